@@ -1,0 +1,106 @@
+"""Errors and argument checks shared by every floor.
+
+    ValueError
+    └── ExfamError
+        ├── SupportError        a value its family cannot produce
+        ├── DataError           a frame or file that cannot be read as groups
+        ├── UnknownItemError    an item never seen in training
+        ├── ModelFileError      a saved model that is damaged, foreign or newer
+        └── CheckpointError     a checkpoint that does not belong to this fit
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "CheckpointError",
+    "DataError",
+    "ExfamError",
+    "ModelFileError",
+    "SupportError",
+    "UnknownItemError",
+    "check_choice",
+    "check_fraction",
+    "check_positive",
+    "check_support",
+]
+
+
+class ExfamError(ValueError):
+    """Base of all errors that a caller can mend."""
+
+
+class SupportError(ExfamError):
+    """A value lies outside the support of its family."""
+
+
+class DataError(ExfamError):
+    """A frame or file cannot be read as groups."""
+
+
+class UnknownItemError(DataError):
+    """An item was never seen in training."""
+
+
+class ModelFileError(ExfamError):
+    """A saved model is damaged, foreign or newer than this version."""
+
+
+class CheckpointError(ExfamError):
+    """A checkpoint does not belong to this fit."""
+
+
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise unless `value` is one of `choices`.
+
+    >>> check_choice("direction", "causal", ["causal", "bidirectional"])
+    """
+    allowed = list(choices)
+    if value not in allowed:
+        listed = ", ".join(repr(choice) for choice in allowed)
+        raise ExfamError(f"`{name}` must be one of {listed}, got {value!r}.")
+
+
+def check_positive(name: str, value: float, *, zero: bool = False) -> None:
+    """Raise unless `value` is a finite number above 0 (from 0 with `zero=True`).
+
+    >>> check_positive("embed_dim", 32)
+    """
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    is_number = is_number and not isinstance(value, bool) and bool(np.isfinite(value))
+    if not is_number or value < 0 or (value == 0 and not zero):
+        rule = "a number >= 0" if zero else "a number > 0"
+        raise ExfamError(f"`{name}` must be {rule}, got {value!r}.")
+
+
+def check_fraction(name: str, value: float) -> None:
+    """Raise unless 0 <= `value` < 1.
+
+    >>> check_fraction("dropout", 0.1)
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
+        raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
+
+
+def check_support(
+    name: str, value: Any, inside: Any, *, support: str, rows: Any = None, hint: str = ""
+) -> None:
+    """Raise SupportError naming the first offending value, its row and how many there are.
+
+    `inside` says which values are in the support; `rows` gives each value's row in the source.
+
+    >>> check_support("value", np.array([1.0]), np.array([True]), support="an integer >= 1")
+    """
+    inside = np.asarray(inside)
+    if inside.all():
+        return
+    first = int(np.flatnonzero(~inside)[0])
+    row = first if rows is None else int(np.asarray(rows)[first])
+    bad = int((~inside).sum())
+    got = np.asarray(value)[first]
+    message = (
+        f"`{name}` must be {support}, got {got:g} at row {row} ({bad} of {inside.size} rows). {hint}"
+    )
+    raise SupportError(message.rstrip())
