@@ -1,0 +1,310 @@
+"""Elements to vectors: items, values, attributes; hidden fields; tokens joined from fields.
+
+A field maps a batch to one vector an element. A token is a sum or concatenation of fields, seen in
+two ways: as content (what the context shows) and as center (what the model may know of the element
+that it predicts). `Hidden(field)` shows a learned mask at the center in place of the field.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError
+from exfam.groups import Batch
+from exfam.layers import mlp, normal, table
+
+__all__ = [
+    "CategoryAttribute",
+    "Concatenated",
+    "Field",
+    "Hidden",
+    "ItemEmbedding",
+    "NumberAttribute",
+    "NumberValue",
+    "RawValue",
+    "Reflected",
+    "Summed",
+    "TableValue",
+    "TokenEmbedding",
+    "reflection_signs",
+]
+
+Vectors = Float[Tensor, "batch length dim"]
+
+
+class Field(nn.Module, ABC):
+    """One property of an element as a vector of length `dim`."""
+
+    dim: int
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Vectors:
+        """A vector for each element."""
+
+    def known(self, batch: Batch) -> Bool[Tensor, "batch length"] | None:
+        """Where the property is known at all; None means everywhere."""
+        return None
+
+
+class ItemEmbedding(Field):
+    """A learned vector for each item; one more row stands for unknown items (code -1).
+
+    >>> field = ItemEmbedding(3, 2, generator=torch.Generator().manual_seed(0))
+    >>> field.vectors().shape
+    torch.Size([3, 2])
+    """
+
+    def __init__(
+        self, n_items: int, dim: int, *, generator: torch.Generator, scale: float = 0.1
+    ) -> None:
+        super().__init__()
+        self.n_items, self.dim = n_items, dim
+        self.table = table(n_items + 1, dim, scale=scale, generator=generator)
+        with torch.no_grad():
+            # No item of the training data trains this row: zero is the mean of the others.
+            self.table.weight[-1] = 0.0
+
+    def vectors(self) -> Float[Tensor, "items dim"]:
+        """The items' vectors, in order of their codes."""
+        return self.table.weight[:-1]
+
+    def forward(self, batch: Batch) -> Vectors:
+        if batch.item is None:
+            raise ExfamError("`item` must be given for this model, got groups without items.")
+        return self.table(torch.where(batch.item < 0, self.n_items, batch.item))
+
+
+def reflection_signs(dim: int, *, share: float = 0.5) -> Float[Tensor, "dim"]:
+    """Signs of an involution: the first `share` of the coordinates +1, the rest -1.
+
+    >>> reflection_signs(4).tolist()
+    [1.0, 1.0, -1.0, -1.0]
+    """
+    if not 0 <= share <= 1:
+        raise ExfamError(f"`share` must be a number in [0, 1], got {share!r}.")
+    signs = torch.ones(dim)
+    signs[round(dim * share) :] = -1.0
+    return signs
+
+
+class Reflected(nn.Module):
+    """Center vectors tied to context vectors by a reflection: c = q * w.
+
+    `signs` is any vector of +1 and -1. Halves the parameters of an item part.
+    Source: "Context Vectors are Reflections of Word Vectors in Half the Dimensions", theorem 1.
+
+    >>> words = ItemEmbedding(3, 4, generator=torch.Generator().manual_seed(0))
+    >>> centers = Reflected(words, reflection_signs(4))
+    >>> bool((centers.vectors() == words.vectors() * centers.signs).all())
+    True
+    """
+
+    signs: Tensor
+
+    def __init__(self, items: ItemEmbedding, signs: Float[Tensor, "dim"]) -> None:
+        super().__init__()
+        if signs.shape != (items.dim,) or not bool((signs.abs() == 1).all()):
+            raise ExfamError(
+                f"`signs` must be {items.dim} numbers +1 or -1, got shape {tuple(signs.shape)}."
+            )
+        self.items = items
+        self.register_buffer("signs", signs)
+
+    def vectors(self) -> Float[Tensor, "items dim"]:
+        """The items' reflected vectors."""
+        return self.items.vectors() * self.signs
+
+
+class _Value(Field, ABC):
+    """A value column, known where it was observed."""
+
+    column: str
+
+    def known(self, batch: Batch) -> Bool[Tensor, "batch length"]:
+        """Where the value was observed."""
+        return batch.observed
+
+    def values(self, batch: Batch) -> Float[Tensor, "batch length"]:
+        """The column, with 0 where it was not observed."""
+        return torch.where(batch.observed, batch.values[self.column], 0.0)
+
+
+class RawValue(_Value):
+    """The value itself as a vector of length 1: the paper's identity lambda_1."""
+
+    dim = 1
+
+    def __init__(self, column: str) -> None:
+        super().__init__()
+        self.column = column
+
+    def forward(self, batch: Batch) -> Vectors:
+        return self.values(batch)[..., None]
+
+
+class TableValue(_Value):
+    """A learned vector for each of the values start .. start + n - 1."""
+
+    def __init__(
+        self, column: str, *, n: int, start: int, dim: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.column, self.n, self.start, self.dim = column, n, start, dim
+        self.table = table(n, dim, scale=0.1, generator=generator)
+
+    def forward(self, batch: Batch) -> Vectors:
+        code = self.values(batch).round().long() - self.start
+        return self.table(torch.where(batch.observed, code, 0))
+
+
+class NumberValue(_Value):
+    """A small network of the standardized value."""
+
+    def __init__(
+        self,
+        column: str,
+        *,
+        center: float,
+        spread: float,
+        dim: int,
+        generator: torch.Generator,
+        hidden_dim: int = 32,
+    ) -> None:
+        super().__init__()
+        self.column, self.dim = column, dim
+        self.center, self.spread = center, spread
+        self.network = mlp([1, hidden_dim, dim], generator=generator)
+
+    def forward(self, batch: Batch) -> Vectors:
+        standardized = (self.values(batch) - self.center) / self.spread
+        return self.network(standardized[..., None])
+
+
+class CategoryAttribute(Field):
+    """A learned vector for each category of an attribute of elements or of groups.
+
+    Code -1 stands for a category never seen in training and is a zero vector.
+    """
+
+    def __init__(
+        self, name: str, *, n: int, dim: int, generator: torch.Generator, of_group: bool = False
+    ) -> None:
+        super().__init__()
+        self.name, self.dim, self.of_group = name, dim, of_group
+        self.table = table(n, dim, scale=0.1, generator=generator)
+
+    def forward(self, batch: Batch) -> Vectors:
+        code = batch.group_attributes[self.name] if self.of_group else batch.attributes[self.name]
+        vectors = self.table(code.clamp_min(0)) * (code >= 0)[..., None]
+        return vectors[:, None].expand(*batch.present.shape, -1) if self.of_group else vectors
+
+
+class NumberAttribute(Field):
+    """A small network of standardized numeric attributes of elements or of groups."""
+
+    center: Tensor
+    spread: Tensor
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        center: Float[Tensor, "width"],
+        spread: Float[Tensor, "width"],
+        dim: int,
+        generator: torch.Generator,
+        hidden_dim: int = 32,
+        of_group: bool = False,
+    ) -> None:
+        super().__init__()
+        self.name, self.dim, self.of_group = name, dim, of_group
+        self.register_buffer("center", center)
+        self.register_buffer("spread", spread)
+        self.network = mlp([len(center), hidden_dim, dim], generator=generator)
+
+    def forward(self, batch: Batch) -> Vectors:
+        number = batch.group_attributes if self.of_group else batch.attributes
+        vectors = self.network((number[self.name] - self.center) / self.spread)
+        return vectors[:, None].expand(*batch.present.shape, -1) if self.of_group else vectors
+
+
+class Hidden(nn.Module):
+    """A field that the center does not show: there, and where it is unknown, stands a mask."""
+
+    def __init__(self, field: Field, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.field, self.dim = field, field.dim
+        self.mask = nn.Parameter(normal(field.dim, scale=0.1, generator=generator))
+
+    def content(self, batch: Batch) -> Vectors:
+        """The field, as the context shows it."""
+        known = self.field.known(batch)
+        vectors = self.field(batch)
+        return vectors if known is None else torch.where(known[..., None], vectors, self.mask)
+
+    def center(self, batch: Batch) -> Vectors:
+        """The mask, for every element."""
+        return self.mask.expand(*batch.present.shape, -1)
+
+
+class Summed:
+    """Fields added; all have one length.
+
+    >>> Summed().dim([4, 4])
+    4
+    """
+
+    def dim(self, dims: Sequence[int]) -> int:
+        """Length of the token."""
+        if len(set(dims)) != 1:
+            raise ExfamError(f"`fields` must have one length to be summed, got {list(dims)}.")
+        return dims[0]
+
+    def join(self, vectors: Sequence[Vectors]) -> Vectors:
+        """The token."""
+        return torch.stack(list(vectors)).sum(0) if len(vectors) > 1 else vectors[0]
+
+
+class Concatenated:
+    """Fields side by side, as in the paper's value part.
+
+    >>> Concatenated().dim([4, 2])
+    6
+    """
+
+    def dim(self, dims: Sequence[int]) -> int:
+        """Length of the token."""
+        return sum(dims)
+
+    def join(self, vectors: Sequence[Vectors]) -> Vectors:
+        """The token."""
+        return torch.cat(list(vectors), dim=-1)
+
+
+class TokenEmbedding(nn.Module):
+    """Tokens from fields: shown ones, and `Hidden` ones that the center does not know."""
+
+    def __init__(
+        self, fields: Sequence[Field | Hidden], *, join: Summed | Concatenated | None = None
+    ) -> None:
+        super().__init__()
+        if not fields:
+            raise ExfamError("`fields` must hold at least one field, got none.")
+        self.fields = nn.ModuleList(fields)
+        self.join = join or Summed()
+        self.dim = self.join.dim([field.dim for field in fields])
+
+    def content(self, batch: Batch) -> Vectors:
+        """Tokens as the context shows them."""
+        return self.join.join(
+            [f.content(batch) if isinstance(f, Hidden) else f(batch) for f in self.fields]
+        )
+
+    def center(self, batch: Batch) -> Vectors:
+        """Tokens as the model knows them when it predicts them."""
+        return self.join.join(
+            [f.center(batch) if isinstance(f, Hidden) else f(batch) for f in self.fields]
+        )

@@ -1,0 +1,199 @@
+"""What a model must know of the data to be built: sizes, scales and starting values, as plain JSON.
+
+A schema is taken from the training groups and saved with the model, so that a loaded model is built
+exactly as it was fitted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from exfam.checks import ExfamError, check_support
+from exfam.families import Family, family_from_config, family_to_config
+from exfam.groups import Groups
+
+__all__ = ["AttributeSpec", "Schema", "ValueSpec", "check_values"]
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """A value column: its family, location and spread, and the outputs that fit it best alone."""
+
+    column: str
+    family: Family
+    center: float
+    spread: float
+    initial_eta: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AttributeSpec:
+    """An attribute: a category (`n` codes) or numbers (`center` and `spread` of each).
+
+    `known`: whether the model may see it of the very element whose item it predicts.
+    """
+
+    name: str
+    of_group: bool
+    known: bool
+    n: int | None = None
+    center: tuple[float, ...] = ()
+    spread: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Items, values, attributes and positions of the training data."""
+
+    n_items: int | None
+    values: tuple[ValueSpec, ...]
+    attributes: tuple[AttributeSpec, ...]
+    n_positions: int
+    position_scale: float
+
+    @property
+    def families(self) -> dict[str, Family]:
+        """The family of each value column."""
+        return {value.column: value.family for value in self.values}
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        config = asdict(self)
+        for value, spec in zip(config["values"], self.values, strict=True):
+            value["family"] = family_to_config(spec.family)
+        return config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Schema":
+        """The schema that `to_config` wrote."""
+        values = tuple(
+            ValueSpec(
+                column=value["column"],
+                family=family_from_config(value["family"]),
+                center=value["center"],
+                spread=value["spread"],
+                initial_eta=tuple(value["initial_eta"]),
+            )
+            for value in config["values"]
+        )
+        attributes = tuple(
+            AttributeSpec(
+                **{**spec, "center": tuple(spec["center"]), "spread": tuple(spec["spread"])}
+            )
+            for spec in config["attributes"]
+        )
+        return cls(**{**config, "values": values, "attributes": attributes})
+
+    @classmethod
+    def of(
+        cls,
+        groups: Groups,
+        *,
+        families: Mapping[str, Family],
+        attributes: Sequence[str] = (),
+        known: Sequence[str] = (),
+    ) -> "Schema":
+        """The schema of training groups; `attributes` names those that the model is to use.
+
+        Raises ExfamError for a name that the groups do not have, SupportError for a value that
+        its family cannot produce.
+        """
+        check_values(groups, families)
+        unused = sorted(set(known) - set(attributes))
+        if unused:
+            raise ExfamError(f"`known` must be among `attributes`, got {unused[0]!r}.")
+        return cls(
+            n_items=None if groups.item is None else groups.n_items,
+            values=tuple(_value_spec(groups, name, families[name]) for name in families),
+            attributes=tuple(_attribute_spec(groups, name, name in known) for name in attributes),
+            n_positions=int(groups.lengths.max(initial=1)),
+            position_scale=_position_scale(groups),
+        )
+
+
+def _observed(groups: Groups, column: str) -> np.ndarray:
+    """Flat indices of own elements whose value was observed."""
+    if column not in groups.values:
+        listed = ", ".join(repr(name) for name in groups.values) or "none"
+        raise ExfamError(f"`value` column {column!r} must be in the groups, which have {listed}.")
+    own = groups.elements()
+    return own if groups.observed is None else own[groups.observed[own]]
+
+
+def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
+    """Raise SupportError naming the source row of the first value its family cannot produce."""
+    for column, family in families.items():
+        own = _observed(groups, column)
+        value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
+        item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+        rows = own if groups.source_row is None else groups.source_row[own]
+        check_support(
+            column,
+            value.numpy(),
+            family.in_support(value, item=item).numpy(),
+            support=family.support,
+            rows=rows,
+            hint=f"Choose a family for such values, or leave out these rows (family {family.name!r}).",
+        )
+
+
+def _value_spec(groups: Groups, column: str, family: Family) -> ValueSpec:
+    own = _observed(groups, column)
+    if not len(own):
+        raise ExfamError(f"`{column}` must have at least one observed value, got none.")
+    value = np.asarray(groups.values[column][own], dtype=np.float64)
+    spread = float(value.std())
+    initial = family.initial_eta(torch.as_tensor(value))
+    return ValueSpec(
+        column=column,
+        family=family,
+        center=float(value.mean()),
+        spread=spread if spread > 0 else 1.0,
+        initial_eta=tuple(float(x) for x in initial),
+    )
+
+
+def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
+    of_group = name in groups.group_attributes
+    if not of_group and name not in groups.attributes:
+        listed = ", ".join(repr(n) for n in [*groups.attributes, *groups.group_attributes])
+        raise ExfamError(
+            f"`attributes` {name!r} must be in the groups, which have {listed or 'none'}."
+        )
+    if of_group:
+        column = groups.group_attributes[name]
+    else:
+        column = groups.attributes[name][groups.elements()]
+    if np.issubdtype(column.dtype, np.integer):
+        labels = groups.vocabulary.get(name)
+        n = len(labels) if labels is not None else int(column.max(initial=0)) + 1
+        return AttributeSpec(name, of_group, known, n=n)
+    table = np.asarray(column, dtype=np.float64).reshape(len(column), -1)
+    if not np.isfinite(table).all():
+        row = int(np.flatnonzero(~np.isfinite(table).all(1))[0])
+        raise ExfamError(
+            f"`{name}` must be finite, got {table[row]} at element {row}. Fill or drop such rows."
+        )
+    spread = table.std(0)
+    return AttributeSpec(
+        name,
+        of_group,
+        known,
+        center=tuple(table.mean(0).tolist()),
+        spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
+    )
+
+
+def _position_scale(groups: Groups) -> float:
+    """Typical distance between neighbors in a group: the unit of distance encodings."""
+    if groups.position is None:
+        return 1.0
+    own = groups.elements()
+    place = np.asarray(groups.position[own], dtype=np.float64).reshape(len(own), -1)
+    step = np.linalg.norm(np.diff(place, axis=0), axis=1)
+    within = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    step = step[(np.diff(within) == 0) & (step > 0)]
+    return float(np.median(step)) if len(step) else 1.0
