@@ -1,0 +1,42 @@
+# make run | test | check | bench: each sets up .venv from requirements.lock first, then does its job.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: run test check format bench clean
+
+run: $(STAMP)
+	$(BIN)/exfam demo --out out
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+# The test suite comes last, so that its closing line ends the output.
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	.ci/check-wheel $(BIN)/python
+	$(BIN)/python -m coverage run -m pytest --check-raises
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "exfam needs Python 3.11 or newer, but '$(PYTHON)' is older or missing." >&2; \
+		echo "Name another interpreter: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Installing into $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,32 @@
+"""exfam: every observation, given its context.
+
+Fits probability models p(observation | its context), where the context is the rest of the
+observation's group and its weights are learned by attention.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module it lives in, loaded when the name is first used (PEP 562).
+_HOMES = {
+    "CheckpointError": "exfam.checks",
+    "DataError": "exfam.checks",
+    "ExfamError": "exfam.checks",
+    "ModelFileError": "exfam.checks",
+    "SupportError": "exfam.checks",
+    "UnknownItemError": "exfam.checks",
+}
+
+__all__ = sorted(["__version__", *_HOMES])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'exfam' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

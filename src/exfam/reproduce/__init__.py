@@ -1,0 +1,37 @@
+"""The papers' tables, recomputed: one module an experiment.
+
+An experiment module offers
+
+    TASKS: tuple[str, ...]                                 what `--only` may name
+    run(options: Options) -> list[Row]                     fits, scores
+    plot(rows: list[Row], folder: Path) -> None            optional: writes its figures
+
+To add one: write the module, name it here.
+"""
+
+from typing import NamedTuple
+
+__all__ = ["EXPERIMENTS", "Experiment"]
+
+
+class Experiment(NamedTuple):
+    """Where an experiment lives and what it shows."""
+
+    module: str
+    title: str
+
+
+EXPERIMENTS = {
+    "efa-synthetic": Experiment(
+        "exfam.reproduce.efa_synthetic",
+        "ratings simulated as in Exponential Family Attention, Table 1 left",
+    ),
+    "efa-movielens-items": Experiment(
+        "exfam.reproduce.efa_movielens_items",
+        "which movie is rated next to which: Exponential Family Attention, Table 1 right",
+    ),
+    "efa-movielens-ratings": Experiment(
+        "exfam.reproduce.efa_movielens_ratings",
+        "how movies are rated: Exponential Family Attention, Table 2",
+    ),
+}

@@ -1,0 +1,106 @@
+"""A default told in a docstring is the default.
+
+A docstring tells about a parameter in a line that begins with its name in backticks and a colon.
+Where it names the default, it does so as `(default 3e-3)` before the next such line:
+
+    `learning_rate`: the largest step size of AdamW (default 3e-3)
+"""
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+
+import pytest
+
+from house.sources import FILES, module_name
+
+PARAMETER = re.compile(r"^[ \t]*(?:- )?`(\w+)`(?:, `\w+`)*:", re.MULTILINE)
+DEFAULT = re.compile(r"\(default:? `?(.+?)`?\)(?=[\s.,;]|$)")
+
+
+def told_defaults(docstring: str) -> dict[str, str]:
+    """Parameter name -> the text of its default, for those parameters that tell one."""
+    starts = list(PARAMETER.finditer(docstring))
+    told = {}
+    for match, following in itertools.zip_longest(starts, starts[1:]):
+        end = following.start() if following else len(docstring)
+        if default := DEFAULT.search(docstring, match.end(), end):
+            told[match[1]] = default[1]
+    return told
+
+
+def told_parameters(docstring: str) -> set[str]:
+    lines = [match[0] for match in PARAMETER.finditer(docstring)]
+    return {name for line in lines for name in re.findall(r"`(\w+)`", line)}
+
+
+MODULES = [name for path in FILES if (name := module_name(path)) not in {"exfam", "exfam.__main__"}]
+
+
+def public_callables(name: str):
+    """Public name -> the classes, methods and functions that the module itself defines."""
+    module = importlib.import_module(name)
+    for each in getattr(module, "__all__", []):
+        value = getattr(module, each)
+        if not callable(value) or getattr(value, "__module__", None) != name:
+            continue
+        yield each, value
+        for method_name, method in inspect.getmembers(value, inspect.isfunction):
+            if inspect.isclass(value) and not method_name.startswith("_"):
+                yield f"{each}.{method_name}", method
+
+
+def same(text: str, default: object) -> bool:
+    try:
+        return ast.literal_eval(text) == default
+    except (ValueError, SyntaxError):
+        return text == repr(default)
+
+
+def wrong_defaults(value) -> list[str]:
+    told = told_defaults(inspect.getdoc(value) or "")
+    if not told:
+        return []
+    parameters = inspect.signature(value).parameters
+    wrong = [f"`{name}` is no parameter" for name in told if name not in parameters]
+    return wrong + [
+        f"`{name}` is told to be {text}, is {parameters[name].default!r}"
+        for name, text in told.items()
+        if name in parameters and not same(text, parameters[name].default)
+    ]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_told_defaults_are_the_real_ones(module):
+    wrong = {name: wrong_defaults(value) for name, value in public_callables(module)}
+    assert not {name: each for name, each in wrong.items() if each}
+
+
+@pytest.mark.parametrize(
+    "module", [name for name in MODULES if name.startswith("exfam.estimators")]
+)
+def test_every_estimator_tells_every_parameter(module):
+    for _, value in public_callables(module):
+        if hasattr(value, "get_params") and inspect.isclass(value):
+            told = told_parameters(inspect.getdoc(value) or "")
+            assert set(inspect.signature(value).parameters) <= told, value
+
+
+def test_a_wrong_default_is_found():
+    def fit(rate=3e-3, kind="softmax", *, dims=(1, 2)):
+        """Fit.
+
+        `rate`: step size (default 0.003), halved
+            when it stalls
+        `kind`: which one (default "linear")
+        `dims`: how many
+            (default (1, 2))
+        `gone`: no longer there (default None)
+        """
+
+    assert wrong_defaults(fit) == [
+        "`gone` is no parameter",
+        "`kind` is told to be \"linear\", is 'softmax'",
+    ]

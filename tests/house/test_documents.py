@@ -1,0 +1,56 @@
+"""README and docs do what they say: their Python runs, their commands exist."""
+
+import re
+import shlex
+
+import pytest
+
+from exfam import cli
+from house.sources import ROOT, shown
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
+
+
+def blocks(text: str, *languages: str) -> list[tuple[int, str]]:
+    """Line and content of every fenced block in one of the languages."""
+    return [
+        (text.count("\n", 0, match.start(2)), match[2])
+        for match in BLOCK.finditer(text)
+        if match[1] in languages
+    ]
+
+
+def shell_lines(text: str) -> list[list[str]]:
+    joined = [
+        block.replace("\\\n", " ") for _, block in blocks(text, "bash", "sh", "shell", "console")
+    ]
+    lines = [line.removeprefix("$ ") for block in joined for line in block.splitlines()]
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for line, block in blocks(path.read_text(encoding="utf-8"), "python"):
+        # Blank lines above the block: an error then shows the document's own line number.
+        exec(compile("\n" * line + block, str(path), "exec"), namespace)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_commands_exist(path):
+    targets = TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8"))
+    for words in shell_lines(path.read_text(encoding="utf-8")):
+        if words[0] == "make":
+            named = [word for word in words[1:] if "=" not in word]
+            assert set(named) <= set(targets), shlex.join(words)
+        elif words[0] == "exfam":
+            cli.build_parser().parse_args(words[1:])
+
+
+def test_blocks_are_found_by_language_and_line():
+    text = "# A\n\n```python\nx = 1\n```\n\n```bash\n$ exfam demo  # shows it\nmake run\n```\n"
+    assert blocks(text, "python") == [(3, "x = 1\n")]
+    assert shell_lines(text) == [["exfam", "demo"], ["make", "run"]]

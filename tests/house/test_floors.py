@@ -1,0 +1,101 @@
+"""Imports go down only."""
+
+import ast
+
+import pytest
+
+from house.sources import FILES, SOURCE, module_name, parsed, shown
+
+# Folders and files directly in exfam/, from the ground up. A file imports from floors below and from
+# its own folder; two files directly in exfam/ on the same floor do not import each other.
+BUILDING = (
+    {"checks", "files"},
+    {"groups", "families", "layers"},
+    {"embeddings", "encodings", "kernels"},
+    {"attention"},
+    {"conditionals", "likelihoods"},
+    {"data", "models"},
+    {"training"},
+    {"analysis"},
+    {"estimators"},
+    {"plots", "report"},
+    {"reproduce"},
+    {"cli"},
+    {"__main__"},
+)
+FLOORS = {room: floor for floor, rooms in enumerate(BUILDING) for room in rooms}
+ROOMS = sorted({path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in FILES})
+
+
+def imported_modules(tree: ast.Module, package: str) -> list[tuple[int, str]]:
+    """Line and full name of every exfam module that is imported, inside functions too."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, f"{alias.name}.") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1]
+            head = ".".join([*base, node.module or ""]).strip(".") if node.level else node.module
+            found += [(node.lineno, f"{head}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in {"import_module", "__import__"}:
+                found.append((node.lineno, str(node.args[0].value)))
+    return [(line, name) for line, name in found if name.split(".")[0] == "exfam"]
+
+
+def upward(tree: ast.Module, module: str, package: str) -> list[str]:
+    """What is wrong with the imports of one module, in words."""
+    room = module.split(".")[1]
+    wrong = []
+    for line, name in imported_modules(tree, package):
+        target = name.split(".")[1]
+        if name == "exfam.__version__":
+            continue
+        if target not in FLOORS:  # `from exfam import X`: the public face is above everything
+            wrong.append(f"{module}:{line} imports {name}: import from the module it lives in")
+        elif target != room and FLOORS[target] >= FLOORS[room]:
+            wrong.append(f"{module}:{line} imports {name}, which is not on a floor below")
+    return wrong
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room != "__init__"])
+def test_every_file_has_a_floor(room):
+    assert room in FLOORS, f"name the floor of src/exfam/{room} in {__file__}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_imports_go_down_only(path):
+    module = module_name(path)
+    if module == "exfam":
+        assert not imported_modules(parsed(path), "exfam"), "exfam/__init__.py loads lazily"
+        return
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    assert not upward(parsed(path), module, package)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from exfam.training.steps import fit",
+        "def late():\n    import exfam.estimators.efa",
+        "from ..analysis import scores",
+        "import importlib\nimportlib.import_module('exfam.cli')",
+        "from exfam.data import tables",
+        "from exfam import EFA",
+    ],
+)
+def test_an_upward_import_is_found(statement):
+    assert upward(ast.parse(statement), "exfam.models.efa", "exfam.models")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from .heads import Head",
+        "from exfam.models.heads import Head",
+        "from ..groups import Groups",
+    ],
+)
+def test_a_downward_import_is_allowed(statement):
+    assert not upward(ast.parse(statement), "exfam.models.efa", "exfam.models")
