@@ -1,0 +1,210 @@
+"""Groups: ragged columns in flat contiguous arrays with offsets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, no_type_check
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int8, Int32, Int64
+
+from exfam.groups.batch import Batch
+from exfam.groups.pad import as_attributes, pad_column, pad_columns, pad_position, pad_ranges
+from exfam.groups.validate import checked_fields
+
+__all__ = ["CONTEXT", "TARGET", "Groups"]
+
+TARGET = 0
+CONTEXT = 1
+
+Index = int | np.integer | slice | Sequence[int] | np.ndarray
+GROUP_ARRAYS = ("start", "stop", "context_start", "context_stop", "group_names", "ignored")
+
+
+# Lists and narrower dtypes are turned into these fields' arrays, and `checked_fields` judges them.
+@no_type_check
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups:
+    """Observations that come in groups: baskets, histories, table rows, days.
+
+    Own elements of group g are rows `start[g]:stop[g]` of every flat column; all columns are
+    optional. Indexing by int, slice, bool or int array gives Groups over the same flat columns
+    (nothing is copied); `len` counts groups. Codes of -1 stand for labels the vocabulary does not
+    know. `values` may be not `observed`: then they are neither predicted nor seen. `context_start`
+    and `context_stop` name further ranges of the flat columns that a group sees and does not
+    predict (lags, windows). `ignored` counts elements dropped as unknown, by group.
+    Raises DataError naming the column that disagrees with the others.
+
+    >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
+    >>> groups
+    Groups(2 groups, 5 elements, 3 items)
+    >>> groups[1].n_elements
+    3
+    """
+
+    start: Int64[np.ndarray, "groups"]
+    stop: Int64[np.ndarray, "groups"]
+    item: Int32[np.ndarray, "elements"] | None = None
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    attributes: dict[str, np.ndarray] = field(default_factory=dict)
+    group_attributes: dict[str, np.ndarray] = field(default_factory=dict)
+    position: np.ndarray | None = None
+    observed: Bool[np.ndarray, "elements"] | None = None
+    role: Int8[np.ndarray, "elements"] | None = None
+    source_row: Int64[np.ndarray, "elements"] | None = None
+    context_start: Int64[np.ndarray, "groups ranges"] | None = None
+    context_stop: Int64[np.ndarray, "groups ranges"] | None = None
+    vocabulary: dict[str, np.ndarray] = field(default_factory=dict)
+    group_names: np.ndarray | None = None
+    ignored: Int64[np.ndarray, "groups"] | None = None
+
+    def __post_init__(self) -> None:
+        self.__dict__.update(checked_fields(self.__dict__))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __repr__(self) -> str:
+        counts = [f"{len(self)} groups", f"{self.n_elements} elements"]
+        if self.item is not None:
+            counts.append(f"{self.n_items} items")
+        names = [name for name in self.columns if name != "item"]
+        return f"Groups({', '.join(counts + names)})"
+
+    def __getitem__(self, index: Index) -> "Groups":
+        chosen = self._positions(index)
+        changes: dict[str, Any] = {
+            name: array[chosen]
+            for name in GROUP_ARRAYS
+            if (array := getattr(self, name)) is not None
+        }
+        changes["group_attributes"] = {
+            name: array[chosen] for name, array in self.group_attributes.items()
+        }
+        # Rows of checked columns need no second check: indexing costs nothing an element.
+        view = object.__new__(Groups)
+        view.__dict__.update(self.__dict__ | changes)
+        return view
+
+    def _positions(self, index: Index) -> slice | np.ndarray:
+        if isinstance(index, slice):
+            return index
+        chosen = np.asarray(index)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        if chosen.dtype.kind not in "iub" or chosen.ndim > 1:
+            raise IndexError(f"`index` must be an int, slice, bool or int array, got {index!r}.")
+        if chosen.dtype == bool and chosen.shape != self.start.shape:
+            raise IndexError(f"`index` must have {len(self)} bools, got shape {chosen.shape}.")
+        if chosen.dtype != bool and chosen.size and not self._holds(chosen):
+            raise IndexError(f"`index` must be below {len(self)} groups, got {index!r}.")
+        return np.atleast_1d(chosen)
+
+    def _holds(self, index: np.ndarray) -> bool:
+        return bool(index.min() >= -len(self) and index.max() < len(self))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns held: item, values, attributes, group attributes.
+
+        >>> Groups(start=[0], stop=[1], item=[0], values={"rating": [2.0]}).columns
+        ('item', 'rating')
+        """
+        item = () if self.item is None else ("item",)
+        return (*item, *self.values, *self.attributes, *self.group_attributes)
+
+    @property
+    def n_items(self) -> int:
+        """Size of the item vocabulary; without one, the largest code + 1 (0 without items).
+
+        >>> Groups(start=[0], stop=[2], item=[0, 4]).n_items
+        5
+        """
+        if "item" in self.vocabulary:
+            return len(self.vocabulary["item"])
+        return 0 if self.item is None else int(self.item.max(initial=-1)) + 1
+
+    @property
+    def n_elements(self) -> int:
+        """How many own elements the groups of this view have.
+
+        >>> Groups(start=[0, 2], stop=[2, 5])[1:].n_elements
+        3
+        """
+        return int((self.stop - self.start).sum())
+
+    @property
+    def n_targets(self) -> int:
+        """How many own elements are to be predicted.
+
+        >>> Groups(start=[0], stop=[3], role=[CONTEXT, TARGET, TARGET]).n_targets
+        2
+        """
+        if self.role is None:
+            return self.n_elements
+        return int((self.role[self.elements()] == TARGET).sum())
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, "groups"]:
+        """Elements that each group sees: its own and those of its context ranges.
+
+        >>> Groups(start=[0, 2], stop=[2, 5]).lengths
+        array([2, 3])
+        """
+        own = self.stop - self.start
+        if self.context_start is None or self.context_stop is None:
+            return own
+        return own + (self.context_stop - self.context_start).sum(axis=1)
+
+    def elements(self) -> Int64[np.ndarray, "own"]:
+        """Flat indices of the own elements of this view, group after group.
+
+        >>> Groups(start=[0, 2], stop=[2, 5])[[1, 0]].elements()
+        array([2, 3, 4, 0, 1])
+        """
+        own = self.stop - self.start
+        first = np.cumsum(own) - own
+        return np.repeat(self.start - first, own) + np.arange(own.sum())
+
+    def with_(self, **changes: Any) -> "Groups":
+        """The same groups with some fields replaced, checked anew.
+
+        >>> Groups(start=[0], stop=[2]).with_(role=[CONTEXT, TARGET]).n_targets
+        1
+        """
+        return replace(self, **changes)
+
+    def pad(
+        self,
+        index: Int64[np.ndarray, "batch"] | Sequence[int],
+        *,
+        weight: Float[np.ndarray, "elements"] | None = None,
+    ) -> Batch:
+        """The groups at `index` side by side; `weight` is one number an element of the columns.
+
+        >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
+        >>> groups.pad([1, 0]).item
+        tensor([[2, 0, 1],
+                [0, 1, 0]])
+        """
+        index = np.atleast_1d(np.asarray(index, dtype=np.int64))
+        context = (self.context_start, self.context_stop)
+        ranges = [None if bound is None else bound[index] for bound in context]
+        element, target = pad_ranges(self.start[index], self.stop[index], *ranges)
+        present = observed = element >= 0
+        if self.observed is not None and self.observed.size:
+            observed = present & self.observed[element]
+        if self.role is not None and self.role.size:
+            target = target & (self.role[element] == TARGET)
+        return Batch(
+            item=None if self.item is None else pad_column(self.item, element, np.int64),
+            values=pad_columns(self.values, element, keep=observed),
+            attributes=as_attributes(self.attributes, element),
+            group_attributes=as_attributes(self.group_attributes, index),
+            position=pad_position(self.position, element),
+            present=torch.from_numpy(present),
+            target=torch.from_numpy(target),
+            observed=torch.from_numpy(observed),
+            element=torch.from_numpy(element),
+            weight=None if weight is None else pad_column(weight, element, np.float32),
+        )
