@@ -6,8 +6,8 @@ import pytest
 
 from house.sources import FILES, SOURCE, module_name, parsed, shown
 
-# Folders and files directly in exfam/, from the ground up. A file imports from floors below and from
-# its own folder; two files directly in exfam/ on the same floor do not import each other.
+# Folders and files directly in exfam/, from the ground up. A file imports from floors below and
+# from its own folder; two files directly in exfam/ on the same floor do not import each other.
 BUILDING = (
     {"checks", "files"},
     {"groups", "families", "layers"},
