@@ -125,6 +125,18 @@ class Groups:
         return 0 if self.item is None else int(self.item.max(initial=-1)) + 1
 
     @property
+    def n_rows(self) -> int:
+        """Rows of the flat columns, whether this view shows them or not.
+
+        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])[:1].n_rows
+        5
+        """
+        flat = [self.item, *self.values.values(), *self.attributes.values()]
+        flat += [self.position, self.observed, self.role, self.source_row]
+        held = (len(column) for column in flat if column is not None)
+        return next(held, int(self.stop.max(initial=0)))
+
+    @property
     def n_elements(self) -> int:
         """How many own elements the groups of this view have.
 

@@ -1,0 +1,1 @@
+"""Data in and out: batches, public data sets, simulators."""
