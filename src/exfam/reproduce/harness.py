@@ -1,0 +1,77 @@
+"""Runs an experiment: its rows, their table, their JSON, their plots."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from exfam.checks import check_choice, check_positive
+from exfam.reproduce import EXPERIMENTS
+from exfam.reproduce.rows import Row, write_rows
+from exfam.reproduce.tables import print_rows
+
+__all__ = ["Options", "load_experiment", "reproduce"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a run of an experiment is asked for.
+
+    `seeds`: fits per row; None leaves it to the experiment
+    `fast`: a smoke run, whose figures mean nothing
+    `only`: tasks to run; none named, all are run
+    `out`: folder for plots; None draws none
+    """
+
+    seeds: int | None = None
+    fast: bool = False
+    only: Sequence[str] = ()
+    out: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.seeds is not None:
+            check_positive("seeds", self.seeds)
+
+    def n_seeds(self, usual: int) -> int:
+        """Fits per row: as asked for, else one in a smoke run, else `usual`.
+
+        >>> Options().n_seeds(5), Options(fast=True).n_seeds(5), Options(seeds=2).n_seeds(5)
+        (5, 1, 2)
+        """
+        return self.seeds or (1 if self.fast else usual)
+
+    def wants(self, task: str) -> bool:
+        """Whether to run a task.
+
+        >>> Options().wants("a"), Options(only=["b"]).wants("a")
+        (True, False)
+        """
+        return not self.only or task in self.only
+
+
+def reproduce(name: str | None, *, options: Options, json: Path | None = None) -> list[Row]:
+    """Run an experiment, print its table, write what was asked for, return its rows.
+
+    Raises ExfamError for an unknown experiment or task.
+    """
+    check_choice("name", name, EXPERIMENTS)
+    assert name is not None
+    module = load_experiment(name)
+    for task in options.only:
+        check_choice("only", task, module.TASKS)
+    rows: list[Row] = module.run(options)
+    print_rows(name, rows)
+    if json is not None:
+        write_rows(json, name, rows)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_rows(options.out / f"{name}.json", name, rows)
+        if hasattr(module, "plot"):
+            module.plot(rows, options.out)
+    return rows
+
+
+def load_experiment(name: str) -> ModuleType:
+    """The module of an experiment."""
+    return importlib.import_module(EXPERIMENTS[name].module)

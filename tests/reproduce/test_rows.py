@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from exfam.checks import DataError, ExfamError
+from exfam.reproduce.rows import Row, read_rows, row_over_seeds, write_rows
+from exfam.reproduce.tables import best_rows, cheaper_winners, print_rows
+
+FULL = Row(
+    task="movielens-items-causal",
+    model="efa",
+    settings={"support": "exclusion", "split": "paper", "n_layers": 2},
+    metric="nats",
+    value=3.14,
+    sd=0.01,
+    validation=3.2,
+    n_seeds=5,
+    n_configurations=12,
+    paper=3.444,
+    cpu_seconds=5.0,
+    steps=800,
+)
+NAMES = {
+    "task", "model", "settings", "metric", "value", "sd", "validation", "n_seeds",
+    "n_configurations", "paper", "cpu_seconds", "steps",
+}  # fmt: skip
+
+
+def test_the_json_has_exactly_the_agreed_names_and_null_where_there_is_none(tmp_path):
+    bare = Row(task="t", model="popularity", metric="mrr", note="not installed")
+    path = write_rows(tmp_path / "deep" / "rows.json", "efa-movielens-items", [FULL, bare])
+    written = json.loads(path.read_text())
+    assert set(written) == {"experiment", "rows"}
+    assert [set(row) for row in written["rows"]] == [NAMES, NAMES]
+    assert written["rows"][0]["settings"] == FULL.settings
+    assert written["rows"][1]["value"] is None
+    assert read_rows(path)[1][0] == FULL
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"experiment": "x", "rows": [{"task": 1}]}'])
+def test_a_foreign_file_is_named(tmp_path, text):
+    path = tmp_path / "foreign.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"written by `exfam reproduce --json`.*foreign\.json"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize("name", ["value", "sd", "validation", "paper", "cpu_seconds"])
+def test_a_figure_that_is_not_finite_is_refused(name):
+    with pytest.raises(ExfamError, match=f"`{name}` must be finite or None, got nan for nats of m"):
+        Row(**{"task": "t", "model": "m", "metric": "nats", name: float("nan")})
+
+
+def test_a_single_seed_has_no_spread():
+    row = row_over_seeds(FULL, values=[2.0], validations=[3.0], cpu_seconds=[1.5], steps=[7])
+    assert (row.value, row.sd, row.validation, row.n_seeds) == (2.0, None, 3.0, 1)
+    assert (row.cpu_seconds, row.steps, row.paper) == (1.5, 7, FULL.paper)
+
+
+def row(model, value, metric="nats", support="all"):
+    settings = {"support": support, "rate": model}
+    return Row(task="t", model=model, settings=settings, metric=metric, value=value)
+
+
+def test_the_best_is_sought_among_comparable_rows_in_the_metrics_own_direction():
+    rows = [
+        row("efa", 2.0), row("marginal", 1.0),
+        row("efa", 2.0, support="exclusion"), row("marginal", 3.0, support="exclusion"),
+        row("efa", 0.1, metric="ndcg@10"), row("popularity", 0.2, metric="ndcg@10"),
+        row("efa", 5.0, metric="mean-given-1"), row("fm", 4.0, metric="mean-given-1"),
+        row("bayes", 0.0), row("peer", None),
+        row("alone", 9.0, metric="mse"),
+    ]  # fmt: skip
+    assert best_rows(rows) == {1, 2, 5}
+    assert cheaper_winners(rows) == [
+        "marginal is ahead of efa: nats 1.0000 against 2.0000 (support=all)",
+        "popularity is ahead of efa: ndcg@10 0.2000 against 0.1000 (support=all)",
+    ]
+
+
+def test_nothing_is_cut_where_the_output_is_not_a_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    long = Row(task="t", model="m" * 60, settings={"s" * 50: "v" * 50}, metric="nats", value=1.0)
+    print_rows("x" * 90, [long, FULL])
+    text = capsys.readouterr().out
+    assert "m" * 60 in text and f"{'s' * 50}={'v' * 50}" in text and "x" * 90 in text
+    assert "support=exclusion, split=paper, n_layers=2" in text
+
+
+def test_tasks_get_a_table_each_and_metrics_stay_together(capsys):
+    rows = [row("a", 1.0), row("a", 0.5, metric="mse"), row("b", 2.0), row("b", 0.6, metric="mse")]
+    print_rows("x", [*rows, FULL])
+    text = capsys.readouterr().out
+    assert text.count("x: t\n") == 1 and text.count("x: movielens-items-causal\n") == 1
+    words = text.replace("(nats, mse", "").split()
+    assert [word for word in words if word in ("nats", "mse")] == ["nats"] * 2 + ["mse"] * 2 + [
+        "nats"
+    ]
+    assert "1.0000*" in text and "2.0000*" not in text
