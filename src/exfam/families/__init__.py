@@ -1,0 +1,33 @@
+"""Families: exact laws p(y; eta) of one value given the raw output `eta` of a network.
+
+>>> import torch
+>>> family = Poisson(shift=1)
+>>> family.log_prob(torch.tensor([1.0, 2.0]), torch.zeros(2, 1))
+tensor([-1., -1.])
+"""
+
+from exfam.families.base import Family
+from exfam.families.categories import Categorical, Ordinal
+from exfam.families.config import FAMILIES, family_from_config, family_to_config
+from exfam.families.continuous import Exponential, Gamma, Gaussian
+from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from exfam.families.per_item import PerItem
+from exfam.families.plain import ExponentialFamily
+
+__all__ = [
+    "FAMILIES",
+    "Bernoulli",
+    "Binomial",
+    "Categorical",
+    "Exponential",
+    "ExponentialFamily",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "NegativeBinomial",
+    "Ordinal",
+    "PerItem",
+    "Poisson",
+    "family_from_config",
+    "family_to_config",
+]

@@ -1,0 +1,208 @@
+"""Families of finitely many labels: categorical and ordinal."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import logsigmoid, one_hot
+
+from exfam.checks import ExfamError
+from exfam.families.numeric import INTERIOR, check_integer, finite_quantile, integers_from, softplus
+from exfam.families.plain import ExponentialFamily, PlainFamily
+
+__all__ = ["Categorical", "Ordinal"]
+
+
+class Finite(PlainFamily):
+    """Labels start, start + 1, ..., from the log-probabilities of all of them."""
+
+    n: int
+    start: int
+    hint: ClassVar[str] = "Use another start, or a larger n."
+
+    @abstractmethod
+    def _log_probs(self, eta: Tensor) -> Tensor:
+        """Log-probability of each category, in the last dimension."""
+
+    @property
+    def support(self) -> str:
+        """The labels."""
+        return f"an integer from {self.start} to {self.start + self.n - 1}"
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """The labels, in order."""
+        return tuple(range(self.start, self.start + self.n))
+
+    @property
+    def _inside(self) -> float:
+        return float(self.start)
+
+    def probs(
+        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "*#shape categories"]:
+        """Probabilities of all `categories`, which sum to 1."""
+        self.check_eta(eta)
+        return self._log_probs(eta).exp()
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return integers_from(value, self.start) & (value < self.start + self.n)
+
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
+        return _pick(self._log_probs(eta), (value - self.start).long())
+
+    def _values(self, eta: Tensor) -> Tensor:
+        return torch.tensor(self.categories, dtype=eta.dtype, device=eta.device)
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return self._log_probs(eta).exp() @ self._values(eta)
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        distance = self._values(eta) - self._mean(eta).unsqueeze(-1)
+        return (self._log_probs(eta).exp() * distance**2).sum(-1)
+
+    def _cumulative(self, eta: Tensor) -> Tensor:
+        return self._log_probs(eta).exp().cumsum(-1)
+
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
+        index = (value.floor() - self.start).clamp(-1, self.n - 1).long()
+        inside = _pick(self._cumulative(eta), index.clamp(min=0))
+        # The last partial sum may round to just under 1.
+        inside = torch.where(index == self.n - 1, 1.0, inside)
+        return torch.where(index < 0, 0.0, inside)
+
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
+        return finite_quantile(self._cumulative(eta.double()), p) + self.start
+
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
+        uniform = torch.empty_like(eta[..., 0]).uniform_(generator=generator)
+        return (finite_quantile(self._cumulative(eta), uniform) + self.start).to(eta.dtype)
+
+    def _log_odds(self, mean: Tensor) -> Tensor:
+        """The log-odds of the second of two labels; ExfamError if there are more."""
+        if self.n > 2:
+            raise ExfamError(
+                f"`family` must be determined by its mean to be built from one, got {self}. "
+                "Use initial_eta, or a family such as Binomial."
+            )
+        return (mean - self.start).clamp(INTERIOR, 1 - INTERIOR).logit()
+
+    def _proportions(self, value: Tensor) -> Tensor:
+        counts = torch.bincount((value - self.start).long(), minlength=self.n).double()
+        counts = counts.clamp(min=0.5)
+        return counts / counts.sum()
+
+
+def _pick(
+    table: Float[Tensor, "*#shape categories"], index: Int[Tensor, "*#shape"]
+) -> Float[Tensor, "..."]:
+    shape = torch.broadcast_shapes(table.shape[:-1], index.shape)
+    rows = table.expand(*shape, table.shape[-1])
+    return rows.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)
+
+
+@dataclass(frozen=True)
+class Categorical(Finite, ExponentialFamily):
+    """Labels start ... start + n - 1 with probabilities softmax(eta).
+
+    T is the one-hot label, natural = eta, A = logsumexp(eta), h = 1. Adding a constant to eta
+    changes nothing. The mean is that of the labels as numbers.
+
+    >>> Categorical(2, start=1).mean(torch.zeros(2))
+    tensor(1.5000)
+    """
+
+    n: int
+    start: int = 0
+    name: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        check_integer("n", self.n, at_least=2)
+        check_integer("start", self.start)
+
+    @property
+    def n_params(self) -> int:
+        """One logit a label."""
+        return self.n
+
+    def natural(self, eta: Float[Tensor, "*shape params"]) -> Float[Tensor, "*shape params"]:
+        """eta, the logits."""
+        return eta
+
+    def sufficient_statistic(
+        self, value: Float[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape statistics"]:
+        """T(y): one-hot."""
+        return one_hot((value - self.start).long(), self.n).to(value.dtype)
+
+    def log_normalizer(
+        self, natural: Float[Tensor, "*shape statistics"]
+    ) -> Float[Tensor, "*shape"]:
+        """A = logsumexp(eta)."""
+        return natural.logsumexp(-1)
+
+    def log_base_measure(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """log h = 0."""
+        return torch.zeros_like(value)
+
+    def _log_probs(self, eta: Tensor) -> Tensor:
+        return eta.log_softmax(-1)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        log_odds = self._log_odds(mean)
+        return torch.stack([torch.zeros_like(log_odds), log_odds], -1)
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        return self._proportions(value).log()
+
+
+@dataclass(frozen=True)
+class Ordinal(Finite):
+    """Ordered labels by cumulative logits: P(Y <= start + j) = sigmoid(threshold_j - eta0).
+
+    threshold_0 = eta1 and threshold_j = threshold_{j-1} + softplus(eta_{j+1}), so they increase
+    for any eta. With gap = softplus(x) between neighbors, 1 - exp(-gap) = sigmoid(x), hence
+    log p of a middle label is logsigmoid(upper) + logsigmoid(-lower) + logsigmoid(x): no
+    difference of sigmoids is ever taken. The n - 1 threshold outputs count as dispersion.
+
+    >>> Ordinal(2).probs(torch.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
+
+    n: int
+    start: int = 0
+    name: ClassVar[str] = "ordinal"
+
+    def __post_init__(self) -> None:
+        check_integer("n", self.n, at_least=2)
+        check_integer("start", self.start)
+
+    @property
+    def n_params(self) -> int:
+        """A location and n - 1 thresholds."""
+        return self.n
+
+    @property
+    def n_dispersion(self) -> int:
+        """The thresholds."""
+        return self.n - 1
+
+    def _log_probs(self, eta: Tensor) -> Tensor:
+        steps = eta[..., 2:]
+        thresholds = torch.cat([eta[..., 1:2], softplus(steps)], -1).cumsum(-1)
+        distance = thresholds - eta[..., :1]
+        below, above = logsigmoid(distance), logsigmoid(-distance)
+        middle = below[..., 1:] + above[..., :-1] + logsigmoid(steps)
+        return torch.cat([below[..., :1], middle, above[..., -1:]], -1)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        return self._log_odds(mean).unsqueeze(-1) + dispersion
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        thresholds = self._proportions(value).cumsum(-1)[:-1].logit()
+        gaps = thresholds.diff()
+        steps = gaps + (-(-gaps).expm1()).log()
+        return torch.cat([gaps.new_zeros(1), thresholds[:1], steps])

@@ -1,0 +1,84 @@
+"""Families as plain JSON values, and back."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from exfam.checks import ExfamError, check_choice
+from exfam.families.base import Family
+from exfam.families.categories import Categorical, Ordinal
+from exfam.families.continuous import Exponential, Gamma, Gaussian
+from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from exfam.families.per_item import PerItem
+
+__all__ = ["FAMILIES", "family_from_config", "family_to_config"]
+
+
+def family_to_config(family: Family) -> dict[str, Any]:
+    """The family's name and options, in types that JSON knows.
+
+    >>> family_to_config(Poisson(shift=1))
+    {'name': 'poisson', 'shift': 1, 'link': 'log'}
+    """
+    if isinstance(family, PerItem):
+        listed = {str(code): family_to_config(one) for code, one in family.families.items()}
+        default = None if family.default is None else family_to_config(family.default)
+        return {"name": family.name, "families": listed, "default": default}
+    options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
+    return {"name": family.name, **options}
+
+
+def family_from_config(config: Mapping[str, Any]) -> Family:
+    """The family that `family_to_config` described.
+
+    Raises ExfamError for an unknown name or option.
+
+    >>> family_from_config({"name": "poisson", "shift": 1})
+    Poisson(shift=1, link='log')
+    """
+    if not isinstance(config, Mapping) or "name" not in config:
+        raise ExfamError(f"`config` must be a dictionary with a name, got {config!r}.")
+    check_choice("name", config["name"], FAMILIES)
+    kind = FAMILIES[config["name"]]
+    options = {key: value for key, value in config.items() if key != "name"}
+    allowed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if unknown := sorted(set(options) - allowed):
+        raise ExfamError(
+            f"`config` must hold options of {kind.name} ({', '.join(sorted(allowed)) or 'none'}), "
+            f"got {unknown[0]!r}."
+        )
+    required = [field.name for field in fields(kind) if field.default is MISSING]  # type: ignore[arg-type]
+    if missing := sorted(set(required) - set(options)):
+        raise ExfamError(
+            f"`config` must hold {missing[0]!r} for {kind.name}, got {dict(config)!r}."
+        )
+    if kind is PerItem:
+        options = _per_item_options(options)
+    return kind(**options)
+
+
+def _per_item_options(options: dict[str, Any]) -> dict[str, Any]:
+    listed, default = options["families"], options.get("default")
+    if not isinstance(listed, Mapping) or not all(str(code).isdigit() for code in listed):
+        raise ExfamError(f"`families` must map item codes to families, got {listed!r}.")
+    return {
+        "families": {int(code): family_from_config(one) for code, one in listed.items()},
+        "default": None if default is None else family_from_config(default),
+    }
+
+
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family
+    for family in (
+        Bernoulli,
+        Binomial,
+        Categorical,
+        Exponential,
+        Gamma,
+        Gaussian,
+        NegativeBinomial,
+        Ordinal,
+        PerItem,
+        Poisson,
+    )
+}

@@ -1,0 +1,222 @@
+"""A family chosen by each element's item."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int, Real
+from torch import Tensor
+
+from exfam.checks import ExfamError
+from exfam.families.base import Family, check_dispersion
+from exfam.families.numeric import check_integer
+
+__all__ = ["PerItem"]
+
+
+@dataclass(frozen=True)
+class PerItem(Family):
+    """The element's item chooses the family: {item code: family}, `default` for the others.
+
+    Equal families share their columns of `eta`: first the location columns of every different
+    family, in order of appearance, then the dispersion columns in the same order.
+    All methods but `from_mean` need `item`, and raise ExfamError where an item has no family.
+
+    >>> from exfam.families import Bernoulli, Gaussian
+    >>> family = PerItem({0: Bernoulli(), 1: Gaussian()})
+    >>> family.n_params, family.n_dispersion
+    (3, 1)
+    >>> family.mean(torch.tensor([[0.0, 5.0, 0.0]]), item=torch.tensor([1]))
+    tensor([5.])
+    """
+
+    families: Mapping[int, Family]
+    default: Family | None = None
+    name: ClassVar[str] = "per-item"
+
+    def __post_init__(self) -> None:
+        if not self.families:
+            raise ExfamError("`families` must name at least one item, got none.")
+        for code in self.families:
+            check_integer("families", code, at_least=0)
+        for family in self._listed():
+            if not isinstance(family, Family) or isinstance(family, PerItem):
+                raise ExfamError(
+                    f"`families` must hold families other than PerItem, got {family!r}."
+                )
+
+    def __hash__(self) -> int:
+        return hash((tuple(sorted(self.families.items())), self.default))
+
+    def _listed(self) -> list[Family]:
+        return [*self.families.values(), *([] if self.default is None else [self.default])]
+
+    @cached_property
+    def distinct(self) -> tuple[Family, ...]:
+        """The different families, in order of appearance; the default last."""
+        return tuple(dict.fromkeys(self._listed()))
+
+    @property
+    def n_params(self) -> int:
+        """The sum over the different families."""
+        return sum(family.n_params for family in self.distinct)
+
+    @property
+    def n_dispersion(self) -> int:
+        """The sum over the different families."""
+        return sum(family.n_dispersion for family in self.distinct)
+
+    @property
+    def support(self) -> str:
+        """The support of each different family."""
+        listed = "; ".join(f"{family.name}: {family.support}" for family in self.distinct)
+        return f"in the support of its item's family ({listed})"
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """The values all families share, if they are finite and the same for all."""
+        listed = {family.categories for family in self.distinct}
+        return listed.pop() if len(listed) == 1 else ()
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """For each different family, its columns of `eta`."""
+        location, dispersion, columns = 0, self.n_params - self.n_dispersion, []
+        for family in self.distinct:
+            n_location = family.n_params - family.n_dispersion
+            first = range(location, location + n_location)
+            columns.append((*first, *range(dispersion, dispersion + family.n_dispersion)))
+            location, dispersion = location + n_location, dispersion + family.n_dispersion
+        return tuple(columns)
+
+    @cached_property
+    def _table(self) -> Tensor:
+        """Index into `distinct` by item code; the last entry stands for all other codes."""
+        other = -1 if self.default is None else self.distinct.index(self.default)
+        table = torch.full((max(self.families) + 2,), other)
+        for code, family in self.families.items():
+            table[code] = self.distinct.index(family)
+        return table
+
+    def _which(self, item: Tensor | None) -> Tensor:
+        if item is None:
+            raise ExfamError("`item` must be given to PerItem, got None. Pass the item codes.")
+        last = len(self._table) - 1
+        known = (item >= 0) & (item < last)
+        which = self._table.to(item.device)[torch.where(known, item, last).long()]
+        if (which < 0).any():
+            code = item[which < 0][0].item()
+            raise ExfamError(
+                f"`item` must be one of the {len(self.families)} items with a family, got {code}. "
+                "Pass PerItem(families, default=...)."
+            )
+        return which
+
+    def _choose(
+        self, compute: Callable[[Family, Tensor], Tensor], eta: Tensor, item: Tensor | None
+    ) -> Tensor:
+        """`compute(family, its columns of eta)` of the family that each item has."""
+        self.check_eta(eta)
+        which = self._which(item)
+        chosen = compute(self.distinct[0], eta[..., list(self.columns[0])])
+        chosen, which = torch.broadcast_tensors(chosen, which)
+        for index in range(1, len(self.distinct)):
+            other = compute(self.distinct[index], eta[..., list(self.columns[index])])
+            chosen = torch.where(which == index, other, chosen)
+        return chosen
+
+    def in_support(
+        self, value: Real[Tensor, "*#shape"], item: Int[Tensor, "*#shape"] | None = None
+    ) -> Bool[Tensor, "..."]:
+        """Whether each value can occur in its item's family."""
+        which = self._which(item)
+        inside = torch.zeros_like(value * which, dtype=torch.bool)
+        for index, family in enumerate(self.distinct):
+            inside = torch.where(which == index, family.in_support(value), inside)
+        return inside
+
+    def log_prob(
+        self,
+        value: Real[Tensor, "*#shape"],
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """Log-probability or density in nats, by the item's family."""
+        return self._choose(lambda family, part: family.log_prob(value, part), eta, item)
+
+    def mean(
+        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Expected value, by the item's family."""
+        return self._choose(lambda family, part: family.mean(part), eta, item)
+
+    def variance(
+        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Variance, by the item's family."""
+        return self._choose(lambda family, part: family.variance(part), eta, item)
+
+    def cdf(
+        self,
+        value: Real[Tensor, "*#shape"],
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """P(Y <= value), by the item's family."""
+        return self._choose(lambda family, part: family.cdf(value, part), eta, item)
+
+    def quantile(
+        self,
+        p: float | Float[Tensor, "*#shape"],
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """The smallest possible value whose cdf reaches `p`, by the item's family."""
+        return self._choose(lambda family, part: family.quantile(p, part), eta, item)
+
+    def sample(
+        self,
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        generator: torch.Generator,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """One draw for each `eta`, by the item's family."""
+        return self._choose(
+            lambda family, part: family.sample(part, generator=generator), eta, item
+        )
+
+    def from_mean(
+        self,
+        mean: Float[Tensor, "*#shape"],
+        *,
+        dispersion: Float[Tensor, "*#shape dispersion"] | None = None,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "*out params"]:
+        """The columns of every family set to that mean, so that any item may read its own."""
+        dispersion = check_dispersion(self, mean, dispersion)
+        shape = torch.broadcast_shapes(mean.shape, dispersion.shape[:-1])
+        eta = mean.new_zeros(*shape, self.n_params)
+        start = self.n_params - self.n_dispersion
+        for family, columns in zip(self.distinct, self.columns, strict=True):
+            own = [column - start for column in columns if column >= start]
+            eta[..., list(columns)] = family.from_mean(mean, dispersion=dispersion[..., own])
+        return eta
+
+    def initial_eta(
+        self, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None
+    ) -> Float[Tensor, " params"]:
+        """Each family fitted to the values of its items; 0 where there is none."""
+        which = self._which(item)
+        dtype = value.dtype if value.is_floating_point() else torch.get_default_dtype()
+        eta = torch.zeros(self.n_params, dtype=dtype, device=value.device)
+        for index, (family, columns) in enumerate(zip(self.distinct, self.columns, strict=True)):
+            own = value[which == index]
+            if own.numel():
+                eta[list(columns)] = family.initial_eta(own).to(dtype)
+        return eta
