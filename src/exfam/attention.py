@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_positive
-from exfam.encodings import Encoding, NoEncoding, Position
+from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition
 from exfam.layers import linear, normal
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 PerHead = Float[Tensor, "batch heads length head"]
+QueryHeads = Float[Tensor, "batch heads query head"]
+KeyHeads = Float[Tensor, "batch heads key head"]
 Scores = Float[Tensor, "#batch #heads query key"]
 
 
@@ -219,7 +221,7 @@ class Attention(nn.Module):
         return self.encoding.rotate(k, position), v
 
     def scores(
-        self, q: PerHead, k: PerHead, query_position: Position, key_position: Position
+        self, q: QueryHeads, k: KeyHeads, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch heads query key"]:
         """Scores of all pairs: scaled products plus the encoding's bias, or its log weights."""
         fixed = self.encoding.log_weights(query_position, key_position)
@@ -249,11 +251,11 @@ class Attention(nn.Module):
 
     def gather(
         self,
-        q: PerHead,
-        keys: tuple[PerHead, PerHead],
+        q: QueryHeads,
+        keys: tuple[KeyHeads, KeyHeads],
         may_attend: Bool[Tensor, "batch query key"],
-        positions: tuple[Position, Position],
-        own: tuple[PerHead, PerHead] | None = None,
+        positions: tuple[QueryPosition, KeyPosition],
+        own: tuple[QueryHeads, QueryHeads] | None = None,
     ) -> Attended:
         """Attend to `keys` (and to the null token, and to the query's `own` mask key)."""
         k, v = keys

@@ -52,7 +52,7 @@ class CheckpointError(ExfamError):
     """A checkpoint does not belong to this fit."""
 
 
-def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise unless `value` is one of `choices`.
 
     >>> check_choice("direction", "causal", ["causal", "bidirectional"])
@@ -63,7 +63,7 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
         raise ExfamError(f"`{name}` must be one of {listed}, got {value!r}.")
 
 
-def check_positive(name: str, value: float, *, zero: bool = False) -> None:
+def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
     """Raise unless `value` is a finite number above 0 (from 0 with `zero=True`).
 
     >>> check_positive("embed_dim", 32)
@@ -75,7 +75,7 @@ def check_positive(name: str, value: float, *, zero: bool = False) -> None:
         raise ExfamError(f"`{name}` must be {rule}, got {value!r}.")
 
 
-def check_fraction(name: str, value: float) -> None:
+def check_fraction(name: str, value: Any) -> None:
     """Raise unless 0 <= `value` < 1.
 
     >>> check_fraction("dropout", 0.1)

@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
+QueryPosition = Num[Tensor, "batch query"] | Num[Tensor, "batch query space"]
+KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]
 EARTH_RADIUS_KM = 6371.0
 
 
@@ -49,14 +51,14 @@ class Encoding(nn.Module, ABC):
     def bias(
         self,
         q: Float[Tensor, "batch heads query head"],
-        query_position: Position,
-        key_position: Position,
+        query_position: QueryPosition,
+        key_position: KeyPosition,
     ) -> Float[Tensor, "#batch #heads query key"] | None:
         """Numbers to add to the scores (not divided by any scale), or None."""
         return None
 
     def log_weights(
-        self, query_position: Position, key_position: Position
+        self, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch #heads query key"] | None:
         """Log attention weights up to a constant in each row, in place of the scores, or None."""
         return None
@@ -67,7 +69,7 @@ def _once(position: Tensor) -> Tensor:
     return position[:1] if position.stride(0) == 0 else position
 
 
-def _offsets(query_position: Position, key_position: Position) -> Tensor:
+def _offsets(query_position: QueryPosition, key_position: KeyPosition) -> Tensor:
     """Key position minus query position."""
     if query_position.ndim != 2:
         raise ExfamError(
@@ -192,8 +194,8 @@ class RelativeBias(Encoding):
     def bias(
         self,
         q: Float[Tensor, "batch heads query head"],
-        query_position: Position,
-        key_position: Position,
+        query_position: QueryPosition,
+        key_position: KeyPosition,
     ) -> Float[Tensor, "#batch #heads query key"]:
         buckets = self.bucket(_offsets(query_position, key_position))
         return self.table(buckets).permute(0, 3, 1, 2)
@@ -221,7 +223,7 @@ class DistanceBias(Encoding):
         self.rate = nn.Parameter(torch.linspace(1.0, -3.0, n_heads))
 
     def distance(
-        self, query_position: Position, key_position: Position
+        self, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch query key"]:
         """Distances between all pairs, in units of `scale`."""
         query, key = _once(query_position).float(), _once(key_position).float()
@@ -236,8 +238,8 @@ class DistanceBias(Encoding):
     def bias(
         self,
         q: Float[Tensor, "batch heads query head"],
-        query_position: Position,
-        key_position: Position,
+        query_position: QueryPosition,
+        key_position: KeyPosition,
     ) -> Float[Tensor, "#batch #heads query key"]:
         rate = nn.functional.softplus(self.rate)
         distance = self.distance(query_position, key_position).to(rate.dtype)
@@ -273,7 +275,7 @@ class Attenuated(Encoding):
         self.w, self.s = w, s
 
     def log_weights(
-        self, query_position: Position, key_position: Position
+        self, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch #heads query key"]:
         offset = _offsets(query_position, key_position).to(torch.get_default_dtype())
         slope = torch.where(offset >= 0, self.s * self.w, self.w)

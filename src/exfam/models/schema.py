@@ -136,7 +136,7 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
             family.in_support(value, item=item).numpy(),
             support=family.support,
             rows=rows,
-            hint=f"Choose a family for such values, or leave out these rows (family {family.name!r}).",
+            hint=f"Family {family.name!r} has no other values: choose another, or drop such rows.",
         )
 
 

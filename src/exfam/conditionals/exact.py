@@ -1,0 +1,261 @@
+"""One pass equal to masked copies, where the algebra allows it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from exfam.attention import Attention, Block, PerHead, Visibility
+from exfam.conditionals.base import Conditional, Hidden, Tokens, attend, repeat_position
+from exfam.conditionals.streams import Static, TwoStream
+from exfam.encodings import Position
+
+__all__ = ["Exact"]
+
+
+class Exact(Conditional):
+    """One pass, equal to `copies`, where the algebra allows it.
+
+    Causal networks of any depth go through `TwoStream`, one layer through `Static`. Two
+    bidirectional layers whose stream changes linearly: with element i hidden, layer 1 gives element
+    j the pooled values (N_j - e_ji v_i + e_jm v_m) / den_ji, where N_j sums e_jk v_k over all k and
+    m is the mask at i; layer 2 is needed at center i only, so it takes scalars and matrix products.
+    """
+
+    def refusal(self, blocks: Sequence[Block], visibility: Visibility) -> str | None:
+        if visibility.causal or len(blocks) == 1:
+            return None
+        if len(blocks) > 2:
+            return f"'exact' is for one or two bidirectional layers, got {len(blocks)}"
+        if not (blocks[0].linear and blocks[1].linear):
+            return "'exact' is for two bidirectional layers without layer norm or feed-forward"
+        return None
+
+    def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
+        self.check(blocks, visibility)
+        if visibility.causal:
+            return TwoStream().hide(blocks, tokens, visibility)
+        if len(blocks) == 1:
+            return Static().hide(blocks, tokens, visibility)
+        return _two_layers(blocks[0], blocks[1], tokens, visibility)
+
+
+class _First(NamedTuple):
+    """Layer 1 with each element left out in turn.
+
+    With i hidden, element j has the pooled values
+
+        top_ji N_j + rest_ji R_j - own_ji v_i + mask_ji m_i + null_ji n
+
+    where N_j sums e_jk v_k over all k, R_j over all but the key that j attends to most, v_i are
+    values, m_i those of the mask at i and n that of the null token.
+    """
+
+    v: PerHead
+    v_mask: PerHead
+    all_keys: PerHead  # N_j
+    other_keys: PerHead  # R_j
+    top: Tensor  # (batch, heads, j, i), as the four below
+    rest: Tensor
+    own: Tensor
+    mask: Tensor
+    null: Tensor | None
+    null_value: Tensor | None
+    center: Tensor  # stream of center i after layer 1
+    weights: Tensor  # weights of center i at layer 1
+
+
+def _first_layer(block: Block, tokens: Tokens, visibility: Visibility) -> _First:
+    attention, position = block.attention, tokens.position
+    q, (k, v) = block.queries(tokens.content, position), block.keys(tokens.content, position)
+    k_mask, v_mask = block.keys(tokens.center, position)
+    scores = attention.scores(q, k, position, position)
+    to_mask = attention.scores(q, k_mask, position, position) if visibility.sees_mask else None
+    to_null = attention.null_scores(q)[..., None] if attention.null is not None else None
+    absent = ~tokens.present[:, None, None, :]
+    left_out = _left_out_softmax if attention.kernel.normalizes else _left_out_linear
+    center, weights = attend(
+        block,
+        tokens.center,
+        tokens.content,
+        tokens,
+        visibility.context(tokens.present),
+        visibility.sees_mask,
+    )
+    return _First(
+        v,
+        v_mask,
+        *left_out(scores, absent, v, to_mask, to_null),
+        None if attention.null is None else attention.null.value,
+        center,
+        weights,
+    )
+
+
+def _left_out_linear(
+    scores: Tensor, absent: Tensor, v: PerHead, to_mask: Tensor | None, to_null: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    """The terms of `_First` for weights that are the scores themselves."""
+    e = scores.masked_fill(absent, 0.0)
+    one, zero = torch.ones_like(e), torch.zeros_like(e)
+    null = None if to_null is None else to_null.expand_as(e)
+    pooled = e @ v
+    return (
+        pooled,
+        torch.zeros_like(pooled),
+        one,
+        zero,
+        e,
+        zero if to_mask is None else to_mask,
+        null,
+    )
+
+
+def _left_out_softmax(
+    scores: Tensor, absent: Tensor, v: PerHead, to_mask: Tensor | None, to_null: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    """The terms of `_First` for softmax, stable whichever key dominates.
+
+    Leaving out the largest term of a row by subtraction would lose all digits, and so would its
+    scale for the others: that case has a sum of its own (R_j), scaled by the second largest.
+    """
+    low = torch.finfo(scores.dtype).min
+    ranked = scores.detach().masked_fill(absent, low)
+    first, place = ranked.max(-1, keepdim=True)
+    is_top = torch.zeros_like(ranked, dtype=torch.bool).scatter_(-1, place, True)
+    second = ranked.masked_fill(is_top, low).amax(-1, keepdim=True)
+    e = (scores - first).masked_fill(absent, low).exp()
+    other = (scores - second).masked_fill(absent | is_top, low).exp()
+    scale = torch.where(is_top, second, first)
+    offset = scale
+    for more in (to_mask, to_null):
+        offset = offset if more is None else offset.maximum(more.detach())
+    kept = torch.where(is_top, other.sum(-1, keepdim=True), e.sum(-1, keepdim=True) - e)
+    shrink = (scale - offset).exp()
+    mask = torch.zeros_like(e) if to_mask is None else (to_mask - offset).exp()
+    null = None if to_null is None else (to_null - offset).exp()
+    den = shrink * kept + mask + (0.0 if null is None else null)
+    den = torch.where(den > 0, den, 1.0)
+    share = shrink / den
+    top, rest = share.masked_fill(is_top, 0.0), share.masked_fill(~is_top, 0.0)
+    null = None if null is None else null / den
+    return e @ v, other @ v, top, rest, top * e, mask / den, null
+
+
+def _two_layers(one: Block, two: Block, tokens: Tokens, visibility: Visibility) -> Hidden:
+    first = _first_layer(one, tokens, visibility)
+    attention, position = two.attention, tokens.position
+    q = two.queries(first.center, position)
+    columns = _PairColumns if attention.encoding.rotates else _MatrixColumns
+    pairs = columns(one, two, tokens, first, q)
+    scores = [_pair_scores(attention, pairs, q, position)]
+    own = two.keys(first.center, position) if visibility.sees_mask else None
+    if attention.null is not None:
+        scores.append(attention.null_scores(q)[..., None])
+    if own is not None:
+        scores.append(attention.own_scores(q, own[0], position)[..., None])
+    n_keys, n_extra = tokens.present.shape[1], len(scores) - 1
+    allowed = visibility.context(tokens.present)[:, None]
+    allowed = torch.nn.functional.pad(allowed, (0, n_extra), value=True)
+    weights = attention.kernel.weights(torch.cat(scores, -1), allowed)
+    pooled = pairs.pool(weights[..., :n_keys])
+    if attention.null is not None:
+        pooled = pooled + weights[..., n_keys, None] * attention.null.value
+    if own is not None:
+        pooled = pooled + weights[..., -1, None] * own[1]
+    state = two.join(first.center, attention.merge(pooled))
+    return Hidden(state, (first.weights, weights))
+
+
+def _pair_scores(
+    attention: Attention, pairs: "_MatrixColumns | _PairColumns", q: PerHead, position: Position
+) -> Tensor:
+    """Layer-2 scores of center i with element j, element i hidden."""
+    if attention.encoding.log_weights(position, position) is not None:
+        return attention.scores(q, q, position, position)
+    bias = attention.encoding.bias(q, position, position)
+    product = pairs.products() * attention.scale
+    return product if bias is None else product + bias
+
+
+def _key_value_maps(attention: Attention) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weights (heads, head_dim, embed) and biases (heads, 1, head_dim) of keys and of values."""
+    shape = (2, attention.n_heads, attention.head_dim)
+    weight = attention.key_value.weight.unflatten(0, shape)
+    bias = attention.key_value.bias.unflatten(0, shape)[:, :, None]
+    return weight[0], weight[1], bias[0], bias[1]
+
+
+class _MatrixColumns:
+    """Layer-2 scores and pooled values by matrix products, never holding a (j, i, embed) array."""
+
+    def __init__(self, one: Block, two: Block, tokens: Tokens, first: _First, q: PerHead) -> None:
+        self.first, self.q = first, q
+        self.maps = _key_value_maps(two.attention)
+        self.output = one.attention.output
+        kept = tokens.content if one.connection.residual else torch.zeros_like(tokens.content)
+        self.kept = kept + self.output.bias
+        heads = (one.attention.n_heads, one.attention.head_dim)
+        self.out_heads = self.output.weight.unflatten(1, heads)  # (embed, h, head_dim)
+
+    def products(self) -> Tensor:
+        """q_i . k_j with element i hidden: (batch, heads2, i, j)."""
+        to_key, _, key_bias, _ = self.maps
+        first = self.first
+        through = self.q @ to_key  # (batch, g, i, embed)
+        scores = through @ self.kept[:, None].mT + (self.q * key_bias).sum(-1, keepdim=True)
+        u = torch.einsum("bgie,ehd->bghid", through, self.out_heads)
+        moved = first.top.mT[:, None] * (u @ first.all_keys[:, None].mT)
+        moved = moved + first.rest.mT[:, None] * (u @ first.other_keys[:, None].mT)
+        of_own = (u * first.v[:, None]).sum(-1, keepdim=True)
+        of_mask = (u * first.v_mask[:, None]).sum(-1, keepdim=True)
+        moved = moved - first.own.mT[:, None] * of_own + first.mask.mT[:, None] * of_mask
+        if first.null is not None:
+            moved = moved + first.null.mT[:, None] * (u @ first.null_value.mT)
+        return scores + moved.sum(2)
+
+    def pool(self, weights: Tensor) -> PerHead:
+        """sum_j weight_ij v_j with element i hidden: (batch, heads2, i, head_dim)."""
+        _, to_value, _, value_bias = self.maps
+        first = self.first
+        stream = weights @ self.kept[:, None]
+        each = weights[:, :, None]  # (batch, g, 1, i, j)
+        moved = (each * first.top.mT[:, None]) @ first.all_keys[:, None]
+        moved = moved + (each * first.rest.mT[:, None]) @ first.other_keys[:, None]
+        own = (each * first.own.mT[:, None]).sum(-1, keepdim=True)
+        mask = (each * first.mask.mT[:, None]).sum(-1, keepdim=True)
+        moved = moved - own * first.v[:, None] + mask * first.v_mask[:, None]
+        if first.null is not None:
+            null = (each * first.null.mT[:, None]).sum(-1, keepdim=True)
+            moved = moved + null * first.null_value
+        stream = stream + torch.einsum("bghid,ehd->bgie", moved, self.out_heads)
+        return stream @ to_value.mT + weights.sum(-1, keepdim=True) * value_bias
+
+
+class _PairColumns:
+    """The same with layer 1's output held for every center i and element j, for rotated keys."""
+
+    def __init__(self, one: Block, two: Block, tokens: Tokens, first: _First, q: PerHead) -> None:
+        self.q = q
+        pooled = first.top[..., None] * first.all_keys[..., None, :]  # (batch, h, j, i, head_dim)
+        pooled = pooled + first.rest[..., None] * first.other_keys[..., None, :]
+        pooled = pooled - first.own[..., None] * first.v[:, :, None]
+        pooled = pooled + first.mask[..., None] * first.v_mask[:, :, None]
+        if first.null is not None:
+            pooled = pooled + first.null[..., None] * first.null_value[:, None]
+        update = one.attention.output(pooled.permute(0, 3, 2, 1, 4).flatten(3))
+        stream = one.connection.after(
+            tokens.content[:, None].expand_as(update), update
+        )  # (batch, i, j, embed)
+        batch, length = tokens.present.shape
+        group = torch.arange(batch, device=q.device).repeat_interleave(length)
+        position = repeat_position(tokens.position, group)
+        k, v = two.keys(stream.flatten(0, 1), position)
+        self.k, self.v = k.unflatten(0, (batch, length)), v.unflatten(0, (batch, length))
+
+    def products(self) -> Tensor:
+        return torch.einsum("bgid,bigjd->bgij", self.q, self.k)
+
+    def pool(self, weights: Tensor) -> PerHead:
+        return torch.einsum("bgij,bigjd->bgid", weights, self.v)

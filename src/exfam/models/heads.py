@@ -1,0 +1,68 @@
+"""From hidden states to a family's parameters."""
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.groups import Batch
+from exfam.models.dispersion import Dispersion, ItemBias
+
+__all__ = ["ItemHead", "ValueHead", "Vectors"]
+
+State = Float[Tensor, "batch length embed"]
+
+
+class Vectors(Protocol):
+    """One vector an item: an embedding of its own, or another one reflected."""
+
+    def vectors(self) -> Float[Tensor, "items embed"]:
+        """The items' vectors, in order of their codes."""
+
+
+class ItemHead(nn.Module):
+    """eta_i = delta H_i + bias: products with the items' center vectors.
+
+    `norm` maps the hidden state first (a layer norm after pre-norm blocks, or nothing).
+    Source: EFA paper, section 2.1, step 4.
+    """
+
+    def __init__(
+        self, centers: nn.Module, *, norm: nn.Module, bias: Float[Tensor, "items"] | None
+    ) -> None:
+        super().__init__()
+        self.centers, self.norm = centers, norm
+        self.bias = None if bias is None else nn.Parameter(bias.clone())
+
+    def forward(self, state: State, batch: Batch) -> Float[Tensor, "batch length items"]:
+        """One output an item."""
+        eta = self.norm(state) @ self.centers.vectors().T
+        return eta if self.bias is None else eta + self.bias
+
+
+class ValueHead(nn.Module):
+    """kappa_i = lambda_2(H_i): a small network for locations, constants for dispersions.
+
+    `intercept` adds learned constants, of each item where it has some. Source: EFA paper, section
+    2.2, step 4.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        norm: nn.Module,
+        dispersion: Dispersion,
+        intercept: ItemBias | None,
+    ) -> None:
+        super().__init__()
+        self.network, self.norm = network, norm
+        self.dispersion, self.intercept = dispersion, intercept
+
+    def forward(self, state: State, batch: Batch) -> Float[Tensor, "batch length eta"]:
+        """The parameters of the value columns' families, side by side."""
+        location = self.network(self.norm(state))
+        if self.intercept is not None:
+            location = location + self.intercept(batch)
+        return self.dispersion(location, batch)

@@ -1,0 +1,85 @@
+"""Small networks with random weights, for the contract tests of every conditional and encoding."""
+
+import torch
+
+from exfam.attention import (
+    CONNECTIONS,
+    SCORE_KERNELS,
+    Attention,
+    Block,
+    FeedForward,
+    NullToken,
+)
+from exfam.conditionals import Tokens
+from exfam.encodings import Encoding, build_encoding
+
+EMBED, HEADS, HEAD_DIM = 12, 2, 8
+
+
+def random_encoding(name: str, generator: torch.Generator) -> Encoding:
+    encoding = build_encoding(
+        name,
+        n_heads=HEADS,
+        head_dim=HEAD_DIM,
+        embed_dim=EMBED,
+        n_positions=50,
+        generator=generator,
+    )
+    randomize(encoding, generator)
+    return encoding
+
+
+def randomize(module: torch.nn.Module, generator: torch.Generator, *, scale: float = 1.0) -> None:
+    """Give every vector parameter random entries, so that no term hides behind a zero."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += scale * 0.3 * torch.randn(parameter.shape, generator=generator)
+
+
+def random_blocks(
+    n_layers: int,
+    *,
+    encoding: Encoding,
+    null: bool = False,
+    kernel: str = "softmax",
+    connection: str = "residual",
+    feed_forward: bool = False,
+    seed: int = 0,
+) -> list[Block]:
+    g = torch.Generator().manual_seed(seed)
+    blocks = []
+    for _ in range(n_layers):
+        attention = Attention(
+            EMBED,
+            n_heads=HEADS,
+            head_dim=HEAD_DIM,
+            generator=g,
+            kernel=SCORE_KERNELS[kernel](),
+            encoding=encoding,
+            null=NullToken(HEADS, HEAD_DIM, generator=g) if null else None,
+        )
+        connect = CONNECTIONS[connection]
+        ff = FeedForward(EMBED, 16, connection=connect(EMBED), generator=g)
+        block = Block(
+            attention, connection=connect(EMBED), feed_forward=ff if feed_forward else None
+        )
+        randomize(block, g)
+        blocks.append(block)
+    return blocks
+
+
+def random_tokens(
+    encoding: str = "none",
+    *,
+    lengths: tuple[int, ...] = (5, 1, 7, 3),
+    seed: int = 1,
+    scale: float = 1.0,
+) -> Tokens:
+    g = torch.Generator().manual_seed(seed)
+    batch, length = len(lengths), max(lengths)
+    position = torch.arange(length)[None].expand(batch, -1)
+    if encoding == "distance":
+        position = torch.randn(batch, length, 2, generator=g)
+    present = torch.arange(length)[None] < torch.tensor(lengths)[:, None]
+    content, center = (scale * torch.randn(2, batch, length, EMBED, generator=g)).unbind(0)
+    return Tokens(content, center, position, present)

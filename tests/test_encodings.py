@@ -1,0 +1,138 @@
+"""Every encoding: shapes, permutation and shift laws, gradients, refusals."""
+
+import math
+
+import pytest
+import torch
+from networks import HEAD_DIM, HEADS, random_encoding
+
+from exfam.encodings import (
+    ENCODINGS,
+    Attenuated,
+    DistanceBias,
+    LearnedAbsolute,
+    RelativeBias,
+    Rotary,
+    build_encoding,
+)
+
+every_encoding = pytest.mark.parametrize("name", sorted(ENCODINGS))
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def scores(encoding, q, k, position):
+    """What attention would see from this encoding for given queries and keys."""
+    fixed = encoding.log_weights(position, position)
+    if fixed is not None:
+        return fixed.expand(q.shape[0], q.shape[1], -1, -1)
+    product = encoding.rotate(q, position) @ encoding.rotate(k, position).mT
+    bias = encoding.bias(q, position, position)
+    return product if bias is None else product + bias
+
+
+def queries_and_keys(batch=2, length=6):
+    return torch.randn(2, batch, HEADS, length, HEAD_DIM, generator=generator(3)).unbind(0)
+
+
+@every_encoding
+def test_hooks_have_the_shapes_they_say(name):
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    position = torch.arange(6)[None].expand(2, -1)
+    assert scores(encoding, q, k, position).shape == (2, HEADS, 6, 6)
+    added = encoding.embed(position)
+    assert added is None or added.shape == (2, 6, 12)
+
+
+@every_encoding
+def test_scores_depend_on_differences_of_positions_only(name):
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    position = torch.arange(6)[None].expand(2, -1)
+    torch.testing.assert_close(
+        scores(encoding, q, k, position + 17), scores(encoding, q, k, position), atol=2e-5, rtol=0
+    )
+    learned = encoding.embed(position)
+    assert learned is None or not torch.equal(learned, encoding.embed(position + 17))
+
+
+@every_encoding
+def test_shared_positions_give_the_same_as_repeated_ones(name):
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    shared = torch.arange(6)[None].expand(2, -1)
+    torch.testing.assert_close(
+        scores(encoding, q, k, shared), scores(encoding, q, k, shared.contiguous())
+    )
+
+
+@every_encoding
+def test_every_parameter_gets_a_gradient(name):
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    position = torch.arange(6)[None].expand(2, -1)
+    added = encoding.embed(position)
+    total = scores(encoding, q, k, position).square().sum()
+    total = total if added is None else total + added.square().sum()
+    parameters = list(encoding.parameters())
+    if parameters:
+        for gradient in torch.autograd.grad(total, parameters):
+            assert gradient.abs().sum() > 0
+
+
+@every_encoding
+def test_unknown_name_is_refused(name):
+    with pytest.raises(ValueError, match="`encoding` must be one of"):
+        build_encoding(
+            name + "x", n_heads=1, head_dim=2, embed_dim=2, n_positions=2, generator=generator()
+        )
+
+
+def test_learned_refuses_other_positions():
+    encoding = LearnedAbsolute(4, 2, generator=generator())
+    with pytest.raises(ValueError, match=r"`position` must be in 0 \.\. 3, .* got 4"):
+        encoding.embed(torch.tensor([[0, 4]]))
+    with pytest.raises(ValueError, match="must be one integer an element for encoding='lear"):
+        encoding.embed(torch.tensor([[0.5]]))
+
+
+def test_vectors_are_for_distance():
+    places, q = torch.zeros(1, 2, 2), torch.zeros(1, 1, 2, 4)
+    with pytest.raises(ValueError, match="must be one number an element for this encoding"):
+        Attenuated().log_weights(places, places)
+    with pytest.raises(ValueError, match="one number an element for encoding='rotary'"):
+        Rotary(4).rotate(q, places)
+
+
+def test_sizes_are_checked():
+    with pytest.raises(ValueError, match="`head_dim` must be even for rotary"):
+        Rotary(3)
+    with pytest.raises(ValueError, match="`n_buckets` must be a multiple of 4, got 6"):
+        RelativeBias(1, generator=generator(), n_buckets=6)
+
+
+def test_rotation_keeps_lengths():
+    q, _ = queries_and_keys()
+    position = 100 * torch.rand(2, 6, generator=generator())
+    turned = Rotary(HEAD_DIM).rotate(q, position)
+    torch.testing.assert_close(turned.norm(dim=-1), q.norm(dim=-1))
+    assert not torch.allclose(turned, q)
+
+
+def test_haversine_is_kilometers():
+    paris_london = torch.tensor([[[48.8566, 2.3522], [51.5074, -0.1278]]])
+    encoding = DistanceBias(1, metric="haversine")
+    assert abs(encoding.distance(paris_london, paris_london)[0, 0, 1] - 343.6) < 1
+
+
+def test_attenuated_is_the_papers_softmax():
+    w, s, n = 0.05, 0.5, 5
+    position = torch.arange(n)[None]
+    weights = Attenuated(w=w, s=s).log_weights(position, position)[0, 0].softmax(-1)
+    for i in range(n):
+        raw = [math.exp(-(s if i <= j else 1) * w * (i - j) ** 2) for j in range(n)]
+        expected = torch.tensor(raw) / sum(raw)
+        torch.testing.assert_close(weights[i], expected)
