@@ -1,6 +1,6 @@
 """Groups: ragged columns in flat contiguous arrays with offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, no_type_check
 
@@ -17,6 +17,7 @@ __all__ = ["CONTEXT", "TARGET", "Groups"]
 TARGET = 0
 CONTEXT = 1
 
+Names = str | Sequence[str] | None
 Index = int | np.integer | slice | Sequence[int] | np.ndarray
 GROUP_ARRAYS = ("start", "stop", "context_start", "context_stop", "group_names", "ignored")
 
@@ -220,3 +221,62 @@ class Groups:
             element=torch.from_numpy(element),
             weight=None if weight is None else pad_column(weight, element, np.float32),
         )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        group: str,
+        order: Names = None,
+        item: str | None = None,
+        value: Names = None,
+        attributes: Names = (),
+        group_attributes: Names = (),
+        position: Names = None,
+        vocabulary: Mapping[str, Any] | None = None,
+        unknown: str = "error",
+    ) -> "Groups":
+        """The rows of a pandas or polars frame, an Arrow table or a mapping of columns.
+
+        Groups come in the order of their first rows, elements in that of `order` (ties keep the
+        frame's). Columns keep their names. Text and booleans among the attributes become codes,
+        numbers stay numbers; labels are coded in sorted order unless `vocabulary` has an entry
+        (items under "item"). A missing value is an element not observed.
+
+        `unknown`: what to do with labels that a given vocabulary lacks: "error"; "ignore" drops
+            elements of unknown items and counts them in `ignored`; "unk" gives them code -1.
+            Attributes get -1 under both (default "error")
+
+        Raises DataError, or UnknownItemError, naming column and row.
+
+        >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"], "stars": [4, None, 2]}
+        >>> groups = Groups.from_frame(frame, group="user", item="movie", value="stars")
+        >>> groups
+        Groups(2 groups, 3 elements, 2 items, stars)
+        >>> groups.pad([0, 1]).values["stars"]
+        tensor([[4., 2.],
+                [0., 0.]])
+        """
+        from exfam.groups.frames import FrameColumns, read_frame
+
+        columns = FrameColumns(
+            group=group,
+            order=order,
+            item=item,
+            value=value,
+            attributes=attributes,
+            group_attributes=group_attributes,
+            position=position,
+        )
+        return read_frame(frame, columns, vocabulary=vocabulary, unknown=unknown)
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """One row an own element, labels written out: a pandas, polars or arrow frame.
+
+        >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_frame("arrow")["group"].to_pylist()
+        [0, 0, 1]
+        """
+        from exfam.groups.frames import to_frame
+
+        return to_frame(self, kind)

@@ -37,6 +37,7 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     array([1, 0], dtype=int32)
     """
     checked = dict(fields) | _as_arrays(fields)
+    _check_names(checked)
     n_groups, n_flat = len(checked["start"]), _n_flat(checked)
     for name, column in _columns(checked, GROUP_FIELDS, ("group_attributes",)):
         _check_rows(name, column, n_groups, "groups")
@@ -49,6 +50,15 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         _check_ranges(checked, "context_", n_flat)
     _check_codes(checked)
     return checked
+
+
+def _check_names(fields: Mapping[str, Any]) -> None:
+    taken = {"item"} if fields.get("item") is not None else set()
+    for name in NAMED_FIELDS:
+        for key in fields[name]:
+            if key in taken:
+                raise DataError(f"`{name}` must have names of their own, got {key!r} once more.")
+            taken.add(key)
 
 
 def _as_arrays(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,212 @@
+"""Columns of a user's frame as arrays; every complaint names the column and the row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int64, Shaped
+
+from exfam.checks import DataError
+
+__all__ = ["Labels", "holds_labels", "open_frame", "read_labels", "read_numbers", "read_order"]
+
+DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A column of labels: row i holds `names[codes[i]]`, names in order of first appearance."""
+
+    codes: Int64[np.ndarray, "rows"]
+    names: np.ndarray
+
+
+@dataclass(frozen=True)
+class Column:
+    """An Arrow column without nested types, and how to speak of it."""
+
+    array: pa.Array
+    argument: str
+    name: str
+
+    def complain(self, rule: str, wrong: pa.Array | np.ndarray, advice: str = "") -> None:
+        """Raise DataError if any row is `wrong`, naming the first.
+
+        >>> Column(pa.array([1, 2]), "value", "stars").complain("be odd", np.array([False, False]))
+        """
+        rows = np.flatnonzero(np.asarray(wrong))
+        if rows.size == 0:
+            return
+        got = self.array[int(rows[0])].as_py()
+        message = (
+            f"`{self.argument}` must {rule}, got {'nothing' if got is None else repr(got)} at row "
+            f"{rows[0]} of column {self.name!r} ({rows.size} of {len(self.array)} rows). {advice}"
+        )
+        raise DataError(message.rstrip())
+
+
+def open_frame(frame: Any) -> Mapping[str, Any]:
+    """The columns of a pandas or polars frame, an Arrow table or a mapping, by name.
+
+    Anything else that speaks the Arrow stream protocol is read as an Arrow table.
+
+    >>> open_frame(pa.table({"user": [1, 2]}))["user"].to_pylist()
+    [1, 2]
+    """
+    if isinstance(frame, Mapping):
+        return frame
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        # pandas column by column: others of its columns may be of types unknown to Arrow.
+        return {name: frame.iloc[:, i] for i, name in enumerate(frame.columns)}
+    if hasattr(frame, "__arrow_c_stream__"):
+        table = pa.table(frame)
+        return dict(zip(table.column_names, table.columns, strict=True))
+    raise DataError(
+        "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, "
+        f"got {type(frame).__name__}."
+    )
+
+
+def holds_labels(columns: Mapping[str, Any], argument: str, name: str) -> bool:
+    """Whether a column holds text or booleans rather than numbers.
+
+    >>> holds_labels({"genre": ["war", None]}, "attributes", "genre")
+    True
+    """
+    kind = _read(columns, argument, name).array.type
+    return pa.types.is_boolean(kind) or pa.types.is_large_string(kind)
+
+
+def read_labels(columns: Mapping[str, Any], argument: str, name: str) -> Labels:
+    """A column of text, whole numbers, booleans or (for groups) times as codes and names.
+
+    >>> read_labels({"user": ["b", "a", "b"]}, "group", "user").codes
+    array([0, 1, 0])
+    """
+    column = _read(columns, argument, name)
+    array, kind = column.array, column.array.type
+    rule = "hold labels (text, whole numbers, booleans)"
+    column.complain("not be missing", pc.is_null(array), "Drop or fill these rows.")
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        # pandas turns a column of whole numbers that once had a gap into floats.
+        array = array.cast(pa.float64())
+        column.complain(rule, pc.not_equal(pc.floor(array), array))
+        array = array.cast(pa.int64())
+    elif pa.types.is_temporal(kind) and argument != "group" or not _is_plain(kind):
+        column.complain(rule, np.ones(len(array), dtype=bool), "Convert the column first.")
+    encoded = array.dictionary_encode()
+    names = encoded.dictionary
+    is_text = pa.types.is_large_string(names.type)
+    labels = np.array(names.to_pylist(), dtype=object) if is_text else _to_numpy(names)
+    return Labels(_to_numpy(encoded.indices).astype(np.int64), labels)
+
+
+def read_numbers(
+    columns: Mapping[str, Any], argument: str, name: str, *, missing: bool = False
+) -> Shaped[np.ndarray, "rows"]:
+    """A numeric column as int64 or floats; with `missing`, gaps read NaN instead of raising.
+
+    A `position` may be a time: it reads as days since 1970 (durations as days).
+
+    >>> read_numbers({"stars": [3, None]}, "value", "stars", missing=True)
+    array([ 3., nan])
+    """
+    column = _read(columns, argument, name)
+    array, kind = column.array, column.array.type
+    if not missing:
+        column.complain("not be missing", pc.is_null(array), "Drop or fill these rows.")
+    if argument == "position" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        times = _to_numpy(array).astype("datetime64[us]")
+        return (times - np.datetime64(0, "us")) / DAY
+    if argument == "position" and pa.types.is_duration(kind):
+        return _to_numpy(array) / DAY
+    if not _is_number(kind):
+        column.complain("be numeric", pc.is_valid(array), "Convert the column to numbers first.")
+    is_whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if is_whole and array.null_count == 0 and kind != pa.uint64():
+        return _to_numpy(array).astype(np.int64)
+    if not pa.types.is_floating(kind):
+        array = array.cast(pa.int8() if pa.types.is_boolean(kind) else kind).cast(pa.float64())
+    numbers = _to_numpy(array)
+    column.complain("be finite", np.isinf(numbers), "Drop or mend these rows.")
+    return numbers
+
+
+def read_order(columns: Mapping[str, Any], name: str) -> Shaped[np.ndarray, "rows"]:
+    """A column as numbers or times that sort as it does: numbers, times, text by letters.
+
+    >>> read_order({"day": ["mon", "fri", "mon"]}, "day")
+    array([1, 0, 1])
+    """
+    column = _read(columns, "order", name)
+    kind = column.array.type
+    column.complain("not be missing", pc.is_null(column.array), "Drop or fill these rows.")
+    if _is_number(kind):
+        return read_numbers(columns, "order", name)
+    if pa.types.is_temporal(kind):
+        return _to_numpy(column.array)
+    labels = read_labels(columns, "order", name)
+    return np.argsort(np.argsort(labels.names))[labels.codes]
+
+
+def _read(columns: Mapping[str, Any], argument: str, name: str) -> Column:
+    if name not in columns:
+        listed = ", ".join(repr(each) for each in columns)
+        raise DataError(
+            f"`{argument}` must name a column of the frame, got {name!r}. Its columns: {listed}."
+        )
+    array = _as_arrow(columns[name], argument, name)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.type == pa.float16():
+        array = array.cast(pa.float32())
+    if pa.types.is_string(array.type) or pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.fill_null(pc.is_nan(array), False), None, array)
+    return Column(array, argument, name)
+
+
+def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column
+    if hasattr(column, "to_arrow"):
+        return column.to_arrow()
+    if isinstance(column, (list, tuple)) and column and isinstance(column[0], np.generic):
+        column = np.asarray(column)
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise DataError(_mixture(list(column), argument, name)) from error
+
+
+def _mixture(values: list[Any], argument: str, name: str) -> str:
+    rows = [row for row, value in enumerate(values) if value is not None]
+    first = values[rows[0]]
+    odd = next((row for row in rows if type(values[row]) is not type(first)), rows[0])
+    return (
+        f"`{argument}` must hold values of one plain type, got {values[odd]!r} "
+        f"({type(values[odd]).__name__}) at row {odd} of column {name!r}, where row {rows[0]} has "
+        f"{first!r} ({type(first).__name__}). Convert the column first."
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_real = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return is_real or types.is_boolean(kind) or types.is_null(kind)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_label = types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    return is_label or types.is_temporal(kind)
+
+
+def _to_numpy(array: pa.Array) -> np.ndarray:
+    return array.to_numpy(zero_copy_only=False)

@@ -1,0 +1,251 @@
+"""Frames to Groups and back."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Int64
+
+from exfam.checks import DataError, UnknownItemError, check_choice
+from exfam.groups.columns import (
+    Labels,
+    holds_labels,
+    open_frame,
+    read_labels,
+    read_numbers,
+    read_order,
+)
+from exfam.groups.groups import CONTEXT, Groups
+
+__all__ = ["FrameColumns", "read_frame", "to_frame"]
+
+Names = str | Sequence[str] | None
+Rows = Int64[np.ndarray, "rows"]
+
+
+@dataclass(frozen=True)
+class FrameColumns:
+    """Which columns of a frame play which part; a part with several columns takes a list.
+
+    >>> FrameColumns(group="user", item="movie", value="stars").value
+    'stars'
+    """
+
+    group: str
+    order: Names = None
+    item: str | None = None
+    value: Names = None
+    attributes: Names = ()
+    group_attributes: Names = ()
+    position: Names = None
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turns labels into codes by the vocabularies given, or by sorted order."""
+
+    vocabulary: Mapping[str, Any]
+    unknown: str
+
+    def encode(self, argument: str, name: str, labels: Labels) -> tuple[Rows, np.ndarray]:
+        """The code of every row and the vocabulary; -1 for an unknown label that is allowed.
+
+        >>> labels = Labels(np.array([0, 1]), np.array(["b", "a"], dtype=object))
+        >>> Encoder({}, "error").encode("attributes", "genre", labels)[0]
+        array([1, 0])
+        """
+        if name not in self.vocabulary:
+            order = np.argsort(labels.names)
+            return np.argsort(order)[labels.codes], labels.names[order]
+        known = np.asarray(self.vocabulary[name])
+        lookup = {label: code for code, label in enumerate(known.tolist())}
+        codes = np.array([lookup.get(label, -1) for label in labels.names.tolist()], dtype=np.int64)
+        codes = codes[labels.codes]
+        if self.unknown == "error" and (codes < 0).any():
+            raise _unknown(argument, name, labels, codes, len(known))
+        return codes, known
+
+
+def _unknown(
+    argument: str, name: str, labels: Labels, codes: Rows, n_known: int
+) -> DataError | UnknownItemError:
+    rows = np.flatnonzero(codes < 0)
+    got = labels.names.tolist()[labels.codes[rows[0]]]
+    where = "" if argument == name else f" of {name!r}"
+    error = UnknownItemError if argument == "item" else DataError
+    return error(
+        f"`{argument}` must be in the vocabulary{where} ({n_known} labels), got {got!r} at row "
+        f"{rows[0]} ({rows.size} of {codes.size} rows). Choose unknown='ignore' or unknown='unk'."
+    )
+
+
+def read_frame(
+    frame: Any,
+    columns: FrameColumns,
+    *,
+    vocabulary: Mapping[str, Any] | None = None,
+    unknown: str = "error",
+) -> Groups:
+    """The rows of `frame` as Groups; see `Groups.from_frame`.
+
+    >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
+    >>> read_frame(frame, FrameColumns(group="user", item="movie"))
+    Groups(2 groups, 3 elements, 2 items)
+    """
+    check_choice("unknown", unknown, ("error", "ignore", "unk"))
+    table = open_frame(frame)
+    group = read_labels(table, "group", columns.group)
+    _check_lengths(table, columns, len(group.codes))
+    encoder = Encoder(dict(vocabulary or {}), unknown)
+    item, labels = _read_item(table, columns.item, encoder)
+    values, observed = _read_values(table, _listed(columns.value))
+    attributes, more = _read_attributes(table, "attributes", columns.attributes, encoder)
+    by_group, most = _read_attributes(table, "group_attributes", columns.group_attributes, encoder)
+    position = [read_numbers(table, "position", name) for name in _listed(columns.position)]
+    rows = _sorted_rows(table, _listed(columns.order), group)
+    kept, ignored = (rows, None) if unknown != "ignore" else _known_rows(rows, item, group)
+    lengths = np.bincount(group.codes[kept], minlength=len(group.names))
+    return Groups(
+        start=np.cumsum(lengths) - lengths,
+        stop=np.cumsum(lengths),
+        item=None if item is None else item[kept],
+        values={name: column[kept] for name, column in values.items()},
+        attributes={name: column[kept] for name, column in attributes.items()},
+        group_attributes=_by_group(by_group, group),
+        position=_stacked(position, kept),
+        observed=None if observed.all() else observed[kept],
+        source_row=kept,
+        vocabulary=labels | more | most,
+        group_names=group.names,
+        ignored=ignored,
+    )
+
+
+def _listed(names: Names) -> list[str]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _check_lengths(table: Mapping[str, Any], columns: FrameColumns, n_rows: int) -> None:
+    if n_rows == 0:
+        raise DataError("`frame` must have at least one row, got none.")
+    for argument in fields(columns):
+        for name in _listed(getattr(columns, argument.name)):
+            if name in table and len(table[name]) != n_rows:
+                raise DataError(
+                    f"`{argument.name}` must have as many rows as {columns.group!r}, {n_rows}, "
+                    f"got {len(table[name])} in column {name!r}."
+                )
+
+
+def _read_item(
+    table: Mapping[str, Any], name: str | None, encoder: Encoder
+) -> tuple[Rows | None, dict[str, np.ndarray]]:
+    if name is None:
+        return None, {}
+    codes, known = encoder.encode("item", "item", read_labels(table, "item", name))
+    return codes, {"item": known}
+
+
+def _read_values(
+    table: Mapping[str, Any], names: list[str]
+) -> tuple[dict[str, np.ndarray], Bool[np.ndarray, "rows"]]:
+    values = {name: read_numbers(table, "value", name, missing=True) for name in names}
+    missing = [np.isnan(column) for column in values.values()]
+    return values, ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
+
+
+def _read_attributes(
+    table: Mapping[str, Any], argument: str, names: Names, encoder: Encoder
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    columns, vocabulary = {}, {}
+    for name in _listed(names):
+        if name in encoder.vocabulary or holds_labels(table, argument, name):
+            labels = read_labels(table, argument, name)
+            columns[name], vocabulary[name] = encoder.encode(argument, name, labels)
+        else:
+            columns[name] = read_numbers(table, argument, name).astype(np.float64, copy=False)
+    return columns, vocabulary
+
+
+def _sorted_rows(table: Mapping[str, Any], order: list[str], group: Labels) -> Rows:
+    keys = [read_order(table, name) for name in reversed(order)]
+    return np.lexsort((*keys, group.codes))
+
+
+def _known_rows(
+    rows: Rows, item: Rows | None, group: Labels
+) -> tuple[Int64[np.ndarray, "known"], Int64[np.ndarray, "groups"]]:
+    unknown = np.zeros(len(rows), dtype=bool) if item is None else item < 0
+    return rows[~unknown[rows]], np.bincount(group.codes[unknown], minlength=len(group.names))
+
+
+def _by_group(columns: Mapping[str, np.ndarray], group: Labels) -> dict[str, np.ndarray]:
+    """The value that each column has in a group, or DataError where it has two."""
+    first = np.unique(group.codes, return_index=True)[1]
+    for name, column in columns.items():
+        differs = column != column[first][group.codes]
+        if differs.any():
+            row = int(np.flatnonzero(differs)[0])
+            raise DataError(
+                f"`group_attributes` must be constant within a group, got a second value of "
+                f"{name!r} in group {group.names[group.codes[row]]!r} at row {row}. "
+                f"List it in `attributes` if it belongs to the elements."
+            )
+    return {name: column[first] for name, column in columns.items()}
+
+
+def _stacked(columns: list[np.ndarray], rows: np.ndarray) -> np.ndarray | None:
+    if len(columns) < 2:
+        return columns[0][rows] if columns else None
+    return np.stack([column[rows] for column in columns], axis=1)
+
+
+def to_frame(groups: Groups, kind: str = "pandas") -> Any:
+    """One row an own element, labels written out; see `Groups.to_frame`.
+
+    >>> groups = Groups(start=[0], stop=[2], item=[1, 0], vocabulary={"item": ["a", "b"]})
+    >>> to_frame(groups, "arrow")["item"].to_pylist()
+    ['b', 'a']
+    """
+    check_choice("kind", kind, ("pandas", "polars", "arrow"))
+    table = pa.table(_frame_columns(groups))
+    if kind == "arrow":
+        return table
+    if kind == "pandas":
+        return table.to_pandas()
+    return importlib.import_module("polars").from_arrow(table)
+
+
+def _frame_columns(groups: Groups) -> dict[str, pa.Array]:
+    rows = groups.elements()
+    own = groups.stop - groups.start
+    names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
+    hidden = None if groups.observed is None else ~groups.observed[rows]
+    columns = {"group": pa.array(np.repeat(names, own))}
+    if groups.item is not None:
+        columns["item"] = _decoded(groups, "item", groups.item[rows])
+    for name, column in groups.values.items():
+        columns[name] = pa.array(column[rows], mask=hidden, from_pandas=True)
+    for name, column in groups.attributes.items():
+        columns[name] = _decoded(groups, name, column[rows])
+    for name, column in groups.group_attributes.items():
+        columns[name] = _decoded(groups, name, np.repeat(column, own, axis=0))
+    if groups.position is not None:
+        columns["position"] = _decoded(groups, "position", groups.position[rows])
+    if groups.role is not None:
+        columns["role"] = pa.array(np.where(groups.role[rows] == CONTEXT, "context", "target"))
+    return columns
+
+
+def _decoded(groups: Groups, name: str, column: np.ndarray) -> pa.Array:
+    if column.ndim == 2:
+        return pa.array(list(column))
+    if name not in groups.vocabulary:
+        return pa.array(column)
+    labels = pa.array(groups.vocabulary[name])
+    return labels.take(pa.array(column, mask=column < 0))
