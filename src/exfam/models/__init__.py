@@ -1,0 +1,1 @@
+"""Networks with `.eta(batch)`, and the two-part model that every fit is."""

@@ -1,0 +1,105 @@
+"""Every fitted model: an item part and a value part with disjoint parameters, either optional."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError, check_choice
+from exfam.families import Family
+from exfam.groups import Batch
+from exfam.likelihoods import LogProb
+from exfam.models.support import DIRECTIONS, NoExclusion
+
+__all__ = ["TwoPartModel"]
+
+
+class TwoPartModel(nn.Module):
+    """log p(x_i | context) + log p(y_i | x_i, context), exactly and in nats.
+
+    A part is a module with `.eta(batch)`: one output an item, or the parameters of the value
+    columns' families side by side, in the order of `families`.
+    Source: "Exponential Family Attention", eq. 2.
+    """
+
+    def __init__(
+        self,
+        *,
+        direction: str,
+        item_part: nn.Module | None = None,
+        value_part: nn.Module | None = None,
+        families: Mapping[str, Family] | None = None,
+        support: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        check_choice("direction", direction, DIRECTIONS)
+        if item_part is None and value_part is None:
+            raise ExfamError("`item_part` or `value_part` must be given, got neither.")
+        self.families = dict(families or {})
+        if (value_part is None) != (not self.families):
+            raise ExfamError(
+                "`families` must be given with a value part and only then, got "
+                f"{sorted(self.families)}."
+            )
+        for name, part in (("item_part", item_part), ("value_part", value_part)):
+            _check_direction(name, part, direction)
+        self.direction = direction
+        self.item_part = item_part
+        self.value_part = value_part
+        self.support = NoExclusion() if support is None else support
+
+    def item_log_probs(self, batch: Batch) -> Float[Tensor, "batch length items"]:
+        """Log-probability of every item at every element, normalized, support applied.
+
+        Raises ExfamError without an item part, or if the support excludes a target.
+        """
+        if self.item_part is None:
+            raise ExfamError("`item_part` must be given for item probabilities, got None.")
+        eta = self.support(_eta(self.item_part, batch), batch, self.direction)
+        return eta.log_softmax(-1)
+
+    def value_eta(self, batch: Batch) -> dict[str, Float[Tensor, "batch length eta"]]:
+        """Each value column's raw parameters, as its family reads them."""
+        if self.value_part is None:
+            return {}
+        sizes = [family.n_params for family in self.families.values()]
+        columns = _eta(self.value_part, batch).split(sizes, dim=-1)
+        return dict(zip(self.families, columns, strict=True))
+
+    def log_prob(self, batch: Batch) -> LogProb:
+        """Log-probabilities of the targets' items and observed values."""
+        item = None if self.item_part is None else self._item_log_prob(batch)
+        value = {
+            column: _value_log_prob(self.families[column], eta, batch, column=column)
+            for column, eta in self.value_eta(batch).items()
+        }
+        return LogProb(item=item, value=value)
+
+    def _item_log_prob(self, batch: Batch) -> Float[Tensor, "batch length"]:
+        log_probs = self.item_log_probs(batch)
+        assert batch.item is not None
+        chosen = log_probs.gather(-1, batch.item.clamp_min(0)[..., None])[..., 0]
+        return torch.where(batch.target & (batch.item >= 0), chosen, 0.0)
+
+
+def _eta(part: nn.Module, batch: Batch) -> Float[Tensor, "batch length eta"]:
+    compute: Any = part.eta  # nn.Module's attributes have no better type
+    return compute(batch)
+
+
+def _check_direction(name: str, part: nn.Module | None, direction: str) -> None:
+    own = getattr(part, "direction", direction)
+    if own != direction:
+        raise ExfamError(f"`{name}` must be {direction} as its model is, got direction={own!r}.")
+
+
+def _value_log_prob(
+    family: Family, eta: Float[Tensor, "batch length eta"], batch: Batch, *, column: str
+) -> Float[Tensor, "batch length"]:
+    # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
+    where = (batch.target & batch.observed).nonzero(as_tuple=True)
+    item = None if batch.item is None else batch.item[where]
+    nats = family.log_prob(batch.values[column][where].to(eta.dtype), eta[where], item=item)
+    return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)
