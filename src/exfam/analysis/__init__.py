@@ -1,0 +1,3 @@
+"""Arrays, groups or models in, numbers out."""
+
+__all__: list[str] = []

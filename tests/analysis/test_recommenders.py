@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+
+from exfam.analysis import recommenders
+from exfam.analysis.recommenders import ease, item_knn, popularity
+from exfam.analysis.scores import ranks
+from exfam.checks import DataError, ExfamError
+from exfam.groups import CONTEXT, TARGET, Groups
+
+N_ITEMS = 9
+VOCABULARY = {"item": np.array([f"item {code}" for code in range(N_ITEMS)], dtype=object)}
+FITS = {
+    "popularity": popularity,
+    "item-knn": lambda groups: item_knn(groups, n_neighbors=3),
+    "ease": lambda groups: ease(groups, ridge=2.0),
+}
+
+
+def some_groups(seed, n=40, *, repeats=False):
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, 7, size=n)
+    stop = np.cumsum(lengths)
+    chances = np.arange(1, N_ITEMS + 1) / (N_ITEMS * (N_ITEMS + 1) / 2)
+    drawn = [generator.choice(N_ITEMS, size=k, replace=repeats, p=chances) for k in lengths]
+    item = np.concatenate(drawn).astype(np.int32)
+    return Groups(start=stop - lengths, stop=stop, item=item, vocabulary=VOCABULARY)
+
+
+def members(groups):
+    return [
+        groups.item[start:stop].tolist()
+        for start, stop in zip(groups.start, groups.stop, strict=True)
+    ]
+
+
+def slow_matrix(groups):
+    matrix = np.zeros((len(groups), N_ITEMS))
+    for row, items in enumerate(members(groups)):
+        matrix[row, items] = 1
+    return matrix
+
+
+def slow_scores(recommender, groups, direction, exclude):
+    rows = []
+    for items in members(groups):
+        for i in range(len(items)):
+            context = items[:i] if direction == "causal" else items[:i] + items[i + 1 :]
+            row = recommender.bias.copy()
+            for j in set(context):
+                row = row + recommender.weights[j]
+            if exclude:
+                row[list(set(context))] = -np.inf
+            rows.append(row)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("exclude", [False, True])
+@pytest.mark.parametrize("direction", ["bidirectional", "causal"])
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize("name", FITS)
+def test_scores_add_up_over_the_distinct_items_of_the_context(name, repeats, direction, exclude):
+    recommender = FITS[name](some_groups(0))
+    groups = some_groups(1, repeats=repeats)[::-2]
+    got = recommender.scores(groups, direction=direction, exclude=exclude)
+    np.testing.assert_allclose(
+        got, slow_scores(recommender, groups, direction, exclude), atol=1e-12
+    )
+    assert np.ptp(got[np.isfinite(got)]) > 0
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_ranks_are_those_of_the_scores_however_they_are_cut(name, monkeypatch):
+    recommender, groups = FITS[name](some_groups(0)), some_groups(1)
+    whole = ranks(recommender.scores(groups), groups.item.astype(int))
+    for most in (1, 60, 500):
+        monkeypatch.setattr(recommenders, "_ENTRIES_AT_ONCE", most)
+        np.testing.assert_array_equal(recommender.ranks(groups), whole)
+        assert recommender.scores(groups).shape == (groups.n_targets, N_ITEMS)
+    assert len(set(whole)) > 3
+
+
+def test_popularity_counts_groups():
+    groups = some_groups(0, repeats=True)
+    np.testing.assert_array_equal(popularity(groups).bias, slow_matrix(groups).sum(axis=0))
+
+
+def test_a_view_counts_its_own_groups_only():
+    groups = some_groups(0)
+    view = groups[5:20]
+    np.testing.assert_array_equal(popularity(view).bias, slow_matrix(view).sum(axis=0))
+
+
+def test_knn_keeps_the_nearest_neighbors_of_each_item():
+    groups = some_groups(0, n=200)
+    matrix = slow_matrix(groups)
+    unit = matrix / np.linalg.norm(matrix, axis=0)
+    knn = item_knn(groups, n_neighbors=3)
+    for d in range(N_ITEMS):
+        cosine = [unit[:, d] @ unit[:, j] for j in range(N_ITEMS)]
+        cosine[d] = 0.0
+        nearest = np.argsort(cosine)[-3:]
+        expected = np.zeros(N_ITEMS)
+        expected[nearest] = np.array(cosine)[nearest]
+        np.testing.assert_allclose(knn.weights[:, d], expected, atol=1e-12)
+
+
+def test_ease_is_a_ridge_regression_of_each_item_on_the_others():
+    groups = some_groups(0, n=200)
+    matrix = slow_matrix(groups)
+    weights = ease(groups, ridge=2.0).weights
+    for d in range(N_ITEMS):
+        others = np.delete(matrix, d, axis=1)
+        solution = np.linalg.solve(
+            others.T @ others + 2.0 * np.eye(N_ITEMS - 1), others.T @ matrix[:, d]
+        )
+        np.testing.assert_allclose(np.delete(weights[:, d], d), solution, atol=1e-10)
+        assert weights[d, d] == 0
+
+
+@pytest.mark.parametrize("name", ["item-knn", "ease"])
+def test_without_a_context_the_popular_come_first(name):
+    train = some_groups(0)
+    first = FITS[name](train).scores(train, direction="causal")[0]
+    np.testing.assert_array_equal(np.argsort(first), np.argsort(popularity(train).bias))
+
+
+def test_the_target_itself_is_not_its_context():
+    recommender = ease(some_groups(0), ridge=2.0)
+    one = Groups(start=[0], stop=[2], item=[3, 5], vocabulary=VOCABULARY)
+    other = one.with_(item=[3, 6])
+    for direction in ("bidirectional", "causal"):
+        a, b = (recommender.scores(groups, direction=direction) for groups in (one, other))
+        np.testing.assert_array_equal(a[1], b[1])
+    assert (recommender.scores(one)[0] != recommender.scores(other)[0]).any()
+
+
+def test_context_only_elements_and_unknown_items():
+    recommender = ease(some_groups(0), ridge=2.0)
+    role = np.array([CONTEXT, TARGET, TARGET], dtype=np.int8)
+    groups = Groups(start=[0], stop=[3], item=[2, -1, 4], role=role, vocabulary=VOCABULARY)
+    got = recommender.scores(groups, exclude=True)
+    assert np.isneginf(got).tolist()[0] == [code in (2, 4) for code in range(N_ITEMS)]
+    assert np.isneginf(got).tolist()[1] == [code == 2 for code in range(N_ITEMS)]
+    found = recommender.ranks(groups)
+    assert np.isinf(found[0]) and 1 <= found[1] <= N_ITEMS
+
+
+def test_no_groups_no_scores():
+    recommender, nothing = popularity(some_groups(0)), some_groups(1)[:0]
+    assert recommender.scores(nothing).shape == (0, N_ITEMS)
+    assert recommender.ranks(nothing).shape == (0,)
+
+
+def test_what_cannot_be_ranked_is_refused():
+    recommender = popularity(some_groups(0))
+    with pytest.raises(DataError, match="`groups` must hold item codes below 9, got no items"):
+        recommender.scores(Groups(start=[0], stop=[2]))
+    with pytest.raises(DataError, match="item codes below 9, got code 11.*training groups"):
+        recommender.ranks(Groups(start=[0], stop=[2], item=[0, 11]))
+    with pytest.raises(ExfamError, match="`direction` must be one of .*, got 'sideways'"):
+        recommender.ranks(some_groups(0), direction="sideways")
+    with pytest.raises(DataError, match="`groups` must have items, got none"):
+        popularity(Groups(start=[0], stop=[2]))
+    with pytest.raises(ExfamError, match="`ridge` must be a number > 0, got 0"):
+        ease(some_groups(0), ridge=0.0)
+    with pytest.raises(ExfamError, match="`n_neighbors` must be a number > 0, got -1"):
+        item_knn(some_groups(0), n_neighbors=-1)
