@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, no_type_check
 
 import numpy as np
+import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float, Int8, Int32, Int64
 
@@ -280,3 +281,78 @@ class Groups:
         from exfam.groups.frames import to_frame
 
         return to_frame(self, kind)
+
+    def to_arrow(self) -> pa.Table:
+        """One row a group, element columns as lists; `from_arrow` gives the same groups back.
+
+        >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_arrow()["item"].to_pylist()
+        [[4, 0], [1]]
+        """
+        from exfam.groups.arrow import to_arrow
+
+        return to_arrow(self)
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> "Groups":
+        """The groups that `to_arrow` wrote. Raises DataError for any other table.
+
+        >>> Groups.from_arrow(Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_arrow())
+        Groups(2 groups, 3 elements, 5 items)
+        """
+        from exfam.groups.arrow import from_arrow
+
+        return from_arrow(table)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Groups"]) -> "Groups":
+        """One Groups with the groups of all parts, in order.
+
+        Raises DataError unless the parts have the same columns and vocabularies. Where only some
+        say what is observed or what a role is, the others count as observed and as targets.
+
+        >>> one = Groups(start=[0], stop=[2], item=[0, 1])
+        >>> Groups.concatenate([one, one])
+        Groups(2 groups, 4 elements, 2 items)
+        """
+        from exfam.groups.arrange import concatenate
+
+        return concatenate(parts)
+
+    def compact(self) -> "Groups":
+        """The same groups over columns of their own: own elements first, without gaps.
+
+        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])[1:].compact().item
+        array([2, 0, 1], dtype=int32)
+        """
+        from exfam.groups.arrange import compact
+
+        return compact(self)
+
+    def split(self, fractions: Sequence[float], seed: int) -> "tuple[Groups, ...]":
+        """Disjoint random parts, by group, each in the original order.
+
+        >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
+        >>> [len(part) for part in groups.split((0.6, 0.2, 0.2), seed=0)]
+        [6, 2, 2]
+        """
+        from exfam.groups.arrange import split
+
+        return split(self, fractions, seed=seed)
+
+    def repeats_items(self) -> bool:
+        """Whether any group sees an item twice (unknown items aside).
+
+        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1]).repeats_items()
+        False
+        """
+        return self.first_repeat() is not None
+
+    def first_repeat(self) -> tuple[int, int, Int64[np.ndarray, "occurrences"]] | None:
+        """The first group that sees an item twice: group, item code, rows of the flat columns.
+
+        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 2]).first_repeat()
+        (1, 2, array([2, 4]))
+        """
+        from exfam.groups.arrange import first_repeat
+
+        return first_repeat(self)
