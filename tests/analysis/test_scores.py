@@ -85,6 +85,11 @@ def test_the_bootstrap_redraws_whole_groups(generator):
     assert high - low > 1.2 * (apart.high - apart.low)
 
 
+def test_a_constant_difference_has_no_spread_whatever_the_group_sizes():
+    interval = paired_bootstrap(np.ones(21), np.repeat(np.arange(6), np.arange(1, 7)), seed=0)
+    np.testing.assert_allclose(interval, 1.0)
+
+
 def test_the_bootstrap_depends_on_its_seed_and_not_on_the_chunks(generator, monkeypatch):
     difference, group = generator.normal(size=300), np.arange(300) // 3
     whole = paired_bootstrap(difference, group, seed=5, n=500)
