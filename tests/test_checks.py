@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from exfam import checks
+from exfam.checks import (
+    ExfamError,
+    SupportError,
+    check_choice,
+    check_fraction,
+    check_positive,
+    check_support,
+)
+
+
+def test_every_error_is_an_exfam_error_and_a_value_error():
+    errors = [getattr(checks, name) for name in checks.__all__ if name.endswith("Error")]
+    assert len(errors) == 6
+    assert all(issubclass(error, ExfamError) and issubclass(error, ValueError) for error in errors)
+
+
+def test_a_choice_lists_what_is_allowed():
+    check_choice("direction", "causal", {"causal": 1})
+    with pytest.raises(ExfamError, match="^`direction` must be one of 'a', 'b', got 'c'.$"):
+        check_choice("direction", "c", ["a", "b"])
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "3", None])
+def test_a_positive_number_is_above_zero_and_finite(value):
+    check_positive("rate", 1e-9)
+    check_positive("rate", np.int64(3))
+    with pytest.raises(ExfamError, match=f"`rate` must be a number > 0, got {value!r}."):
+        check_positive("rate", value)
+
+
+def test_zero_may_be_allowed():
+    check_positive("decay", 0, zero=True)
+    with pytest.raises(ExfamError, match="`decay` must be a number >= 0, got -1."):
+        check_positive("decay", -1, zero=True)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1, 1.5, float("nan"), False, "0.5"])
+def test_a_fraction_is_below_one(value):
+    check_fraction("dropout", 0)
+    check_fraction("dropout", 0.99)
+    with pytest.raises(ExfamError, match=rf"`dropout` must be a number in \[0, 1\), got {value!r}"):
+        check_fraction("dropout", value)
+
+
+def test_the_first_value_outside_the_support_is_named_with_its_row():
+    value = np.array([1.0, 0.0, 3.0, 0.5])
+    inside = value >= 1
+    check_support("value", value[inside], inside[inside], support="an integer >= 1")
+    with pytest.raises(
+        SupportError,
+        match="^`value` must be an integer >= 1, got 0 at row 70 .2 of 4 rows.. Use Poisson.$",
+    ):
+        check_support(
+            "value",
+            value,
+            inside,
+            support="an integer >= 1",
+            rows=np.array([60, 70, 80, 90]),
+            hint="Use Poisson.",
+        )
+    with pytest.raises(SupportError, match=r"got 0 at row 1 \(2 of 4 rows\)\.$"):
+        check_support("value", value, inside, support="an integer >= 1")
