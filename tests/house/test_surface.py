@@ -49,6 +49,9 @@ def test_a_name_that_is_not_public_is_refused():
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_module_says_what_is_public(name):
     module = importlib.import_module(name)
+    tree = parsed(FILES[MODULES.index(name)])
+    if ast.get_docstring(tree) and len(tree.body) == 1:
+        return  # a folder's docstring and nothing else
     assert hasattr(module, "__all__"), f"{name} has no __all__"
     assert len(module.__all__) == len(set(module.__all__)), "listed twice"
     missing = [each for each in module.__all__ if not hasattr(module, each)]

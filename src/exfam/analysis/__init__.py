@@ -1,3 +1,1 @@
 """Arrays, groups or models in, numbers out."""
-
-__all__: list[str] = []
