@@ -106,7 +106,9 @@ def movielens_100k() -> MovieLens:
     Source: Harper & Konstan (2015), https://grouplens.org/datasets/movielens/100k/.
     """
     ratings = np.array(_read("movielens/u.data.gz").split(), dtype=np.int64).reshape(-1, 4)
-    movies = [line.split("|") for line in _read("movielens/u.item.gz").decode("latin-1").split("\n")]
+    movies = [
+        line.split("|") for line in _read("movielens/u.item.gz").decode("latin-1").split("\n")
+    ]
     users = [line.split("|") for line in _read("movielens/u.user.gz").decode("ascii").split("\n")]
     movies, users = movies[:-1], users[:-1]  # each line, the last too, ends with a line end
     user, movie, rating, time = (np.ascontiguousarray(column) for column in ratings.T)
@@ -158,7 +160,7 @@ def movielens_ratings(split: str = "paper", *, seed: int = 0, attributes: bool =
 
 
 def _most_rated(data: MovieLens, rows: Int64[np.ndarray, "rows"]) -> Int64[np.ndarray, "kept"]:
-    """The rows of the most rated movies; of two rated equally often, the lower number counts more."""
+    """The rows of the most rated movies; of two rated equally often, that of lower number."""
     count = np.bincount(data.movie[rows])
     most = np.argsort(-count, kind="stable")[:N_MOVIES]
     return rows[np.isin(data.movie[rows], most)]
@@ -206,7 +208,7 @@ def _as_groups(data: MovieLens, rows: Int64[np.ndarray, "rows"], attributes: boo
 
 
 def _with_attributes(groups: Groups, data: MovieLens) -> Groups:
-    user = groups.group_names - 1
+    user = np.asarray(groups.group_names) - 1
     sexes, sex = np.unique(data.sex, return_inverse=True)
     occupations, occupation = np.unique(data.occupation, return_inverse=True)
     return groups.with_(
@@ -221,12 +223,13 @@ def _split(groups: Groups, split: str, seed: int) -> Splits:
     if split == "correct":
         return Splits(*groups.split(FRACTIONS, seed=seed))
     n_users = len(groups)
+    users = np.asarray(groups.group_names)
     order = np.random.RandomState(NOTEBOOK_SEED).permutation(n_users)
     n_fit = 3 * n_users // 4
     # The notebooks take these positions for user ids: users with an id of n_users or more, and
     # positions that are no user's id, drop out.
-    fit = groups[np.isin(groups.group_names, order[order[:n_fit]])]
-    test = groups[np.isin(groups.group_names, order[order[n_fit:]])]
+    fit = groups[np.isin(users, order[order[:n_fit]])]
+    test = groups[np.isin(users, order[order[n_fit:]])]
     # What scikit-learn's train_test_split(test_size=0.25, random_state=42) draws.
     drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(len(fit))
     n_validation = -(-len(fit) // 4)

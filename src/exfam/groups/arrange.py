@@ -130,7 +130,9 @@ def _filled(part: Groups, parts: Sequence[Groups]) -> Groups:
         for name, default in defaults.items()
         if any(getattr(each, name) is not None for each in parts)
     }
-    n_ranges = max(0 if each.context_start is None else each.context_start.shape[1] for each in parts)
+    n_ranges = max(
+        0 if each.context_start is None else each.context_start.shape[1] for each in parts
+    )
     for name in wanted.keys() & {"context_start", "context_stop"}:
         missing = n_ranges - wanted[name].shape[1]
         wanted[name] = np.pad(wanted[name], ((0, 0), (missing, 0)))

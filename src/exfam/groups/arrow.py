@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Int64
 
 from exfam.checks import DataError
 from exfam.groups.groups import Groups
@@ -117,7 +116,9 @@ def _header(table: pa.Table) -> dict[str, Any]:
         )
     lacking = sorted({"size", *header["dtypes"]} - set(table.column_names))
     if lacking:
-        raise DataError(f"`table` must have all columns it was written with, got no {lacking[0]!r}.")
+        raise DataError(
+            f"`table` must have all columns it was written with, got no {lacking[0]!r}."
+        )
     return header
 
 
