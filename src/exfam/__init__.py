@@ -11,10 +11,24 @@ __version__ = "0.1.0"
 
 # Public name -> the module it lives in, loaded when the name is first used (PEP 562).
 _HOMES = {
+    "Bernoulli": "exfam.families",
+    "Binomial": "exfam.families",
+    "Categorical": "exfam.families",
     "CheckpointError": "exfam.checks",
     "DataError": "exfam.checks",
     "ExfamError": "exfam.checks",
+    "Exponential": "exfam.families",
+    "ExponentialFamily": "exfam.families",
+    "FAMILIES": "exfam.families",
+    "Family": "exfam.families",
+    "Gamma": "exfam.families",
+    "Gaussian": "exfam.families",
+    "Groups": "exfam.groups",
     "ModelFileError": "exfam.checks",
+    "NegativeBinomial": "exfam.families",
+    "Ordinal": "exfam.families",
+    "PerItem": "exfam.families",
+    "Poisson": "exfam.families",
     "SupportError": "exfam.checks",
     "UnknownItemError": "exfam.checks",
 }
