@@ -13,7 +13,7 @@ from exfam.checks import ExfamError
 from exfam.families.numeric import INTERIOR, check_integer, finite_quantile, integers_from, softplus
 from exfam.families.plain import ExponentialFamily, PlainFamily
 
-__all__ = ["Categorical", "Ordinal"]
+__all__ = ["Categorical", "Finite", "Ordinal"]
 
 
 class Finite(PlainFamily):

@@ -21,7 +21,7 @@ from exfam.families.plain import ExponentialFamily, PlainFamily
 
 __all__ = ["Exponential", "Gamma", "Gaussian"]
 
-LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SIGN_HINT = "Use Gaussian() for numbers of either sign."
 
 
@@ -87,14 +87,14 @@ class Gaussian(ExponentialFamily):
     def log_base_measure(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """The Gaussian of mean 0 and known scale, or -log(2 pi) / 2."""
         if self.scale is None:
-            return torch.full_like(value, -LOG_ROOT_TWO_PI)
-        return -0.5 * (value / self.scale) ** 2 - math.log(self.scale) - LOG_ROOT_TWO_PI
+            return torch.full_like(value, -_LOG_ROOT_TWO_PI)
+        return -0.5 * (value / self.scale) ** 2 - math.log(self.scale) - _LOG_ROOT_TWO_PI
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         # The square completed: natural^T T - A would cancel where |mean| is far above the scale.
         log_scale = self._log_scale(eta)
         z = (value - eta[..., 0]) * (-log_scale).exp()
-        return -0.5 * z * z - log_scale - LOG_ROOT_TWO_PI
+        return -0.5 * z * z - log_scale - _LOG_ROOT_TWO_PI
 
     def _in_support(self, value: Tensor) -> Tensor:
         return value.isfinite()

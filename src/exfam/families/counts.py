@@ -23,9 +23,9 @@ from exfam.families.numeric import (
 )
 from exfam.families.plain import ExponentialFamily, PlainFamily
 
-__all__ = ["Bernoulli", "Binomial", "NegativeBinomial", "Poisson"]
+__all__ = ["Bernoulli", "Binomial", "NegativeBinomial", "Poisson", "Successes"]
 
-LINKS = ("log", "one-plus-exp")
+_LINKS = ("log", "one-plus-exp")
 
 
 class Successes(ExponentialFamily):
@@ -163,7 +163,7 @@ class Poisson(ExponentialFamily):
 
     def __post_init__(self) -> None:
         check_integer("shift", self.shift)
-        check_choice("link", self.link, LINKS)
+        check_choice("link", self.link, _LINKS)
         if self.link == "one-plus-exp" and self.shift != 0:
             raise ExfamError(
                 f'`shift` must be 0 with link="one-plus-exp", got {self.shift}. '

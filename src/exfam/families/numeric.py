@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -86,7 +86,7 @@ def log_rising_factorial(
     return torch.where(x < _LARGE, direct, series + _series(large + k) - _series(large))
 
 
-def integers_from(value: Float[Tensor, "*shape"], low: int) -> Tensor:
+def integers_from(value: Real[Tensor, "*shape"], low: int) -> Bool[Tensor, "*shape"]:
     """Whether each value is a finite integer >= `low`.
 
     >>> integers_from(torch.tensor([0.0, 1.0, 1.5, torch.inf]), 1)

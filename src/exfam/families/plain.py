@@ -97,7 +97,9 @@ class PlainFamily(Family):
         """P(Y <= value), for any real number; NaN for NaN."""
         self.check_eta(eta)
         value = value.to(eta.dtype)
-        return torch.where(value.isnan(), value, self._cdf(value.nan_to_num(), eta).to(eta.dtype))
+        below = self._cdf(torch.where(value.isfinite(), value, self._inside), eta).to(eta.dtype)
+        below = torch.where(value.isinf(), (value > 0).to(eta.dtype), below)
+        return below.masked_fill(value.isnan() | eta.isnan().any(-1), torch.nan)
 
     def quantile(
         self,
@@ -108,7 +110,8 @@ class PlainFamily(Family):
     ) -> Float[Tensor, "..."]:
         """The smallest possible value whose cdf reaches `p`, in [0, 1]."""
         self.check_eta(eta)
-        return self._quantile(check_probability(p, eta), eta).to(eta.dtype)
+        found = self._quantile(check_probability(p, eta), eta).to(eta.dtype)
+        return found.masked_fill(eta.isnan().any(-1), torch.nan)
 
     def sample(
         self,
@@ -120,7 +123,8 @@ class PlainFamily(Family):
         """One draw for each `eta`, from a generator on the device of `eta`."""
         self.check_eta(eta)
         with torch.no_grad():
-            return self._sample(eta, generator)
+            drawn = self._sample(eta.nan_to_num(), generator)
+        return drawn.masked_fill(eta.isnan().any(-1), torch.nan)
 
     def from_mean(
         self,

@@ -1,0 +1,288 @@
+"""What single families promise beyond the laws of all: precision, limits, options, errors."""
+
+import pytest
+import torch
+from scipy import stats
+
+from exfam.checks import ExfamError
+from exfam.families import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Gamma,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    PerItem,
+    Poisson,
+    family_from_config,
+)
+from exfam.families.numeric import (
+    bounded,
+    check_integer,
+    log_rising_factorial,
+    search_integer,
+    stirling,
+)
+from family_cases import MIXED
+
+DOUBLE = torch.float64
+
+
+def close(actual, expected, tolerance=1e-9):
+    expected = torch.as_tensor(expected, dtype=actual.dtype)
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_bounds_pass_the_gradient():
+    x = torch.tensor([-1e30, 0.5, 1e30], requires_grad=True)
+    kept = bounded(x, -2.0, 2.0)
+    kept.sum().backward()
+    assert kept.tolist() == [-2.0, 0.5, 2.0] and x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_rate_that_overshoots_is_pulled_back():
+    eta = torch.tensor([[80.0]], requires_grad=True)
+    Poisson().log_prob(torch.tensor([3.0]), eta).backward()
+    assert eta.grad < 0
+
+
+@pytest.mark.parametrize("x", [1e-6, 0.3, 9.99, 10.0, 10.01, 250.0, 1e5])
+def test_the_series_meets_the_gamma_function(x):
+    at, k = torch.tensor(x, dtype=DOUBLE), torch.tensor([0.0, 1.0, 17.0, 400.0], dtype=DOUBLE)
+    close(stirling(at), at * at.log() - at - at.lgamma(), 1e-9)
+    close(log_rising_factorial(at, k), (at + k).lgamma() - at.lgamma() - k * at.log(), 1e-8)
+
+
+def test_quantiles_of_counts_are_those_of_scipy():
+    p = torch.tensor([0.01, 0.3, 0.5, 0.9, 0.9999], dtype=DOUBLE)
+    rate = torch.tensor([[-3.0], [0.0], [2.0], [12.0]], dtype=DOUBLE)
+    found = Poisson().quantile(p, rate.unsqueeze(-1))
+    close(found, stats.poisson.ppf(p, rate.exp()))
+    eta = torch.stack([rate, 0.5 * rate - 1], -1)
+    size, mean = eta[..., 1].exp(), rate.exp()
+    found = NegativeBinomial().quantile(p, eta)
+    close(found, stats.nbinom.ppf(p, size, size / (size + mean)))
+    found = Binomial(30).quantile(p, rate.unsqueeze(-1))
+    close(found, stats.binom.ppf(p, 30, rate.sigmoid()))
+    assert found.unique().numel() > 5
+
+
+def test_a_cdf_that_never_arrives_ends_the_search():
+    found = search_integer(lambda k: torch.full_like(k, 0.9), torch.tensor([0.95]), (1,))
+    assert found.isfinite().all()
+
+
+def test_negative_binomial_is_poisson_where_its_size_is_large():
+    count = torch.arange(40.0)
+    eta = torch.tensor([1.5, 1e4])
+    torch.testing.assert_close(
+        NegativeBinomial().log_prob(count, eta),
+        Poisson().log_prob(count, eta[:1]),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("log_size", [-6.0, 0.0, 2.4, 8.0, 15.0])
+def test_negative_binomial_keeps_single_precision(log_size):
+    count, eta = torch.tensor([0.0, 1.0, 30.0, 200.0]), torch.tensor([3.0, log_size])
+    size, mean = torch.tensor([log_size, 3.0], dtype=DOUBLE).exp().tolist()
+    expected = stats.nbinom.logpmf(count.double(), size, size / (size + mean))
+    torch.testing.assert_close(
+        NegativeBinomial().log_prob(count, eta),
+        torch.tensor(expected).float(),
+        rtol=1e-5,
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("log_shape", [-6.0, 0.0, 2.4, 8.0, 14.0])
+def test_gamma_keeps_single_precision(log_shape):
+    shape = torch.tensor(log_shape, dtype=DOUBLE).exp().item()
+    value = 5.0 * (1 + torch.tensor([-2.0, 0.0, 1.0]) * 0.3 * min(1.0, shape**-0.5))
+    eta = torch.tensor([5.0, 1.0]).log() * torch.tensor([1.0, 0.0]) + torch.tensor([0.0, log_shape])
+    expected = stats.gamma.logpdf(value.double(), shape, scale=5.0 / shape)
+    # The logarithm of a value near 5 is known to 1e-7, and weighs sqrt(shape) times its distance.
+    torch.testing.assert_close(
+        Gamma().log_prob(value, eta), torch.tensor(expected).float(), rtol=1e-5, atol=2e-3
+    )
+
+
+def test_a_gaussian_far_from_zero_keeps_single_precision():
+    nats = Gaussian().log_prob(torch.tensor([10000.01]), torch.tensor([[10000.0, -3.0]]))
+    expected = stats.norm.logpdf(
+        float(torch.tensor(10000.01)), 10000.0, float(torch.tensor(-3.0).exp())
+    )
+    torch.testing.assert_close(nats, torch.tensor([expected]).float(), rtol=1e-5, atol=1e-5)
+
+
+def test_ordinal_middles_do_not_cancel():
+    # Far from both thresholds a difference of sigmoids is 0 in single precision.
+    eta = torch.tensor([60.0, 0.0, 1.0])
+    nats = Ordinal(3).log_prob(torch.tensor(1.0), eta)
+    upper = torch.nn.functional.softplus(torch.tensor(1.0, dtype=DOUBLE))
+    expected = -60.0 + (upper.exp() - 1).log()
+    torch.testing.assert_close(nats.double(), expected, rtol=1e-6, atol=0.0)
+
+
+def test_ordinal_moves_up_with_its_location():
+    eta = torch.tensor([[-1.0, -0.5, 0.2, 0.1], [2.0, -0.5, 0.2, 0.1]])
+    low, high = Ordinal(4, start=1).mean(eta)
+    assert low < high
+
+
+def test_ordinal_of_two_is_bernoulli():
+    eta = torch.tensor([[0.7, 0.0], [-2.0, 0.0]])
+    value = torch.tensor([0.0, 1.0])
+    close(Ordinal(2).log_prob(value, eta), Bernoulli().log_prob(value, eta[:, :1]), 1e-6)
+
+
+def test_categorical_ignores_a_common_constant():
+    eta = torch.randn(4, 5, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+    value = torch.tensor([0.0, 1.0, 4.0, 2.0])
+    close(Categorical(5).log_prob(value, eta + 7), Categorical(5).log_prob(value, eta))
+
+
+def test_labels_never_seen_keep_half_an_observation():
+    probs = Categorical(3).probs(Categorical(3).initial_eta(torch.tensor([0.0, 0.0, 2.0, 2.0])))
+    close(probs, [4 / 9, 1 / 9, 4 / 9], 1e-6)
+    probs = Ordinal(3).probs(Ordinal(3).initial_eta(torch.tensor([0.0, 0.0, 2.0, 2.0])))
+    close(probs, [4 / 9, 1 / 9, 4 / 9], 1e-6)
+    start = Bernoulli().initial_eta(torch.zeros(10))
+    close(Bernoulli().mean(start), 0.05, 1e-6)
+
+
+def test_one_plus_exp_starts_where_it_can_move():
+    start = Poisson(link="one-plus-exp").initial_eta(torch.zeros(1000))
+    close(start, [-4.605170], 1e-5)
+
+
+def test_negative_binomial_starts_at_its_moments():
+    value = torch.tensor([0.0, 0.0, 1.0, 9.0, 15.0], dtype=DOUBLE)
+    start = NegativeBinomial().initial_eta(value)
+    close(NegativeBinomial().mean(start), value.mean())
+    close(NegativeBinomial().variance(start), value.var(correction=0))
+
+
+def test_per_item_shares_columns_of_equal_families():
+    assert MIXED.distinct == (Poisson(shift=1), Gaussian(), Gamma())
+    assert MIXED.columns == ((0,), (1, 3), (2, 4))
+    assert (MIXED.n_params, MIXED.n_dispersion) == (5, 2)
+
+
+def test_per_item_chooses_by_element():
+    eta = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    item, value = torch.tensor([0, 1, 2, 3, -1]), torch.tensor([1.0, -2.0, 0.5, 4.0, 2.5])
+    nats = MIXED.log_prob(value, eta, item=item)
+    laws = [MIXED.families.get(code, MIXED.default) for code in item.tolist()]
+    for row, law in enumerate(laws):
+        columns = list(MIXED.columns[MIXED.distinct.index(law)])
+        torch.testing.assert_close(nats[row], law.log_prob(value[row], eta[row, columns]))
+    assert MIXED.in_support(value, item).all()
+    assert MIXED.in_support(torch.full((5,), -2.0), item).tolist() == [False, True] + [False] * 3
+
+
+def test_per_item_fits_each_family_to_its_items():
+    value = torch.tensor([2.0, 4.0, -1.0, -3.0])
+    eta = MIXED.initial_eta(value, item=torch.tensor([0, 3, 1, 1]))
+    close(MIXED.mean(eta, item=torch.tensor([3, 1])), [3.0, -2.0], 1e-6)
+    assert (eta[list(MIXED.columns[2])] == 0).all()
+
+
+def test_per_item_of_one_family_is_that_family():
+    family, item = PerItem({0: Bernoulli(), 1: Bernoulli()}), torch.zeros(3, dtype=torch.int64)
+    eta = torch.tensor([0.3])
+    assert family.mean(eta, item=item).shape == (3,)
+    assert family.categories == (0, 1)
+    probs = family.probs(eta, item=item)
+    torch.testing.assert_close(probs, Bernoulli().probs(eta).expand(3, 2))
+    assert PerItem({0: Bernoulli(), 1: Binomial(2)}).n_categories is None
+    assert "bernoulli: 0 or 1" in family.support
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Binomial(0), "`n` must be an integer >= 1, got 0"),
+        (lambda: Categorical(1), "`n` must be an integer >= 2, got 1"),
+        (lambda: Ordinal(3, start=False), "`start` must be an integer, got False"),
+        (lambda: Poisson(shift=True), "`shift` must be an integer, got True"),
+        (lambda: NegativeBinomial(shift=False), "`shift` must be an integer, got False"),
+        (lambda: Ordinal(True), "`n` must be an integer >= 2, got True"),
+        (lambda: Poisson(link="exp"), "`link` must be one of 'log', 'one-plus-exp', got 'exp'"),
+        (
+            lambda: Poisson(shift=1, link="one-plus-exp"),
+            '`shift` must be 0 with link="one-plus-exp", got 1. Use link="log"',
+        ),
+        (lambda: Gaussian(scale=0.0), "`scale` must be a number > 0, got 0.0"),
+        (lambda: PerItem({}), "`families` must name at least one item, got none"),
+        (lambda: PerItem({-1: Poisson()}), "`families` must be an integer >= 0, got -1"),
+        (lambda: PerItem({0: MIXED}), "`families` must hold families other than PerItem, got "),
+    ],
+)
+def test_impossible_options_are_refused(build, message):
+    with pytest.raises(ExfamError) as caught:
+        build()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [2.0, "2", None, True])
+def test_only_an_integer_is_an_integer(value):
+    with pytest.raises(ExfamError, match="`n` must be an integer >= 1, got "):
+        check_integer("n", value, at_least=1)
+
+
+def test_eta_must_have_the_familys_columns():
+    with pytest.raises(
+        ExfamError, match=r"`eta` must have 2 columns for Gamma\(\), got shape \(3, 1\)"
+    ):
+        Gamma().log_prob(torch.ones(3), torch.zeros(3, 1))
+    with pytest.raises(
+        ExfamError, match=r"`eta` must have 5 columns for PerItem.*got shape \(2,\)"
+    ):
+        MIXED.mean(torch.zeros(2), item=torch.tensor(0))
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan"), torch.tensor([0.5, 2.0])])
+def test_p_must_be_a_probability(p):
+    with pytest.raises(ExfamError, match=r"`p` must be in \[0, 1\], got "):
+        Bernoulli().quantile(p, torch.zeros(1))
+
+
+def test_dispersion_must_have_the_familys_columns():
+    with pytest.raises(
+        ExfamError, match=r"`dispersion` must have 1 columns for Gamma\(\), got shape"
+    ):
+        Gamma().from_mean(torch.ones(2), dispersion=torch.zeros(2, 3))
+
+
+def test_a_start_needs_a_value_in_the_support():
+    with pytest.raises(ExfamError, match="`value` must hold at least one number .* none among 2"):
+        Poisson().initial_eta(torch.tensor([-1.0, 0.5]))
+
+
+def test_per_item_needs_items_it_knows():
+    family = PerItem({0: Poisson(), 2: Gaussian()})
+    with pytest.raises(ExfamError, match="`item` must be given to PerItem, got None"):
+        family.mean(torch.zeros(3))
+    for code in (1, 3, -1):
+        with pytest.raises(ExfamError, match=f"one of the 2 items with a family, got {code}"):
+            family.mean(torch.zeros(3), item=torch.tensor([0, code]))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"shift": 1}, "`config` must be a dictionary with a name, got "),
+        ({"name": "zipf"}, "`name` must be one of 'bernoulli', .* got 'zipf'"),
+        ({"name": "poisson", "shfit": 1}, r"options of poisson \(link, shift\), got 'shfit'"),
+        ({"name": "bernoulli", "n": 1}, r"options of bernoulli \(none\), got 'n'"),
+        ({"name": "binomial"}, "`config` must hold 'n' for binomial, got "),
+        ({"name": "per-item", "families": [1]}, r"`families` must map item codes .* got \[1\]"),
+        ({"name": "per-item", "families": {"x": 1}}, "`families` must map item codes to families"),
+    ],
+)
+def test_impossible_configs_are_refused(config, message):
+    with pytest.raises(ExfamError, match=message):
+        family_from_config(config)
