@@ -157,13 +157,15 @@ def simulate_latent_factor(
     True
     """
     check_positive("n_groups", n_groups)
+    check_positive("n_items", n_items)
     check_positive("rank", rank)
+    check_positive("mean_length", mean_length)
     random = np.random.default_rng(seed)
     group_factor = random.normal(size=(n_groups, rank))
     item_factor = random.normal(size=(n_items, rank)) / np.sqrt(rank)
     item_offset = random.normal(size=n_items)
     score = scale * (group_factor @ item_factor.T + item_offset)
-    share = min(1.0, (mean_length - 1) / max(1, n_items - 1))
+    share = np.clip((mean_length - 1) / max(1, n_items - 1), 0.0, 1.0)
     length = 1 + random.binomial(n_items - 1, share, n_groups)
     group = np.repeat(np.arange(n_groups), length)
     item = _draw_items(score, length, random)

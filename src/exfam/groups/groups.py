@@ -89,6 +89,8 @@ class Groups:
         return view
 
     def _positions(self, index: Index) -> slice | np.ndarray:
+        if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:
+            index = index[0]  # scikit-learn's cross-validation indexes with [rows, ...]
         if isinstance(index, slice):
             return index
         chosen = np.asarray(index)
@@ -104,6 +106,15 @@ class Groups:
 
     def _holds(self, index: np.ndarray) -> bool:
         return bool(index.min() >= -len(self) and index.max() < len(self))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of groups, where scikit-learn's cross-validation looks for it.
+
+        >>> Groups(start=[0, 2], stop=[2, 5]).shape
+        (2,)
+        """
+        return (len(self),)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,0 +1,500 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GroupKFold
+from sklearn.utils import _safe_indexing
+
+from exfam.checks import DataError, ExfamError
+from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.groups.arrange import ELEMENTS_PER_CHUNK
+
+FLAT = ("item", "position", "observed", "role", "source_row")
+BY_GROUP = ("context_start", "context_stop", "group_names", "ignored")
+
+
+def bounds(lengths):
+    stop = np.cumsum(np.asarray(lengths, dtype=np.int64))
+    return {"start": stop - lengths, "stop": stop}
+
+
+def full_groups(lengths=(3, 0, 2, 4), *, seed=0, lags=0):
+    """Groups with every column there is."""
+    random = np.random.default_rng(seed)
+    n, n_groups = int(sum(lengths)), len(lengths)
+    columns = bounds(lengths)
+    if lags:
+        index = np.maximum(np.arange(n_groups)[:, None] - np.arange(lags, 0, -1), 0)
+        columns["context_start"] = columns["start"][index]
+        columns["context_stop"] = np.where(
+            np.arange(n_groups)[:, None] > index, columns["stop"][index], columns["start"][index]
+        )
+    return Groups(
+        **columns,
+        item=random.integers(-1, 6, n),
+        values={"stars": random.normal(size=n), "count": random.integers(0, 9, n)},
+        attributes={"genre": random.integers(0, 2, n), "place": random.normal(size=(n, 2))},
+        group_attributes={"age": random.normal(size=n_groups), "sex": np.arange(n_groups) % 2},
+        position=random.normal(size=n),
+        observed=np.arange(n) % 3 != 1,
+        role=random.integers(0, 2, n),
+        source_row=random.permutation(n),
+        vocabulary={"item": np.array(list("abcdef"), dtype=object), "sex": ["f", "m"]},
+        group_names=np.arange(n_groups) + 10,
+        ignored=np.arange(n_groups),
+    )
+
+
+def seen(groups):
+    """All that a model sees of each group, as plain numbers: views and copies must agree on it."""
+    batches = []
+    for number in range(len(groups)):
+        batch = groups.pad([number])
+        columns = [batch.item, batch.position, batch.present, batch.target, batch.observed]
+        columns += [*batch.values.values(), *batch.attributes.values()]
+        columns += [*batch.group_attributes.values()]
+        batches.append([column.tolist() for column in columns if column is not None])
+    return batches
+
+
+def assert_same(one, other):
+    """Equal as `seen`, and in the columns that no batch shows."""
+    assert seen(one) == seen(other)
+    for name in ("group_names", "ignored"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    for rows, others in ((one.elements(), other.elements()),):
+        np.testing.assert_array_equal(one.source_row[rows], other.source_row[others])
+    assert one.vocabulary.keys() == other.vocabulary.keys()
+    for name, labels in one.vocabulary.items():
+        np.testing.assert_array_equal(labels, other.vocabulary[name])
+
+
+INDICES = [
+    2,
+    -1,
+    np.int64(0),
+    slice(1, None),
+    slice(None, None, -1),
+    [3, 0, 0],
+    np.array([], dtype=int),
+    [],
+    np.array([True, False, False, True]),
+    [True, False, True, False],
+]
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_an_index_chooses_groups_and_copies_no_column(index, lags):
+    groups = full_groups(lags=lags)
+    view = groups[index]
+    chosen = np.atleast_1d(
+        np.arange(4)[
+            np.asarray(index, dtype=int) if isinstance(index, list) and not index else index
+        ]
+    )
+    assert len(view) == len(chosen)
+    assert seen(view) == [seen(groups)[number] for number in chosen]
+    assert view.group_names.tolist() == [10 + number for number in chosen]
+    for name in FLAT:
+        assert np.shares_memory(getattr(view, name), getattr(groups, name))
+    for name in ("values", "attributes"):
+        for key, column in getattr(view, name).items():
+            assert np.shares_memory(column, getattr(groups, name)[key])
+
+
+def test_iteration_ends():
+    assert [len(group.elements()) for group in full_groups()] == [3, 0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "index, match",
+    [
+        (4, "below 4 groups, got 4"),
+        (-5, "below 4 groups, got -5"),
+        ([0, 7], r"below 4 groups, got \[0, 7\]"),
+        (1.0, "an int, slice, bool or int array, got 1.0"),
+        ("a", "an int, slice, bool or int array, got 'a'"),
+        (np.zeros((2, 2), dtype=int), "an int, slice, bool or int array"),
+        ([True, False], r"must have 4 bools, got shape \(2,\)"),
+    ],
+)
+def test_a_wrong_index(index, match):
+    with pytest.raises(IndexError, match=match):
+        full_groups()[index]
+
+
+def test_counts():
+    groups = full_groups(lags=1)
+    assert len(groups) == groups.shape[0] == 4
+    assert groups.n_rows == groups.n_elements == 9
+    assert groups[2:].n_elements == 6 and groups[2:].n_rows == 9
+    assert groups.lengths.tolist() == [3, 3, 2, 6]
+    assert groups.n_targets == int((groups.role == TARGET).sum()) != 9
+    assert groups[1].n_targets == 0
+    assert groups.n_items == 6
+    assert groups.columns == ("item", "stars", "count", "genre", "place", "age", "sex")
+    assert repr(groups).startswith("Groups(4 groups, 9 elements, 6 items, stars, count, genre")
+
+
+def test_all_columns_are_optional():
+    groups = Groups(**bounds([2, 3]))
+    assert groups.n_items == 0 and groups.n_rows == 5 and groups.columns == ()
+    batch = groups.pad([0, 1])
+    assert batch.item is None and batch.values == {} and batch.weight is None
+    assert batch.present.tolist() == [[True, True, False], [True] * 3]
+    assert batch.n_targets == 5
+
+
+def test_no_groups_at_all():
+    groups = Groups(start=[], stop=[], item=[])
+    assert len(groups) == groups.n_elements == groups.n_items == 0
+    assert not groups.repeats_items()
+    assert len(groups.compact()) == 0
+
+
+def test_pad_puts_every_element_in_its_place():
+    groups = full_groups()
+    batch = groups.pad(np.array([3, 1, 0]))
+    assert batch.element.tolist() == [[5, 6, 7, 8], [-1] * 4, [0, 1, 2, -1]]
+    present = batch.present
+    assert torch.equal(present, batch.element >= 0)
+    rows = batch.element[present].numpy()
+    assert batch.item[present].tolist() == groups.item[rows].tolist()
+    assert (groups.item[rows] == -1).any()
+    hidden = ~groups.observed[rows]
+    assert hidden.any() and not hidden.all()
+    for name in ("stars", "count"):
+        expected = np.where(hidden, 0, groups.values[name][rows]).astype(np.float32)
+        assert batch.values[name][present].tolist() == expected.tolist()
+    assert batch.observed[present].tolist() == groups.observed[rows].tolist()
+    assert batch.target[present].tolist() == (groups.role[rows] == TARGET).tolist()
+    assert batch.attributes["genre"].dtype == torch.int64
+    assert batch.attributes["place"].shape == (3, 4, 2)
+    assert batch.group_attributes["age"].shape == (3, 1)
+    assert batch.group_attributes["sex"].tolist() == [1, 1, 0]
+    assert batch.n_targets == int((groups.role[rows] == TARGET).sum())
+
+
+def test_padding_is_zero_and_absent():
+    batch = full_groups().pad([1, 3])
+    nothing = ~batch.present
+    assert nothing[0].all()
+    for flag in (batch.target, batch.observed):
+        assert not flag[nothing].any()
+    for column in (batch.item, batch.position, *batch.values.values(), *batch.attributes.values()):
+        assert not column[nothing].any()
+    assert (batch.element[nothing] == -1).all()
+
+
+def test_a_batch_of_empty_groups_has_a_length():
+    batch = full_groups().pad([1])
+    assert batch.present.tolist() == [[False]]
+    batch = Groups(start=[0], stop=[0], item=[], observed=[], role=[], values={"y": []}).pad([0])
+    assert batch.item.tolist() == [[0]] and batch.values["y"].tolist() == [[0.0]]
+
+
+def test_positions_count_from_zero_or_are_the_columns_own():
+    lengths = [2, 3]
+    counted = Groups(**bounds(lengths)).pad([1, 0]).position
+    assert counted.tolist() == [[0, 1, 2], [0, 1, 0]] and counted.dtype == torch.int64
+    whole = Groups(**bounds(lengths), position=[5, 6, 7, 8, 9]).pad([0]).position
+    assert whole.tolist() == [[5, 6]] and whole.dtype == torch.int64
+    places = np.arange(10.0).reshape(5, 2)
+    space = Groups(**bounds(lengths), position=places).pad([1]).position
+    assert space.tolist() == [places[2:].tolist()] and space.dtype == torch.float32
+
+
+def test_missing_values_are_hidden_where_not_observed():
+    groups = Groups(**bounds([2]), values={"y": [np.nan, 3.0]}, observed=[False, True])
+    assert groups.pad([0]).values["y"].tolist() == [[0.0, 3.0]]
+
+
+def test_weights_are_padded_with_the_elements():
+    weight = np.array([1.0, 2.0, 3.0])
+    batch = Groups(**bounds([1, 2])).pad([0, 1], weight=weight)
+    assert batch.weight.tolist() == [[1, 0], [2, 3]] and batch.weight.dtype == torch.float32
+
+
+def test_a_batch_shares_no_memory_with_the_columns():
+    groups = Groups(**bounds([2]), item=np.arange(2, dtype=np.int32), values={"y": np.ones(2)})
+    batch = groups.pad([0])
+    batch.item[:] = 7
+    batch.values["y"][:] = 7
+    assert groups.item.tolist() == [0, 1] and groups.values["y"].tolist() == [1, 1]
+
+
+def test_to_moves_every_tensor():
+    batch = full_groups().pad([0], weight=np.ones(9)).to("meta")
+    tensors = [batch.item, batch.present, batch.target, batch.weight, *batch.values.values()]
+    assert all(tensor.device.type == "meta" for tensor in tensors)
+    assert Groups(**bounds([1])).pad([0]).to("cpu").weight is None
+
+
+# ---------------------------------------------------------------------------- context ranges
+
+
+def test_context_comes_first_and_is_no_target():
+    lengths = [2, 3, 1]
+    groups = Groups(
+        **bounds(lengths),
+        item=np.arange(6),
+        context_start=[[0, 0], [0, 0], [0, 2]],
+        context_stop=[[0, 0], [0, 2], [2, 5]],
+    )
+    batch = groups.pad([2, 1])
+    assert batch.item.tolist() == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 0]]
+    assert batch.target.tolist() == [[False] * 5 + [True], [False] * 2 + [True] * 3 + [False]]
+    assert batch.present.sum(dim=1).tolist() == groups.lengths[[2, 1]].tolist() == [6, 5]
+    assert batch.observed.equal(batch.present)
+    assert batch.position.tolist() == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 0]]
+
+
+def test_a_lagged_view_copies_no_column():
+    groups = full_groups()
+    starts = np.concatenate([[0], groups.start[:-1]])[:, None]
+    stops = np.concatenate([[0], groups.stop[:-1]])[:, None]
+    lagged = groups.with_(context_start=starts, context_stop=stops)
+    for view in (lagged, lagged[1:], lagged[[3]]):
+        assert np.shares_memory(view.item, groups.item)
+        assert np.shares_memory(view.values["stars"], groups.values["stars"])
+        assert np.shares_memory(view.position, groups.position)
+    assert lagged[[3]].pad([0]).element.tolist() == [[3, 4, 5, 6, 7, 8]]
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+@pytest.mark.parametrize(
+    "columns, match",
+    [
+        ({"start": [0], "stop": [1, 2]}, "`stop` must have one row for each of 1 groups, got 2"),
+        ({"start": [0.5], "stop": [1]}, "`start` must hold integers, got dtype float64"),
+        ({"start": [[0]], "stop": [[1]]}, r"`start` must have 1 dimension.*got shape \(1, 1\)"),
+        ({"item": [0, 1]}, r"`start` and `stop` .* <= 2.*got 0 and 3 at group 0"),
+        ({"start": [3], "stop": [2]}, "got 3 and 2 at group 0"),
+        ({"start": [-1]}, "0 <= start <= stop, got -1 and 3 at group 0"),
+        ({"item": [0.0, 1.0, 2.0]}, "`item` must hold integers, got dtype float64"),
+        ({"item": ["a", "b", "c"]}, "`item` must hold integers"),
+        ({"item": [0, -2, 1]}, r"`item` must be a code >= 0 \(-1: unknown\), got -2 at 1"),
+        (
+            {"item": [0, 5, 1], "vocabulary": {"item": ["a", "b"]}},
+            r"`item` must be a code >= 0 and < 2, the size of its vocabulary.*got 5 at 1",
+        ),
+        ({"item": [0, 1, 2**40]}, "`item` must fit into int32, got 1099511627776"),
+        (
+            {"item": [0, 1, 2], "values": {"stars": [1.0]}},
+            r'`values\["stars"\]` must have one row for each of 3 elements, got 1',
+        ),
+        ({"values": {"stars": ["a", "b", "c"]}}, r'`values\["stars"\]` must hold numbers'),
+        ({"values": {"stars": np.zeros((3, 2))}}, r'`values\["stars"\]` must have 1 dimension'),
+        (
+            {"attributes": {"genre": np.zeros((3, 2, 2))}},
+            r'`attributes\["genre"\]` must have 1 or 2',
+        ),
+        (
+            {"attributes": {"genre": [0, 1, 2]}, "vocabulary": {"genre": ["a"]}},
+            "`genre` must be a code >= 0 and < 1",
+        ),
+        ({"group_attributes": {"age": [1.0, 2.0]}}, r'`group_attributes\["age"\]` .* 1 groups'),
+        ({"observed": [0, 1, 1]}, "`observed` must hold booleans, got dtype int64"),
+        ({"role": [0, 1, 2]}, r"`role` must be 0 \(target\) or 1 \(context\), got 2"),
+        ({"position": [[[0]], [[1]], [[2]]]}, "`position` must have 1 or 2 dimension"),
+        ({"vocabulary": {"item": [["a"]]}}, r'`vocabulary\["item"\]` must have 1 dimension'),
+        ({"context_start": [[0]]}, "`context_start` and `context_stop` must be given together"),
+        ({"context_start": [0], "context_stop": [0]}, "`context_start` must have 2 dimension"),
+        (
+            {"context_start": [[0, 0]], "context_stop": [[1]]},
+            r"`context_stop` must have the shape of `context_start`, \(1, 2\), got \(1, 1\)",
+        ),
+        (
+            {"item": [0, 1, 2], "context_start": [[2]], "context_stop": [[4]]},
+            "`context_start` and `context_stop` .* got 2 and 4 at group 0",
+        ),
+        (
+            {"item": [0, 1, 2], "attributes": {"item": [0, 1, 2]}},
+            "`attributes` must have names of their own, got 'item' once more",
+        ),
+        (
+            {"values": {"x": [0, 1, 2]}, "group_attributes": {"x": [0]}},
+            "`group_attributes` must have names of their own, got 'x' once more",
+        ),
+    ],
+)
+def test_columns_must_agree(columns, match):
+    with pytest.raises(DataError, match=match):
+        Groups(**({"start": [0], "stop": [3]} | columns))
+
+
+def test_arrays_of_the_right_dtype_are_not_copied():
+    item, value = np.arange(3, dtype=np.int32), np.ones(3)
+    groups = Groups(start=[0], stop=[3], item=item, values={"y": value})
+    assert groups.item is item and groups.values["y"] is value
+
+
+def test_with_checks_anew():
+    with pytest.raises(DataError, match="`item` must hold integers"):
+        full_groups().with_(item=np.zeros(9))
+
+
+# ---------------------------------------------------------------------------- rearranging
+
+
+@pytest.mark.parametrize("lags", [0, 1, 2])
+@pytest.mark.parametrize("index", [slice(None), slice(2, None), [3, 0], [2, 2]], ids=repr)
+def test_compact_changes_the_columns_only(index, lags):
+    view = full_groups(lags=lags)[index]
+    compact = view.compact()
+    assert_same(view, compact)
+    assert compact.elements().tolist() == list(range(view.n_elements))
+    if not lags:
+        assert compact.n_rows == view.n_elements
+    assert not np.shares_memory(compact.item, view.item)
+
+
+@pytest.mark.parametrize("lags", [0, 1, 2])
+def test_concatenate_undoes_slicing(lags):
+    groups = full_groups(lags=lags)
+    joined = Groups.concatenate([groups[:1], groups[1:3], groups[3:]])
+    assert_same(joined, groups)
+
+
+def test_concatenate_fills_in_what_only_some_parts_say():
+    plain = Groups(**bounds([1]), item=[0])
+    special = plain.with_(
+        observed=[False], role=[CONTEXT], ignored=[2], context_start=[[0]], context_stop=[[1]]
+    )
+    joined = Groups.concatenate([plain, special, plain])
+    assert joined.ignored.tolist() == [0, 2, 0]
+    assert joined.lengths.tolist() == [1, 2, 1]
+    assert [joined[number].n_targets for number in range(3)] == [1, 0, 1]
+    assert joined.observed[joined.elements()].tolist() == [True, False, True]
+
+
+def test_concatenate_takes_different_numbers_of_context_ranges():
+    one, two = full_groups(lags=1), full_groups(lags=2)
+    assert seen(Groups.concatenate([one, two])) == seen(one) + seen(two)
+
+
+@pytest.mark.parametrize(
+    "changes, match",
+    [
+        ({"item": None}, "`parts` must all have `item` or none, part 1 differs"),
+        ({"position": None}, "`parts` must all have `position` or none"),
+        ({"group_names": None}, "`parts` must all have `group_names` or none"),
+        ({"values": {}}, r"the same `values`, got \{\} in part 1 after \{'stars': 'numbers', "),
+        ({"attributes": {"genre": np.ones(9), "place": np.ones((9, 3))}}, "'numbers x 3'"),
+        ({"vocabulary": {"item": list("abcdef")}}, "that of 'sex' differs in part 1"),
+        ({"vocabulary": {"item": list("abcdeg"), "sex": ["f", "m"]}}, "that of 'item' differs"),
+    ],
+)
+def test_concatenate_wants_parts_alike(changes, match):
+    groups = full_groups()
+    with pytest.raises(DataError, match=match):
+        Groups.concatenate([groups, groups.with_(**changes)])
+
+
+def test_concatenate_wants_parts():
+    with pytest.raises(ExfamError, match="`parts` must hold at least one Groups, got none"):
+        Groups.concatenate([])
+
+
+def test_split_is_by_group_disjoint_and_complete():
+    groups = full_groups(range(20))
+    parts = groups.split((0.5, 0.3, 0.2), seed=3)
+    assert [len(part) for part in parts] == [10, 6, 4]
+    names = [part.group_names.tolist() for part in parts]
+    assert all(each == sorted(each) for each in names)
+    assert sorted(sum(names, [])) == groups.group_names.tolist()
+    assert sum(part.n_elements for part in parts) == groups.n_elements
+    again = groups.split((0.5, 0.3, 0.2), seed=3)
+    assert names == [part.group_names.tolist() for part in again]
+    assert names != [p.group_names.tolist() for p in groups.split((0.5, 0.3, 0.2), seed=4)]
+
+
+@pytest.mark.parametrize(
+    "fractions, match",
+    [
+        ((0.5, 0.6), r"above 0 and sum to 1, got \(0.5, 0.6\)"),
+        ((1.2, -0.2), "above 0 and sum to 1"),
+        ((0.95, 0.05), r"leave no part empty, got \(0.95, 0.05\) of 4 groups"),
+    ],
+)
+def test_split_wants_fractions_that_leave_nothing_out(fractions, match):
+    with pytest.raises(ExfamError, match=match):
+        full_groups().split(fractions, seed=0)
+
+
+# ---------------------------------------------------------------------------- repeats
+
+
+def test_the_first_repeat_is_found():
+    groups = Groups(**bounds([2, 3, 3]), item=[0, 1, 2, 0, 1, 4, 3, 4])
+    assert groups.repeats_items()
+    group, item, elements = groups.first_repeat()
+    assert (group, item, elements.tolist()) == (2, 4, [5, 7])
+    assert not groups[:2].repeats_items()
+    assert groups[[2, 0]].first_repeat()[0] == 0
+    assert groups[1:].first_repeat()[2].tolist() == [5, 7]
+
+
+def test_unknown_items_do_not_repeat():
+    assert not Groups(**bounds([3]), item=[-1, 0, -1]).repeats_items()
+    assert not Groups(**bounds([3])).repeats_items()
+
+
+def test_an_item_of_the_context_repeats():
+    groups = Groups(
+        **bounds([2, 2]), item=[0, 1, 1, 2], context_start=[[0], [0]], context_stop=[[0], [2]]
+    )
+    group, item, elements = groups.first_repeat()
+    assert (group, item, sorted(elements.tolist())) == (1, 1, [1, 2])
+    assert not groups.with_(context_start=None, context_stop=None).repeats_items()
+
+
+def test_repeats_are_found_beyond_one_chunk():
+    lengths = np.full(40, ELEMENTS_PER_CHUNK // 10)
+    item = np.concatenate([np.arange(n) for n in lengths])
+    groups = Groups(**bounds(lengths), item=item)
+    assert not groups.repeats_items()
+    item[groups.start[35] + 7] = 3
+    group, code, elements = groups.with_(item=item).first_repeat()
+    assert (group, code) == (35, 3)
+    assert elements.tolist() == [groups.start[35] + 3, groups.start[35] + 7]
+
+
+# ---------------------------------------------------------------------------- laws
+
+
+ragged = st.lists(st.integers(0, 5), min_size=1, max_size=6)
+
+
+@settings(max_examples=25)
+@given(lengths=ragged, lags=st.integers(0, 2), data=st.data())
+def test_any_view_sees_what_its_groups_see(lengths, lags, data):
+    groups = full_groups(lengths, lags=lags)
+    index = data.draw(st.lists(st.integers(-len(lengths), len(lengths) - 1), max_size=5))
+    expected = [seen(groups)[number] for number in index]
+    view = groups[index]
+    assert seen(view) == expected
+    assert seen(view.compact()) == expected
+    assert seen(Groups.concatenate([view, groups])) == expected + seen(groups)
+
+
+@settings(max_examples=25)
+@given(lengths=ragged, lags=st.integers(0, 2), data=st.data())
+def test_arrow_gives_the_same_groups_back(lengths, lags, data):
+    groups = full_groups(lengths, lags=lags)
+    index = data.draw(st.lists(st.integers(0, len(lengths) - 1), max_size=5))
+    view = groups[index]
+    table = view.to_arrow()
+    assert_same(Groups.from_arrow(table), view)
+    assert table.num_rows == len(view) + (lags > 0)
+
+
+def test_scikit_learn_chooses_groups():
+    groups = full_groups()
+    assert seen(_safe_indexing(groups, np.array([2, 0]))) == [seen(groups)[2], seen(groups)[0]]
+    folds = list(GroupKFold(2).split(groups, groups=[0, 0, 1, 1]))
+    assert sorted(train.tolist() for train, _ in folds) == [[0, 1], [2, 3]]
