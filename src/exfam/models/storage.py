@@ -1,0 +1,282 @@
+"""Saved models: a folder of tensors, configuration and vocabulary, whole or not there.
+
+    model.safetensors     parameters and buffers
+    vocabulary.parquet    the label of every code, by column
+    config.json           format, format version, checksums of all three, the model's configuration
+
+A folder is written beside its place under a temporary name, `.NAME.new`, and renamed in; the model
+it replaces is first moved aside to `.NAME.old`. A save cut short between the two renames leaves
+the old model there, and both `load_folder` and the next `save_folder` find it.
+Other files in a replaced folder, such as a report, are carried over.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import safetensors.torch
+from torch import Tensor
+
+from exfam.checks import ExfamError, ModelFileError
+
+__all__ = ["FORMAT_VERSION", "Stored", "load_folder", "save_folder"]
+
+FORMAT_VERSION = 1
+_FORMAT = "exfam-model"
+_CONFIG, _TENSORS, _VOCABULARY = "config.json", "model.safetensors", "vocabulary.parquet"
+_OURS = (_CONFIG, _TENSORS, _VOCABULARY)
+_RESTORE = "Restore the folder from a copy, or fit and save the model again."
+
+_LABEL_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+_TABLE = pa.schema(
+    {"column": pa.string(), "code": pa.int64(), "label": pa.string(), "label_type": pa.string()}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a saved model holds."""
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any]
+    vocabulary: dict[str, np.ndarray]
+
+
+def save_folder(
+    path: str | os.PathLike[str],
+    *,
+    tensors: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    vocabulary: Mapping[str, np.ndarray],
+    overwrite: bool = False,
+) -> None:
+    """Write a model to the folder `path`; `config` is plain JSON.
+
+    Raises ExfamError if something other than an empty folder is there, unless it is a saved model
+    and `overwrite` is True; also if `config` is not JSON, or a label is none of str, int, float,
+    bool, datetime64.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "model")
+    >>> save_folder(path, tensors={}, config={"dim": 2}, vocabulary={"item": np.array(["a"])})
+    >>> load_folder(path).config
+    {'dim': 2}
+    """
+    path = Path(os.path.realpath(path))
+    _roll_back(path)
+    _check_replaceable(path, overwrite=overwrite)
+    new, old = _beside(path)
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    try:
+        _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
+        if path.exists():
+            _carry_over(path, new)
+            os.rename(path, old)
+        os.rename(new, path)
+    except BaseException:
+        _roll_back(path)
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    _sync(path.parent)
+
+
+def load_folder(path: str | os.PathLike[str]) -> Stored:
+    """Read what `save_folder` wrote, after checking that every byte is as it was.
+
+    Raises ModelFileError naming the file if the model is missing, damaged, not ours, or of a newer
+    version.
+    """
+    path = Path(os.path.realpath(path))
+    if not path.exists():
+        path = _beside(path)[1] if _beside(path)[1].exists() else path
+    document = _read_document(path)
+    for name in (_TENSORS, _VOCABULARY):
+        file = path / name
+        if not file.is_file():
+            _fail(f"Model file {file} must be there, got none. {_RESTORE}")
+        if _checksum(file) != document["files"].get(name):
+            _damaged(file)
+    return Stored(
+        tensors=safetensors.torch.load_file(path / _TENSORS),
+        config=document["config"],
+        vocabulary=_decode(pq.read_table(path / _VOCABULARY), document["vocabulary"]),
+    )
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
+
+
+def _roll_back(path: Path) -> None:
+    """Put a model that was moved aside back, if nothing took its place; else it is outdated."""
+    old = _beside(path)[1]
+    if not old.exists():
+        return
+    if path.exists():
+        shutil.rmtree(old)
+    else:
+        os.rename(old, path)
+
+
+def _check_replaceable(path: Path, *, overwrite: bool) -> None:
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not _is_ours(path):
+        raise ExfamError(
+            f"`path` must be free or a saved model, got something else at {path}. "
+            "Choose another path, or remove what is there."
+        )
+    if not overwrite:
+        raise ExfamError(
+            f"`path` must be free, got a saved model at {path}. Pass overwrite=True to replace it."
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        document = json.loads((path / _CONFIG).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("format") == _FORMAT
+
+
+def _write(
+    folder: Path,
+    *,
+    tensors: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    vocabulary: Mapping[str, np.ndarray],
+) -> None:
+    # Tensors that share memory are stored apart: the model that loads them ties them again.
+    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    safetensors.torch.save_file(whole, folder / _TENSORS)
+    pq.write_table(_encode(vocabulary), folder / _VOCABULARY)
+    document: dict[str, Any] = {
+        "format": _FORMAT,
+        "format_version": FORMAT_VERSION,
+        "exfam_version": sys.modules["exfam"].__version__,
+        "files": {name: _checksum(folder / name) for name in (_TENSORS, _VOCABULARY)},
+        "vocabulary": {name: _stored_dtype(labels) for name, labels in vocabulary.items()},
+        "config": dict(config),
+    }
+    try:
+        document["checksum"] = _own_checksum(document)
+        text = json.dumps(document, indent=2, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
+    (folder / _CONFIG).write_text(text + "\n", encoding="utf-8")
+    for name in _OURS:
+        _sync(folder / name)
+    _sync(folder)
+
+
+def _carry_over(old: Path, new: Path) -> None:
+    for entry in old.iterdir():
+        if entry.name in _OURS:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.copytree(entry, new / entry.name, symlinks=True)
+        else:
+            shutil.copy2(entry, new / entry.name, follow_symlinks=False)
+
+
+def _sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        _fail(f"`path` must be a folder with a saved model, got nothing at {path}.")
+    if not path.is_dir():
+        _fail(f"`path` must be a folder with a saved model, got a file at {path}.")
+    file = path / _CONFIG
+    if not file.is_file():
+        _fail(f"{path} must be a saved exfam model, got a folder without {_CONFIG}.")
+    try:
+        document = json.loads(file.read_bytes())
+    except ValueError:
+        _damaged(file)
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        _fail(f"{path} must be a saved exfam model, got a {_CONFIG} of something else.")
+    version = document.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        _fail(
+            f"{file} must have format version {FORMAT_VERSION} at most, got {version}, written by "
+            f"exfam {document.get('exfam_version')}. Install that version of exfam or a newer one."
+        )
+    checksum = document.pop("checksum", None)
+    if checksum != _own_checksum(document):
+        _damaged(file)
+    return document
+
+
+def _damaged(file: Path) -> NoReturn:
+    _fail(f"{file} must be as it was saved, got a damaged or changed file. {_RESTORE}")
+
+
+def _fail(message: str) -> NoReturn:
+    raise ModelFileError(message)
+
+
+def _own_checksum(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document).encode()).hexdigest()
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _encode(vocabulary: Mapping[str, np.ndarray]) -> pa.Table:
+    rows: list[tuple[str, int, str, str]] = []
+    for column, labels in vocabulary.items():
+        # As text, dates keep their unit: it is part of the dtype that config.json names.
+        plain = labels.astype(str) if labels.dtype.kind == "M" else labels
+        for code, label in enumerate(plain.tolist()):
+            label = label.item() if isinstance(label, np.generic) else label
+            kind = type(label).__name__
+            if kind not in _LABEL_TYPES or not _is_text(label):
+                raise ExfamError(
+                    f"Labels of {column!r} must be str, int, float, bool or datetime64, got "
+                    f"{label!r} of type {kind}. Convert them to one of these."
+                )
+            rows.append((column, code, label if kind == "str" else repr(label), kind))
+    columns = zip(*rows, strict=True) if rows else [[] for _ in _TABLE]
+    return pa.table([list(column) for column in columns], schema=_TABLE)
+
+
+def _stored_dtype(labels: np.ndarray) -> str:
+    return labels.dtype.str if labels.dtype.kind in "biufUM" else "|O"
+
+
+def _is_text(label: object) -> bool:
+    """Whether Unicode can write it: lone surrogates cannot be stored."""
+    return not isinstance(label, str) or label.encode(errors="replace").decode() == label
+
+
+def _decode(table: pa.Table, dtypes: Mapping[str, str]) -> dict[str, np.ndarray]:
+    labels: dict[str, list[Any]] = {column: [] for column in dtypes}
+    names = table["column"].to_pylist(), table["label"].to_pylist(), table["label_type"].to_pylist()
+    for column, label, kind in zip(*names, strict=True):
+        labels[column].append(label == "True" if kind == "bool" else _LABEL_TYPES[kind](label))
+    vocabulary = {}
+    for column, dtype in dtypes.items():
+        vocabulary[column] = np.empty(len(labels[column]), dtype=dtype)
+        vocabulary[column][:] = labels[column]
+    return vocabulary

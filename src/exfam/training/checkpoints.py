@@ -1,0 +1,213 @@
+"""Checkpoints: where a fit stands, in files that are whole or not there.
+
+Every save writes one new file, a generation, whose name holds its checksum; the one before it stays
+until the next save. So a fit killed at any moment, or a file damaged later, leaves one to go on
+from. Arrays are stored as safetensors, all else as JSON in the same file.
+"""
+
+import hashlib
+import json
+import os
+import re
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from exfam.checks import CheckpointError, check_positive
+from exfam.files import write_atomically
+from exfam.groups import Groups
+
+__all__ = ["Checkpoint", "CheckpointFolder", "digest", "groups_digest"]
+
+_FORMAT = 1
+_NAME = re.compile(r"generation-(\d+)-([0-9a-f]{64})\.safetensors")
+# Saving at epoch ends may cost a twentieth of the time at most.
+_SAVING_PATIENCE = 20.0
+# Fields of Groups that training does not look at.
+_UNUSED = ("source_row", "group_names", "ignored")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a fit keeps its checkpoints, and what it must share with the fit that left them.
+
+    `folder`: made if it is not there; one fit each
+    `seconds`: within an epoch, time between saves (default 30.0); 0 saves after every step
+    `identity`: plain JSON naming what the weights' shapes do not show, such as dropout
+    """
+
+    folder: str | os.PathLike[str]
+    seconds: float = 30.0
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_positive("seconds", self.seconds, zero=True)
+
+
+class CheckpointFolder:
+    """The generations of one fit. `fingerprint` names, as plain JSON, what makes it this fit.
+
+    >>> import tempfile
+    >>> folder = CheckpointFolder(tempfile.mkdtemp(), fingerprint={"seed": 0})
+    >>> folder.save({"weight": np.ones(2)}, {"epoch": 3})
+    >>> folder.load()
+    ({'weight': array([1., 1.])}, {'epoch': 3})
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        fingerprint: Mapping[str, Any],
+        seconds: float = 30.0,
+    ) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise CheckpointError(f"`checkpoint` must be a folder, got a file at {self.folder}.")
+        self._fingerprint = json.loads(json.dumps({"checkpoint format": _FORMAT, **fingerprint}))
+        self._seconds = seconds
+        self._saved_at = time.monotonic()
+        self._saving_took = 0.0
+        self._number = 0
+        self._intact: Path | None = None
+
+    def due(self, *, epoch_end: bool = False) -> bool:
+        """Whether it is time to save: after `seconds`, at an epoch's end as soon as it is cheap."""
+        wait = self._seconds
+        if epoch_end:
+            wait = min(wait, _SAVING_PATIENCE * self._saving_took)
+        return time.monotonic() - self._saved_at >= wait
+
+    def save(self, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
+        """Write a new generation; the last intact one stays beside it, older ones go."""
+        started = time.monotonic()
+        text = json.dumps({"fingerprint": self._fingerprint, "facts": facts})
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        data = safetensors.numpy.save(whole, metadata={"exfam": text})
+        self._number += 1
+        name = f"generation-{self._number:06d}-{hashlib.sha256(data).hexdigest()}.safetensors"
+        written = write_atomically(self.folder / name, data)
+        for path in self._generations():
+            if path not in (written, self._intact):
+                path.unlink()
+        self._intact = written
+        self._saved_at = time.monotonic()
+        self._saving_took = self._saved_at - started
+
+    def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """Arrays and facts of the newest intact generation; None where there are none.
+
+        Warns if a newer generation is damaged. Raises CheckpointError if all are, or if they belong
+        to another fit.
+        """
+        self._remove_unfinished()
+        paths = self._generations()
+        for path in paths:
+            if _is_intact(path):
+                return self._read(path)
+            warnings.warn(
+                f"Checkpoint {path} is damaged; looking for the one before it.", stacklevel=2
+            )
+        if paths:
+            raise CheckpointError(
+                f"`checkpoint` must hold an intact checkpoint, got only damaged ones in "
+                f"{self.folder}. Delete the folder to start anew."
+            )
+        return None
+
+    def _generations(self) -> list[Path]:
+        """The newest first."""
+        numbered = [
+            (match, path) for path in self._files() if (match := _NAME.fullmatch(path.name))
+        ]
+        numbered.sort(key=lambda pair: int(pair[0][1]), reverse=True)
+        if numbered:
+            self._number = max(self._number, int(numbered[0][0][1]))
+        return [path for _, path in numbered]
+
+    def _files(self) -> Iterable[Path]:
+        return list(self.folder.iterdir()) if self.folder.is_dir() else []
+
+    def _remove_unfinished(self) -> None:
+        for path in self._files():
+            if path.name.startswith(".generation-"):
+                path.unlink()
+
+    def _read(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            stored = json.loads(file.metadata()["exfam"])
+            self._check_fingerprint(stored["fingerprint"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        self._intact = path
+        return arrays, stored["facts"]
+
+    def _check_fingerprint(self, found: Mapping[str, Any]) -> None:
+        names = dict.fromkeys([*self._fingerprint, *found])
+        differing = [
+            f"{name} is {_shown(found, name)} there and {_shown(self._fingerprint, name)} here"
+            for name in names
+            if found.get(name) != self._fingerprint.get(name)
+        ]
+        if differing:
+            more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+            raise CheckpointError(
+                f"`checkpoint` must belong to this fit, got one of another fit in {self.folder}: "
+                f"{'; '.join(differing[:3])}{more}. Use another folder, or delete it to start anew."
+            )
+
+
+def _shown(fingerprint: Mapping[str, Any], name: str) -> str:
+    return repr(fingerprint[name]) if name in fingerprint else "absent"
+
+
+def _is_intact(path: Path) -> bool:
+    match = _NAME.fullmatch(path.name)
+    with path.open("rb") as file:
+        return match is not None and hashlib.file_digest(file, "sha256").hexdigest() == match[2]
+
+
+def digest(arrays: Iterable[np.ndarray | None]) -> str:
+    """A short fingerprint of arrays: their bytes, shapes and dtypes, in order.
+
+    >>> digest([np.zeros(2)]) == digest([np.zeros(2)]), digest([np.zeros(2)]) == digest([None])
+    (True, False)
+    """
+    total = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            total.update(b"none;")
+            continue
+        total.update(f"{array.dtype.str}{array.shape};".encode())
+        plain = array.dtype.kind in "biufc"
+        content = np.ascontiguousarray(array).data if plain else repr(array.tolist()).encode()
+        total.update(content)
+    return total.hexdigest()[:16]
+
+
+def groups_digest(groups: Groups | None) -> str | None:
+    """A short fingerprint of all that training sees of the groups; None for None.
+
+    >>> groups = Groups(start=[0], stop=[2], item=[0, 1])
+    >>> groups_digest(groups) == groups_digest(groups.with_(item=[1, 0]))
+    False
+    """
+    if groups is None:
+        return None
+    arrays: list[np.ndarray | None] = []
+    for each in fields(groups):
+        value = getattr(groups, each.name)
+        if each.name in _UNUSED:
+            continue
+        if isinstance(value, Mapping):
+            for name, column in value.items():
+                arrays += [np.array(f"{each.name} {name}"), column]
+        else:
+            arrays.append(value)
+    return digest(arrays)

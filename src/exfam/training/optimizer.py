@@ -1,0 +1,154 @@
+"""AdamW as fits use it: settings, which parameters decay, the learning rate of every step."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError, check_choice, check_fraction, check_positive
+
+__all__ = ["SCHEDULES", "TrainingSettings", "clip_gradients", "make_optimizer", "parameter_groups"]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train. The same settings, data, weights and machine give the same bits.
+
+    `learning_rate`: the largest step size of AdamW (default 3e-3)
+    `betas`: decay of its two moments (default (0.9, 0.98))
+    `weight_decay`: of matrices and embeddings; biases, norms and scalars have none (default 0.0)
+    `batch_size`: groups a step (default 64)
+    `max_epochs`: epochs, unless stopped before (default 60)
+    `patience`: epochs without a better validation before stopping (default 10)
+    `warmup`: fraction of all steps over which the learning rate rises from 0 (default 0.05)
+    `clip`: largest norm of the gradient; None for no limit (default 1.0)
+    `schedule`: after the warm-up, "cosine" to 0 or "constant" (default "cosine")
+    `seed`: of the order of the batches and of dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1", or "auto" for CUDA where there is one (default "cpu")
+    """
+
+    learning_rate: float = 3e-3
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.0
+    batch_size: int = 64
+    max_epochs: int = 60
+    patience: int = 10
+    warmup: float = 0.05
+    clip: float | None = 1.0
+    schedule: str = "cosine"
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("weight_decay", self.weight_decay, zero=True)
+        for name in ("batch_size", "max_epochs", "patience"):
+            _check_integer(name, getattr(self, name), least=1)
+        _check_integer("seed", self.seed, least=0)
+        for beta in self.betas:
+            check_fraction("betas", beta)
+        check_fraction("warmup", self.warmup)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        if self.clip is not None:
+            check_positive("clip", self.clip)
+
+    def rate_factor(self, *, step: int, n_steps: int) -> float:
+        """Learning rate of step `step` (from 0) of `n_steps`, as a fraction of the largest.
+
+        >>> settings = TrainingSettings(warmup=0.5)
+        >>> [round(settings.rate_factor(step=step, n_steps=4), 3) for step in range(4)]
+        [0.5, 1.0, 1.0, 0.5]
+        """
+        warmup = self.warmup * n_steps
+        if step + 1 <= warmup:
+            return (step + 1) / warmup
+        return SCHEDULES[self.schedule](min(1.0, (step - warmup) / max(1.0, n_steps - warmup)))
+
+
+def _check_integer(name: str, value: int, *, least: int) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
+
+
+def _cosine(done: float) -> float:
+    return 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def _constant(done: float) -> float:
+    return 1.0
+
+
+SCHEDULES = {"constant": _constant, "cosine": _cosine}
+
+
+def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
+    """Trainable parameters by weight decay and learning rate, as torch's optimizers take them.
+
+    A parameter of fewer than two dimensions (bias, norm, scalar) has no weight decay, nor has one
+    that its module names in `no_decay_parameters`. A module's `learning_rate_multipliers` maps
+    names of its parameters to factors. A model with a `parameter_groups(settings)` of its own
+    decides for itself; each of its groups may have a "multiplier".
+    Raises ExfamError if nothing is trainable.
+
+    >>> groups = parameter_groups(nn.Linear(2, 3), TrainingSettings(weight_decay=0.1))
+    >>> [(group["weight_decay"], len(group["params"])) for group in groups]
+    [(0.1, 1), (0.0, 1)]
+    """
+    own = getattr(model, "parameter_groups", None)
+    groups = _default_groups(model, settings) if own is None else own(settings)
+    if not any(group["params"] for group in groups):
+        raise ExfamError(
+            f"`model` must have a trainable parameter, got {type(model).__name__} with none."
+        )
+    return [{"multiplier": 1.0, **group} for group in groups]
+
+
+def _default_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
+    by_kind: dict[tuple[float, float], list[nn.Parameter]] = {}
+    seen: set[nn.Parameter] = set()
+    for module in model.modules():
+        no_decay = getattr(module, "no_decay_parameters", ())
+        multipliers: Mapping[str, float] = getattr(module, "learning_rate_multipliers", {})
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter in seen or not parameter.requires_grad:
+                continue
+            seen.add(parameter)
+            plain = parameter.ndim < 2 or name in no_decay
+            kind = (0.0 if plain else settings.weight_decay, multipliers.get(name, 1.0))
+            by_kind.setdefault(kind, []).append(parameter)
+    return [
+        {"params": parameters, "weight_decay": decay, "multiplier": multiplier}
+        for (decay, multiplier), parameters in by_kind.items()
+    ]
+
+
+def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
+    """AdamW over the model's parameter groups; one compiled loop over all of them.
+
+    >>> type(make_optimizer(nn.Linear(2, 3), TrainingSettings())).__name__
+    'AdamW'
+    """
+    return torch.optim.AdamW(
+        parameter_groups(model, settings),
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        fused=True,
+    )
+
+
+def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
+    """Scale the gradients together to a norm of at most `limit`; their norm before that.
+
+    >>> gradient = torch.tensor([3.0, 4.0])
+    >>> clip_gradients([gradient], 1.0), gradient
+    (5.0, tensor([0.6000, 0.8000]))
+    """
+    # One copy and one norm: less work for many small tensors than a norm of each.
+    norm = torch.cat([gradient.reshape(-1) for gradient in gradients]).norm().item()
+    if limit is not None and limit < norm < math.inf:
+        torch._foreach_mul_(gradients, limit / norm)
+    return norm

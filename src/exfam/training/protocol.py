@@ -1,0 +1,277 @@
+"""The run protocol: what every fit does around its steps, whatever computes them.
+
+A `Run` owns the order of things, progress, Ctrl-C, early stopping, checkpoints and the history; an
+`Engine` owns the numbers. Nothing here knows torch.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from types import FrameType, TracebackType
+from typing import Any, NoReturn, Protocol, runtime_checkable
+
+import numpy as np
+
+from exfam.checks import ExfamError
+from exfam.training.checkpoints import CheckpointFolder
+from exfam.training.history import Epoch, History, best_of
+from exfam.training.progress import EpochProgress
+
+__all__ = ["Engine", "Interruption", "Run", "Sums"]
+
+# Nats to minimize, summed, and the sum of the weights they were summed with.
+Sums = tuple[float, float]
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What a run asks of whatever computes: steps, validation, and state as named arrays.
+
+    The steps of an epoch may depend on `state` and on the epoch's number only, so that a fit that
+    is killed and resumed takes the very same ones.
+    """
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last step taken."""
+
+    def begin_epoch(self, epoch: int) -> int:
+        """Prepare the epoch (0 is the first); how many steps it has."""
+
+    def step(self, index: int) -> Sums:
+        """Take one step; if the nats are not finite, leave the parameters as they are."""
+
+    def validation(self) -> Iterator[Sums] | None:
+        """The validation groups part by part; None if there are none."""
+
+    def keep_best(self) -> None:
+        """Remember the parameters as the best so far."""
+
+    def use_best(self) -> None:
+        """Return to the parameters that were kept."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that later steps depend on, the kept parameters included; may share memory."""
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Return to such a state."""
+
+
+class _StopRequested(Exception):
+    """Ctrl-C was pressed; raised between steps only."""
+
+
+class Interruption:
+    """Within it, the first Ctrl-C asks to stop after the step at hand, the second raises.
+
+    Outside the main thread, where Python delivers no signals, it does nothing.
+
+    >>> with Interruption() as interruption:
+    ...     interruption.requested
+    False
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._previous: Any = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self.count > 0
+
+    def __enter__(self) -> "Interruption":
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
+            self._previous = signal.signal(signal.SIGINT, self._pressed)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+            self._previous = None
+
+    def _pressed(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count > 1:
+            raise KeyboardInterrupt("second Ctrl-C")
+
+    def check(self) -> None:
+        """Raise, between steps, if Ctrl-C was pressed."""
+        if self.requested:
+            raise _StopRequested("Ctrl-C")
+
+
+@dataclass
+class _Place:
+    """Where a run stands, between two steps."""
+
+    epoch: int = 0
+    step: int = 0
+    steps: int = 0
+    nats: float = 0.0
+    weight: float = 0.0
+    cpu_seconds: float = 0.0
+    rows: list[Epoch] = field(default_factory=list)
+    stopped: str | None = None
+
+
+class Run:
+    """One fit: epochs of steps, each followed by validation, until a reason to stop.
+
+    With validation groups the best epoch's parameters are the result, and `patience` epochs without
+    a better one end the fit; without them the last parameters are. Ctrl-C keeps the best so far and
+    returns; a second one raises KeyboardInterrupt.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        max_epochs: int,
+        patience: int,
+        progress: EpochProgress,
+        checkpoints: CheckpointFolder | None = None,
+    ) -> None:
+        self._engine = engine
+        self._max_epochs, self._patience = max_epochs, patience
+        self._progress, self._checkpoints = progress, checkpoints
+        self._interruption = Interruption()
+        self._place = _Place()
+        self._cpu_start = time.process_time()
+
+    def train(self) -> History:
+        """Train, or resume, or return what a finished fit left in its checkpoint.
+
+        Raises ExfamError when the nats stop being finite, with the best parameters so far in place;
+        CheckpointError if the checkpoint belongs to another fit.
+        """
+        self._resume()
+        with self._interruption, self._progress:
+            self._until_stopped()
+        if best_of(self._place.rows) is not None:
+            self._engine.use_best()
+        return History(tuple(self._place.rows), self._place.stopped or "interrupted")
+
+    def _resume(self) -> None:
+        saved = None if self._checkpoints is None else self._checkpoints.load()
+        if saved is not None:
+            arrays, facts = saved
+            self._engine.load_state(arrays)
+            rows = [Epoch(**row) for row in facts.pop("rows")]
+            self._place = _Place(**facts, rows=rows)
+        self._cpu_start = time.process_time() - self._place.cpu_seconds
+
+    def _until_stopped(self) -> None:
+        try:
+            while self._place.stopped is None:
+                self._epoch()
+        except _StopRequested:
+            self._progress.say("Stopped by Ctrl-C.")
+            self._save()
+        except KeyboardInterrupt:
+            # Not through our handler: a step may be half done, so no checkpoint is written.
+            if self._interruption.requested:
+                raise
+
+    def _epoch(self) -> None:
+        n_steps = self._engine.begin_epoch(self._place.epoch)
+        for index in range(self._place.step, n_steps):
+            self._interruption.check()
+            self._step(index)
+            self._progress.draw(self._place.rows, fraction=self._place.step / n_steps)
+        if self._place.weight <= 0:
+            self._fail("`train` must have a target of positive weight, got none.")
+        self._close_epoch(self._validate())
+        self._progress.draw(self._place.rows)
+
+    def _step(self, index: int) -> None:
+        place = self._place
+        nats, weight = self._engine.step(index)
+        if not (math.isfinite(nats) and math.isfinite(weight)):
+            self._fail(
+                f"Training nats must be finite, got {nats} at epoch {place.epoch + 1}, "
+                f"step {index + 1}. Use a lower `learning_rate`."
+            )
+        place.nats += nats
+        place.weight += weight
+        place.step += 1
+        place.steps += 1
+        if self._checkpoints is not None and self._checkpoints.due():
+            self._save()
+
+    def _validate(self) -> float | None:
+        parts = self._engine.validation()
+        if parts is None:
+            return None
+        nats = weight = 0.0
+        for part_nats, part_weight in parts:
+            self._interruption.check()
+            nats += part_nats
+            weight += part_weight
+        if weight <= 0:
+            self._fail(
+                "`validation` must have a target of positive weight, got none. "
+                "Leave it out, or check its weights."
+            )
+        if not math.isfinite(nats):
+            place = self._place
+            self._fail(
+                f"Validation nats must be finite, got {nats} after epoch {place.epoch + 1}, "
+                f"step {place.step}. Use a lower `learning_rate`, or look for a validation value "
+                "that the model gives probability 0."
+            )
+        return nats / weight
+
+    def _close_epoch(self, validation: float | None) -> None:
+        place = self._place
+        best = best_of(place.rows)
+        is_best = validation is not None and (
+            best is None or best.validation_nats is None or validation < best.validation_nats
+        )
+        if is_best:
+            self._engine.keep_best()
+        place.epoch += 1
+        place.rows.append(
+            Epoch(
+                epoch=place.epoch,
+                steps=place.steps,
+                train_nats=place.nats / place.weight,
+                validation_nats=validation,
+                learning_rate=self._engine.learning_rate,
+                cpu_seconds=time.process_time() - self._cpu_start,
+                best=is_best,
+            )
+        )
+        place.step, place.nats, place.weight = 0, 0.0, 0.0
+        place.stopped = self._reason_to_stop()
+        if place.stopped or (self._checkpoints and self._checkpoints.due(epoch_end=True)):
+            self._save()
+
+    def _reason_to_stop(self) -> str | None:
+        best = best_of(self._place.rows)
+        if self._place.epoch >= self._max_epochs:
+            return "max_epochs"
+        if best is not None and self._place.epoch - best.epoch >= self._patience:
+            return "patience"
+        return None
+
+    def _save(self) -> None:
+        if self._checkpoints is not None:
+            self._place.cpu_seconds = time.process_time() - self._cpu_start
+            self._checkpoints.save(self._engine.state(), asdict(self._place))
+
+    def _fail(self, message: str) -> NoReturn:
+        best = best_of(self._place.rows)
+        if best is not None:
+            self._engine.use_best()
+            message += f" The model has its best weights so far, those of epoch {best.epoch}."
+        raise ExfamError(message)
