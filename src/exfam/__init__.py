@@ -16,6 +16,7 @@ _HOMES = {
     "Categorical": "exfam.families",
     "CheckpointError": "exfam.checks",
     "DataError": "exfam.checks",
+    "EFA": "exfam.estimators",
     "ExfamError": "exfam.checks",
     "Exponential": "exfam.families",
     "ExponentialFamily": "exfam.families",
@@ -24,13 +25,17 @@ _HOMES = {
     "Gamma": "exfam.families",
     "Gaussian": "exfam.families",
     "Groups": "exfam.groups",
+    "LatentFactor": "exfam.estimators",
+    "Marginal": "exfam.estimators",
     "ModelFileError": "exfam.checks",
     "NegativeBinomial": "exfam.families",
     "Ordinal": "exfam.families",
     "PerItem": "exfam.families",
     "Poisson": "exfam.families",
+    "ShrunkOffset": "exfam.estimators",
     "SupportError": "exfam.checks",
     "UnknownItemError": "exfam.checks",
+    "load": "exfam.estimators.saving",
 }
 
 __all__ = sorted(["__version__", *_HOMES])

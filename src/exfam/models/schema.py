@@ -87,6 +87,21 @@ class Schema:
         )
         return cls(**{**config, "values": values, "attributes": attributes})
 
+    def check(self, groups: Groups) -> None:
+        """Raise if groups lack a column that the model uses, or hold what it cannot take."""
+        if self.n_items is not None and groups.item is None:
+            raise ExfamError("`item` must be given, as it was in training, got groups without.")
+        check_values(groups, self.families)
+        for spec in self.attributes:
+            column = _attribute(groups, spec.name, spec.of_group)
+            if spec.n is None:
+                _check_finite(spec.name, column)
+            elif column.max(initial=-1) >= spec.n:
+                raise ExfamError(
+                    f"`{spec.name}` must be a code below {spec.n}, as in training, got "
+                    f"{column.max()}."
+                )
+
     @classmethod
     def of(
         cls,
@@ -146,7 +161,8 @@ def _value_spec(groups: Groups, column: str, family: Family) -> ValueSpec:
         raise ExfamError(f"`{column}` must have at least one observed value, got none.")
     value = np.asarray(groups.values[column][own], dtype=np.float64)
     spread = float(value.std())
-    initial = family.initial_eta(torch.as_tensor(value))
+    item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+    initial = family.initial_eta(torch.as_tensor(value), item=item)
     return ValueSpec(
         column=column,
         family=family,
@@ -156,27 +172,37 @@ def _value_spec(groups: Groups, column: str, family: Family) -> ValueSpec:
     )
 
 
-def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
-    of_group = name in groups.group_attributes
-    if not of_group and name not in groups.attributes:
+def _attribute(groups: Groups, name: str, of_group: bool) -> np.ndarray:
+    """An attribute of the groups or of their own elements."""
+    held = groups.group_attributes if of_group else groups.attributes
+    if name not in held:
         listed = ", ".join(repr(n) for n in [*groups.attributes, *groups.group_attributes])
         raise ExfamError(
-            f"`attributes` {name!r} must be in the groups, which have {listed or 'none'}."
+            f"`{name}` must be an attribute of the groups, which have {listed or 'none'}."
         )
-    if of_group:
-        column = groups.group_attributes[name]
-    else:
-        column = groups.attributes[name][groups.elements()]
+    return held[name] if of_group else held[name][groups.elements()]
+
+
+def _check_finite(name: str, column: np.ndarray) -> None:
+    table = column.reshape(len(column), -1)
+    wrong = ~np.isfinite(table).all(1)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ExfamError(
+            f"`{name}` must be finite, got {table[row].tolist()} at element {row} "
+            f"({int(wrong.sum())} of {len(table)}). Fill or drop such rows."
+        )
+
+
+def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
+    of_group = name in groups.group_attributes
+    column = _attribute(groups, name, of_group)
     if np.issubdtype(column.dtype, np.integer):
         labels = groups.vocabulary.get(name)
         n = len(labels) if labels is not None else int(column.max(initial=0)) + 1
         return AttributeSpec(name, of_group, known, n=n)
+    _check_finite(name, column)
     table = np.asarray(column, dtype=np.float64).reshape(len(column), -1)
-    if not np.isfinite(table).all():
-        row = int(np.flatnonzero(~np.isfinite(table).all(1))[0])
-        raise ExfamError(
-            f"`{name}` must be finite, got {table[row]} at element {row}. Fill or drop such rows."
-        )
     spread = table.std(0)
     return AttributeSpec(
         name,

@@ -1,0 +1,128 @@
+"""What fitted models say of groups, in bounded memory: log-probabilities, parameters, states.
+
+Every function takes the members of an ensemble (one model is an ensemble of one) and returns flat
+arrays with one entry a row of the groups' columns, NaN where there is nothing to tell. Batches are
+cut so that memory stays bounded; results do not depend on how they are cut.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError
+from exfam.data.batching import sequential_batches
+from exfam.groups import Batch, Groups
+from exfam.models.two_part import TwoPartModel
+
+__all__ = [
+    "LogProbs",
+    "evaluation_batches",
+    "item_probabilities",
+    "log_probs",
+    "value_parameters",
+]
+
+# Numbers that one batch may hold in its largest array (4 bytes each, a few such arrays at a time).
+MAX_NUMBERS = 4_000_000
+
+
+class LogProbs(NamedTuple):
+    """Log-probabilities in nats, one a row; NaN where a row is no target of that part."""
+
+    item: Float[np.ndarray, "rows"] | None
+    values: dict[str, Float[np.ndarray, "rows"]]
+
+
+def evaluation_batches(
+    groups: Groups, *, n_items: int, max_numbers: int = MAX_NUMBERS
+) -> Iterator[Batch]:
+    """All groups, padded, in batches whose largest arrays hold about `max_numbers` numbers."""
+    longest = int(groups.lengths.max(initial=1))
+    max_tokens = max(1, max_numbers // max(64, n_items, 4 * longest))
+    for index in sequential_batches(groups, max_tokens=max_tokens):
+        yield groups.pad(index)
+
+
+def _device(members: Sequence[nn.Module]) -> torch.device:
+    parameter = next(members[0].parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
+def _each_batch(
+    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+) -> Iterator[Batch]:
+    """Batches on the members' device, with the members set to predict."""
+    for member in members:
+        member.eval()
+    n_items = groups.n_items if members[0].item_part is not None else 1
+    for batch in evaluation_batches(groups, n_items=n_items, max_numbers=max_numbers):
+        yield batch.to(_device(members))
+
+
+def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
+    """Log of the mean probability over members."""
+    stacked = torch.stack(list(nats))
+    return stacked.logsumexp(0) - float(np.log(len(nats)))
+
+
+def _place(out: np.ndarray, batch: Batch, where: Tensor, values: Tensor) -> None:
+    out[batch.element[where].cpu().numpy()] = values[where].double().cpu().numpy()
+
+
+def log_probs(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> LogProbs:
+    """Log-probability of every target's item and of every observed value.
+
+    An ensemble's probability is the mean of its members' probabilities, conditional by conditional.
+    """
+    first = members[0]
+    item = None if first.item_part is None else np.full(groups.n_rows, np.nan)
+    values = {column: np.full(groups.n_rows, np.nan) for column in first.families}
+    with torch.inference_mode():
+        for batch in _each_batch(members, groups, max_numbers):
+            told = [member.log_prob(batch) for member in members]
+            if item is not None:
+                known = batch.target & (batch.item >= 0)
+                _place(item, batch, known, _mean_of_exp([nats.item for nats in told]))
+            for column, out in values.items():
+                nats = _mean_of_exp([one.value[column] for one in told])
+                _place(out, batch, batch.target & batch.observed, nats)
+    return LogProbs(item, values)
+
+
+def value_parameters(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> dict[str, Float[Tensor, "members rows params"]]:
+    """Each member's parameters of each value column for every own element, observed or not."""
+    first = members[0]
+    if first.value_part is None:
+        raise ExfamError("`model` must have a value part to predict values, got items only.")
+    out = {
+        column: torch.full((len(members), groups.n_rows, family.n_params), torch.nan)
+        for column, family in first.families.items()
+    }
+    with torch.inference_mode():
+        for batch in _each_batch(members, groups, max_numbers):
+            rows = batch.element[batch.target]
+            for m, member in enumerate(members):
+                for column, eta in member.value_eta(batch).items():
+                    out[column][m, rows.cpu()] = eta[batch.target].float().cpu()
+    return out
+
+
+def item_probabilities(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """Probabilities of all items at the targets, batch by batch: (rows, their probabilities)."""
+    if members[0].item_part is None:
+        raise ExfamError("`model` must have an item part for item probabilities, got values only.")
+    with torch.inference_mode():
+        for batch in _each_batch(members, groups, max_numbers):
+            told = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
+            rows = batch.element[batch.target]
+            yield rows.cpu().numpy(), told.double().mean(0).cpu().numpy()

@@ -1,0 +1,80 @@
+"""Predictive distributions: a family's, averaged over the members of an ensemble."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from exfam.checks import ExfamError
+from exfam.families import Family
+
+__all__ = ["Mixture"]
+
+BISECTIONS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The equally weighted mixture of one family at several members' parameters.
+
+    >>> from exfam.families import Gaussian
+    >>> eta = torch.tensor([[[0.0]], [[2.0]]])
+    >>> Mixture(Gaussian(scale=1.0), eta).mean().tolist()
+    [1.0]
+    """
+
+    family: Family
+    eta: Float[Tensor, "members rows params"]
+    item: Int[Tensor, "rows"] | None = None
+
+    def _items(self) -> Int[Tensor, "members rows"] | None:
+        return None if self.item is None else self.item.expand(self.eta.shape[0], -1)
+
+    def mean(self) -> Float[Tensor, "rows"]:
+        """Expected value."""
+        return self.family.mean(self.eta, item=self._items()).mean(0)
+
+    def variance(self) -> Float[Tensor, "rows"]:
+        """Variance: the members' mean variance plus the variance of their means."""
+        mean = self.family.mean(self.eta, item=self._items())
+        within = self.family.variance(self.eta, item=self._items()).mean(0)
+        return within + mean.var(0, correction=0)
+
+    def cdf(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """Probability of at most `value`."""
+        values = value.expand(self.eta.shape[0], -1)
+        return self.family.cdf(values, self.eta, item=self._items()).mean(0)
+
+    def quantile(self, p: float) -> Float[Tensor, "rows"]:
+        """Smallest value whose cdf is at least `p`.
+
+        Raises ExfamError unless 0 < p < 1.
+        """
+        if not 0 < p < 1:
+            raise ExfamError(f"`quantiles` must be numbers strictly between 0 and 1, got {p!r}.")
+        level = torch.as_tensor(p, dtype=self.eta.dtype)
+        each = self.family.quantile(level, self.eta, item=self._items())
+        low, high = each.amin(0), each.amax(0)
+        if bool((low == high).all()):
+            return low
+        # The mixture's quantile lies between its members': bisect where they differ.
+        whole = bool((each == each.round()).all())
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            middle = middle.floor() if whole else middle
+            enough = self.cdf(middle) >= p
+            high = torch.where(enough, middle, high)
+            low = torch.where(enough | (low >= high), low, middle + 1 if whole else middle)
+        return high
+
+    def probs(self) -> Float[Tensor, "rows categories"]:
+        """Probabilities of a finite family's categories."""
+        return self.family.probs(self.eta, item=self._items()).mean(0)
+
+    def sample(self, generator: torch.Generator) -> Float[Tensor, "rows"]:
+        """One draw a row: a member at random, then a value from it."""
+        members, rows = self.eta.shape[:2]
+        chosen = torch.randint(members, (rows,), generator=generator)
+        eta = self.eta[chosen, torch.arange(rows)]
+        return self.family.sample(eta, generator=generator, item=self.item)

@@ -1,0 +1,358 @@
+"""The face that all estimators of grouped data share: fit, score, predict, save, load."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.analysis.evaluate import item_probabilities, log_probs, value_parameters
+from exfam.analysis.mixtures import Mixture
+from exfam.checks import ExfamError, check_choice, check_fraction
+from exfam.estimators.choices import (
+    check_no_repeats,
+    choose_families,
+    choose_parts,
+    choose_support,
+    vocabulary_of,
+)
+from exfam.estimators.inputs import Inputs, read_inputs
+from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
+from exfam.estimators.sampling import continue_groups, fill_in
+from exfam.groups import Groups
+from exfam.groups.frames import FrameColumns
+from exfam.models.schema import Schema, check_values
+from exfam.models.two_part import TwoPartModel
+
+__all__ = ["FitPlan", "GroupEstimator"]
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """What a fit works on, all choices made."""
+
+    train: Groups
+    validation: Groups | None
+    weight: Float[np.ndarray, "elements"] | None
+    schema: Schema
+    items: bool
+    values: bool
+    support: str
+    checkpoint: Path | None
+
+
+class GroupEstimator(BaseEstimator, ABC):
+    """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
+
+    Data are `Groups`, or any frame (pandas, polars, pyarrow, dict of columns) with the column names
+    given to the constructor. Outputs have one entry a row of the frame.
+    """
+
+    kind: ClassVar[str]
+
+    group: Any
+    order: Any
+    item: Any
+    value: Any
+    attributes: Any
+    group_attributes: Any
+    position: Any
+    known: Any
+    direction: str
+    family: Any
+    parts: str
+    support: str
+    unknown: str
+    validation_fraction: float
+    seed: int
+
+    members_: list[TwoPartModel]
+    schema_: Schema
+    vocabulary_: dict[str, np.ndarray]
+    support_: str
+
+    @abstractmethod
+    def _fit_members(self, plan: FitPlan) -> None:
+        """Set `members_` and whatever else the fit leaves behind."""
+
+    @abstractmethod
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        """A member of the fitted shape, its numbers to be loaded."""
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        validation: Any = None,
+        sample_weight: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> "GroupEstimator":
+        """Fit to `X`: Groups or a frame.
+
+        `validation`: data that choose when to stop; a share of the groups unless given.
+        `sample_weight`: one weight an element. `checkpoint`: a folder from which a fit that was
+        interrupted or killed goes on to the same bits.
+        Raises SupportError for values that the family cannot produce, naming the row.
+        """
+        inputs = read_inputs(X, self._columns())
+        groups, weight = inputs.groups, inputs.weights(sample_weight)
+        if not groups.n_targets:
+            raise ExfamError("`X` must hold at least one element to predict, got none.")
+        items, values = choose_parts(self.parts, groups)
+        families = choose_families(self.family, groups) if values else {}
+        check_values(groups, families)
+        vocabulary = vocabulary_of(groups)
+        train, held_out = self._split(groups, validation, vocabulary)
+        if held_out is not None:
+            check_values(held_out, families)
+        seen = [train] if held_out is None else [train, held_out]
+        plan = FitPlan(
+            train=train,
+            validation=held_out,
+            weight=weight,
+            schema=Schema.of(
+                train,
+                families=families,
+                attributes=(*groups.attributes, *groups.group_attributes),
+                known=tuple(self.known),
+            ),
+            items=items,
+            values=values,
+            support=choose_support(self.support, seen) if items else "none",
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+        )
+        self.vocabulary_, self.schema_, self.support_ = vocabulary, plan.schema, plan.support
+        self._fit_members(plan)
+        return self
+
+    def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
+        """Log-probability in nats of every element given its context: item and values added.
+
+        NaN for rows that are no target. `log_prob_parts` tells items and values apart.
+        """
+        parts = np.stack(list(self.log_prob_parts(X).values()))
+        return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
+
+    def log_prob_parts(self, X: Any) -> dict[str, Float[np.ndarray, "rows"]]:
+        """Log-probabilities in nats of "item" and of each value column, one a row."""
+        inputs = self._inputs(X)
+        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs).items()}
+
+    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood in nats of a target element; higher is better.
+
+        Item and value log-probabilities of all targets, divided by the number of targets (or by
+        the sum of their weights). With direction="bidirectional" it is a pseudo-log-likelihood.
+        """
+        return float(sum(self.score_parts(X, sample_weight).values()))
+
+    def score_parts(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
+        """The terms of `score`: "items" and each value column; they add up to it."""
+        inputs = self._inputs(X)
+        weight = inputs.weights(sample_weight)
+        parts = self._flat_parts(inputs)
+        counted = ~np.isnan(np.stack(list(parts.values()))).all(axis=0)
+        each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
+        if not each.sum():
+            raise ExfamError(
+                "`X` must hold at least one target of positive weight to score, got none."
+            )
+        return {
+            "items" if name == "item" else name: float((np.nan_to_num(flat) * each).sum())
+            / float(each.sum())
+            for name, flat in parts.items()
+        }
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        quantiles: Sequence[float] | None = None,
+        interval: float | None = None,
+    ) -> Any:
+        """Predicted values of every element given its context: means unless asked otherwise.
+
+        `quantiles`: levels in (0, 1), one column each. `interval`: a central probability, giving
+        two columns, its ends. One array a value column, in a dict if there are several; without a
+        value part, the labels of the most probable items.
+        """
+        inputs = self._inputs(X)
+        if not self.schema_.values:
+            return self._likely_items(inputs)
+        levels = _levels(quantiles, interval)
+        if levels is None:
+            return self._each_value(inputs, Mixture.mean)
+        return self._each_value(
+            inputs, lambda mixture: torch.stack([mixture.quantile(p) for p in levels], -1)
+        )
+
+    def predict_variance(self, X: Any) -> Any:
+        """Variances of the values given their contexts; as `predict` otherwise."""
+        return self._each_value(self._inputs(X), Mixture.variance)
+
+    def predict_proba(self, X: Any, *, of: str | None = None) -> Float[np.ndarray, "rows classes"]:
+        """Probabilities of all items (`of="item"`), or of a finite value column's categories.
+
+        `of` is the item unless there is no item part. Columns follow `vocabulary_["item"]` or
+        the family's `categories`.
+        """
+        inputs = self._inputs(X)
+        names = (["item"] if self._has_items else []) + list(self.schema_.families)
+        chosen = names[0] if of is None else of
+        check_choice("of", chosen, names)
+        if chosen != "item":
+            told = self._each_value(inputs, Mixture.probs, columns=(chosen,))
+            return np.asarray(told)
+        flat = np.full((inputs.groups.n_rows, self._n_items), np.nan)
+        for rows, probability in item_probabilities(self.members_, inputs.groups):
+            flat[rows] = probability
+        return inputs.spread(flat)
+
+    def recommend(self, X: Any, *, k: int = 10) -> Recommendations:
+        """The `k` most probable further items of each group, with their probabilities.
+
+        Causal: the next item. Bidirectional: one more item of the group. Over the whole catalog;
+        the probabilities of all items sum to 1.
+        """
+        return recommend(self.members_, self._inputs(X).groups, self.vocabulary_, k=k)
+
+    def complements(self, item: Any, *, k: int = 10) -> Relations:
+        """Items that `item` makes more likely, and that make it more likely, in nats."""
+        return self._relations(item, k=k, kind="complements")
+
+    def substitutes(self, item: Any, *, k: int = 10) -> Relations:
+        """Items called for by the same contexts as `item`, but not by `item` itself."""
+        return self._relations(item, k=k, kind="substitutes")
+
+    def _relations(self, item: Any, *, k: int, kind: str) -> Relations:
+        check_is_fitted(self, "members_")
+        return relations(
+            self.members_, self.schema_, self.vocabulary_["item"], item, k=k, kind=kind
+        )
+
+    def sample(
+        self, X: Any, *, steps: int | None = None, sweeps: int = 10, seed: int = 0
+    ) -> Groups:
+        """Draws from the model, as Groups.
+
+        Causal: each group goes on for `steps` elements, items and values drawn in turn.
+        Bidirectional: unknown items and unobserved values are filled in, first in order, then by
+        `sweeps` of Gibbs sampling. The same seed gives the same draws.
+        """
+        groups = self._inputs(X).groups
+        if self.direction == "causal":
+            return continue_groups(
+                self.members_, groups, steps=10 if steps is None else steps, seed=seed
+            )
+        if steps is not None:
+            raise ExfamError(
+                "`steps` must not be given for direction='bidirectional', which fills in what is "
+                "missing. Fit with direction='causal' to go on with groups."
+            )
+        return fill_in(self.members_, groups, sweeps=sweeps, seed=seed)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
+        from exfam.estimators.saving import save_estimator
+
+        check_is_fitted(self, "members_")
+        save_estimator(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "GroupEstimator":
+        """The model saved in a folder.
+
+        Raises ModelFileError if it is damaged, newer, or of another estimator.
+        """
+        from exfam.estimators.saving import load_estimator
+
+        return load_estimator(path, expected=cls)
+
+    @property
+    def _has_items(self) -> bool:
+        return self.members_[0].item_part is not None
+
+    @property
+    def _n_items(self) -> int:
+        return int(self.schema_.n_items or 0)
+
+    def _columns(self) -> FrameColumns | None:
+        if self.group is None:
+            return None
+        return FrameColumns(
+            group=self.group,
+            order=self.order,
+            item=self.item,
+            value=self.value,
+            attributes=self.attributes,
+            group_attributes=self.group_attributes,
+            position=self.position,
+        )
+
+    def _inputs(self, X: Any) -> Inputs:
+        check_is_fitted(self, "members_")
+        inputs = read_inputs(X, self._columns(), vocabulary=self.vocabulary_, unknown=self.unknown)
+        if self.support_ == "hard":
+            check_no_repeats(inputs.groups)
+        self.schema_.check(inputs.groups)
+        return inputs
+
+    def _flat_parts(self, inputs: Inputs) -> dict[str, np.ndarray]:
+        told = log_probs(self.members_, inputs.groups)
+        item = {} if told.item is None else {"item": told.item}
+        return item | told.values
+
+    def _likely_items(self, inputs: Inputs) -> np.ndarray:
+        flat = np.full(inputs.groups.n_rows, np.nan)
+        for rows, probability in item_probabilities(self.members_, inputs.groups):
+            flat[rows] = probability.argmax(1)
+        codes = np.nan_to_num(inputs.spread(flat), nan=-1).astype(int)
+        labels = self.vocabulary_["item"].tolist()
+        return np.array([None if code < 0 else labels[code] for code in codes], dtype=object)
+
+    def _each_value(self, inputs: Inputs, tell: Any, columns: Sequence[str] | None = None) -> Any:
+        """What `tell` says of each value column's predictive distribution, in the user's order."""
+        groups, out = inputs.groups, {}
+        item = None if groups.item is None else torch.as_tensor(groups.item).long()
+        for column, eta in value_parameters(self.members_, groups).items():
+            if columns is not None and column not in columns:
+                continue
+            told = torch.isfinite(eta[0]).all(-1)
+            family = self.schema_.families[column]
+            mixture = Mixture(family, eta[:, told], None if item is None else item[told])
+            numbers = tell(mixture).double().numpy()
+            flat = np.full((groups.n_rows, *numbers.shape[1:]), np.nan)
+            flat[told.numpy()] = numbers
+            out[column] = inputs.spread(flat)
+        return next(iter(out.values())) if len(out) == 1 else out
+
+    def _split(
+        self, groups: Groups, validation: Any, vocabulary: dict[str, np.ndarray]
+    ) -> tuple[Groups, Groups | None]:
+        check_fraction("validation_fraction", self.validation_fraction)
+        if validation is not None:
+            columns, unknown = self._columns(), self.unknown
+            held_out = read_inputs(validation, columns, vocabulary=vocabulary, unknown=unknown)
+            return groups, held_out.groups
+        fraction = self.validation_fraction
+        if len(groups) * fraction < 1:
+            return groups, None
+        train, held = groups.split([1 - fraction, fraction], seed=self.seed)
+        return train, held
+
+
+def _levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:
+    if quantiles is not None and interval is not None:
+        raise ExfamError("`quantiles` and `interval` must not both be given.")
+    if interval is None:
+        return None if quantiles is None else list(quantiles)
+    if not 0 < interval < 1:
+        raise ExfamError(f"`interval` must be a number in (0, 1), got {interval!r}.")
+    return [(1 - interval) / 2, (1 + interval) / 2]

@@ -1,0 +1,214 @@
+"""Cheap baselines with the same face: frequencies and means, no context or hardly any."""
+
+from typing import Any
+
+import torch
+
+from exfam.checks import ExfamError
+from exfam.estimators.base import FitPlan, GroupEstimator
+from exfam.models.baselines import (
+    MarginalItems,
+    MarginalValues,
+    ShrunkOffsetValues,
+    choose_k,
+    fit_marginal_items,
+    fit_marginal_values,
+    fit_shrunk_offset,
+)
+from exfam.models.support import SUPPORTS
+from exfam.models.two_part import TwoPartModel
+
+__all__ = ["Marginal", "ShrunkOffset"]
+
+
+class Marginal(GroupEstimator):
+    """Item frequencies and one law of values for all, or for each item; no context.
+
+    With hard support the frequencies are renormalized over the items not in the context.
+
+    Columns of a frame (not needed for `Groups`):
+    `group`: the column of groups, such as users or baskets (default None)
+    `order`: column(s) to sort each group by; the file's order without (default None)
+    `item`: the column of items (default None)
+    `value`: the column, or list of columns, of values (default None)
+
+    Model:
+    `direction`: which context hard support excludes, "bidirectional" or "causal"
+        (default "bidirectional")
+    `family`: a family's name or instance, or a dict by value column (default "gaussian")
+    `parts`: "items", "values", "both", or "auto": what the data have (default "auto")
+    `support`: "none", "hard", or "auto": hard if no group of the data repeats an item
+        (default "auto")
+    `by_item`: whether each item has its own law of values, drawn to the global one
+        (default False)
+    `smoothing`: occurrences added to every item (default 1.0)
+    `validation_fraction`: share of the groups left out; nothing is chosen by them (default 0.0)
+    `seed`: of that split (default 0)
+    `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
+
+    >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
+    >>> Marginal(group="user", item="movie", support="none").fit(frame).predict_proba(frame)[0]
+    array([0.60000002, 0.40000001])
+    """
+
+    kind = "marginal"
+    attributes = group_attributes = known = ()
+    position = None
+
+    def __init__(
+        self,
+        *,
+        group: str | None = None,
+        order: Any = None,
+        item: str | None = None,
+        value: Any = None,
+        direction: str = "bidirectional",
+        family: Any = "gaussian",
+        parts: str = "auto",
+        support: str = "auto",
+        by_item: bool = False,
+        smoothing: float = 1.0,
+        validation_fraction: float = 0.0,
+        seed: int = 0,
+        unknown: str = "error",
+    ) -> None:
+        self.group = group
+        self.order = order
+        self.item = item
+        self.value = value
+        self.direction = direction
+        self.family = family
+        self.parts = parts
+        self.support = support
+        self.by_item = by_item
+        self.smoothing = smoothing
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+        self.unknown = unknown
+
+    def _fit_members(self, plan: FitPlan) -> None:
+        if plan.support == "penalty":
+            raise ExfamError("`support` must be 'none', 'hard' or 'auto' here, got 'penalty'.")
+        n_items = plan.schema.n_items or 0
+        item_part = value_part = None
+        if plan.items:
+            item_part = fit_marginal_items(
+                plan.train, n_items, smoothing=self.smoothing, weight=plan.weight
+            )
+        if plan.values:
+            value_part = fit_marginal_values(
+                plan.train,
+                plan.schema.families,
+                n_items=n_items if self.by_item else 0,
+                weight=plan.weight,
+            )
+        self.members_ = [self._member(item_part, value_part)]
+
+    def _member(
+        self, item_part: MarginalItems | None, value_part: MarginalValues | None
+    ) -> TwoPartModel:
+        return TwoPartModel(
+            direction=self.direction,
+            item_part=item_part,
+            value_part=value_part,
+            families=None if value_part is None else self.schema_.families,
+            support=SUPPORTS[self.support_](),
+        )
+
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        n_items = self.schema_.n_items or 0
+        n_params = sum(family.n_params for family in self.schema_.families.values())
+        rows = n_items + 1 if self.by_item else 1
+        return self._member(
+            MarginalItems(torch.zeros(n_items)) if items else None,
+            MarginalValues(torch.zeros(rows, n_params)) if values else None,
+        )
+
+
+class ShrunkOffset(GroupEstimator):
+    """Item mean + (sum of the group's other residuals) / (their number + k), as a family's mean.
+
+    The baseline that a rating model must beat. Values only.
+
+    Columns of a frame (not needed for `Groups`):
+    `group`: the column of groups, such as users (default None)
+    `order`: column(s) to sort each group by; the file's order without (default None)
+    `item`: the column of items (default None)
+    `value`: the column, or list of columns, of values (default None)
+
+    Model:
+    `direction`: "bidirectional" (all others' residuals) or "causal" (earlier ones')
+        (default "bidirectional")
+    `family`: a family that its mean determines, or a dict by value column (default "gaussian")
+    `k`: strength of the shrinkage in observations; None chooses it on validation (default 5.0)
+    `validation_fraction`: share of the groups held out, to choose `k` by (default 0.0)
+    `seed`: of that split (default 0)
+    `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
+
+    >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
+    >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
+    >>> model.fit(frame).predict(frame).round(1)
+    array([4.2, 3.2, 2.8, 1.8])
+    """
+
+    kind = "shrunk-offset"
+    attributes = group_attributes = known = ()
+    position = None
+    parts, support = "values", "none"
+
+    def __init__(
+        self,
+        *,
+        group: str | None = None,
+        order: Any = None,
+        item: str | None = None,
+        value: Any = None,
+        direction: str = "bidirectional",
+        family: Any = "gaussian",
+        k: float | None = 5.0,
+        validation_fraction: float = 0.0,
+        seed: int = 0,
+        unknown: str = "error",
+    ) -> None:
+        self.group = group
+        self.order = order
+        self.item = item
+        self.value = value
+        self.direction = direction
+        self.family = family
+        self.k = k
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+        self.unknown = unknown
+
+    def _fit_members(self, plan: FitPlan) -> None:
+        families, n_items = plan.schema.families, plan.schema.n_items or 0
+        shape: dict[str, Any] = {"direction": self.direction, "n_items": n_items}
+        self.k_ = self.k
+        if self.k_ is None:
+            if plan.validation is None:
+                raise ExfamError(
+                    "`validation_fraction` must be above 0 to choose `k`, got 0. Pass k=…, a "
+                    "validation_fraction, or fit(…, validation=…)."
+                )
+            self.k_ = choose_k(plan.train, plan.validation, families, weight=plan.weight, **shape)
+        part = fit_shrunk_offset(plan.train, families, k=self.k_, weight=plan.weight, **shape)
+        self.members_ = [self._member(part)]
+
+    def _member(self, part: ShrunkOffsetValues) -> TwoPartModel:
+        return TwoPartModel(
+            direction=self.direction, value_part=part, families=self.schema_.families
+        )
+
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        families, n_columns = self.schema_.families, len(self.schema_.families)
+        return self._member(
+            ShrunkOffsetValues(
+                families,
+                k=self.k_ or 1.0,
+                direction=self.direction,
+                item_mean=torch.zeros((self.schema_.n_items or 0) + 1, n_columns),
+                low=torch.zeros(n_columns),
+                high=torch.zeros(n_columns),
+            )
+        )

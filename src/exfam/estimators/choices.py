@@ -1,0 +1,101 @@
+"""Choices that a fit makes from its parameters and the data: parts, families, support."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError, check_choice
+from exfam.families import FAMILIES, Family
+from exfam.groups import Groups
+
+__all__ = ["check_no_repeats", "choose_families", "choose_parts", "choose_support", "vocabulary_of"]
+
+PARTS = ("auto", "both", "items", "values")
+
+
+def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
+    """Whether items and values are to be modeled; "auto" takes what the data have.
+
+    >>> choose_parts("auto", Groups(start=[0], stop=[1], item=[0]))
+    (True, False)
+    """
+    check_choice("parts", parts, PARTS)
+    held = (groups.item is not None, bool(groups.values))
+    wanted = {"auto": held, "both": (True, True), "items": (True, False)}.get(parts, (False, True))
+    for name, want, have in zip(("item", "value"), wanted, held, strict=True):
+        if want and not have:
+            raise ExfamError(f"`{name}` must be given for parts={parts!r}, got data without it.")
+    if not any(wanted):
+        raise ExfamError("`item` or `value` must be given, got data with neither.")
+    return wanted
+
+
+def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
+    """The family of each value column, from one for all or a dict by column.
+
+    >>> choose_families("gaussian", Groups(start=[0], stop=[1], values={"stars": [3.0]}))
+    {'stars': Gaussian(scale=None)}
+    """
+    given = family if isinstance(family, Mapping) else dict.fromkeys(groups.values, family)
+    missing = sorted(set(groups.values) - set(given))
+    if missing:
+        raise ExfamError(f"`family` must name a family for value column {missing[0]!r}.")
+    return {column: _family(given[column]) for column in groups.values}
+
+
+def _family(given: Any) -> Family:
+    if isinstance(given, Family):
+        return given
+    check_choice("family", given, FAMILIES)
+    try:
+        return FAMILIES[given]()
+    except TypeError as error:
+        name = FAMILIES[given].__name__
+        raise ExfamError(
+            f"`family` must be an instance where it has arguments of its own, got {given!r}. "
+            f"Pass exfam.families.{name}(…)."
+        ) from error
+
+
+def choose_support(support: str, seen: Sequence[Groups]) -> str:
+    """The support of items: "auto" is hard where no group of `seen` repeats an item.
+
+    Raises ExfamError if hard support is asked for and an item repeats.
+
+    >>> choose_support("auto", [Groups(start=[0], stop=[2], item=[1, 1])])
+    'none'
+    """
+    check_choice("support", support, ["auto", "hard", "none", "penalty"])
+    if support == "hard":
+        for groups in seen:
+            check_no_repeats(groups)
+    if support != "auto":
+        return support
+    repeats = any(groups.item is None or groups.repeats_items() for groups in seen)
+    return "none" if repeats else "hard"
+
+
+def check_no_repeats(groups: Groups) -> None:
+    """Raise ExfamError naming the first item that occurs twice in a group, and its rows."""
+    repeat = None if groups.item is None else groups.first_repeat()
+    if repeat is None:
+        return
+    group, item, elements = repeat
+    name = group if groups.group_names is None else groups.group_names.tolist()[group]
+    labels = groups.vocabulary.get("item")
+    label = item if labels is None else labels.tolist()[item]
+    rows = elements if groups.source_row is None else groups.source_row[elements]
+    raise ExfamError(
+        f"`item` must not repeat in a group with support='hard', got {label!r} again in group "
+        f"{name!r} at rows {np.asarray(rows).tolist()}. Fit with support='none' or 'penalty' to "
+        "allow repeats."
+    )
+
+
+def vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:
+    """The groups' vocabulary; items without labels are named by their codes."""
+    vocabulary = dict(groups.vocabulary)
+    if groups.item is not None:
+        vocabulary.setdefault("item", np.arange(groups.n_items))
+    return vocabulary

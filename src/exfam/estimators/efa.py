@@ -1,0 +1,273 @@
+"""The EFA estimator: exponential family attention over groups."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.checks import ExfamError
+from exfam.estimators.base import FitPlan, GroupEstimator
+from exfam.estimators.explain import Explanation, explain, group_vectors
+from exfam.estimators.training import train_members, training_settings
+from exfam.models.assemble import ModelSettings, build_efa
+from exfam.models.baselines import fit_marginal_items
+from exfam.models.efa import EFANetwork, EFASettings
+from exfam.models.two_part import TwoPartModel
+from exfam.training.history import History
+
+__all__ = ["EFA"]
+
+
+class EFA(GroupEstimator):
+    """Exponential family attention: items and values of groups, each given its context.
+
+    Columns of a frame (not needed for `Groups`):
+    `group`: the column of groups, such as users or baskets (default None)
+    `order`: column(s) to sort each group by; the file's order without (default None)
+    `item`: the column of items (default None)
+    `value`: the column, or list of columns, of values (default None)
+    `attributes`: columns of elements that enter both parts, categories or numbers (default ())
+    `group_attributes`: columns that are constant in a group and enter both parts (default ())
+    `known`: attributes that may be seen of the element whose item is predicted, such as a time
+        gap; all others (a genre) are hidden there, since they would tell the item (default ())
+    `position`: column(s) of real positions, such as times; 0, 1, 2 … without (default None)
+
+    Model:
+    `direction`: "bidirectional" (each given all others) or "causal" (given earlier ones)
+        (default "bidirectional")
+    `family`: a family's name or instance, or a dict by value column (default "gaussian")
+    `parts`: "items", "values", "both", or "auto": what the data have (default "auto")
+    `support`: whether items of the context may occur again: "none" (they may), "hard" (never),
+        "penalty" (learned), "auto": hard if no group of the data repeats an item (default "auto")
+    `embed_dim`: length of item, value and attribute vectors (default 32)
+    `n_heads`: attention heads (default 2)
+    `head_dim`: length of each head's queries and keys (default 16)
+    `n_layers`: attention layers (default 2)
+    `feed_forward_dim`: hidden units after each attention layer, 0 for none (default 0)
+    `connection`: "pre-norm", "post-norm", "residual" or "none" around layers (default "pre-norm")
+    `encoding`: positional encoding, a name of `exfam.encodings.ENCODINGS` (default "relative")
+    `attention`: "softmax" or "linear" (default "softmax")
+    `score_scale`: factor of the scores, 1/sqrt(head_dim) if None (default None)
+    `null_token`: whether a learned key stands for "nothing of this" (default True)
+    `sees_mask`: whether a hidden element is itself a key, as in the paper (default False)
+    `conditional`: "copies", "exact", "two_stream", "static", or "auto": exact where one pass
+        allows it, else static (default "auto")
+    `tie`: "none", or "reflection": center vectors are reflected context vectors (default "none")
+    `join`: "sum" or "concatenate" the vectors of a token (default "sum")
+    `item_sees_values`: whether the item part sees the values of the context (default False)
+    `value_embedding`: "table" (finite families), "network", "raw", or "auto" (default "auto")
+    `head_hidden_dim`: hidden units of the value head, 0 for a linear one (default 32)
+    `dispersion`: scales and the like "global" or of each "item" (default "global")
+    `dropout`: share of units dropped in training (default 0.0)
+
+    Training:
+    `learning_rate`: largest step size of AdamW (default 3e-3)
+    `weight_decay`: decoupled weight decay (default 0.0)
+    `batch_size`: groups in a step (default 64)
+    `max_epochs`: passes over the training groups at most (default 60)
+    `patience`: epochs without improvement on validation before stopping (default 10)
+    `warmup`: share of the steps in which the step size grows (default 0.05)
+    `clip`: largest norm of a gradient (default 1.0)
+    `validation_fraction`: share of the groups held out to choose the best epoch (default 0.1)
+    `ensemble`: models fitted with seeds `seed`, `seed` + 1 …, probabilities averaged (default 1)
+    `seed`: of the split, the initial weights and the batches; same seed, same bits (default 0)
+    `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
+    `unknown`: items never seen in training: "error", "ignore" (leave such elements out) or "unk"
+        (keep them in the context as unknown) (default "error")
+    `progress`: whether to show progress in a terminal (default True)
+
+    After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `history_` (of the first member),
+    `histories_`, `item_vectors_` and `item_context_vectors_`.
+    Source: "Exponential Family Attention", eq. 2 and sections 2.1, 2.2.
+
+    >>> frame = {"user": [1, 1, 1, 2, 2, 2], "movie": list("abcabd"), "stars": [5, 3, 1, 4, 3, 2]}
+    >>> model = EFA(group="user", item="movie", value="stars", max_epochs=2, progress=False)
+    >>> model.fit(frame).predict(frame).shape
+    (6,)
+    """
+
+    kind = "efa"
+
+    def __init__(
+        self,
+        *,
+        group: str | None = None,
+        order: Any = None,
+        item: str | None = None,
+        value: Any = None,
+        attributes: Any = (),
+        group_attributes: Any = (),
+        known: Any = (),
+        position: Any = None,
+        direction: str = "bidirectional",
+        family: Any = "gaussian",
+        parts: str = "auto",
+        support: str = "auto",
+        embed_dim: int = 32,
+        n_heads: int = 2,
+        head_dim: int = 16,
+        n_layers: int = 2,
+        feed_forward_dim: int = 0,
+        connection: str = "pre-norm",
+        encoding: str = "relative",
+        attention: str = "softmax",
+        score_scale: float | None = None,
+        null_token: bool = True,
+        sees_mask: bool = False,
+        conditional: str = "auto",
+        tie: str = "none",
+        join: str = "sum",
+        item_sees_values: bool = False,
+        value_embedding: str = "auto",
+        head_hidden_dim: int = 32,
+        dispersion: str = "global",
+        dropout: float = 0.0,
+        learning_rate: float = 3e-3,
+        weight_decay: float = 0.0,
+        batch_size: int = 64,
+        max_epochs: int = 60,
+        patience: int = 10,
+        warmup: float = 0.05,
+        clip: float = 1.0,
+        validation_fraction: float = 0.1,
+        ensemble: int = 1,
+        seed: int = 0,
+        device: str = "cpu",
+        unknown: str = "error",
+        progress: bool = True,
+    ) -> None:
+        self.group = group
+        self.order = order
+        self.item = item
+        self.value = value
+        self.attributes = attributes
+        self.group_attributes = group_attributes
+        self.known = known
+        self.position = position
+        self.direction = direction
+        self.family = family
+        self.parts = parts
+        self.support = support
+        self.embed_dim = embed_dim
+        self.n_heads = n_heads
+        self.head_dim = head_dim
+        self.n_layers = n_layers
+        self.feed_forward_dim = feed_forward_dim
+        self.connection = connection
+        self.encoding = encoding
+        self.attention = attention
+        self.score_scale = score_scale
+        self.null_token = null_token
+        self.sees_mask = sees_mask
+        self.conditional = conditional
+        self.tie = tie
+        self.join = join
+        self.item_sees_values = item_sees_values
+        self.value_embedding = value_embedding
+        self.head_hidden_dim = head_hidden_dim
+        self.dispersion = dispersion
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.warmup = warmup
+        self.clip = clip
+        self.validation_fraction = validation_fraction
+        self.ensemble = ensemble
+        self.seed = seed
+        self.device = device
+        self.unknown = unknown
+        self.progress = progress
+
+    def _network_settings(self) -> EFASettings:
+        return EFASettings(
+            direction=self.direction,
+            embed_dim=self.embed_dim,
+            n_heads=self.n_heads,
+            head_dim=self.head_dim,
+            n_layers=self.n_layers,
+            feed_forward_dim=self.feed_forward_dim,
+            connection=self.connection,
+            encoding=self.encoding,
+            kernel=self.attention,
+            score_scale=self.score_scale,
+            null_token=self.null_token,
+            sees_mask=self.sees_mask,
+            conditional=self.conditional,
+            dropout=self.dropout,
+        )
+
+    def _model_settings(self, *, items: bool, values: bool) -> ModelSettings:
+        return ModelSettings(
+            network=self._network_settings(),
+            items=items,
+            values=values,
+            support=self.support_,
+            tie=self.tie,
+            join=self.join,
+            item_sees_values=self.item_sees_values,
+            value_embedding=self.value_embedding,
+            head_hidden_dim=self.head_hidden_dim,
+            dispersion=self.dispersion,
+        )
+
+    def _fit_members(self, plan: FitPlan) -> None:
+        settings = self._model_settings(items=plan.items, values=plan.values)
+        bias = None
+        if plan.items:
+            bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency.float()
+
+        def build(generator: torch.Generator) -> TwoPartModel:
+            return build_efa(plan.schema, settings, generator=generator, item_bias=bias)
+
+        self.members_, self.histories_ = train_members(
+            build,
+            plan,
+            training_settings(self),
+            ensemble=self.ensemble,
+            progress=self.progress,
+        )
+
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        settings = self._model_settings(items=items, values=values)
+        return build_efa(self.schema_, settings, generator=torch.Generator().manual_seed(0))
+
+    @property
+    def history_(self) -> History:
+        """What happened in training, epoch by epoch, of the first member."""
+        check_is_fitted(self, "members_")
+        return self.histories_[0]
+
+    @property
+    def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
+        """Center vectors (delta) of the items, of the first member's item part."""
+        head = self._part("item").head
+        return head.centers.vectors().detach().cpu().numpy()
+
+    @property
+    def item_context_vectors_(self) -> Float[np.ndarray, "items dim"]:
+        """Context vectors (beta) of the items, of the first member's item part."""
+        first = self._part("item").embedding.fields[0]
+        return first.field.vectors().detach().cpu().numpy()
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Attention weights of each group of `X`, by layer and head, named by element.
+
+        Of the first member of an ensemble: averaging heads of different networks means nothing.
+        """
+        return explain(self.members_[0], self._inputs(X).groups, self.vocabulary_)
+
+    def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
+        """One vector a group: the hidden state of a further, hidden element (first member)."""
+        return group_vectors(self.members_[0], self._inputs(X).groups)
+
+    def _part(self, name: str) -> EFANetwork:
+        check_is_fitted(self, "members_")
+        part = getattr(self.members_[0], f"{name}_part")
+        if part is None:
+            raise ExfamError(f"`{name}` part must be fitted for this, got a model without one.")
+        return part

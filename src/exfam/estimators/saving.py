@@ -1,0 +1,144 @@
+"""Fitted estimators to folders and back."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from exfam.checks import ExfamError, ModelFileError
+from exfam.estimators.base import GroupEstimator
+from exfam.families import Family, family_from_config, family_to_config
+from exfam.models.schema import Schema
+from exfam.models.storage import Stored, load_folder, save_folder
+from exfam.training.history import History
+
+__all__ = ["KINDS", "load", "load_estimator", "save_estimator"]
+
+# What a saved model calls its estimator -> where the class lives.
+KINDS = {
+    "efa": ("exfam.estimators.efa", "EFA"),
+    "latent-factor": ("exfam.estimators.latent_factor", "LatentFactor"),
+    "marginal": ("exfam.estimators.baselines", "Marginal"),
+    "shrunk-offset": ("exfam.estimators.baselines", "ShrunkOffset"),
+}
+FAMILY_KEY = "family_instance"
+
+
+def save_estimator(estimator: GroupEstimator, path: str | Path, *, overwrite: bool) -> None:
+    """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors."""
+    first = estimator.members_[0]
+    config = {
+        "estimator": estimator.kind,
+        "parameters": {
+            name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()
+        },
+        "schema": estimator.schema_.to_config(),
+        "items": first.item_part is not None,
+        "values": first.value_part is not None,
+        "support": estimator.support_,
+        "k": getattr(estimator, "k_", None),
+        "histories": [history.to_config() for history in getattr(estimator, "histories_", [])],
+    }
+    tensors = {
+        f"{number}.{name}": tensor.detach().cpu().contiguous()
+        for number, member in enumerate(estimator.members_)
+        for name, tensor in _distinct(member).items()
+    }
+    save_folder(
+        path,
+        tensors=tensors,
+        config=config | {"n_members": len(estimator.members_)},
+        vocabulary=estimator.vocabulary_,
+        overwrite=overwrite,
+    )
+
+
+def load(path: str | Path) -> Any:
+    """The fitted estimator saved in a folder, of whatever class it is.
+
+    Raises ModelFileError if the folder is damaged, foreign or of a newer version.
+    """
+    return load_estimator(path)
+
+
+def load_estimator(path: str | Path, *, expected: type[GroupEstimator] | None = None) -> Any:
+    """The estimator saved in a folder; ModelFileError if it is not an `expected` one."""
+    stored = load_folder(path)
+    kind = stored.config.get("estimator")
+    if kind not in KINDS:
+        raise ModelFileError(
+            f"`path` must hold an estimator of this version, got {kind!r} in {path}. Upgrade exfam."
+        )
+    module, name = KINDS[kind]
+    found = getattr(importlib.import_module(module), name)
+    if expected not in (None, found):
+        raise ModelFileError(
+            f"`path` must hold a saved {expected.__name__}, got {name} in {path}. "
+            f"Use {name}.load or exfam.load."
+        )
+    parameters = {name: _rich(value) for name, value in stored.config["parameters"].items()}
+    return _restore(found(**parameters), stored)
+
+
+def _restore(estimator: GroupEstimator, stored: Stored) -> GroupEstimator:
+    config = stored.config
+    estimator.schema_ = Schema.from_config(config["schema"])
+    estimator.support_, estimator.vocabulary_ = config["support"], stored.vocabulary
+    if config["k"] is not None:
+        estimator.k_ = config["k"]
+    if config["histories"]:
+        estimator.histories_ = [History.from_config(history) for history in config["histories"]]
+    estimator.members_ = []
+    for number in range(config["n_members"]):
+        member = estimator._empty_member(items=config["items"], values=config["values"])
+        prefix = f"{number}."
+        tensors = {
+            name.removeprefix(prefix): tensor
+            for name, tensor in stored.tensors.items()
+            if name.startswith(prefix)
+        }
+        state = {name: tensors[first] for name, first in _first_names(member).items()}
+        member.load_state_dict(state)
+        member.eval()
+        estimator.members_.append(member)
+    return estimator
+
+
+def _first_names(member: torch.nn.Module) -> dict[str, str]:
+    """Each tensor's name -> the first name of the same tensor: shared ones are stored once."""
+    first: dict[tuple[int, tuple[int, ...]], str] = {}
+    return {
+        name: first.setdefault((tensor.data_ptr(), tuple(tensor.shape)), name)
+        if tensor.numel()
+        else name
+        for name, tensor in member.state_dict().items()
+    }
+
+
+def _distinct(member: torch.nn.Module) -> dict[str, torch.Tensor]:
+    state = member.state_dict()
+    return {name: state[name] for name in dict.fromkeys(_first_names(member).values())}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A constructor parameter as JSON."""
+    if isinstance(value, Family):
+        return {FAMILY_KEY: family_to_config(value)}
+    if isinstance(value, dict):
+        return {key: _plain(name, each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(name, each) for each in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise ExfamError(
+        f"`{name}` must be plain data or a family to be saved, got {type(value).__name__}."
+    )
+
+
+def _rich(value: Any) -> Any:
+    if isinstance(value, dict) and FAMILY_KEY in value:
+        return family_from_config(value[FAMILY_KEY])
+    if isinstance(value, dict):
+        return {key: _rich(each) for key, each in value.items()}
+    return tuple(value) if isinstance(value, list) else value
