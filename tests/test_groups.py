@@ -303,6 +303,10 @@ def test_a_lagged_view_copies_no_column():
         ({"position": [[[0]], [[1]], [[2]]]}, "`position` must have 1 or 2 dimension"),
         ({"vocabulary": {"item": [["a"]]}}, r'`vocabulary\["item"\]` must have 1 dimension'),
         ({"context_start": [[0]]}, "`context_start` and `context_stop` must be given together"),
+        (
+            {"context_start": np.zeros((1, 0), dtype=int), "context_stop": [[0]]},
+            r"`context_start` must have at least one column, got shape \(1, 0\)",
+        ),
         ({"context_start": [0], "context_stop": [0]}, "`context_start` must have 2 dimension"),
         (
             {"context_start": [[0, 0]], "context_stop": [[1]]},

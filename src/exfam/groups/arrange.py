@@ -122,8 +122,8 @@ def _filled(part: Groups, parts: Sequence[Groups]) -> Groups:
         "observed": np.ones(part.n_rows, dtype=bool),
         "role": np.full(part.n_rows, TARGET, dtype=np.int8),
         "ignored": np.zeros(len(part), dtype=np.int64),
-        "context_start": np.zeros((len(part), 0), dtype=np.int64),
-        "context_stop": np.zeros((len(part), 0), dtype=np.int64),
+        "context_start": np.zeros((len(part), 1), dtype=np.int64),
+        "context_stop": np.zeros((len(part), 1), dtype=np.int64),
     }
     wanted = {
         name: default if getattr(part, name) is None else getattr(part, name)

@@ -1,6 +1,6 @@
 """Columns of a user's frame as arrays; every complaint names the column and the row."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +60,23 @@ def open_frame(frame: Any) -> Mapping[str, Any]:
         return frame
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas column by column: others of its columns may be of types unknown to Arrow.
-        return {name: frame.iloc[:, i] for i, name in enumerate(frame.columns)}
+        return _by_name(frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns))))
     if hasattr(frame, "__arrow_c_stream__"):
         table = pa.table(frame)
-        return dict(zip(table.column_names, table.columns, strict=True))
+        return _by_name(table.column_names, table.columns)
     raise DataError(
         "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, "
         f"got {type(frame).__name__}."
     )
+
+
+def _by_name(names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:
+    named: dict[Any, Any] = {}
+    for name, column in zip(names, columns, strict=True):
+        if name in named:
+            raise DataError(f"`frame` must have one column of each name, got {name!r} twice.")
+        named[name] = column
+    return named
 
 
 def holds_labels(columns: Mapping[str, Any], argument: str, name: str) -> bool:
@@ -162,14 +171,18 @@ def _read(columns: Mapping[str, Any], argument: str, name: str) -> Column:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _as_large_string(array.dictionary).take(array.indices)
     if array.type == pa.float16():
         array = array.cast(pa.float32())
-    if pa.types.is_string(array.type) or pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
+    array = _as_large_string(array)
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.fill_null(pc.is_nan(array), False), None, array)
     return Column(array, argument, name)
+
+
+def _as_large_string(array: pa.Array) -> pa.Array:
+    is_text = pa.types.is_string(array.type) or pa.types.is_string_view(array.type)
+    return array.cast(pa.large_string()) if is_text else array
 
 
 def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArray:

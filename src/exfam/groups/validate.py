@@ -94,6 +94,8 @@ def _as_array(
     if array.ndim not in ndims:
         rule = " or ".join(str(n) for n in ndims)
         raise DataError(f"`{name}` must have {rule} dimension(s), got shape {array.shape}.")
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise DataError(f"`{name}` must have at least one column, got shape {array.shape}.")
     if dtype is None or array.dtype == dtype:
         return array
     narrow: np.ndarray = array.astype(dtype)

@@ -1,0 +1,192 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import train_test_split
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.public import (
+    GENRES,
+    movielens_100k,
+    movielens_items,
+    movielens_ratings,
+    public_path,
+)
+
+PARTS = ("train", "validation", "test")
+READERS = {"items": movielens_items, "ratings": movielens_ratings}
+
+
+@pytest.fixture(scope="module")
+def data(data_folder):
+    return movielens_100k()
+
+
+@pytest.fixture(scope="module", params=READERS.values(), ids=READERS.keys())
+def reader(request, data_folder):
+    return request.param
+
+
+def sizes(splits):
+    parts = [getattr(splits, name) for name in PARTS]
+    return [len(part) for part in parts], [part.n_elements for part in parts]
+
+
+def users(splits):
+    return [set(getattr(splits, name).group_names.tolist()) for name in PARTS]
+
+
+def test_movielens_is_whole(data):
+    assert len(data.user) == len(data.movie) == len(data.rating) == len(data.time) == 100_000
+    assert (data.user[0], data.movie[0], data.rating[0], data.time[0]) == (196, 242, 3, 881250949)
+    assert len(data.title) == 1682 and len(data.age) == 943
+    assert data.title[0] == "Toy Story (1995)"
+    assert data.title[267] == "Chasing Amy (1997)"
+    assert [GENRES[k] for k in np.flatnonzero(data.genres[0])] == [
+        "Animation",
+        "Children's",
+        "Comedy",
+    ]
+    assert (data.age[0], data.sex[0], data.occupation[0]) == (24, "M", "technician")
+
+
+def test_items_as_the_paper_splits_them(data_folder):
+    splits = movielens_items()
+    assert sizes(splits) == ([480, 161, 219], [7252, 2484, 3408])
+    first = splits.test[0]
+    assert (first.item[first.elements()] + 1).tolist() == [29, 37, 2, 5, 49, 21, 18, 6, 28]
+    assert splits.test.n_items == 50 and not splits.test.values
+    whole = movielens_items("correct")
+    n_rows = whole.train.n_rows
+    assert (sum(sizes(whole)[0]), n_rows) == (902, 13_757)
+    assert 1 - n_rows / (902 * 50) == pytest.approx(0.6950, abs=5e-5)
+
+
+def test_ratings_as_the_paper_splits_them(data_folder):
+    splits = movielens_ratings()
+    assert sizes(splits) == ([473, 158, 211], [6716, 1991, 3038])
+    assert set(splits.train.values["value"].tolist()) == {1.0, 2.0, 3.0}
+    whole = movielens_ratings("correct")
+    n_rows = whole.train.n_rows
+    assert (sum(sizes(whole)[0]), n_rows) == (893, 12_465)
+    assert 1 - n_rows / (893 * 50) == pytest.approx(0.7208, abs=5e-5)
+    lengths = np.concatenate([getattr(whole, name).lengths for name in PARTS])
+    assert lengths.min() >= 1
+
+
+def test_parts_are_disjoint_and_the_correct_split_loses_nobody(reader):
+    for split in ("paper", "correct"):
+        train, validation, test = users(reader(split))
+        assert not (train & validation or train & test or validation & test)
+    n_users = len(train | validation | test)
+    assert n_users == {movielens_items: 902, movielens_ratings: 893}[reader]
+    assert len(train) / n_users == pytest.approx(9 / 16, abs=1e-3)
+    paper = users(reader("paper"))
+    lost = {movielens_items: 42, movielens_ratings: 51}[reader]
+    assert sum(len(part) for part in paper) == n_users - lost
+
+
+def test_the_correct_split_has_a_seed(reader):
+    assert users(reader("correct", seed=1)) == users(reader("correct", seed=1))
+    assert users(reader("correct", seed=1)) != users(reader("correct", seed=2))
+
+
+def test_elements_are_rows_of_the_file_in_order_of_time(reader, data):
+    for name in PARTS:
+        groups = getattr(reader(), name)
+        assert not groups.repeats_items()
+        for number in (0, len(groups) // 2, len(groups) - 1):
+            group = groups[number]
+            rows = group.source_row[group.elements()]
+            assert set(data.user[rows]) == set(group.group_names)
+            assert (np.diff(data.time[rows]) > 0).all()
+            titles = groups.vocabulary["item"][group.item[group.elements()]]
+            assert titles.tolist() == data.title[data.movie[rows] - 1].tolist()
+            if "value" in groups.values:
+                value = groups.values["value"][group.elements()]
+                assert value.tolist() == (data.rating[rows] - 2.0).tolist()
+
+
+def test_ties_for_the_last_place_go_to_the_lower_number(data_folder, data):
+    for reader, kept, dropped in ((movielens_items, 28, 191), (movielens_ratings, 276, 357)):
+        titles = reader().train.vocabulary["item"].tolist()
+        assert len(set(titles)) == 50
+        assert data.title[kept - 1] in titles and data.title[dropped - 1] not in titles
+
+
+def from_pandas(data, *, ratings):
+    """The notebooks' steps in pandas and scikit-learn, as the paper's appendix tells them."""
+    frame = pd.DataFrame(
+        {"user": data.user, "item": data.movie, "rating": data.rating, "time": data.time}
+    )
+    if ratings:
+        frame = frame[frame.rating >= 3]
+    counts = frame["item"].value_counts().drop(357 if ratings else 191)
+    frame = frame[frame["item"].isin(counts.index[:50])]
+    by_user = frame.groupby("user")
+    frame = frame[frame.user.map(by_user.size() < 2 * by_user.time.nunique())]
+    if ratings:
+        frame = frame[frame.user.map(frame.groupby("user").size()) > 1]
+    moments = [group.sample(n=1, random_state=42) for _, group in frame.groupby(["user", "time"])]
+    frame = pd.concat(moments).sort_values(["user", "time"])
+    frame["code"] = pd.factorize(frame["item"])[0]
+    n_users = frame.user.nunique()
+    order = np.random.RandomState(42).permutation(n_users)
+    fit = frame[frame.user.isin(order[order[: 3 * n_users // 4]])]
+    test = frame[frame.user.isin(order[order[3 * n_users // 4 :]])]
+    train, validation = train_test_split(fit.user.unique(), test_size=0.25, random_state=42)
+    return fit[fit.user.isin(train)], fit[fit.user.isin(validation)], test
+
+
+def test_pandas_and_scikit_learn_agree_row_by_row(reader, data):
+    splits = reader()
+    expected = from_pandas(data, ratings=reader is movielens_ratings)
+    for name, frame in zip(PARTS, expected, strict=True):
+        groups = getattr(splits, name)
+        rows = groups.elements()
+        assert groups.source_row[rows].tolist() == frame.index.tolist()
+        assert groups.item[rows].tolist() == frame.code.tolist()
+        assert groups.group_names.tolist() == frame.user.unique().tolist()
+
+
+def test_attributes_of_movies_and_users(reader, data):
+    groups = reader(attributes=True).test
+    batch = groups.pad([0])
+    assert batch.attributes["genres"].shape[-1] == len(GENRES)
+    row = groups.source_row[groups.start[0]]
+    genres = data.genres[data.movie[row] - 1]
+    assert batch.attributes["genres"][0, 0].tolist() == genres.tolist() and genres.any()
+    user = groups.group_names[0] - 1
+    assert batch.group_attributes["age"].tolist() == [[data.age[user]]]
+    sex, occupation = (batch.group_attributes[name].item() for name in ("sex", "occupation"))
+    assert groups.vocabulary["sex"][sex] == data.sex[user]
+    assert groups.vocabulary["occupation"][occupation] == data.occupation[user]
+    assert reader().test.columns == tuple(
+        name for name in groups.columns if name in {"item", "value"}
+    )
+
+
+def test_a_split_has_a_name(reader):
+    with pytest.raises(ExfamError, match="`split` must be one of 'paper', 'correct', got 'new'"):
+        reader("new")
+
+
+def test_without_data_the_error_says_where_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("EXFAM_DATA", raising=False)
+    with pytest.raises(DataError, match="got nothing. Unpack https://files.grouplens.org"):
+        movielens_100k()
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "gone"))
+    with pytest.raises(DataError, match="`EXFAM_DATA` must name the folder of public data sets"):
+        public_path("other/file.gz")
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="`EXFAM_DATA` must hold movielens/u.data.gz, got no such"):
+        movielens_items()
+
+
+def test_a_file_with_other_content_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    (tmp_path / "movielens").mkdir()
+    (tmp_path / "movielens" / "u.data.gz").write_bytes(gzip.compress(b"1\t1\t1\t1\n"))
+    with pytest.raises(DataError, match="`movielens/u.data.gz` must have md5 6e47.* got "):
+        movielens_100k()
