@@ -252,6 +252,31 @@ def test_value_weights_count_like_repeated_elements(n_items):
     )
 
 
+def test_a_value_of_weight_zero_is_not_there():
+    value = np.array([1.0, 2.0, 3.0, -1e6])
+    groups = Groups(start=[0], stop=[4], values={"value": value})
+    weight = np.array([1.0, 1.0, 1.0, 0.0])
+    part = fit_marginal_values(groups, {"value": Poisson(shift=1)}, weight=weight)
+    assert float(part.table[0, 0].exp()) == pytest.approx(1.0, rel=1e-5)
+    kwargs = {"k": 1.0, "direction": "causal", "weight": weight}
+    shrunk = fit_shrunk_offset(groups, {"value": Gaussian()}, **kwargs)
+    assert float(shrunk.low) == pytest.approx(1.1)
+
+
+def test_frequent_items_do_not_drown_the_fit_of_rare_ones():
+    random = np.random.default_rng(0)
+    item = np.minimum(random.zipf(1.3, 20_000) - 1, 299).astype(np.int32)
+    mean = np.exp(random.normal(0, 1, 300))[item]
+    value = random.negative_binomial(2, 2 / (2 + mean)).astype(np.float64)
+    groups = make_groups(lengths=[len(item)], item=item, values={"value": value}, n_items=300)
+    family = NegativeBinomial()
+    part = fit_marginal_values(groups, {"value": family}, n_items=300, prior=5.0)
+    count = np.bincount(item, minlength=300)
+    total = np.bincount(item, weights=value, minlength=300)
+    expected = (total + 5 * value.mean()) / (count + 5)
+    np.testing.assert_allclose(family.mean(part.table[:-1]), expected, rtol=1e-5)
+
+
 def test_unobserved_and_context_only_values_are_not_fitted():
     value = np.array([1.0, 2.0, np.nan, 99.0])
     groups = Groups(

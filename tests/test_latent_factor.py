@@ -112,19 +112,20 @@ def test_value_eta_is_the_formula_of_proposition_3(direction, pooling):
         torch.testing.assert_close(eta[b, i, 0], rho[batch.item[b, i]] @ pooled)
 
 
-def test_several_columns_share_a_context_and_keep_their_dispersions_apart():
-    part = values_part("bidirectional", "mean")
+@pytest.mark.parametrize("order", [["value", "other"], ["other", "value"]])
+def test_several_columns_share_a_context_and_keep_their_dispersions_apart(order):
+    part = values_part("bidirectional", "mean", families={name: FAMILIES[name] for name in order})
     batch = whole(groups_of_two_columns())
     alpha = part.context(batch).unflatten(-1, (2, 4))
-    value = torch.stack([batch.values["value"], batch.values["other"]], dim=-1).double()
+    value = torch.stack([batch.values[name] for name in order], dim=-1).double()
     b, i, others = 0, 2, [0, 1, 3]
     pooled = sum((alpha[b, j] * value[b, j, :, None]).sum(0) for j in others) / 3
     rho = part.center.vectors()[batch.item[b, i]].unflatten(-1, (2, 4))
     row = batch.item[b, i]
     location = rho @ pooled + part.intercept.constant + part.intercept.offset[row]
-    log_scale = part.dispersion.bias.constant[0]
-    expected = torch.stack([location[0], location[1], log_scale])
-    torch.testing.assert_close(part.eta(batch)[b, i], expected)
+    expected = dict(zip(order, location[:, None], strict=True))
+    expected["other"] = torch.cat([expected["other"], part.dispersion.bias.constant])
+    torch.testing.assert_close(part.eta(batch)[b, i], torch.cat([expected[n] for n in order]))
 
 
 @pytest.mark.parametrize(("direction", "pooling"), CASES)

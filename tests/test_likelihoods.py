@@ -85,6 +85,7 @@ def test_garbage_weights_of_padding_change_nothing():
     log_prob = some(batch)
     for likelihood in (kind() for kind in LIKELIHOODS.values()):
         assert likelihood.sums(log_prob, nan) == likelihood.sums(log_prob, batch)
+    assert part_nats(log_prob, nan) == part_nats(log_prob, batch)
 
 
 def test_context_only_elements_do_not_count():

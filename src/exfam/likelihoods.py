@@ -22,6 +22,7 @@ __all__ = [
     "LeaveOneOut",
     "Likelihood",
     "LogProb",
+    "ModelWithLogProb",
     "counted",
     "likelihood_for",
     "part_nats",

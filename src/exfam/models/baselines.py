@@ -114,7 +114,7 @@ class ShrunkOffsetValues(nn.Module):
         own = self.item_mean[item_rows(batch, len(self.item_mean) - 1)]
         value = torch.stack([batch.values[column] for column in self.families], dim=-1).to(own)
         one = shown[..., None].to(own)
-        residuals = visible_sum(torch.where(one > 0, value - own, 0.0), shown, self.direction)
+        residuals = visible_sum(value - own, shown, self.direction)
         shrunk = residuals / (visible_sum(one, shown, self.direction) + self.k)
         return (own + shrunk).clamp(self.low, self.high)
 
