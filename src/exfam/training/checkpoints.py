@@ -11,8 +11,8 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,13 @@ import safetensors.numpy
 
 from exfam.checks import CheckpointError, check_positive
 from exfam.files import write_atomically
-from exfam.groups import Groups
 
-__all__ = ["Checkpoint", "CheckpointFolder", "digest", "groups_digest"]
+__all__ = ["Checkpoint", "CheckpointFolder"]
 
 _FORMAT = 1
 _NAME = re.compile(r"generation-(\d+)-([0-9a-f]{64})\.safetensors")
 # Saving at epoch ends may cost a twentieth of the time at most.
 _SAVING_PATIENCE = 20.0
-# Fields of Groups that training does not look at.
-_UNUSED = ("source_row", "group_names", "ignored")
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ class CheckpointFolder:
             self._number = max(self._number, int(numbered[0][0][1]))
         return [path for _, path in numbered]
 
-    def _files(self) -> Iterable[Path]:
+    def _files(self) -> list[Path]:
         return list(self.folder.iterdir()) if self.folder.is_dir() else []
 
     def _remove_unfinished(self) -> None:
@@ -171,43 +168,3 @@ def _is_intact(path: Path) -> bool:
     match = _NAME.fullmatch(path.name)
     with path.open("rb") as file:
         return match is not None and hashlib.file_digest(file, "sha256").hexdigest() == match[2]
-
-
-def digest(arrays: Iterable[np.ndarray | None]) -> str:
-    """A short fingerprint of arrays: their bytes, shapes and dtypes, in order.
-
-    >>> digest([np.zeros(2)]) == digest([np.zeros(2)]), digest([np.zeros(2)]) == digest([None])
-    (True, False)
-    """
-    total = hashlib.sha256()
-    for array in arrays:
-        if array is None:
-            total.update(b"none;")
-            continue
-        total.update(f"{array.dtype.str}{array.shape};".encode())
-        plain = array.dtype.kind in "biufc"
-        content = np.ascontiguousarray(array).data if plain else repr(array.tolist()).encode()
-        total.update(content)
-    return total.hexdigest()[:16]
-
-
-def groups_digest(groups: Groups | None) -> str | None:
-    """A short fingerprint of all that training sees of the groups; None for None.
-
-    >>> groups = Groups(start=[0], stop=[2], item=[0, 1])
-    >>> groups_digest(groups) == groups_digest(groups.with_(item=[1, 0]))
-    False
-    """
-    if groups is None:
-        return None
-    arrays: list[np.ndarray | None] = []
-    for each in fields(groups):
-        value = getattr(groups, each.name)
-        if each.name in _UNUSED:
-            continue
-        if isinstance(value, Mapping):
-            for name, column in value.items():
-                arrays += [np.array(f"{each.name} {name}"), column]
-        else:
-            arrays.append(value)
-    return digest(arrays)

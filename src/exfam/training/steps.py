@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from exfam.checks import ExfamError
 from exfam.data.batching import epoch_batches, sequential_batches
 from exfam.groups import Batch, Groups
-from exfam.training.checkpoints import Checkpoint, CheckpointFolder, digest, groups_digest
+from exfam.training.checkpoints import Checkpoint, CheckpointFolder
+from exfam.training.fingerprint import fit_fingerprint
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, clip_gradients, make_optimizer
 from exfam.training.progress import EpochProgress
@@ -73,7 +74,12 @@ def fit(
     )
     folder = None
     if checkpoint is not None:
-        fingerprint = _fingerprint(model, sample, held_out, settings)
+        named = {"train": sample} | ({} if held_out is None else {"validation": held_out})
+        fingerprint = fit_fingerprint(
+            engine.weights(),
+            parts={name: (part.groups, part.weight) for name, part in named.items()},
+            settings=settings,
+        )
         folder = _checkpoint_folder(checkpoint, fingerprint)
     run = Run(
         engine,
@@ -196,16 +202,20 @@ class TorchEngine:
         """Copy them back."""
         _copy_into(self._tensors, self._best)
 
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's tensors as they are."""
+        return {name: _to_numpy(tensor) for name, tensor in self._tensors.items()}
+
     def state(self) -> dict[str, np.ndarray]:
         """The model's tensors, the best so far, AdamW's moments and torch's random state."""
-        tensors = {f"model.{name}": tensor for name, tensor in self._tensors.items()}
-        tensors |= {f"best.{name}": tensor for name, tensor in self._best.items()}
+        tensors = {f"best.{name}": tensor for name, tensor in self._best.items()}
         for index, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
-        return {name: _to_numpy(tensor) for name, tensor in tensors.items()}
+        state = {name: _to_numpy(tensor) for name, tensor in tensors.items()}
+        return state | {f"model.{name}": array for name, array in self.weights().items()}
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Return to a state of the same model, copying into the tensors it has."""
@@ -238,20 +248,6 @@ def _checkpoint_folder(
         fingerprint={**fingerprint, **checkpoint.identity},
         seconds=checkpoint.seconds,
     )
-
-
-def _fingerprint(
-    model: nn.Module, train: Weighted, validation: Weighted | None, settings: TrainingSettings
-) -> dict[str, Any]:
-    tensors = model.state_dict()
-    shapes = {f"shape of {name}": list(tensor.shape) for name, tensor in tensors.items()}
-    fingerprint: dict[str, Any] = asdict(settings) | shapes
-    fingerprint["initial weights"] = digest(_to_numpy(tensor) for tensor in tensors.values())
-    for name, part in (("train", train), ("validation", validation)):
-        if part is not None:
-            fingerprint[name] = groups_digest(part.groups)
-            fingerprint[f"weights of {name}"] = digest([part.weight])
-    return fingerprint
 
 
 @contextmanager

@@ -1,0 +1,66 @@
+"""A small model to train in tests: it predicts each value from its item, with dropout."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from exfam.groups import Groups
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+
+N_ITEMS = 5
+
+
+class ToyModel(nn.Module):
+    def __init__(self, *, seed=0, dim=4, dropout=0.2):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.item = nn.Embedding.from_pretrained(
+            torch.randn(N_ITEMS, dim, generator=generator), freeze=False
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(dim, 1)
+        with torch.no_grad():
+            self.out.weight.copy_(torch.randn(1, dim, generator=generator))
+            self.out.bias.zero_()
+
+    def forward(self, batch):
+        return self.out(self.dropout(self.item(batch.item)))[..., 0]
+
+
+def squares(model, batch):
+    weight = batch.target.float() if batch.weight is None else batch.weight * batch.target
+    return ((model(batch) - batch.values["value"]) ** 2 * weight).sum(), weight.sum()
+
+
+def toy_groups(*, n_groups=40, seed=0):
+    generator = np.random.default_rng(seed)
+    stop = np.cumsum(generator.integers(1, 7, size=n_groups))
+    item = generator.integers(0, N_ITEMS, size=stop[-1])
+    value = item - 2.0 + generator.normal(size=stop[-1])
+    return Groups(start=np.r_[0, stop[:-1]], stop=stop, item=item, values={"value": value})
+
+
+def toy_settings(**changes):
+    return TrainingSettings(**{"batch_size": 8, "max_epochs": 4, "seed": 3, **changes})
+
+
+def toy_fit(model=None, *, objective=squares, settings=None, **options):
+    """Model and history of a fit of the toy model to toy groups."""
+    model = ToyModel() if model is None else model
+    data = {"train": toy_groups(), "validation": toy_groups(seed=1, n_groups=15)}
+    settings = toy_settings() if settings is None else settings
+    history = fit(model, objective=objective, settings=settings, **{**data, **options})
+    return model, history
+
+
+def same_bits(model, other):
+    pairs = zip(model.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def told(history):
+    """A history but for its times, which no two fits share."""
+    columns = history.to_dict()
+    del columns["cpu_seconds"]
+    return columns, history.stopped
