@@ -35,6 +35,8 @@ KINDS = {
     "polars-categories": lambda frame: pl.DataFrame(frame).with_columns(
         pl.col("user", "movie", "genre").cast(pl.Categorical)
     ),
+    "pandas-series": lambda frame: {name: pd.Series(column) for name, column in frame.items()},
+    "polars-series": lambda frame: {name: pl.Series(column) for name, column in frame.items()},
     "arrow": pa.table,
     "arrow-views": lambda frame: pa.table(
         {

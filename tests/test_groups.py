@@ -132,7 +132,7 @@ def test_counts():
     assert groups[2:].n_elements == 6 and groups[2:].n_rows == 9
     assert groups.lengths.tolist() == [3, 3, 2, 6]
     assert groups.n_targets == int((groups.role == TARGET).sum()) != 9
-    assert groups[1].n_targets == 0
+    assert groups[1].n_targets == 0 and groups.with_(role=None).n_targets == 9
     assert groups.n_items == 6
     assert groups.columns == ("item", "stars", "count", "genre", "place", "age", "sex")
     assert repr(groups).startswith("Groups(4 groups, 9 elements, 6 items, stars, count, genre")

@@ -25,7 +25,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Column:
+class _Column:
     """An Arrow column without nested types, and how to speak of it."""
 
     array: pa.Array
@@ -35,7 +35,7 @@ class Column:
     def complain(self, rule: str, wrong: pa.Array | np.ndarray, advice: str = "") -> None:
         """Raise DataError if any row is `wrong`, naming the first.
 
-        >>> Column(pa.array([1, 2]), "value", "stars").complain("be odd", np.array([False, False]))
+        >>> _Column(pa.array([1, 2]), "value", "stars").complain("be odd", np.array([False, False]))
         """
         rows = np.flatnonzero(np.asarray(wrong))
         if rows.size == 0:
@@ -161,7 +161,7 @@ def read_order(columns: Mapping[str, Any], name: str) -> Shaped[np.ndarray, "row
     return np.argsort(np.argsort(labels.names))[labels.codes]
 
 
-def _read(columns: Mapping[str, Any], argument: str, name: str) -> Column:
+def _read(columns: Mapping[str, Any], argument: str, name: str) -> _Column:
     if name not in columns:
         listed = ", ".join(repr(each) for each in columns)
         raise DataError(
@@ -177,7 +177,7 @@ def _read(columns: Mapping[str, Any], argument: str, name: str) -> Column:
     array = _as_large_string(array)
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.fill_null(pc.is_nan(array), False), None, array)
-    return Column(array, argument, name)
+    return _Column(array, argument, name)
 
 
 def _as_large_string(array: pa.Array) -> pa.Array:

@@ -44,7 +44,7 @@ class FrameColumns:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class _Encoder:
     """Turns labels into codes by the vocabularies given, or by sorted order."""
 
     vocabulary: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Encoder:
         """The code of every row and the vocabulary; -1 for an unknown label that is allowed.
 
         >>> labels = Labels(np.array([0, 1]), np.array(["b", "a"], dtype=object))
-        >>> Encoder({}, "error").encode("attributes", "genre", labels)[0]
+        >>> _Encoder({}, "error").encode("attributes", "genre", labels)[0]
         array([1, 0])
         """
         if name not in self.vocabulary:
@@ -99,7 +99,7 @@ def read_frame(
     table = open_frame(frame)
     group = read_labels(table, "group", columns.group)
     _check_lengths(table, columns, len(group.codes))
-    encoder = Encoder(dict(vocabulary or {}), unknown)
+    encoder = _Encoder(dict(vocabulary or {}), unknown)
     item, labels = _read_item(table, columns.item, encoder)
     values, observed = _read_values(table, _listed(columns.value))
     attributes, more = _read_attributes(table, "attributes", columns.attributes, encoder)
@@ -143,7 +143,7 @@ def _check_lengths(table: Mapping[str, Any], columns: FrameColumns, n_rows: int)
 
 
 def _read_item(
-    table: Mapping[str, Any], name: str | None, encoder: Encoder
+    table: Mapping[str, Any], name: str | None, encoder: _Encoder
 ) -> tuple[Rows | None, dict[str, np.ndarray]]:
     if name is None:
         return None, {}
@@ -160,7 +160,7 @@ def _read_values(
 
 
 def _read_attributes(
-    table: Mapping[str, Any], argument: str, names: Names, encoder: Encoder
+    table: Mapping[str, Any], argument: str, names: Names, encoder: _Encoder
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     columns, vocabulary = {}, {}
     for name in _listed(names):
