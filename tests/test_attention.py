@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from networks import EMBED, HEADS, random_blocks, random_encoding, random_tokens
 
 from exfam.attention import SCORE_KERNELS, Visibility
 from exfam.conditionals import Static
 from exfam.encodings import ENCODINGS, Attenuated
+from networks import EMBED, HEADS, random_blocks, random_encoding, random_tokens
 
 
 def layer(encoding="none", **choices):
@@ -36,6 +36,19 @@ def test_linear_kernel_is_linear_in_the_values():
         twice = Static().hide([block], tokens, Visibility()).state
     torch.testing.assert_close(twice, 2 * once)
     assert once.abs().max() > 0
+
+
+@pytest.mark.parametrize("direction", ["bidirectional", "causal"])
+def test_mean_kernel_is_the_linear_one_divided_by_the_context(direction):
+    tokens = random_tokens()
+    visibility = Visibility(direction)
+    mean, plain = (
+        Static().hide([layer(kernel=kernel, null=True)], tokens, visibility).weights[0]
+        for kernel in ("mean", "linear")
+    )
+    n_visible = visibility.context(tokens.present).sum(-1)[:, None, :, None] + 1
+    torch.testing.assert_close(mean * n_visible, plain)
+    assert n_visible.unique().numel() > 3
 
 
 def test_scale_divides_the_products():

@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 import torch
-from networks import random_blocks, random_encoding, random_tokens
 
-from exfam.attention import Visibility
+from exfam.attention import SCORE_KERNELS, Visibility
 from exfam.conditionals import CONDITIONALS, Copies, Exact, Static, TwoStream, choose_conditional
 from exfam.encodings import ENCODINGS
+from networks import random_blocks, random_encoding, random_tokens
 
 SHAPES = {
     "one layer with everything": {"n_layers": 1, "connection": "pre-norm", "feed_forward": True},
@@ -32,7 +32,7 @@ def network(name, shape, **choices):
 
 
 def choices_for(encoding):
-    kernels = ["softmax"] if encoding == "attenuated" else ["softmax", "linear"]
+    kernels = ["softmax"] if encoding == "attenuated" else sorted(SCORE_KERNELS)
     return [
         {"kernel": kernel, "null": null}
         for kernel, null in itertools.product(kernels, [True, False])

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from networks import HEAD_DIM, HEADS, random_encoding
 
 from exfam.encodings import (
     ENCODINGS,
@@ -15,6 +14,7 @@ from exfam.encodings import (
     Rotary,
     build_encoding,
 )
+from networks import HEAD_DIM, HEADS, random_encoding
 
 every_encoding = pytest.mark.parametrize("name", sorted(ENCODINGS))
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from exfam.attention import Attention, Block, PerHead, Visibility
+from exfam.attention import Attention, Block, ScoreKernel, Visibility
+from exfam.attention.attention import PerHead
 from exfam.conditionals.base import Conditional, Hidden, Tokens, attend, repeat_position
 from exfam.conditionals.streams import Static, TwoStream
 from exfam.encodings import Position
@@ -41,7 +42,7 @@ class Exact(Conditional):
         return _two_layers(blocks[0], blocks[1], tokens, visibility)
 
 
-class _First(NamedTuple):
+class _LeftOut(NamedTuple):
     """Layer 1 with each element left out in turn.
 
     With i hidden, element j has the pooled values
@@ -52,8 +53,6 @@ class _First(NamedTuple):
     values, m_i those of the mask at i and n that of the null token.
     """
 
-    v: PerHead
-    v_mask: PerHead
     all_keys: PerHead  # N_j
     other_keys: PerHead  # R_j
     top: Tensor  # (batch, heads, j, i), as the four below
@@ -61,7 +60,15 @@ class _First(NamedTuple):
     own: Tensor
     mask: Tensor
     null: Tensor | None
-    null_value: Tensor | None
+
+
+class _First(NamedTuple):
+    """Layer 1: what each element pools with another hidden, and the centers after it."""
+
+    pooled: _LeftOut
+    v: PerHead
+    v_mask: PerHead
+    null: tuple[Tensor, Tensor] | None  # the null token's shares and value
     center: Tensor  # stream of center i after layer 1
     weights: Tensor  # weights of center i at layer 1
 
@@ -74,7 +81,10 @@ def _first_layer(block: Block, tokens: Tokens, visibility: Visibility) -> _First
     to_mask = attention.scores(q, k_mask, position, position) if visibility.sees_mask else None
     to_null = attention.null_scores(q)[..., None] if attention.null is not None else None
     absent = ~tokens.present[:, None, None, :]
-    left_out = _left_out_softmax if attention.kernel.normalizes else _left_out_linear
+    if attention.kernel.normalizes:
+        pooled = _left_out_softmax(scores, absent, v, to_mask, to_null)
+    else:
+        pooled = _left_out_linear(attention.kernel, scores, absent, v, to_mask, to_null)
     center, weights = attend(
         block,
         tokens.center,
@@ -83,39 +93,41 @@ def _first_layer(block: Block, tokens: Tokens, visibility: Visibility) -> _First
         visibility.context(tokens.present),
         visibility.sees_mask,
     )
-    return _First(
-        v,
-        v_mask,
-        *left_out(scores, absent, v, to_mask, to_null),
-        None if attention.null is None else attention.null.value,
-        center,
-        weights,
-    )
+    null = None
+    if pooled.null is not None and attention.null is not None:
+        null = pooled.null, attention.null.value
+    return _First(pooled, v, v_mask, null, center, weights)
 
 
 def _left_out_linear(
-    scores: Tensor, absent: Tensor, v: PerHead, to_mask: Tensor | None, to_null: Tensor | None
-) -> tuple[Tensor | None, ...]:
-    """The terms of `_First` for weights that are the scores themselves."""
+    kernel: ScoreKernel,
+    scores: Tensor,
+    absent: Tensor,
+    v: PerHead,
+    to_mask: Tensor | None,
+    to_null: Tensor | None,
+) -> _LeftOut:
+    """The terms of `_LeftOut` for weights that are the scores times a share of each."""
     e = scores.masked_fill(absent, 0.0)
-    one, zero = torch.ones_like(e), torch.zeros_like(e)
-    null = None if to_null is None else to_null.expand_as(e)
+    n_visible = (~absent).sum(-1, keepdim=True).to(e.dtype) - 1
+    n_visible = n_visible + (to_mask is not None) + (to_null is not None)
+    share = kernel.share(n_visible).expand_as(e)
     pooled = e @ v
-    return (
-        pooled,
-        torch.zeros_like(pooled),
-        one,
-        zero,
-        e,
-        zero if to_mask is None else to_mask,
-        null,
+    return _LeftOut(
+        all_keys=pooled,
+        other_keys=torch.zeros_like(pooled),
+        top=share,
+        rest=torch.zeros_like(e),
+        own=share * e,
+        mask=torch.zeros_like(e) if to_mask is None else share * to_mask,
+        null=None if to_null is None else share * to_null,
     )
 
 
 def _left_out_softmax(
     scores: Tensor, absent: Tensor, v: PerHead, to_mask: Tensor | None, to_null: Tensor | None
-) -> tuple[Tensor | None, ...]:
-    """The terms of `_First` for softmax, stable whichever key dominates.
+) -> _LeftOut:
+    """The terms of `_LeftOut` for softmax, stable whichever key dominates.
 
     Leaving out the largest term of a row by subtraction would lose all digits, and so would its
     scale for the others: that case has a sum of its own (R_j), scaled by the second largest.
@@ -140,7 +152,7 @@ def _left_out_softmax(
     share = shrink / den
     top, rest = share.masked_fill(is_top, 0.0), share.masked_fill(~is_top, 0.0)
     null = None if null is None else null / den
-    return e @ v, other @ v, top, rest, top * e, mask / den, null
+    return _LeftOut(e @ v, other @ v, top, rest, top * e, mask / den, null)
 
 
 def _two_layers(one: Block, two: Block, tokens: Tokens, visibility: Visibility) -> Hidden:
@@ -202,33 +214,34 @@ class _MatrixColumns:
     def products(self) -> Tensor:
         """q_i . k_j with element i hidden: (batch, heads2, i, j)."""
         to_key, _, key_bias, _ = self.maps
-        first = self.first
+        first, left = self.first, self.first.pooled
         through = self.q @ to_key  # (batch, g, i, embed)
         scores = through @ self.kept[:, None].mT + (self.q * key_bias).sum(-1, keepdim=True)
         u = torch.einsum("bgie,ehd->bghid", through, self.out_heads)
-        moved = first.top.mT[:, None] * (u @ first.all_keys[:, None].mT)
-        moved = moved + first.rest.mT[:, None] * (u @ first.other_keys[:, None].mT)
+        moved = left.top.mT[:, None] * (u @ left.all_keys[:, None].mT)
+        moved = moved + left.rest.mT[:, None] * (u @ left.other_keys[:, None].mT)
         of_own = (u * first.v[:, None]).sum(-1, keepdim=True)
         of_mask = (u * first.v_mask[:, None]).sum(-1, keepdim=True)
-        moved = moved - first.own.mT[:, None] * of_own + first.mask.mT[:, None] * of_mask
+        moved = moved - left.own.mT[:, None] * of_own + left.mask.mT[:, None] * of_mask
         if first.null is not None:
-            moved = moved + first.null.mT[:, None] * (u @ first.null_value.mT)
+            share, value = first.null
+            moved = moved + share.mT[:, None] * (u @ value.mT)
         return scores + moved.sum(2)
 
     def pool(self, weights: Tensor) -> PerHead:
         """sum_j weight_ij v_j with element i hidden: (batch, heads2, i, head_dim)."""
         _, to_value, _, value_bias = self.maps
-        first = self.first
+        first, left = self.first, self.first.pooled
         stream = weights @ self.kept[:, None]
         each = weights[:, :, None]  # (batch, g, 1, i, j)
-        moved = (each * first.top.mT[:, None]) @ first.all_keys[:, None]
-        moved = moved + (each * first.rest.mT[:, None]) @ first.other_keys[:, None]
-        own = (each * first.own.mT[:, None]).sum(-1, keepdim=True)
-        mask = (each * first.mask.mT[:, None]).sum(-1, keepdim=True)
+        moved = (each * left.top.mT[:, None]) @ left.all_keys[:, None]
+        moved = moved + (each * left.rest.mT[:, None]) @ left.other_keys[:, None]
+        own = (each * left.own.mT[:, None]).sum(-1, keepdim=True)
+        mask = (each * left.mask.mT[:, None]).sum(-1, keepdim=True)
         moved = moved - own * first.v[:, None] + mask * first.v_mask[:, None]
         if first.null is not None:
-            null = (each * first.null.mT[:, None]).sum(-1, keepdim=True)
-            moved = moved + null * first.null_value
+            share, value = first.null
+            moved = moved + (each * share.mT[:, None]).sum(-1, keepdim=True) * value
         stream = stream + torch.einsum("bghid,ehd->bgie", moved, self.out_heads)
         return stream @ to_value.mT + weights.sum(-1, keepdim=True) * value_bias
 
@@ -237,13 +250,14 @@ class _PairColumns:
     """The same with layer 1's output held for every center i and element j, for rotated keys."""
 
     def __init__(self, one: Block, two: Block, tokens: Tokens, first: _First, q: PerHead) -> None:
-        self.q = q
-        pooled = first.top[..., None] * first.all_keys[..., None, :]  # (batch, h, j, i, head_dim)
-        pooled = pooled + first.rest[..., None] * first.other_keys[..., None, :]
-        pooled = pooled - first.own[..., None] * first.v[:, :, None]
-        pooled = pooled + first.mask[..., None] * first.v_mask[:, :, None]
+        self.q, left = q, first.pooled
+        pooled = left.top[..., None] * left.all_keys[..., None, :]  # (batch, h, j, i, head_dim)
+        pooled = pooled + left.rest[..., None] * left.other_keys[..., None, :]
+        pooled = pooled - left.own[..., None] * first.v[:, :, None]
+        pooled = pooled + left.mask[..., None] * first.v_mask[:, :, None]
         if first.null is not None:
-            pooled = pooled + first.null[..., None] * first.null_value[:, None]
+            share, value = first.null
+            pooled = pooled + share[..., None] * value[:, None]
         update = one.attention.output(pooled.permute(0, 3, 2, 1, 4).flatten(3))
         stream = one.connection.after(
             tokens.content[:, None].expand_as(update), update

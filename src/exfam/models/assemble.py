@@ -108,7 +108,7 @@ def build_item_network(
         seen = spec.known or spec.of_group
         fields.append(field if seen else Hidden(field, generator=generator))
     embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
-    centers: nn.Module
+    centers: ItemEmbedding | Reflected
     if settings.tie == "reflection":
         centers = Reflected(items, reflection_signs(dim))
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -79,6 +80,11 @@ class EFANetwork(nn.Module):
         self.conditional, self.visibility = conditional, visibility
         self.dropout = nn.Dropout(dropout)
 
+    @property
+    def layers(self) -> list[Block]:
+        """The blocks, first to last."""
+        return [cast(Block, block) for block in self.blocks]
+
     def tokens(self, batch: Batch) -> Tokens:
         """Tokens with positions, as context and as hidden centers."""
         content, center = self.embedding.content(batch), self.embedding.center(batch)
@@ -90,7 +96,7 @@ class EFANetwork(nn.Module):
 
     def hidden(self, batch: Batch) -> Hidden:
         """Hidden states H(x)_i of all centers, and their attention weights."""
-        return self.conditional.hide(list(self.blocks), self.tokens(batch), self.visibility)
+        return self.conditional.hide(self.layers, self.tokens(batch), self.visibility)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """The head's outputs for all elements, each given its context."""

@@ -1,24 +1,15 @@
 """From hidden states to a family's parameters."""
 
-from typing import Protocol
-
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.groups import Batch
 from exfam.models.dispersion import Dispersion, ItemBias
 
-__all__ = ["ItemHead", "ValueHead", "Vectors"]
+__all__ = ["ItemHead", "ValueHead"]
 
 State = Float[Tensor, "batch length embed"]
-
-
-class Vectors(Protocol):
-    """One vector an item: an embedding of its own, or another one reflected."""
-
-    def vectors(self) -> Float[Tensor, "items embed"]:
-        """The items' vectors, in order of their codes."""
 
 
 class ItemHead(nn.Module):
@@ -29,7 +20,11 @@ class ItemHead(nn.Module):
     """
 
     def __init__(
-        self, centers: nn.Module, *, norm: nn.Module, bias: Float[Tensor, "items"] | None
+        self,
+        centers: ItemEmbedding | Reflected,
+        *,
+        norm: nn.Module,
+        bias: Float[Tensor, "items"] | None,
     ) -> None:
         super().__init__()
         self.centers, self.norm = centers, norm
