@@ -86,7 +86,7 @@ class CheckpointFolder:
         """Write a new generation; the last intact one stays beside it, older ones go."""
         started = time.monotonic()
         text = json.dumps({"fingerprint": self._fingerprint, "facts": facts})
-        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         data = safetensors.numpy.save(whole, metadata={"exfam": text})
         self._number += 1
         name = f"generation-{self._number:06d}-{hashlib.sha256(data).hexdigest()}.safetensors"

@@ -119,6 +119,7 @@ class _Place:
     steps: int = 0
     nats: float = 0.0
     weight: float = 0.0
+    learning_rate: float = 0.0
     cpu_seconds: float = 0.0
     rows: list[Epoch] = field(default_factory=list)
     stopped: str | None = None
@@ -203,6 +204,7 @@ class Run:
             )
         place.nats += nats
         place.weight += weight
+        place.learning_rate = self._engine.learning_rate
         place.step += 1
         place.steps += 1
         if self._checkpoints is not None and self._checkpoints.due():
@@ -246,7 +248,7 @@ class Run:
                 steps=place.steps,
                 train_nats=place.nats / place.weight,
                 validation_nats=validation,
-                learning_rate=self._engine.learning_rate,
+                learning_rate=place.learning_rate,
                 cpu_seconds=time.process_time() - self._cpu_start,
                 best=is_best,
             )

@@ -1,0 +1,377 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from exfam.checks import CheckpointError, ExfamError
+from exfam.training.checkpoints import Checkpoint, CheckpointFolder
+from toy_fit import ToyModel, same_bits, squares, told, toy_fit, toy_groups, toy_settings
+
+N_CALLS = 28  # of the objective in an uninterrupted toy fit: 4 epochs of 5 steps and 2 validations
+
+
+class PowerCut(Exception):
+    pass
+
+
+def failing(at):
+    """The objective, failing at its call number `at`."""
+    calls = []
+
+    def objective(model, batch):
+        calls.append(model.training)
+        if len(calls) == at:
+            raise PowerCut("the lights went out")
+        return squares(model, batch)
+
+    objective.calls = calls
+    return objective
+
+
+def never(model, batch):
+    raise AssertionError("a finished fit trains no more")
+
+
+def cut_at(folder, at, **options):
+    with pytest.raises(PowerCut, match="lights"):
+        toy_fit(objective=failing(at), checkpoint=folder, **options)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    objective = failing(None)
+    model, history = toy_fit(objective=objective)
+    assert len(objective.calls) == N_CALLS
+    return model, history
+
+
+def test_checkpoints_change_nothing(tmp_path, uninterrupted):
+    model, history = toy_fit(checkpoint=Checkpoint(tmp_path, seconds=0.0))
+    assert same_bits(model, uninterrupted[0])
+    assert told(history) == told(uninterrupted[1])
+
+
+# Saved after every step, and at epoch ends only.
+CUTS = [(at, 0.0) for at in range(1, N_CALLS + 1)] + [(at, 1000.0) for at in range(3, N_CALLS, 6)]
+
+
+@pytest.mark.parametrize(("at", "seconds"), CUTS)
+def test_a_fit_cut_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, at, seconds):
+    checkpoint = Checkpoint(tmp_path, seconds=seconds)
+    cut_at(checkpoint, at)
+    objective = failing(None)
+    model, history = toy_fit(objective=objective, checkpoint=checkpoint)
+    assert same_bits(model, uninterrupted[0])
+    assert told(history) == told(uninterrupted[1])
+    if seconds == 0.0:
+        steps_before = sum(failing_calls(at))
+        assert sum(objective.calls) == 20 - steps_before
+
+
+def failing_calls(at):
+    """Which of the calls before number `at` were training steps."""
+    epoch = [True] * 5 + [False] * 2
+    return (epoch * 4)[: at - 1]
+
+
+def test_a_fit_may_be_cut_again_and_again(tmp_path, uninterrupted):
+    for _ in range(9):
+        cut_at(Checkpoint(tmp_path, seconds=0.0), 4)
+    model, _ = toy_fit(checkpoint=tmp_path)
+    assert same_bits(model, uninterrupted[0])
+
+
+def test_a_fit_stopped_by_ctrl_c_goes_on(tmp_path, uninterrupted):
+
+    objective = failing(None)
+
+    def pressed(model, batch):
+        if len(objective.calls) == 9:
+            signal.raise_signal(signal.SIGINT)
+        return objective(model, batch)
+
+    _, history = toy_fit(objective=pressed, checkpoint=tmp_path)
+    assert history.interrupted
+    model, history = toy_fit(checkpoint=tmp_path)
+    assert same_bits(model, uninterrupted[0])
+    assert told(history) == told(uninterrupted[1])
+
+
+def test_a_finished_fit_is_returned_without_training(tmp_path):
+    settings = toy_settings(max_epochs=30, patience=2, learning_rate=0.3)
+    model, history = toy_fit(settings=settings, checkpoint=tmp_path)
+    assert history.stopped == "patience"
+    again, history_again = toy_fit(objective=never, settings=settings, checkpoint=tmp_path)
+    assert same_bits(model, again)
+    assert history_again == history
+
+
+def test_without_validation_a_finished_fit_returns_the_last_weights(tmp_path):
+    model, _ = toy_fit(validation=None, checkpoint=tmp_path)
+    again, _ = toy_fit(validation=None, checkpoint=tmp_path, objective=never)
+    assert same_bits(model, again)
+
+
+def test_bfloat16_weights_resume_to_the_same_bits(tmp_path):
+    def model():
+        return ToyModel(dropout=0.0).to(torch.bfloat16)
+
+    settings = toy_settings(learning_rate=0.1)
+    whole, _ = toy_fit(model(), settings=settings)
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17, model=model(), settings=settings)
+    resumed, _ = toy_fit(model(), settings=settings, checkpoint=tmp_path)
+    assert same_bits(whole, resumed)
+    assert not same_bits(whole, model())
+
+
+def test_buffers_resume_too(tmp_path):
+    class Normed(ToyModel):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(4)
+
+        def forward(self, batch):
+            tokens = self.item(batch.item)
+            return self.out(self.norm(tokens.flatten(0, 1)).view_as(tokens))[..., 0]
+
+    def model():
+        made = Normed()
+        with torch.no_grad():
+            made.norm.weight.fill_(1.0)
+        return made
+
+    whole, _ = toy_fit(model())
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17, model=model())
+    resumed, _ = toy_fit(model(), checkpoint=tmp_path)
+    assert same_bits(whole, resumed)
+
+
+# kill -9
+
+KILLED = """
+import os, pathlib, random, signal, sys, time
+import torch
+from safetensors.torch import save_file
+from exfam.training.checkpoints import Checkpoint
+from toy_fit import squares, toy_fit, toy_settings
+
+torch.set_num_threads(1)
+folder = pathlib.Path(sys.argv[1])
+settings = toy_settings(max_epochs=12)
+
+def slow(model, batch):
+    time.sleep(0.002)
+    return squares(model, batch)
+
+def fit_and_write(name, checkpoint):
+    model, history = toy_fit(objective=slow, settings=settings, checkpoint=checkpoint)
+    save_file(model.state_dict(), folder / name)
+
+fit_and_write("whole", None)
+chance = random.Random(0)
+kills = 0
+while True:
+    child = os.fork()
+    if child == 0:
+        # Saves after every step, or now and then.
+        seconds = chance.choice([0.0, 0.01])
+        fit_and_write("resumed", Checkpoint(folder / "checkpoint", seconds=seconds))
+        os._exit(0)
+    time.sleep(chance.uniform(0.02, 0.12))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) == 0:
+        break
+    kills += 1
+print(kills)
+"""
+
+
+def test_a_fit_killed_again_and_again_ends_with_the_same_bits(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 3, "never killed while training"
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "resumed").read_bytes()
+
+
+# Files
+
+
+def files(folder):
+    return sorted(path for path in folder.iterdir())
+
+
+def test_two_generations_stay_and_nothing_else(tmp_path):
+    (tmp_path / ".generation-000001-half").write_bytes(b"half")
+    (tmp_path / "notes.txt").write_text("mine")
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17)
+    names = [path.name for path in files(tmp_path)]
+    assert [re.sub("-[0-9a-f]{64}", "", name) for name in names] == [
+        "generation-000013.safetensors",
+        "generation-000014.safetensors",
+        "notes.txt",
+    ]
+
+
+def flip(data, at):
+    changed = bytearray(data)
+    changed[at] ^= 0xFF
+    return bytes(changed)
+
+
+DAMAGES = {
+    "empty": lambda data: b"",
+    "half": lambda data: data[: len(data) // 2],
+    "a byte short": lambda data: data[:-1],
+    "first byte": lambda data: flip(data, 0),
+    "a byte in the middle": lambda data: flip(data, len(data) // 2),
+    "last byte": lambda data: flip(data, -1),
+    "foreign": lambda data: b"no tensors here",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_after_damage_the_generation_before_goes_on_to_the_same_bits(
+    tmp_path, uninterrupted, damage
+):
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17)
+    newest = files(tmp_path)[-1]
+    newest.write_bytes(DAMAGES[damage](newest.read_bytes()))
+    with pytest.warns(UserWarning, match=f"Checkpoint .*{newest.name} is damaged"):
+        model, _ = toy_fit(checkpoint=tmp_path)
+    assert same_bits(model, uninterrupted[0])
+
+
+def test_when_all_generations_are_damaged_nothing_is_guessed(tmp_path):
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17)
+    for path in files(tmp_path):
+        path.write_bytes(path.read_bytes()[:-1])
+    with (
+        pytest.warns(UserWarning, match="is damaged"),
+        pytest.raises(
+            CheckpointError,
+            match=r"`checkpoint` must hold an intact checkpoint.*Delete the folder to start anew",
+        ),
+    ):
+        toy_fit(checkpoint=tmp_path)
+
+
+def test_a_damaged_generation_is_not_kept_as_the_one_before(tmp_path):
+    folder = CheckpointFolder(tmp_path, fingerprint={})
+    folder.save({}, {"epoch": 1})
+    folder.save({}, {"epoch": 2})
+    files(tmp_path)[-1].write_bytes(b"")
+    with pytest.warns(UserWarning, match="is damaged"):
+        folder.load()
+    folder.save({}, {"epoch": 3})
+    files(tmp_path)[-1].write_bytes(b"")
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert folder.load() == ({}, {"epoch": 1})
+
+
+def test_a_file_is_no_checkpoint_folder(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(
+        CheckpointError, match=r"`checkpoint` must be a folder, got a file at .*file"
+    ):
+        toy_fit(checkpoint=path)
+
+
+def test_facts_and_arrays_come_back_exactly(tmp_path):
+    arrays = {
+        "float": np.array([0.1, np.inf, np.nan]),
+        "bytes": np.arange(5, dtype=np.uint8),
+        "scalar": np.array(2.5, dtype=np.float32),
+        "none": np.zeros((0, 3)),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+    }
+    facts = {"large": 2**200, "float": 0.1 + 0.2, "none": None, "rows": [{"best": True}]}
+    folder = CheckpointFolder(tmp_path, fingerprint={})
+    assert folder.load() is None
+    folder.save(arrays, facts)
+    loaded, facts_loaded = CheckpointFolder(tmp_path, fingerprint={}).load()
+    assert facts_loaded == facts
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(loaded[name], array)
+        assert loaded[name].dtype == array.dtype
+
+
+def test_epoch_ends_save_only_while_that_is_cheap(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("exfam.training.checkpoints.time.monotonic", lambda: now[0])
+    folder = CheckpointFolder(tmp_path, fingerprint={}, seconds=30.0)
+    assert folder.due(epoch_end=True)
+    assert not folder.due()
+
+    def slow_disk(path, data):
+        now[0] += 0.1
+        path.write_bytes(data)
+        return path
+
+    monkeypatch.setattr("exfam.training.checkpoints.write_atomically", slow_disk)
+    folder.save({}, {})
+    now[0] += 1.9
+    assert not folder.due(epoch_end=True)
+    now[0] += 0.2
+    assert folder.due(epoch_end=True)
+    assert not folder.due()
+    now[0] += 30
+    assert folder.due()
+
+
+def test_seconds_must_not_be_negative(tmp_path):
+    with pytest.raises(ExfamError, match="`seconds` must be a number >= 0"):
+        Checkpoint(tmp_path, seconds=-1.0)
+
+
+# Another fit
+
+
+OTHERS = {
+    "settings": ({"settings": toy_settings(learning_rate=0.5)}, r"learning_rate is 0\.003 there"),
+    "seed": ({"settings": toy_settings(seed=9)}, "seed is 3 there and 9 here"),
+    "shape": ({"model": ToyModel(dim=6)}, r"shape of item\.weight is \[5, 4\] there and \[5, 6\]"),
+    "weights": ({"model": ToyModel(seed=7)}, "initial weights is '"),
+    "data": ({"train": toy_groups(seed=5)}, "train is '"),
+    "validation": ({"validation": None}, "validation is '.* there and absent here"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, name):
+    options, message = OTHERS[name]
+    cut_at(tmp_path, 17)
+    with pytest.raises(
+        CheckpointError,
+        match=f"`checkpoint` must belong to this fit.*{message}.*Use another folder",
+    ):
+        toy_fit(checkpoint=tmp_path, **options)
+
+
+def test_identity_tells_what_shapes_do_not(tmp_path):
+    cut_at(Checkpoint(tmp_path, identity={"dropout": 0.2, "heads": (1, 2)}), 17)
+    with pytest.raises(CheckpointError, match=r"dropout is 0\.2 there and 0\.5 here"):
+        toy_fit(checkpoint=Checkpoint(tmp_path, identity={"dropout": 0.5, "heads": (1, 2)}))
+    toy_fit(checkpoint=Checkpoint(tmp_path, identity={"dropout": 0.2, "heads": (1, 2)}))
+
+
+def test_many_differences_are_counted(tmp_path):
+    cut_at(tmp_path, 17)
+    settings = toy_settings(learning_rate=0.5, batch_size=9, patience=1, warmup=0.2, seed=1)
+    with pytest.raises(CheckpointError, match="warmup|and 2 more"):
+        toy_fit(checkpoint=tmp_path, settings=settings)
