@@ -57,8 +57,16 @@ def test_buckets_save_padding(groups):
 
 
 def test_batches_come_in_no_order_of_length(groups):
-    longest = [groups.lengths[index].max() for index in epoch(groups, batch_size=16)]
+    # Fewer than 20 batches: one stretch, sorted as a whole.
+    longest = [groups.lengths[index].max() for index in epoch(groups[:300], batch_size=16)]
     assert longest != sorted(longest)
+
+
+def test_groups_of_one_length_meet_others_too(groups):
+    batches = epoch(groups, batch_size=4)
+    where = np.array([(groups.lengths[index] == 20).sum() for index in batches])
+    # Sorted as a whole they would fill their batches, but for the first and the last.
+    assert (where > 0).sum() > where.sum() / 4 + 2
 
 
 @pytest.mark.parametrize("max_tokens", [1, 39, 100, 10**6])
