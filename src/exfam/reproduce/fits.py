@@ -1,0 +1,217 @@
+"""From the models of a table to its rows: each is fitted once a seed, then measured."""
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from exfam.data.public import Splits
+from exfam.estimators.base import GroupEstimator
+from exfam.groups import Groups
+from exfam.reproduce.harness import Options
+from exfam.reproduce.rows import Row, row_over_seeds
+
+__all__ = [
+    "Build",
+    "Contender",
+    "Fit",
+    "Job",
+    "Measure",
+    "ensemble_of",
+    "fit_seeds",
+    "gather",
+    "ratio_row",
+    "rows_of",
+    "seeded",
+    "smaller",
+    "training_of",
+]
+
+# The figures of a fitted model on some groups: metric -> value.
+Measure = Callable[[GroupEstimator, Groups], Mapping[str, float]]
+Build = Callable[[int], GroupEstimator]
+
+N_MEMBERS = 4
+FAST_GROUPS = 48
+FAST_EPOCHS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A model of a table: its name there, how a seed makes it, what is known of it.
+
+    `chance`: whether fits depend on the seed; one fit tells all otherwise
+    `n_configurations`: how many were tried before this one was chosen by validation
+    `paper`: the paper's figures, metric -> value
+    """
+
+    model: str
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    build: Build
+    chance: bool = True
+    n_configurations: int | None = None
+    paper: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its cost: CPU seconds of the whole fit, optimizer steps if it took any."""
+
+    estimator: GroupEstimator
+    cpu_seconds: float
+    steps: int | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A part of an experiment: a word for the progress line, and what makes its rows."""
+
+    label: str
+    rows: Callable[[], list[Row]]
+
+
+def fit_seeds(contender: Contender, splits: Splits, *, seeds: int) -> list[Fit]:
+    """The contender fitted with seeds 0, 1, …; once if chance plays no part.
+
+    Raises KeyboardInterrupt where Ctrl-C cut a fit short, since its figures mean nothing.
+    """
+    return [_fit(contender.build(seed), splits) for seed in range(seeds if contender.chance else 1)]
+
+
+def _fit(estimator: GroupEstimator, splits: Splits) -> Fit:
+    start = time.process_time()
+    estimator.fit(splits.train, validation=splits.validation)
+    seconds = time.process_time() - start
+    histories = getattr(estimator, "histories_", [])
+    if any(history.interrupted for history in histories):
+        raise KeyboardInterrupt("a fit was cut short")
+    steps = sum(history.steps for history in histories)
+    return Fit(estimator, seconds, steps if histories else None)
+
+
+def ensemble_of(fits: Sequence[Fit]) -> Fit | None:
+    """The first fits together, their probabilities averaged; None if there is only one."""
+    chosen = fits[:N_MEMBERS]
+    if len(chosen) < 2:
+        return None
+    together = copy.copy(chosen[0].estimator)
+    together.members_ = [member for fit in chosen for member in fit.estimator.members_]
+    return Fit(
+        together,
+        sum(fit.cpu_seconds for fit in chosen),
+        sum(fit.steps or 0 for fit in chosen),
+    )
+
+
+def rows_of(
+    contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
+) -> list[Row]:
+    """One row a metric: test and validation figures over the fits.
+
+    Further rows, of the model's name with "-ensemble", if it is EFA and there are several fits.
+    """
+    rows = _measured(contender, fits, splits, task=task, measure=measure)
+    together = ensemble_of(fits) if contender.model == "efa" else None
+    if together is None:
+        return rows
+    members = len(together.estimator.members_)
+    ensemble = replace(
+        contender,
+        model=f"{contender.model}-ensemble",
+        settings={**contender.settings, "members": members},
+        note=f"seeds 0 to {members - 1} together",
+        paper={},
+    )
+    return rows + _measured(ensemble, [together], splits, task=task, measure=measure)
+
+
+def _measured(
+    contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
+) -> list[Row]:
+    tests = [measure(fit.estimator, splits.test) for fit in fits]
+    validations = [measure(fit.estimator, splits.validation) for fit in fits]
+    return [
+        row_over_seeds(
+            Row(
+                task=task,
+                model=contender.model,
+                settings=contender.settings,
+                metric=metric,
+                n_configurations=contender.n_configurations,
+                paper=contender.paper.get(metric),
+                note=contender.note,
+            ),
+            values=[figures[metric] for figures in tests],
+            validations=[figures[metric] for figures in validations],
+            cpu_seconds=[fit.cpu_seconds for fit in fits],
+            steps=[fit.steps for fit in fits if fit.steps is not None],
+        )
+        for metric in tests[0]
+    ]
+
+
+def ratio_row(contender: Contender, fits: Sequence[Fit], *, task: str, seconds: float) -> Row:
+    """How many times faster one fit is than the reference code's `seconds`, in CPU time."""
+    return row_over_seeds(
+        Row(
+            task=task,
+            model=contender.model,
+            settings=contender.settings,
+            metric="cpu-ratio-to-reference",
+            note=f"the authors' code took {seconds:g} CPU s",
+        ),
+        values=[seconds / fit.cpu_seconds for fit in fits],
+        cpu_seconds=[fit.cpu_seconds for fit in fits],
+    )
+
+
+def gather(jobs: Sequence[Job]) -> list[Row]:
+    """The rows of all jobs; Ctrl-C ends with the rows of those that are done.
+
+    Raises KeyboardInterrupt if none is.
+    """
+    console, rows = Console(stderr=True), list[Row]()
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=len(jobs))
+        for job in jobs:
+            progress.update(bar, description=job.label)
+            try:
+                rows += job.rows()
+            except KeyboardInterrupt:
+                if not rows:
+                    raise
+                console.print(f"interrupted at {job.label}: the rows before it follow")
+                break
+            progress.advance(bar)
+    return rows
+
+
+def smaller(splits: Splits, options: Options) -> Splits:
+    """All groups, or the first few of each part in a smoke run."""
+    if not options.fast:
+        return splits
+    parts = (splits.train, splits.validation, splits.test)
+    return Splits(*(part[:FAST_GROUPS].compact() for part in parts))
+
+
+def seeded(kind: Callable[..., GroupEstimator], parameters: Mapping[str, Any]) -> Build:
+    """What makes an estimator of these parameters from a seed."""
+    return lambda seed: kind(**parameters, seed=seed)
+
+
+def training_of(settings: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """An estimator's parameters, cut to a few epochs in a smoke run, without progress lines.
+
+    >>> training_of({"max_epochs": 60}, Options(fast=True))
+    {'max_epochs': 2, 'progress': False}
+    """
+    short = {"max_epochs": FAST_EPOCHS} if options.fast else {}
+    return {**settings, **short, "progress": False}
