@@ -279,7 +279,7 @@ class Concatenated:
         """Length of the token."""
         return sum(dims)
 
-    def join(self, vectors: Sequence[Vectors]) -> Vectors:
+    def join(self, vectors: Sequence[Tensor]) -> Float[Tensor, "batch length joined"]:
         """The token."""
         return torch.cat(list(vectors), dim=-1)
 

@@ -81,6 +81,11 @@ class EFANetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     @property
+    def direction(self) -> str:
+        """"causal" or "bidirectional"."""
+        return self.visibility.direction
+
+    @property
     def layers(self) -> list[Block]:
         """The blocks, first to last."""
         return [cast(Block, block) for block in self.blocks]
