@@ -260,7 +260,10 @@ class Summed:
     def dim(self, dims: Sequence[int]) -> int:
         """Length of the token."""
         if len(set(dims)) != 1:
-            raise ExfamError(f"`fields` must have one length to be summed, got {list(dims)}.")
+            raise ExfamError(
+                f"`fields` must have one length to be summed, got {list(dims)}. "
+                "Use join='concatenate'."
+            )
         return dims[0]
 
     def join(self, vectors: Sequence[Vectors]) -> Vectors:

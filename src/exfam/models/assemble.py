@@ -110,6 +110,11 @@ def build_item_network(
     embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
     centers: ItemEmbedding | Reflected
     if settings.tie == "reflection":
+        if embedding.dim != dim:
+            raise ExfamError(
+                "`tie` must be 'none' where tokens hold more than items side by side, got "
+                f"'reflection' with tokens of length {embedding.dim}. Use join='sum'."
+            )
         centers = Reflected(items, reflection_signs(dim))
     else:
         centers = ItemEmbedding(schema.n_items, embedding.dim, generator=generator)

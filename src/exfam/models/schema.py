@@ -43,6 +43,20 @@ class AttributeSpec:
     center: tuple[float, ...] = ()
     spread: tuple[float, ...] = ()
 
+    def check(self, column: np.ndarray) -> None:
+        """Raise ExfamError unless `column` is as the attribute was in training."""
+        width = 1 if column.ndim == 1 else column.shape[1]
+        found = "categories" if _is_code(column) else f"{width} number(s) each"
+        wanted = "categories" if self.n is not None else f"{len(self.center)} number(s) each"
+        if found != wanted:
+            raise ExfamError(f"`{self.name}` must be {wanted}, as in training, got {found}.")
+        if self.n is None:
+            _check_finite(self.name, column)
+        elif column.max(initial=-1) >= self.n:
+            raise ExfamError(
+                f"`{self.name}` must be a code below {self.n}, as in training, got {column.max()}."
+            )
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -94,13 +108,7 @@ class Schema:
         check_values(groups, self.families)
         for spec in self.attributes:
             column = _attribute(groups, spec.name, spec.of_group)
-            if spec.n is None:
-                _check_finite(spec.name, column)
-            elif column.max(initial=-1) >= spec.n:
-                raise ExfamError(
-                    f"`{spec.name}` must be a code below {spec.n}, as in training, got "
-                    f"{column.max()}."
-                )
+            spec.check(column)
 
     @classmethod
     def of(
@@ -124,7 +132,7 @@ class Schema:
             n_items=None if groups.item is None else groups.n_items,
             values=tuple(_value_spec(groups, name, families[name]) for name in families),
             attributes=tuple(_attribute_spec(groups, name, name in known) for name in attributes),
-            n_positions=int(groups.lengths.max(initial=1)),
+            n_positions=_n_positions(groups),
             position_scale=_position_scale(groups),
         )
 
@@ -183,6 +191,10 @@ def _attribute(groups: Groups, name: str, of_group: bool) -> np.ndarray:
     return held[name] if of_group else held[name][groups.elements()]
 
 
+def _is_code(column: np.ndarray) -> bool:
+    return column.dtype.kind in "iu" and column.ndim == 1
+
+
 def _check_finite(name: str, column: np.ndarray) -> None:
     table = column.reshape(len(column), -1)
     wrong = ~np.isfinite(table).all(1)
@@ -197,7 +209,7 @@ def _check_finite(name: str, column: np.ndarray) -> None:
 def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
     of_group = name in groups.group_attributes
     column = _attribute(groups, name, of_group)
-    if np.issubdtype(column.dtype, np.integer):
+    if _is_code(column):
         labels = groups.vocabulary.get(name)
         n = len(labels) if labels is not None else int(column.max(initial=0)) + 1
         return AttributeSpec(name, of_group, known, n=n)
@@ -211,6 +223,14 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
         center=tuple(table.mean(0).tolist()),
         spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
     )
+
+
+def _n_positions(groups: Groups) -> int:
+    """Positions 0 .. n - 1 that occur, where they are integers; else the largest length."""
+    longest = int(groups.lengths.max(initial=1))
+    if groups.position is None or not np.issubdtype(groups.position.dtype, np.integer):
+        return longest
+    return max(longest, int(groups.position.max(initial=0)) + 1)
 
 
 def _position_scale(groups: Groups) -> float:
