@@ -80,6 +80,18 @@ def failing_calls(at):
     return (epoch * 4)[: at - 1]
 
 
+@pytest.mark.parametrize("at", range(3, 60, 7))
+def test_the_best_epoch_and_patience_outlive_a_cut(tmp_path, at):
+    settings = toy_settings(max_epochs=30, patience=4, learning_rate=0.3, warmup=0.0)
+    whole, history = toy_fit(settings=settings)
+    assert history.stopped == "patience"
+    assert history.steps > 40
+    cut_at(Checkpoint(tmp_path, seconds=0.0), at, settings=settings)
+    resumed, history_resumed = toy_fit(settings=settings, checkpoint=tmp_path)
+    assert same_bits(whole, resumed)
+    assert told(history) == told(history_resumed)
+
+
 def test_a_fit_may_be_cut_again_and_again(tmp_path, uninterrupted):
     for _ in range(9):
         cut_at(Checkpoint(tmp_path, seconds=0.0), 4)
@@ -98,7 +110,9 @@ def test_a_fit_stopped_by_ctrl_c_goes_on(tmp_path, uninterrupted):
 
     _, history = toy_fit(objective=pressed, checkpoint=tmp_path)
     assert history.interrupted
-    model, history = toy_fit(checkpoint=tmp_path)
+    rest = failing(None)
+    model, history = toy_fit(objective=rest, checkpoint=tmp_path)
+    assert len(objective.calls) + len(rest.calls) == N_CALLS
     assert same_bits(model, uninterrupted[0])
     assert told(history) == told(uninterrupted[1])
 

@@ -64,6 +64,22 @@ def test_dropout_alone_depends_on_the_seed():
     torch.testing.assert_close(fits[2].item.weight, fits[3].item.weight)
 
 
+def test_every_epoch_has_its_own_order():
+    engine = TorchEngine(
+        ToyModel(),
+        squares,
+        train=Weighted(toy_groups()),
+        validation=None,
+        settings=toy_settings(),
+    )
+    orders = []
+    for epoch in (0, 1, 0):
+        engine.begin_epoch(epoch)
+        orders.append(np.concatenate(engine._batches).tolist())
+    assert orders[0] == orders[2] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(40))
+
+
 def test_global_random_states_are_left_alone():
     model = ToyModel()
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
