@@ -6,7 +6,7 @@ cut so that memory stays bounded; results do not depend on how they are cut.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +14,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError
+from exfam.conditionals import Copies
 from exfam.data.batching import sequential_batches
 from exfam.groups import Batch, Groups
+from exfam.models.efa import EFANetwork
 from exfam.models.two_part import TwoPartModel
 
 __all__ = [
@@ -38,13 +40,29 @@ class LogProbs(NamedTuple):
 
 
 def evaluation_batches(
-    groups: Groups, *, n_items: int, max_numbers: int = MAX_NUMBERS
+    groups: Groups, members: Sequence[TwoPartModel], *, max_numbers: int = MAX_NUMBERS
 ) -> Iterator[Batch]:
-    """All groups, padded, in batches whose largest arrays hold about `max_numbers` numbers."""
+    """All groups, padded, in batches whose largest arrays hold about `max_numbers` numbers.
+
+    A group that needs more is a batch of its own.
+    """
     longest = int(groups.lengths.max(initial=1))
-    max_tokens = max(1, max_numbers // max(64, n_items, 4 * longest))
-    for index in sequential_batches(groups, max_tokens=max_tokens):
+    each = max(_numbers_an_element(member, groups.n_items, longest) for member in members)
+    for index in sequential_batches(groups, max_tokens=max(1, max_numbers // each)):
         yield groups.pad(index)
+
+
+def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int:
+    """Numbers that an element of a group of that length takes in the largest array."""
+    needs = [64, n_items if member.item_part is not None else 0]
+    for part in (member.item_part, member.value_part):
+        if isinstance(part, EFANetwork):
+            first: Any = part.blocks[0]  # nn.Module's attributes have no better type
+            attended = longest * int(first.attention.n_heads)
+            if isinstance(part.conditional, Copies):  # each element has a copy of its group
+                attended = longest * max(attended, int(part.embedding.dim))
+            needs.append(attended)
+    return max(needs)
 
 
 def _device(members: Sequence[nn.Module]) -> torch.device:
@@ -58,8 +76,7 @@ def _each_batch(
     """Batches on the members' device, with the members set to predict."""
     for member in members:
         member.eval()
-    n_items = groups.n_items if members[0].item_part is not None else 1
-    for batch in evaluation_batches(groups, n_items=n_items, max_numbers=max_numbers):
+    for batch in evaluation_batches(groups, members, max_numbers=max_numbers):
         yield batch.to(_device(members))
 
 
@@ -87,8 +104,9 @@ def log_probs(
         for batch in _each_batch(members, groups, max_numbers):
             told = [member.log_prob(batch) for member in members]
             if item is not None:
-                known = batch.target & (batch.item >= 0)
-                _place(item, batch, known, _mean_of_exp([nats.item for nats in told]))
+                assert batch.item is not None
+                nats = _mean_of_exp([one.item for one in told if one.item is not None])
+                _place(item, batch, batch.target & (batch.item >= 0), nats)
             for column, out in values.items():
                 nats = _mean_of_exp([one.value[column] for one in told])
                 _place(out, batch, batch.target & batch.observed, nats)
@@ -98,7 +116,7 @@ def log_probs(
 def value_parameters(
     members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
 ) -> dict[str, Float[Tensor, "members rows params"]]:
-    """Each member's parameters of each value column for every own element, observed or not."""
+    """Each member's parameters of each value column at every target, observed or not."""
     first = members[0]
     if first.value_part is None:
         raise ExfamError("`model` must have a value part to predict values, got items only.")

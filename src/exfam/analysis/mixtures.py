@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exfam.checks import ExfamError
@@ -55,18 +55,23 @@ class Mixture:
             raise ExfamError(f"`quantiles` must be numbers strictly between 0 and 1, got {p!r}.")
         level = torch.as_tensor(p, dtype=self.eta.dtype)
         each = self.family.quantile(level, self.eta, item=self._items())
-        low, high = each.amin(0), each.amax(0)
-        if bool((low == high).all()):
-            return low
         # The mixture's quantile lies between its members': bisect where they differ.
-        whole = bool((each == each.round()).all())
+        low, high = each.amin(0), each.amax(0)
+        whole = self._counts(high)
         for _ in range(BISECTIONS):
+            if bool((low >= high).all()):
+                break
             middle = (low + high) / 2
-            middle = middle.floor() if whole else middle
+            middle = torch.where(whole, middle.floor(), middle)
             enough = self.cdf(middle) >= p
+            above = torch.where(whole, middle + 1, middle)
+            low = torch.where(enough | (low >= high), low, above)
             high = torch.where(enough, middle, high)
-            low = torch.where(enough | (low >= high), low, middle + 1 if whole else middle)
         return high
+
+    def _counts(self, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+        """Where the family knows whole numbers only: halves are outside its support."""
+        return ~self.family.in_support(value.round().abs() + 0.5, item=self.item)
 
     def probs(self) -> Float[Tensor, "rows categories"]:
         """Probabilities of a finite family's categories."""

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,36 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from exfam.analysis.evaluate import item_probabilities, log_probs, value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError, check_choice, check_fraction
-from exfam.estimators.choices import (
-    check_no_repeats,
-    choose_families,
-    choose_parts,
-    choose_support,
-    vocabulary_of,
-)
+from exfam.estimators.choices import PARTS, SUPPORTS, check_families, check_no_repeats
 from exfam.estimators.inputs import Inputs, read_inputs
+from exfam.estimators.parameters import check_count
+from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
 from exfam.estimators.sampling import continue_groups, fill_in
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
-from exfam.models.schema import Schema, check_values
+from exfam.models.schema import Schema
+from exfam.models.support import DIRECTIONS
 from exfam.models.two_part import TwoPartModel
 
-__all__ = ["FitPlan", "GroupEstimator"]
-
-
-@dataclass(frozen=True, eq=False)
-class FitPlan:
-    """What a fit works on, all choices made."""
-
-    train: Groups
-    validation: Groups | None
-    weight: Float[np.ndarray, "elements"] | None
-    schema: Schema
-    items: bool
-    values: bool
-    support: str
-    checkpoint: Path | None
+__all__ = ["GroupEstimator"]
 
 
 class GroupEstimator(BaseEstimator, ABC):
@@ -101,36 +83,26 @@ class GroupEstimator(BaseEstimator, ABC):
         interrupted or killed goes on to the same bits.
         Raises SupportError for values that the family cannot produce, naming the row.
         """
-        inputs = read_inputs(X, self._columns())
-        groups, weight = inputs.groups, inputs.weights(sample_weight)
-        if not groups.n_targets:
-            raise ExfamError("`X` must hold at least one element to predict, got none.")
-        items, values = choose_parts(self.parts, groups)
-        families = choose_families(self.family, groups) if values else {}
-        check_values(groups, families)
-        vocabulary = vocabulary_of(groups)
-        train, held_out = self._split(groups, validation, vocabulary)
-        if held_out is not None:
-            check_values(held_out, families)
-        seen = [train] if held_out is None else [train, held_out]
-        plan = FitPlan(
-            train=train,
-            validation=held_out,
-            weight=weight,
-            schema=Schema.of(
-                train,
-                families=families,
-                attributes=(*groups.attributes, *groups.group_attributes),
-                known=tuple(self.known),
-            ),
-            items=items,
-            values=values,
-            support=choose_support(self.support, seen) if items else "none",
-            checkpoint=None if checkpoint is None else Path(checkpoint),
+        self._check_parameters()
+        plan = plan_fit(
+            self, X, validation=validation, sample_weight=sample_weight, checkpoint=checkpoint
         )
-        self.vocabulary_, self.schema_, self.support_ = vocabulary, plan.schema, plan.support
+        # A fit that fails must not leave the last one's members beside this one's schema.
+        self.__dict__.pop("members_", None)
+        self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
+        self.support_ = plan.support
         self._fit_members(plan)
         return self
+
+    def _check_parameters(self) -> None:
+        """Raise ExfamError for a parameter that no data could make right."""
+        check_choice("direction", self.direction, DIRECTIONS)
+        check_choice("parts", self.parts, PARTS)
+        check_choice("support", self.support, SUPPORTS)
+        check_choice("unknown", self.unknown, ("error", "ignore", "unk"))
+        check_fraction("validation_fraction", self.validation_fraction)
+        check_count("seed", self.seed, least=0)
+        check_families(self.family)
 
     def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
         """Log-probability in nats of every element given its context: item and values added.
@@ -183,10 +155,10 @@ class GroupEstimator(BaseEstimator, ABC):
         two columns, its ends. One array a value column, in a dict if there are several; without a
         value part, the labels of the most probable items.
         """
+        levels = _levels(quantiles, interval)
         inputs = self._inputs(X)
         if not self.schema_.values:
             return self._likely_items(inputs)
-        levels = _levels(quantiles, interval)
         if levels is None:
             return self._each_value(inputs, Mixture.mean)
         return self._each_value(
@@ -221,7 +193,8 @@ class GroupEstimator(BaseEstimator, ABC):
         Causal: the next item. Bidirectional: one more item of the group. Over the whole catalog;
         the probabilities of all items sum to 1.
         """
-        return recommend(self.members_, self._inputs(X).groups, self.vocabulary_, k=k)
+        groups = self._inputs(X).groups
+        return recommend(self.members_, groups, self.schema_, self.vocabulary_, k=k)
 
     def complements(self, item: Any, *, k: int = 10) -> Relations:
         """Items that `item` makes more likely, and that make it more likely, in nats."""
@@ -233,30 +206,32 @@ class GroupEstimator(BaseEstimator, ABC):
 
     def _relations(self, item: Any, *, k: int, kind: str) -> Relations:
         check_is_fitted(self, "members_")
-        return relations(
-            self.members_, self.schema_, self.vocabulary_["item"], item, k=k, kind=kind
-        )
+        labels = self.vocabulary_.get("item", np.array([]))
+        return relations(self.members_, self.schema_, labels, item, k=k, kind=kind)
 
     def sample(
         self, X: Any, *, steps: int | None = None, sweeps: int = 10, seed: int = 0
     ) -> Groups:
         """Draws from the model, as Groups.
 
-        Causal: each group goes on for `steps` elements, items and values drawn in turn.
-        Bidirectional: unknown items and unobserved values are filled in, first in order, then by
-        `sweeps` of Gibbs sampling. The same seed gives the same draws.
+        Causal: each group goes on for `steps` elements (10 unless given), items and values drawn in
+        turn. Bidirectional: unobserved values and items of Groups with code -1 are filled in, first
+        in order, then by `sweeps` of Gibbs sampling. The same seed gives the same draws.
         """
-        groups = self._inputs(X).groups
+        inputs, fitted = self._inputs(X), (self.members_, self.schema_)
+        check_count("seed", seed, least=0)
         if self.direction == "causal":
+            check_count("steps", 10 if steps is None else steps, least=0)
             return continue_groups(
-                self.members_, groups, steps=10 if steps is None else steps, seed=seed
+                *fitted, inputs.groups, steps=10 if steps is None else steps, seed=seed
             )
+        check_count("sweeps", sweeps, least=0)
         if steps is not None:
             raise ExfamError(
                 "`steps` must not be given for direction='bidirectional', which fills in what is "
                 "missing. Fit with direction='causal' to go on with groups."
             )
-        return fill_in(self.members_, groups, sweeps=sweeps, seed=seed)
+        return fill_in(self.members_, inputs.groups, blank=inputs.blank, sweeps=sweeps, seed=seed)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
@@ -333,26 +308,24 @@ class GroupEstimator(BaseEstimator, ABC):
             out[column] = inputs.spread(flat)
         return next(iter(out.values())) if len(out) == 1 else out
 
-    def _split(
-        self, groups: Groups, validation: Any, vocabulary: dict[str, np.ndarray]
-    ) -> tuple[Groups, Groups | None]:
-        check_fraction("validation_fraction", self.validation_fraction)
-        if validation is not None:
-            columns, unknown = self._columns(), self.unknown
-            held_out = read_inputs(validation, columns, vocabulary=vocabulary, unknown=unknown)
-            return groups, held_out.groups
-        fraction = self.validation_fraction
-        if len(groups) * fraction < 1:
-            return groups, None
-        train, held = groups.split([1 - fraction, fraction], seed=self.seed)
-        return train, held
-
 
 def _levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:
     if quantiles is not None and interval is not None:
         raise ExfamError("`quantiles` and `interval` must not both be given.")
-    if interval is None:
-        return None if quantiles is None else list(quantiles)
-    if not 0 < interval < 1:
-        raise ExfamError(f"`interval` must be a number in (0, 1), got {interval!r}.")
-    return [(1 - interval) / 2, (1 + interval) / 2]
+    if interval is not None:
+        _check_level("interval", interval)
+        return [(1 - interval) / 2, (1 + interval) / 2]
+    if quantiles is None:
+        return None
+    levels = list(quantiles) if np.ndim(quantiles) == 1 else []
+    if not levels:
+        raise ExfamError(f"`quantiles` must be a list of levels, got {quantiles!r}.")
+    for level in levels:
+        _check_level("quantiles", level)
+    return levels
+
+
+def _check_level(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 1:
+        raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")

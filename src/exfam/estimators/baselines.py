@@ -4,8 +4,9 @@ from typing import Any
 
 import torch
 
-from exfam.checks import ExfamError
-from exfam.estimators.base import FitPlan, GroupEstimator
+from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.estimators.base import GroupEstimator
+from exfam.estimators.plan import FitPlan
 from exfam.models.baselines import (
     MarginalItems,
     MarginalValues,
@@ -47,8 +48,9 @@ class Marginal(GroupEstimator):
     `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
 
     >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
-    >>> Marginal(group="user", item="movie", support="none").fit(frame).predict_proba(frame)[0]
-    array([0.60000002, 0.40000001])
+    >>> model = Marginal(group="user", item="movie", support="none").fit(frame)
+    >>> model.predict_proba(frame)[0].round(3)
+    array([0.6, 0.4])
     """
 
     kind = "marginal"
@@ -86,9 +88,12 @@ class Marginal(GroupEstimator):
         self.seed = seed
         self.unknown = unknown
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("support", self.support, ("auto", "hard", "none"))
+        check_positive("smoothing", self.smoothing)
+
     def _fit_members(self, plan: FitPlan) -> None:
-        if plan.support == "penalty":
-            raise ExfamError("`support` must be 'none', 'hard' or 'auto' here, got 'penalty'.")
         n_items = plan.schema.n_items or 0
         item_part = value_part = None
         if plan.items:
@@ -148,7 +153,7 @@ class ShrunkOffset(GroupEstimator):
     >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
     >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
     >>> model.fit(frame).predict(frame).round(1)
-    array([4.2, 3.2, 2.8, 1.8])
+    array([4. , 3.5, 2.5, 2. ])
     """
 
     kind = "shrunk-offset"
@@ -180,6 +185,11 @@ class ShrunkOffset(GroupEstimator):
         self.validation_fraction = validation_fraction
         self.seed = seed
         self.unknown = unknown
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.k is not None:
+            check_positive("k", self.k)
 
     def _fit_members(self, plan: FitPlan) -> None:
         families, n_items = plan.schema.families, plan.schema.n_items or 0

@@ -9,9 +9,19 @@ from exfam.checks import ExfamError, check_choice
 from exfam.families import FAMILIES, Family
 from exfam.groups import Groups
 
-__all__ = ["check_no_repeats", "choose_families", "choose_parts", "choose_support", "vocabulary_of"]
+__all__ = [
+    "PARTS",
+    "SUPPORTS",
+    "check_families",
+    "check_no_repeats",
+    "choose_families",
+    "choose_parts",
+    "choose_support",
+    "vocabulary_of",
+]
 
 PARTS = ("auto", "both", "items", "values")
+SUPPORTS = ("auto", "hard", "none", "penalty")
 
 
 def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
@@ -38,10 +48,25 @@ def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
     {'stars': Gaussian(scale=None)}
     """
     given = family if isinstance(family, Mapping) else dict.fromkeys(groups.values, family)
-    missing = sorted(set(groups.values) - set(given))
-    if missing:
-        raise ExfamError(f"`family` must name a family for value column {missing[0]!r}.")
+    for column in groups.values:
+        if column not in given:
+            raise ExfamError(
+                f"`family` must name a family for every value column, got none for {column!r}."
+            )
+    for column in given:
+        if column not in groups.values:
+            columns = ", ".join(repr(name) for name in groups.values)
+            raise ExfamError(f"`family` must name value columns ({columns}), got {column!r}.")
     return {column: _family(given[column]) for column in groups.values}
+
+
+def check_families(family: Any) -> None:
+    """Raise ExfamError unless `family` is a family, the name of one, or a dict of such.
+
+    >>> check_families({"stars": "gaussian"})
+    """
+    for given in family.values() if isinstance(family, Mapping) else [family]:
+        _family(given)
 
 
 def _family(given: Any) -> Family:
@@ -66,7 +91,7 @@ def choose_support(support: str, seen: Sequence[Groups]) -> str:
     >>> choose_support("auto", [Groups(start=[0], stop=[2], item=[1, 1])])
     'none'
     """
-    check_choice("support", support, ["auto", "hard", "none", "penalty"])
+    check_choice("support", support, SUPPORTS)
     if support == "hard":
         for groups in seen:
             check_no_repeats(groups)
@@ -94,8 +119,15 @@ def check_no_repeats(groups: Groups) -> None:
 
 
 def vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:
-    """The groups' vocabulary; items without labels are named by their codes."""
+    """The groups' vocabulary; items and categories without labels are named by their codes.
+
+    >>> vocabulary_of(Groups(start=[0], stop=[2], item=[0, 1]))
+    {'item': array([0, 1])}
+    """
     vocabulary = dict(groups.vocabulary)
     if groups.item is not None:
         vocabulary.setdefault("item", np.arange(groups.n_items))
+    for name, codes in (groups.attributes | groups.group_attributes).items():
+        if codes.dtype.kind in "iu" and codes.ndim == 1:
+            vocabulary.setdefault(name, np.arange(int(codes.max(initial=-1)) + 1))
     return vocabulary

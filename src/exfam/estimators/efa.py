@@ -7,9 +7,13 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.checks import ExfamError
-from exfam.estimators.base import FitPlan, GroupEstimator
+from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.conditionals import CONDITIONALS
+from exfam.encodings import ENCODINGS
+from exfam.estimators.base import GroupEstimator
 from exfam.estimators.explain import Explanation, explain, group_vectors
+from exfam.estimators.parameters import check_count
+from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.assemble import ModelSettings, build_efa
 from exfam.models.baselines import fit_marginal_items
@@ -183,6 +187,24 @@ class EFA(GroupEstimator):
         self.unknown = unknown
         self.progress = progress
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("embed_dim", "n_heads", "head_dim", "n_layers", "ensemble"):
+            check_count(name, getattr(self, name))
+        for name in ("feed_forward_dim", "head_hidden_dim"):
+            check_count(name, getattr(self, name), least=0)
+        if self.score_scale is not None:
+            check_positive("score_scale", self.score_scale)
+        check_choice("encoding", self.encoding, ENCODINGS)
+        check_choice("conditional", self.conditional, ["auto", *CONDITIONALS])
+        self._model_settings(items=True, values=True, support="none")
+        training_settings(self)
+        if self.value_embedding == "raw" and self.join == "sum":
+            raise ExfamError(
+                "`join` must be 'concatenate' with value_embedding='raw', whose vectors have "
+                "length 1, got 'sum'."
+            )
+
     def _network_settings(self) -> EFASettings:
         return EFASettings(
             direction=self.direction,
@@ -201,12 +223,12 @@ class EFA(GroupEstimator):
             dropout=self.dropout,
         )
 
-    def _model_settings(self, *, items: bool, values: bool) -> ModelSettings:
+    def _model_settings(self, *, items: bool, values: bool, support: str) -> ModelSettings:
         return ModelSettings(
             network=self._network_settings(),
             items=items,
             values=values,
-            support=self.support_,
+            support=support,
             tie=self.tie,
             join=self.join,
             item_sees_values=self.item_sees_values,
@@ -216,7 +238,7 @@ class EFA(GroupEstimator):
         )
 
     def _fit_members(self, plan: FitPlan) -> None:
-        settings = self._model_settings(items=plan.items, values=plan.values)
+        settings = self._model_settings(items=plan.items, values=plan.values, support=plan.support)
         bias = None
         if plan.items:
             bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency.float()
@@ -224,16 +246,10 @@ class EFA(GroupEstimator):
         def build(generator: torch.Generator) -> TwoPartModel:
             return build_efa(plan.schema, settings, generator=generator, item_bias=bias)
 
-        self.members_, self.histories_ = train_members(
-            build,
-            plan,
-            training_settings(self),
-            ensemble=self.ensemble,
-            progress=self.progress,
-        )
+        self.members_, self.histories_ = train_members(self, build, plan)
 
     def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
-        settings = self._model_settings(items=items, values=values)
+        settings = self._model_settings(items=items, values=values, support=self.support_)
         return build_efa(self.schema_, settings, generator=torch.Generator().manual_seed(0))
 
     @property
@@ -245,13 +261,13 @@ class EFA(GroupEstimator):
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
         """Center vectors (delta) of the items, of the first member's item part."""
-        head = self._part("item").head
+        head: Any = self._part("item").head
         return head.centers.vectors().detach().cpu().numpy()
 
     @property
     def item_context_vectors_(self) -> Float[np.ndarray, "items dim"]:
         """Context vectors (beta) of the items, of the first member's item part."""
-        first = self._part("item").embedding.fields[0]
+        first: Any = self._part("item").embedding.fields[0]
         return first.field.vectors().detach().cpu().numpy()
 
     def explain(self, X: Any) -> list[Explanation]:
@@ -259,11 +275,13 @@ class EFA(GroupEstimator):
 
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
-        return explain(self.members_[0], self._inputs(X).groups, self.vocabulary_)
+        groups = self._inputs(X).groups
+        return explain(self.members_[0], groups, self.vocabulary_)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the hidden state of a further, hidden element (first member)."""
-        return group_vectors(self.members_[0], self._inputs(X).groups)
+        groups = self._inputs(X).groups
+        return group_vectors(self.members_[0], groups, self.schema_)
 
     def _part(self, name: str) -> EFANetwork:
         check_is_fitted(self, "members_")

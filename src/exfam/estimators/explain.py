@@ -1,6 +1,7 @@
 """Which context counted: attention weights by element name, and one vector a group."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from exfam.checks import ExfamError
 from exfam.estimators.recommend import append_blank
 from exfam.groups import Groups
 from exfam.models.efa import EFANetwork
+from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["Explanation", "explain", "group_vectors"]
@@ -71,16 +73,21 @@ def _explain_one(
     device = next(model.parameters()).device
     with torch.inference_mode():
         hidden = {name: part.hidden(batch.to(device)) for name, part in networks.items()}
-    weights = {
-        name: torch.stack([layer[0] for layer in state.weights]).cpu().numpy()
-        for name, state in hidden.items()
-    }
-    names = _element_names(group, batch.element[0].numpy(), vocabulary)
+    element = batch.element[0].numpy()
+    present = element >= 0  # an empty group is padded to one element
+    element = element[present]
+    weights = {}
+    for name, state in hidden.items():
+        layers = torch.stack([layer[0] for layer in state.weights]).cpu().numpy()
+        extra = np.ones(layers.shape[-1] - len(present), dtype=bool)
+        weights[name] = layers[:, :, present][..., np.append(present, extra)]
+    names = _element_names(group, element, vocabulary)
     part = next(iter(networks.values()))
-    extra = ["(nothing)"] if part.blocks[0].attention.null is not None else []
-    extra += ["(mask)"] if part.visibility.sees_mask else []
+    first: Any = part.blocks[0]  # nn.Module's attributes have no better type
+    more = ["(nothing)"] if first.attention.null is not None else []
+    more += ["(mask)"] if part.visibility.sees_mask else []
     label = number if group.group_names is None else group.group_names.tolist()[0]
-    return Explanation(label, names, names + extra, weights)
+    return Explanation(label, names, names + more, weights)
 
 
 def _element_names(
@@ -92,19 +99,24 @@ def _element_names(
     return [labels[code] for code in group.item[element]]
 
 
-def group_vectors(model: TwoPartModel, groups: Groups) -> Float[np.ndarray, "groups dim"]:
+def group_vectors(
+    model: TwoPartModel, groups: Groups, schema: Schema
+) -> Float[np.ndarray, "groups dim"]:
     """The item part's hidden state of one more, hidden element of each group.
 
     Without an item part, the mean of the value part's states over the group's elements.
     """
     model.eval()
     name, part = next(iter(_networks(model).items()))
-    extended = append_blank(groups) if name == "items" else groups.compact()
+    if name == "items":
+        extended = append_blank(groups, schema)
+    else:
+        extended = groups.compact().with_(role=None)
     out = np.zeros((len(groups), part.embedding.dim), dtype=np.float32)
     group = np.repeat(np.arange(len(groups)), extended.stop - extended.start)
     device = next(model.parameters()).device
     with torch.inference_mode():
-        for batch in evaluation_batches(extended, n_items=1):
+        for batch in evaluation_batches(extended, [model]):
             state = part.hidden(batch.to(device)).state.cpu()
             rows = batch.element[batch.target].numpy()
             np.add.at(out, group[rows], state[batch.target].numpy())

@@ -1,17 +1,21 @@
 """From what a user passes (a frame or Groups) to Groups that a fitted model understands."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice
 from exfam.data.batching import element_weights
 from exfam.groups import Groups
+from exfam.groups.columns import open_frame
 from exfam.groups.frames import FrameColumns, read_frame
 
 __all__ = ["Inputs", "read_inputs"]
+
+Vocabulary = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,13 +23,15 @@ class Inputs:
     """Groups, and where each of their own elements stands in what the user passed.
 
     Outputs have one entry a row of the frame, or one an own element of Groups; NaN where the
-    element was left out.
+    element was left out. `blank`: elements of Groups that came without an item, to be filled in;
+    None if there are none.
     """
 
     groups: Groups
     elements: Int64[np.ndarray, "own"]
     rows: Int64[np.ndarray, "own"]
     n_rows: int
+    blank: Bool[np.ndarray, "elements"] | None = None
 
     def spread(self, flat: np.ndarray) -> np.ndarray:
         """Numbers of the flat columns in the user's order."""
@@ -37,7 +43,10 @@ class Inputs:
         """The user's weights as one number a row of the flat columns."""
         if sample_weight is None:
             return None
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ExfamError(f"`sample_weight` must be numbers, got {error}.") from error
         if weight.shape != (self.n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
             raise ExfamError(
                 f"`sample_weight` must be {self.n_rows} finite numbers >= 0, one an element, got "
@@ -50,7 +59,7 @@ def read_inputs(
     data: Any,
     columns: FrameColumns | None,
     *,
-    vocabulary: dict[str, np.ndarray] | None = None,
+    vocabulary: Vocabulary | None = None,
     unknown: str = "error",
 ) -> Inputs:
     """Groups from a frame with these columns, or Groups recoded to a fitted vocabulary.
@@ -60,104 +69,131 @@ def read_inputs(
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     if isinstance(data, Groups):
-        groups = data if vocabulary is None else _recode(data, vocabulary, unknown)
-        own = groups.elements()
-        rows = np.arange(len(own), dtype=np.int64)
-        if len(own) == data.n_elements:
-            return Inputs(groups, own, rows, len(own))
-        return Inputs(groups, own, np.flatnonzero(_known(data, vocabulary)), data.n_elements)
+        return _from_groups(data, vocabulary, unknown)
     if columns is None:
         raise DataError(
             "`group` must name the column of groups to read a frame, got None. Pass column names "
             "to the estimator (group=…, item=…, value=…), or Groups."
         )
-    groups = read_frame(data, columns, vocabulary=vocabulary, unknown=unknown)
+    table = open_frame(data)
+    groups = read_frame(table, columns, vocabulary=vocabulary, unknown=unknown)
     own = groups.elements()
     assert groups.source_row is not None
-    return Inputs(groups, own, groups.source_row[own], _frame_length(data))
+    return Inputs(groups, own, groups.source_row[own], len(table[columns.group]))
 
 
-def _frame_length(frame: Any) -> int:
-    if isinstance(frame, dict):
-        return len(next(iter(frame.values())))
-    return len(frame)
+def _from_groups(data: Groups, vocabulary: Vocabulary | None, unknown: str) -> Inputs:
+    own = data.elements()
+    if len(np.unique(own)) < len(own):
+        # Groups that share elements (draws with replacement) need numbers of their own.
+        data = data.compact()
+        own = data.elements()
+    rows = np.arange(len(own), dtype=np.int64)
+    if vocabulary is None:
+        return Inputs(data, own, rows, len(own))
+    recoded = _with_known_attributes(data, vocabulary, unknown)
+    if data.item is None or "item" not in vocabulary:
+        return Inputs(recoded.with_(item=data.item), own, rows, len(own))
+    item, lost = _recoded(data, "item", data.item, vocabulary["item"])
+    visible = _visible(data)
+    if unknown == "error" and lost[visible].any():
+        raise UnknownItemError(_unknown_item(data, visible[lost[visible]]))
+    recoded = recoded.with_(item=item)
+    if unknown == "ignore" and lost[visible].any():
+        rows = rows[~lost[own]]
+        recoded, blank = _without(recoded, lost, data.item < 0)
+        own, n_rows = recoded.elements(), len(own)
+        return Inputs(recoded, own, rows, n_rows, blank)
+    blank = data.item < 0
+    return Inputs(recoded, own, rows, len(own), blank if blank[own].any() else None)
 
 
-def _codes(labels: np.ndarray, vocabulary: np.ndarray) -> Int64[np.ndarray, "labels"]:
-    """Each label's place in the vocabulary, -1 where it has none."""
-    place = {label: code for code, label in enumerate(vocabulary.tolist())}
-    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+def _visible(groups: Groups) -> Int64[np.ndarray, "visible"]:
+    """Elements that the groups own, then those of their context ranges."""
+    own = groups.elements()
+    if groups.context_start is None or groups.context_stop is None:
+        return own
+    ranges = Groups(start=groups.context_start.ravel(), stop=groups.context_stop.ravel())
+    return np.concatenate([own, ranges.elements()])
 
 
-def _new_codes(groups: Groups, name: str, labels: np.ndarray) -> np.ndarray | None:
-    """For each code of the groups its code in the fitted vocabulary; None if they are the same."""
+def _recoded(
+    groups: Groups, name: str, codes: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, Bool[np.ndarray, "codes"]]:
+    """Codes in the fitted vocabulary, -1 where it has none, and which ones lost theirs so."""
     own = groups.vocabulary.get(name)
     if own is None or own is labels or np.array_equal(own, labels):
-        return None
-    return _codes(own, labels)
+        new = np.where(codes < len(labels), codes, -1)
+    else:
+        place = {label: code for code, label in enumerate(labels.tolist())}
+        known = np.array([place.get(label, -1) for label in own.tolist()] + [-1], dtype=np.int64)
+        new = known[codes]
+    return new.astype(codes.dtype), (new < 0) & (codes >= 0)
 
 
-def _known(groups: Groups, vocabulary: dict[str, np.ndarray] | None) -> np.ndarray:
-    """Which own elements have an item that the vocabulary holds."""
-    assert groups.item is not None and vocabulary is not None
-    return _mapped_items(groups, vocabulary["item"])[groups.elements()] >= 0
-
-
-def _mapped_items(groups: Groups, labels: np.ndarray) -> np.ndarray:
-    assert groups.item is not None
-    codes = _new_codes(groups, "item", labels)
-    if codes is not None:
-        return np.append(codes, -1)[groups.item].astype(np.int32)
-    return np.where(groups.item < len(labels), groups.item, -1).astype(np.int32)
-
-
-def _recode(groups: Groups, vocabulary: dict[str, np.ndarray], unknown: str) -> Groups:
+def _with_known_attributes(groups: Groups, vocabulary: Vocabulary, unknown: str) -> Groups:
+    """Groups with the fitted vocabulary, codes of attributes recoded to it."""
     changes: dict[str, Any] = {"vocabulary": {**groups.vocabulary, **vocabulary}}
     for kind in ("attributes", "group_attributes"):
         columns = dict(getattr(groups, kind))
-        for name in columns.keys() & vocabulary.keys():
-            codes = _new_codes(groups, name, vocabulary[name])
-            if codes is not None:
-                columns[name] = np.append(codes, -1)[columns[name]]
+        for name, codes in columns.items():
+            if name not in vocabulary or codes.dtype.kind not in "iu" or codes.ndim > 1:
+                continue
+            signed = codes.astype(np.int64)
+            columns[name], lost = _recoded(groups, name, signed, vocabulary[name])
+            if unknown == "error" and lost.any():
+                at = int(np.flatnonzero(lost)[0])
+                raise DataError(
+                    f"`{kind}` must be in the vocabulary of {name!r} "
+                    f"({len(vocabulary[name])} labels), got {_label(groups, name, codes[at])!r} "
+                    f"at {at} ({lost.sum()} of {lost.size}). Choose unknown='ignore' or 'unk'."
+                )
         changes[kind] = columns
-    if groups.item is None or "item" not in vocabulary:
-        return groups.with_(**changes)
-    item = _mapped_items(groups, vocabulary["item"])
-    own = groups.elements()
-    missing = own[(item[own] < 0) & (groups.item[own] >= 0)]
-    if len(missing) and unknown == "error":
-        raise UnknownItemError(_unknown_message(groups, int(missing[0]), len(missing)))
-    recoded = groups.with_(item=item, **changes)
-    return _without(recoded, item >= 0) if len(missing) and unknown == "ignore" else recoded
+    # The item column still has its own codes, which the new vocabulary may not know.
+    return groups.with_(**changes, item=None)
 
 
-def _unknown_message(groups: Groups, element: int, count: int) -> str:
+def _label(groups: Groups, name: str, code: int) -> Any:
+    labels = groups.vocabulary.get(name)
+    return int(code) if labels is None else labels.tolist()[code]
+
+
+def _unknown_item(groups: Groups, lost: Int64[np.ndarray, "lost"]) -> str:
     assert groups.item is not None
-    labels = groups.vocabulary.get("item")
-    code = groups.item[element]
-    label = code if labels is None else labels.tolist()[code]
+    element = int(lost[0])
     row = element if groups.source_row is None else groups.source_row[element]
     return (
-        f"`item` must be one seen in training, got {label!r} at row {row} ({count} such rows). "
-        "Use unknown='ignore' to leave such elements out, or unknown='unk' to keep them as unknown."
+        f"`item` must be one seen in training, got {_label(groups, 'item', groups.item[element])!r}"
+        f" at row {row} ({len(lost)} such rows). Use unknown='ignore' to leave such elements out, "
+        "or unknown='unk' to keep them as unknown."
     )
 
 
-def _without(groups: Groups, kept: np.ndarray) -> Groups:
-    """Groups without the elements that are not `kept`."""
-    compact = groups.with_(item=np.where(kept, groups.item, -1)).compact()
-    assert compact.item is not None
-    keep = compact.item >= 0
+def _without(
+    groups: Groups, lost: Bool[np.ndarray, "elements"], blank: Bool[np.ndarray, "elements"]
+) -> tuple[Groups, Bool[np.ndarray, "kept"] | None]:
+    """Groups without their `lost` elements, over columns of their own; and which are blank."""
+    # `compact` reorders rows: the two masks travel as one more column.
+    marked = groups.with_(values={**groups.values, "\0": lost + 2 * blank}).compact()
+    mark = marked.values["\0"]
+    keep = mark % 2 == 0
     before = np.concatenate([[0], np.cumsum(keep)])
     flat = {
         name: column[keep]
         for name in ("item", "position", "observed", "role", "source_row")
-        if (column := getattr(compact, name)) is not None
+        if (column := getattr(marked, name)) is not None
     }
-    return compact.with_(
-        start=before[compact.start],
-        stop=before[compact.stop],
-        values={name: column[keep] for name, column in compact.values.items()},
-        attributes={name: column[keep] for name, column in compact.attributes.items()},
+    bounds = {
+        name: before[bound]
+        for name in ("start", "stop", "context_start", "context_stop")
+        if (bound := getattr(marked, name)) is not None
+    }
+    without = marked.with_(
+        values={name: marked.values[name][keep] for name in groups.values},
+        attributes={name: column[keep] for name, column in marked.attributes.items()},
+        ignored=(marked.stop - marked.start) - (bounds["stop"] - bounds["start"]),
         **flat,
+        **bounds,
     )
+    left = mark[keep] >= 2
+    return without, left if left[without.elements()].any() else None

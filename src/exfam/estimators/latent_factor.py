@@ -7,7 +7,10 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.estimators.base import FitPlan, GroupEstimator
+from exfam.checks import ExfamError, check_choice
+from exfam.estimators.base import GroupEstimator
+from exfam.estimators.parameters import check_count
+from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.baselines import fit_marginal_items
 from exfam.models.latent_factor import (
@@ -134,6 +137,14 @@ class LatentFactor(GroupEstimator):
         self.unknown = unknown
         self.progress = progress
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("dim", self.dim)
+        check_count("ensemble", self.ensemble)
+        check_choice("dispersion", self.dispersion, ("global", "item"))
+        self._settings()
+        training_settings(self)
+
     def _settings(self) -> LatentFactorSettings:
         return LatentFactorSettings(
             direction=self.direction,
@@ -173,6 +184,8 @@ class LatentFactor(GroupEstimator):
         )
 
     def _fit_members(self, plan: FitPlan) -> None:
+        if plan.schema.n_items is None:
+            raise ExfamError("`item` must be given, since items have the factors, got none.")
         bias = None
         if plan.items:
             bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency
@@ -182,13 +195,7 @@ class LatentFactor(GroupEstimator):
                 plan.schema, generator, items=plan.items, values=plan.values, bias=bias
             )
 
-        self.members_, self.histories_ = train_members(
-            build,
-            plan,
-            training_settings(self),
-            ensemble=self.ensemble,
-            progress=self.progress,
-        )
+        self.members_, self.histories_ = train_members(self, build, plan)
 
     def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
         generator = torch.Generator().manual_seed(0)
@@ -204,6 +211,5 @@ class LatentFactor(GroupEstimator):
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
         """Center vectors (rho) of the first member: of its item part, else of its value part."""
         check_is_fitted(self, "members_")
-        part = self.members_[0].item_part or self.members_[0].value_part
-        assert part is not None
+        part: Any = self.members_[0].item_part or self.members_[0].value_part
         return part.center.vectors().detach().cpu().numpy()

@@ -1,6 +1,6 @@
 """What comes next, and which items go together or replace each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.analysis.evaluate import item_probabilities
-from exfam.checks import ExfamError, UnknownItemError, check_positive
-from exfam.groups import CONTEXT, Groups
+from exfam.checks import ExfamError, UnknownItemError
+from exfam.estimators.parameters import check_count
+from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.models.schema import AttributeSpec, Schema
 from exfam.models.two_part import TwoPartModel
 
@@ -22,24 +23,33 @@ __all__ = [
     "relations",
 ]
 
+# Items that hard support excludes have probability 0; their lift is finite all the same.
+TINY = 1e-30
+
 
 @dataclass(frozen=True, eq=False)
 class Recommendations:
-    """The most probable items of each group, best first."""
+    """The most probable items of each group, best first.
+
+    With hard support, items that the group has come last, with probability 0, if `k` asks for more
+    than are left.
+    """
 
     groups: np.ndarray
     items: np.ndarray
     probabilities: Float[np.ndarray, "groups k"]
 
     def to_dict(self) -> dict[str, np.ndarray]:
-        """Columns `group`, `rank` (from 1), `item`, `probability`, one row a recommendation."""
+        """Columns `group`, `rank` (from 1), `item`, `probability`; items of probability > 0."""
         n_groups, k = self.probabilities.shape
-        return {
+        possible = self.probabilities.ravel() > 0
+        columns = {
             "group": np.repeat(self.groups, k),
             "rank": np.tile(np.arange(1, k + 1), n_groups),
             "item": self.items.ravel(),
             "probability": self.probabilities.ravel(),
         }
+        return {name: column[possible] for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,58 +61,101 @@ class Relations:
     strength: Float[np.ndarray, "k"]
 
 
-def append_blank(groups: Groups) -> Groups:
+def append_blank(groups: Groups, schema: Schema) -> Groups:
     """Groups with one blank element at the end of each: its item unknown, its values unobserved.
 
-    The blank is the only target. Its attributes repeat the group's last ones and its position goes
-    on by the group's last step; without positions it is simply the next one.
+    The blank is the only target. Attributes that are `known` repeat the group's last ones; others
+    belong to an item not yet known, and are unknown or average. The position goes on by the
+    group's last step (a typical one after a single element); without positions it is the next.
     """
     flat = groups.compact()
-    n = len(flat)
     lengths = flat.stop - flat.start
     stop = np.cumsum(lengths + 1)
-    blank = stop - 1
-    source = np.zeros(int(stop[-1]) if n else 0, dtype=np.int64)
-    own = np.ones(len(source), dtype=bool)
+    blank, n_own = stop - 1, int(lengths.sum())
+    n_rows = n_own + len(flat)
+    own = np.ones(n_rows, dtype=bool)
     own[blank] = False
-    source[own] = flat.elements()
+    # Rows of context ranges follow the groups' own, blanks among them, as before.
+    source = np.zeros(n_rows, dtype=np.int64)
+    source[own] = np.arange(n_own)
     source[blank] = np.where(lengths > 0, flat.stop - 1, 0)
-    empty = flat.n_rows == 0
-    item = None if flat.item is None else np.where(own, _take(flat.item, source, empty), -1)
-    observed = own if flat.observed is None else own & _take(flat.observed, source, empty)
-    position = None if flat.position is None else _take(flat.position, source, empty)
-    if position is not None:
-        before = np.where(lengths > 1, source[blank] - 1, source[blank])
-        position[blank] += _take(flat.position, source[blank], empty) - _take(
-            flat.position, before, empty
-        )
+    source = np.append(source, np.arange(n_own, flat.n_rows))
+    given = np.append(own, np.ones(flat.n_rows - n_own, dtype=bool))
+    extended = {
+        kind: {name: _take(column, source) for name, column in getattr(flat, kind).items()}
+        for kind in ("values", "attributes")
+    }
+    for spec in schema.attributes:
+        if not spec.of_group:
+            rows = blank[lengths == 0] if spec.known else blank
+            column = extended["attributes"][spec.name]
+            extended["attributes"][spec.name] = _with_typical(column, rows, spec)
     return flat.with_(
         start=stop - lengths - 1,
         stop=stop,
-        item=item,
-        values={name: _take(c, source, empty) for name, c in flat.values.items()},
-        attributes={name: _take(c, source, empty) for name, c in flat.attributes.items()},
-        observed=observed,
-        position=position,
-        role=np.where(own, CONTEXT, 0).astype(np.int8),
+        item=None if flat.item is None else np.where(given, _take(flat.item, source), -1),
+        observed=given if flat.observed is None else given & _take(flat.observed, source),
+        position=_next_positions(flat, source, blank, schema),
+        role=np.where(given, CONTEXT, TARGET).astype(np.int8),
         source_row=None,
+        context_start=None if flat.context_start is None else flat.context_start + len(flat),
+        context_stop=None if flat.context_stop is None else flat.context_stop + len(flat),
+        **extended,
     )
 
 
-def _take(column: np.ndarray, rows: np.ndarray, empty: bool) -> np.ndarray:
-    if empty:
+def _take(column: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if not len(column):
         return np.zeros((len(rows), *column.shape[1:]), dtype=column.dtype)
     return column[rows]
 
 
+def _typical(spec: AttributeSpec, n: int) -> np.ndarray:
+    """Rows of an unknown category, or of average numbers."""
+    return np.full(n, -1) if spec.n is not None else np.tile(np.array(spec.center), (n, 1))
+
+
+def _with_typical(column: np.ndarray, rows: np.ndarray, spec: AttributeSpec) -> np.ndarray:
+    column = column.astype(np.int64 if spec.n is not None else np.float64)
+    typical = _typical(spec, len(rows))
+    column[rows] = typical[:, 0] if typical.ndim > column.ndim else typical
+    return column
+
+
+def _next_positions(
+    flat: Groups, source: np.ndarray, blank: np.ndarray, schema: Schema
+) -> np.ndarray | None:
+    if flat.position is None:
+        return None
+    position = _take(flat.position, source)
+    lengths, last = flat.stop - flat.start, source[blank]
+    step = _take(flat.position, last) - _take(flat.position, np.maximum(last - 1, 0))
+    if step.ndim == 1:
+        step = np.where(lengths > 1, step, schema.position_scale).astype(step.dtype)
+        step[lengths == 0] = 0
+    else:
+        step[lengths < 2] = 0
+    position[blank] = np.where(_like(lengths, step) > 0, position[blank], 0) + step
+    return position
+
+
+def _like(column: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return column.reshape(-1, *[1] * (other.ndim - 1))
+
+
 def recommend(
-    members: Sequence[TwoPartModel], groups: Groups, vocabulary: Mapping[str, np.ndarray], *, k: int
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    schema: Schema,
+    vocabulary: Mapping[str, np.ndarray],
+    *,
+    k: int,
 ) -> Recommendations:
-    """The `k` most probable further items of each group."""
-    check_positive("k", k)
-    labels = vocabulary.get("item", np.arange(groups.n_items))
+    """The `k` most probable further items of each group; all items if there are fewer."""
+    check_count("k", k)
+    labels = vocabulary.get("item", np.arange(0))
     k = min(int(k), len(labels))
-    blank = append_blank(groups)
+    blank = append_blank(groups, schema)
     top = np.zeros((len(groups), k), dtype=np.int64)
     chance = np.zeros((len(groups), k))
     place = {int(row): g for g, row in enumerate(blank.stop - 1)}
@@ -117,37 +170,34 @@ def recommend(
     return Recommendations(names, labels[top], chance)
 
 
-def item_lifts(members: Sequence[TwoPartModel], schema: Schema) -> Float[np.ndarray, "items items"]:
-    """lift[j, i] = log p(i | j alone in the group) - log p(i | nothing), in nats.
+def item_lifts(
+    members: Sequence[TwoPartModel], schema: Schema
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """lift[j, i] = log p(i | j alone in the group) - log p(i | nothing), in nats, rows by rows.
 
-    Values are unobserved, attributes unknown or average. An item's probability given itself is
-    left out (NaN).
+    Values are unobserved, attributes unknown or average. An item's own lift reads 0.
     """
     n_items = schema.n_items or 0
-    alone = _alone(schema, n_items)
-    out = np.zeros((n_items + 1, n_items))
-    blank = append_blank(alone)
-    place = {int(row): g for g, row in enumerate(blank.stop - 1)}
-    for rows, probability in item_probabilities(members, blank):
-        out[[place[int(row)] for row in rows]] = np.log(np.maximum(probability, 1e-300))
-    lift = out[:-1] - out[-1]
-    np.fill_diagonal(lift, np.nan)
-    return lift
+    alone = append_blank(_alone(schema, n_items), schema)
+    # The last group is empty, and batches come by length: its probabilities are needed first.
+    ((_, nothing),) = item_probabilities(members, alone[n_items:])
+    for rows, probability in item_probabilities(members, alone[:n_items]):
+        lift = np.log(np.maximum(probability, TINY)) - np.log(np.maximum(nothing, TINY))
+        given = rows // 2  # a group of an item and a blank has two rows
+        lift[np.arange(len(given)), given] = 0.0
+        yield given, lift
 
 
 def _alone(schema: Schema, n_items: int) -> Groups:
     """A group for each item, with nothing else in it, and an empty one."""
-
-    def typical(spec: AttributeSpec, n: int) -> np.ndarray:
-        return np.full(n, -1) if spec.n is not None else np.tile(np.array(spec.center), (n, 1))
-
+    attributes = schema.attributes
     return Groups(
         start=np.append(np.arange(n_items), n_items),
         stop=np.append(np.arange(1, n_items + 1), n_items),
         item=np.arange(n_items),
         values={column: np.zeros(n_items) for column in schema.families},
-        attributes={a.name: typical(a, n_items) for a in schema.attributes if not a.of_group},
-        group_attributes={a.name: typical(a, n_items + 1) for a in schema.attributes if a.of_group},
+        attributes={a.name: _typical(a, n_items) for a in attributes if not a.of_group},
+        group_attributes={a.name: _typical(a, n_items + 1) for a in attributes if a.of_group},
         observed=np.zeros(n_items, dtype=bool),
     )
 
@@ -165,29 +215,42 @@ def relations(
 
     Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
     """
-    check_positive("k", k)
+    check_count("k", k)
     if members[0].item_part is None:
-        raise ExfamError("`item` relations must come from a model with an item part.")
+        raise ExfamError("`item` relations must come from a model with an item part, got none.")
     names = labels.tolist()
     if item not in names:
         raise UnknownItemError(f"`item` must be one seen in training, got {item!r}.")
     code = names.index(item)
-    lift = item_lifts(members, schema)
-    mutual = (lift + lift.T) / 2
-    strength = mutual[code] if kind == "complements" else _alike(lift, mutual, code)
-    strength = np.nan_to_num(strength, nan=-np.inf)
-    best = np.argsort(-strength, kind="stable")[: min(int(k), len(names) - 1)]
+    mutual, alike = _sums_of_lifts(members, schema, code)
+    strength = mutual
+    if kind == "substitutes":
+        others = np.delete(mutual, code)
+        typical = np.median(others) if len(others) else 0.0
+        strength = np.where(mutual <= typical, alike, -np.inf)
+    strength[code] = -np.inf
+    best = np.argsort(-strength, kind="stable")[: int(k)]
     best = best[np.isfinite(strength[best])]
     return Relations(item, labels[best], strength[best])
 
 
-def _alike(lift: np.ndarray, mutual: np.ndarray, code: int) -> Float[np.ndarray, "items"]:
-    """Correlation of items' lifts by all third items, where the two do not call for each other."""
-    others = np.where(np.isnan(lift), 0.0, lift)
-    centered = others - others.mean(0)
-    size = np.linalg.norm(centered, axis=0)
-    cosine = centered.T @ centered[:, code] / np.maximum(size * size[code], 1e-12)
-    typical = np.nanmedian(mutual[code])
-    alike = np.where(mutual[code] <= typical, cosine, -np.inf)
-    alike[code] = -np.inf
-    return alike
+def _sums_of_lifts(
+    members: Sequence[TwoPartModel], schema: Schema, code: int
+) -> tuple[Float[np.ndarray, "items"], Float[np.ndarray, "items"]]:
+    """Mutual lifts with item `code`, and correlations of lifts by all items with its own.
+
+    One pass over the rows of the table of lifts, which is never held whole.
+    """
+    n = schema.n_items or 0
+    of, by = np.zeros(n), np.zeros(n)
+    total, square, product = np.zeros(n), np.zeros(n), np.zeros(n)
+    for given, lift in item_lifts(members, schema):
+        own = lift[:, code]
+        of[given] = own
+        by += lift[given == code].sum(0)
+        total += lift.sum(0)
+        square += (lift**2).sum(0)
+        product += own @ lift
+    covariance = product - total * total[code] / max(n, 1)
+    spread = np.sqrt(np.maximum(square - total**2 / max(n, 1), 0.0))
+    return (of + by) / 2, covariance / np.maximum(spread * spread[code], 1e-12)

@@ -4,55 +4,68 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 
 from exfam.analysis.evaluate import item_probabilities, value_parameters
 from exfam.analysis.mixtures import Mixture
-from exfam.checks import check_positive
+from exfam.checks import ExfamError
 from exfam.estimators.recommend import append_blank
 from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["continue_groups", "fill_in"]
 
 
 def continue_groups(
-    members: Sequence[TwoPartModel], groups: Groups, *, steps: int, seed: int
+    members: Sequence[TwoPartModel], schema: Schema, groups: Groups, *, steps: int, seed: int
 ) -> Groups:
     """Each group followed by `steps` drawn elements: an item, then its values, in turn.
 
     Each draw is from the mixture of the members given all that came before. New elements are
-    targets; given ones keep their role.
+    targets; given ones keep their role. Raises ExfamError where groups have items that the model
+    does not predict.
     """
-    check_positive("steps", steps, zero=True)
+    if members[0].item_part is None and groups.item is not None:
+        raise ExfamError(
+            "`parts` must include items to go on with groups that have items, got 'values'."
+        )
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    role = groups.compact().role
     current = groups.compact()
-    given = current.stop - current.start
+    role, given = current.role, current.stop - current.start
     for _ in range(int(steps)):
-        current = append_blank(current)
+        current = append_blank(current, schema)
         last = current.stop - 1
         current = _draw(members, current, (last, last), rng, generator)
-    place = np.arange(current.n_rows) - np.repeat(current.start, current.stop - current.start)
-    old = place < np.repeat(given, current.stop - current.start)
+    n_own = int(current.stop[-1]) if len(current) else 0
+    place = np.arange(n_own) - np.repeat(current.start, current.stop - current.start)
     roles = np.full(current.n_rows, TARGET, dtype=np.int8)
     if role is not None:
-        roles[old] = role
-    return current.with_(role=roles)
+        roles[:n_own][place < np.repeat(given, current.stop - current.start)] = role[: given.sum()]
+    return current.with_(role=None if role is None else roles)
 
 
-def fill_in(members: Sequence[TwoPartModel], groups: Groups, *, sweeps: int, seed: int) -> Groups:
-    """Unknown items and unobserved values drawn given the rest.
+def fill_in(
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    *,
+    blank: Bool[np.ndarray, "elements"] | None,
+    sweeps: int,
+    seed: int,
+) -> Groups:
+    """The `blank` elements' items and all unobserved values, drawn given the rest.
 
     First in order of place, each from what is there; then by Gibbs sweeps, each in turn given all
     others. At a time one element of every group is drawn. An item is drawn given the other
     elements; the value beside it, if observed, has no say.
     """
-    check_positive("sweeps", sweeps, zero=True)
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    current = groups.compact()
-    nothing = np.zeros(current.n_rows, dtype=bool)
-    no_item = nothing if current.item is None else current.item < 0
-    no_value = nothing if current.observed is None else ~current.observed
+    own, current = groups.elements(), groups.compact()
+    no_item, no_value = np.zeros((2, current.n_rows), dtype=bool)
+    if blank is not None and members[0].item_part is not None:
+        no_item[: len(own)] = blank[own]
+    if groups.observed is not None and members[0].value_part is not None:
+        no_value[: len(own)] = ~groups.observed[own]
     rounds = _one_of_each_group(current, np.flatnonzero(no_item | no_value))
     for _ in range(int(sweeps) + 1):
         for rows in rounds:
@@ -96,17 +109,18 @@ def _only(groups: Groups, rows: np.ndarray) -> Groups:
 def _draw_items(
     members: Sequence[TwoPartModel], groups: Groups, rng: np.random.Generator
 ) -> Groups:
-    assert groups.item is not None
-    item = groups.item.copy()
-    chances = {}
-    hidden = item.copy()
-    hidden[np.flatnonzero(groups.role == TARGET)] = -1
+    assert groups.item is not None and groups.role is not None
+    drawn, hidden = groups.item.copy(), groups.item.copy()
+    targets = np.flatnonzero(groups.role == TARGET)
+    hidden[targets] = -1
+    # One number for each target, in order: draws do not depend on how batches are cut.
+    uniform = np.zeros(groups.n_rows)
+    uniform[targets] = rng.random(len(targets))
     for rows, probability in item_probabilities(members, groups.with_(item=hidden)):
-        chances.update(zip(rows.tolist(), probability, strict=True))
-    for row in sorted(chances):
-        cumulative = chances[row].cumsum()
-        item[row] = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-    return groups.with_(item=item)
+        cumulative = probability.cumsum(1)
+        below = cumulative <= (uniform[rows] * cumulative[:, -1])[:, None]
+        drawn[rows] = below.sum(1)
+    return groups.with_(item=drawn)
 
 
 def _draw_values(

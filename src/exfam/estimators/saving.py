@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from exfam.checks import ExfamError, ModelFileError
+from exfam.checks import ModelFileError
 from exfam.estimators.base import GroupEstimator
-from exfam.families import Family, family_from_config, family_to_config
+from exfam.estimators.parameters import from_plain, to_plain
 from exfam.models.schema import Schema
 from exfam.models.storage import Stored, load_folder, save_folder
 from exfam.training.history import History
@@ -22,7 +22,6 @@ KINDS = {
     "marginal": ("exfam.estimators.baselines", "Marginal"),
     "shrunk-offset": ("exfam.estimators.baselines", "ShrunkOffset"),
 }
-FAMILY_KEY = "family_instance"
 
 
 def save_estimator(estimator: GroupEstimator, path: str | Path, *, overwrite: bool) -> None:
@@ -31,7 +30,7 @@ def save_estimator(estimator: GroupEstimator, path: str | Path, *, overwrite: bo
     config = {
         "estimator": estimator.kind,
         "parameters": {
-            name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()
+            name: to_plain(name, value) for name, value in estimator.get_params(deep=False).items()
         },
         "schema": estimator.schema_.to_config(),
         "items": first.item_part is not None,
@@ -77,7 +76,7 @@ def load_estimator(path: str | Path, *, expected: type[GroupEstimator] | None = 
             f"`path` must hold a saved {expected.__name__}, got {name} in {path}. "
             f"Use {name}.load or exfam.load."
         )
-    parameters = {name: _rich(value) for name, value in stored.config["parameters"].items()}
+    parameters = {name: from_plain(value) for name, value in stored.config["parameters"].items()}
     return _restore(found(**parameters), stored)
 
 
@@ -119,26 +118,3 @@ def _first_names(member: torch.nn.Module) -> dict[str, str]:
 def _distinct(member: torch.nn.Module) -> dict[str, torch.Tensor]:
     state = member.state_dict()
     return {name: state[name] for name in dict.fromkeys(_first_names(member).values())}
-
-
-def _plain(name: str, value: Any) -> Any:
-    """A constructor parameter as JSON."""
-    if isinstance(value, Family):
-        return {FAMILY_KEY: family_to_config(value)}
-    if isinstance(value, dict):
-        return {key: _plain(name, each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(name, each) for each in value]
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise ExfamError(
-        f"`{name}` must be plain data or a family to be saved, got {type(value).__name__}."
-    )
-
-
-def _rich(value: Any) -> Any:
-    if isinstance(value, dict) and FAMILY_KEY in value:
-        return family_from_config(value[FAMILY_KEY])
-    if isinstance(value, dict):
-        return {key: _rich(each) for key, each in value.items()}
-    return tuple(value) if isinstance(value, list) else value

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from exfam.checks import check_positive
-from exfam.estimators.base import FitPlan
+from exfam.estimators.parameters import to_plain
+from exfam.estimators.plan import FitPlan
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel
 from exfam.training.checkpoints import Checkpoint
@@ -17,6 +17,8 @@ from exfam.training.steps import Weighted, choose_device, fit
 
 __all__ = ["train_members", "training_settings"]
 
+# Parameters that a fit may change between two runs of the same checkpoint.
+IRRELEVANT = ("ensemble", "progress", "unknown")
 TRAINING_FIELDS = (
     "learning_rate",
     "weight_decay",
@@ -36,33 +38,47 @@ def training_settings(estimator: Any) -> TrainingSettings:
 
 
 def train_members(
-    build: Callable[[torch.Generator], TwoPartModel],
-    plan: FitPlan,
-    settings: TrainingSettings,
-    *,
-    ensemble: int,
-    progress: bool,
+    estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: FitPlan
 ) -> tuple[list[TwoPartModel], list[History]]:
-    """Members with seeds `settings.seed`, + 1, …, each trained from its own initial weights.
+    """Members with seeds `seed`, + 1, …, each trained from its own initial weights.
 
     Ctrl-C ends the member at hand with its best weights, and the ensemble with it.
     """
-    check_positive("ensemble", ensemble)
+    settings = training_settings(estimator)
     members: list[TwoPartModel] = []
     histories: list[History] = []
-    for seed in range(settings.seed, settings.seed + int(ensemble)):
+    for seed in range(settings.seed, settings.seed + int(estimator.ensemble)):
         model = build(torch.Generator().manual_seed(seed)).to(choose_device(settings.device))
         history = fit(
             model,
             objective=likelihood_for(model.direction),
             train=Weighted(plan.train, plan.weight),
-            validation=None if plan.validation is None else Weighted(plan.validation),
+            validation=_held_out(plan),
             settings=replace(settings, seed=seed),
-            progress=progress,
-            checkpoint=None if plan.checkpoint is None else Checkpoint(plan.checkpoint / str(seed)),
+            progress=estimator.progress,
+            checkpoint=_checkpoint(estimator, plan, seed),
         )
         members.append(model)
         histories.append(history)
         if history.interrupted:
             break
     return members, histories
+
+
+def _held_out(plan: FitPlan) -> Weighted | None:
+    if plan.validation is None:
+        return None
+    return Weighted(plan.validation, plan.validation_weight)
+
+
+def _checkpoint(estimator: Any, plan: FitPlan, seed: int) -> Checkpoint | None:
+    """Where member `seed` keeps its checkpoints, and the parameters that make it this fit."""
+    if plan.checkpoint is None:
+        return None
+    parameters = estimator.get_params(deep=False)
+    identity = {
+        name: to_plain(name, value)
+        for name, value in parameters.items()
+        if name not in TRAINING_FIELDS and name not in IRRELEVANT
+    }
+    return Checkpoint(plan.checkpoint / str(seed), identity={"kind": estimator.kind, **identity})

@@ -1,0 +1,67 @@
+"""Constructor parameters: checks shared by estimators, and the parameters as plain JSON."""
+
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError
+from exfam.families import Family, family_from_config, family_to_config
+
+__all__ = ["check_count", "from_plain", "listed", "to_plain"]
+
+FAMILY_KEY = "family_instance"
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise unless `value` is an integer of at least `least`.
+
+    >>> check_count("n_heads", 2)
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < least:
+        raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
+
+
+def listed(names: Any) -> tuple[str, ...]:
+    """Names of columns, from one name, several, or None.
+
+    >>> listed("gap"), listed(None)
+    (('gap',), ())
+    """
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def to_plain(name: str, value: Any) -> Any:
+    """A constructor parameter as JSON. Raises ExfamError for what JSON cannot hold.
+
+    >>> to_plain("embed_dim", np.int64(8))
+    8
+    """
+    if isinstance(value, Family):
+        return {FAMILY_KEY: family_to_config(value)}
+    if isinstance(value, dict):
+        return {key: to_plain(name, each) for key, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [to_plain(name, each) for each in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise ExfamError(
+        f"`{name}` must be plain data or a family to be saved, got {type(value).__name__}."
+    )
+
+
+def from_plain(value: Any) -> Any:
+    """The parameter that `to_plain` wrote; lists come back as tuples.
+
+    >>> from_plain({"stars": to_plain("family", "poisson")})
+    {'stars': 'poisson'}
+    """
+    if isinstance(value, dict) and FAMILY_KEY in value:
+        return family_from_config(value[FAMILY_KEY])
+    if isinstance(value, dict):
+        return {key: from_plain(each) for key, each in value.items()}
+    return tuple(from_plain(each) for each in value) if isinstance(value, list) else value
