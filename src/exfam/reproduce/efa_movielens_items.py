@@ -96,13 +96,9 @@ def run(options: Options) -> list[Row]:
 
 
 def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of all models beside the paper's figures."""
-    draw_bars(
-        rows,
-        folder / "efa-movielens-items.png",
-        metrics=["nats"],
-        title="MovieLens 100K, movies: negative log-likelihood",
-    )
+    """Bars of all models beside the paper's figures, one picture a task."""
+    for metric in ("nats", "ndcg@10"):
+        draw_bars(rows, folder, experiment="efa", metric=metric)
 
 
 def _jobs(splits: Splits, options: Options, *, direction: str, split: str) -> list[Job]:

@@ -82,14 +82,10 @@ def run(options: Options) -> list[Row]:
 
 
 def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of all models' excess errors, and of errors beside the paper's figures."""
-    for metric, draws in (("mse", ("notebook",)), ("excess-mse", tuple(DRAWS))):
-        draw_bars(
-            [row for row in rows if row.settings.get("draw") in draws],
-            folder / f"efa-synthetic-{metric}.png",
-            metrics=[metric],
-            title="Simulated ratings: squared error",
-        )
+    """Bars of all models' errors beside the paper's figures, one picture a task."""
+    of_notebook = [row for row in rows if row.settings.get("draw") == "notebook"]
+    draw_bars(of_notebook, folder, experiment="efa", metric="mse")
+    draw_bars(rows, folder, experiment="efa", metric="excess-mse")
 
 
 def _splits(groups: Groups) -> Splits:
