@@ -53,12 +53,12 @@ def padded(groups, batches):
 def test_buckets_save_padding(groups):
     bucketed = padded(groups, epoch(groups, batch_size=16))
     assert bucketed < 0.7 * padded(groups, epoch(groups, batch_size=16, bucket=False))
-    assert bucketed < 1.1 * groups.n_elements
+    assert bucketed < 1.3 * groups.n_elements
 
 
 def test_batches_come_in_no_order_of_length(groups):
-    # Fewer than 20 batches: one stretch, sorted as a whole.
-    longest = [groups.lengths[index].max() for index in epoch(groups[:300], batch_size=16)]
+    # No more than 4 batches: one stretch, sorted as a whole.
+    longest = [groups.lengths[index].max() for index in epoch(groups[:64], batch_size=16)]
     assert longest != sorted(longest)
 
 

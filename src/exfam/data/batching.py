@@ -10,7 +10,9 @@ from exfam.groups import Groups
 
 __all__ = ["element_weights", "epoch_batches", "sequential_batches"]
 
-BATCHES_PER_BUCKET = 20
+# Measured on MovieLens: sorting over longer stretches saves little more padding, and the same
+# groups then meet in every epoch, which costs 0.02 nats.
+BATCHES_PER_BUCKET = 4
 
 
 def epoch_batches(
@@ -18,7 +20,7 @@ def epoch_batches(
 ) -> Iterator[Int64[np.ndarray, "batch"]]:
     """Every group with own elements once, in random batches of `batch_size` groups.
 
-    With `bucket`, groups are shuffled, sorted by length within stretches of 20 batches, cut into
+    With `bucket`, groups are shuffled, sorted by length within stretches of 4 batches, cut into
     batches, and the batches are shuffled: little padding, little loss of randomness. The same
     state of `generator` gives the same batches.
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError
 from exfam.data.batching import epoch_batches, sequential_batches
-from exfam.groups import Batch, Groups
+from exfam.groups import TARGET, Batch, Groups
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.fingerprint import fit_fingerprint
 from exfam.training.history import History
@@ -134,6 +134,10 @@ class TorchEngine:
         self._batches: list[np.ndarray] = []
         self._epoch = 0
         self._learning_rate = 0.0
+        # Batches are divided by one number, not by their own weights: then every element counts
+        # alike, however many elements its batch happens to hold.
+        n_batches = max(1, math.ceil(len(train.groups) / settings.batch_size))
+        self._typical_weight = max(_total_weight(train) / n_batches, 1e-12)
         # Validation needs no gradients, so as many elements as the largest training batch has fit.
         self._max_tokens = settings.batch_size * int(train.groups.lengths.max(initial=1))
 
@@ -158,7 +162,7 @@ class TorchEngine:
         if sums[1] == 0 or not math.isfinite(sum(sums)):
             return sums
         self.optimizer.zero_grad(set_to_none=True)
-        (nats / weight).backward()
+        (nats / self._typical_weight).backward()
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         if not math.isfinite(clip_gradients(gradients, self.settings.clip)):
             return math.nan, sums[1]
@@ -232,6 +236,16 @@ class TorchEngine:
         torch.set_rng_state(torch.tensor(state["random.cpu"]))
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(torch.tensor(state["random.cuda"]), self.device)
+
+
+def _total_weight(part: Weighted) -> float:
+    """Sum of the weights of all targets."""
+    groups = part.groups
+    if part.weight is None:
+        return float(groups.n_targets)
+    own = groups.elements()
+    own = own if groups.role is None else own[groups.role[own] == TARGET]
+    return float(part.weight[own].sum())
 
 
 def _weighted(part: Groups | Weighted) -> Weighted:
