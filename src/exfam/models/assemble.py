@@ -84,7 +84,7 @@ def build_efa(
         item_part=item_part,
         value_part=value_part,
         families=schema.families if settings.values else None,
-        support=SUPPORTS[settings.support](),
+        support=SUPPORTS[settings.support]() if settings.items else None,
     )
 
 

@@ -1,0 +1,292 @@
+"""Models built from a schema: every combination of choices, and the leak law of whole models."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+
+from efa_cases import FAMILIES, N_ITEMS, rich_groups, rich_schema, small_model
+from exfam.attention import CONNECTIONS, SCORE_KERNELS
+from exfam.checks import ExfamError
+from exfam.conditionals import CONDITIONALS
+from exfam.encodings import ENCODINGS
+from exfam.families import Gaussian
+from exfam.models.assemble import JOINS, TIES, VALUE_EMBEDDINGS, ModelSettings
+from exfam.models.efa import EFASettings
+from exfam.models.schema import Schema
+from exfam.models.support import DIRECTIONS, SUPPORTS
+from model_cases import make_groups, more_padding, with_item, with_value
+
+SCHEMA = rich_schema(rich_groups(), known=("genre",))
+PARTS = {
+    "items": {"values": False},
+    "values": {"items": False},
+    "both": {},
+    "items that see values": {"item_sees_values": True},
+}
+
+
+def batch_of(groups):
+    return groups.pad(range(len(groups)))
+
+
+def assert_works(model):
+    """Finite log-probabilities, and a finite gradient that is not all 0 for every parameter."""
+    model.train()
+    batch = batch_of(rich_groups())
+    log_prob = model.log_prob(batch)
+    total = log_prob.total()
+    assert torch.isfinite(total).all() and total.std() > 0
+    assert total[~batch.present].abs().max() == 0
+    total.sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.numel() == 0 or parameter.grad.abs().max() > 0, name
+
+
+NETWORKS = [
+    {"direction": direction, "conditional": conditional, "encoding": encoding}
+    for direction, conditional, encoding in itertools.product(
+        DIRECTIONS, ["auto", *CONDITIONALS], ENCODINGS
+    )
+    if conditional != "two_stream" or direction == "causal"
+]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda n: "-".join(n.values()))
+def test_every_network_builds_and_learns(network):
+    connection = "residual" if network["conditional"] == "exact" else "pre-norm"
+    choices = {**network, "connection": connection}
+    assert_works(small_model(SCHEMA, network=choices))
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize(("tie", "join", "support"), list(itertools.product(TIES, JOINS, SUPPORTS)))
+def test_every_model_builds_and_learns(parts, tie, join, support):
+    choices = {"tie": tie, "join": join, "support": support, **PARTS[parts]}
+    if (tie, join) == ("reflection", "concatenate") and parts != "values":
+        with pytest.raises(ExfamError, match="`tie` must be 'none' where tokens hold more than it"):
+            small_model(SCHEMA, **choices)
+        return
+    assert_works(small_model(SCHEMA, **choices))
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"kernel": kernel, "connection": connection, "null_token": null, "sees_mask": sees_mask}
+        for kernel, connection in itertools.product(SCORE_KERNELS, CONNECTIONS)
+        for null, sees_mask in [(True, False), (False, True)]
+    ],
+    ids=lambda network: "-".join(map(str, network.values())),
+)
+def test_every_block_builds_and_learns(network):
+    assert_works(small_model(SCHEMA, network={**network, "feed_forward_dim": 6}))
+
+
+@pytest.mark.parametrize("kind", VALUE_EMBEDDINGS)
+@pytest.mark.parametrize("dispersion", ["global", "item"])
+@pytest.mark.parametrize("head_hidden_dim", [0, 5])
+def test_every_value_part_builds_and_learns(kind, dispersion, head_hidden_dim):
+    schema = SCHEMA
+    if kind == "table":
+        schema = replace(SCHEMA, values=SCHEMA.values[:1])
+    join = "concatenate" if kind == "raw" else "sum"
+    model = small_model(
+        schema,
+        value_embedding=kind,
+        dispersion=dispersion,
+        head_hidden_dim=head_hidden_dim,
+        join=join,
+        items=False,
+    )
+    assert_works(model)
+
+
+def test_dropout_is_off_when_evaluating():
+    model = small_model(SCHEMA, network={"dropout": 0.5, "feed_forward_dim": 6})
+    batch = batch_of(rich_groups())
+    with torch.random.fork_rng():
+        once, again = (model.train().log_prob(batch).total() for _ in range(2))
+    assert (once - again).abs().max() > 1e-3
+    once, again = (model.eval().log_prob(batch).total() for _ in range(2))
+    torch.testing.assert_close(once, again, rtol=0, atol=0)
+
+
+class TestLeakLaw:
+    """What of an element its own conditionals may know, and what of the others'."""
+
+    CASES = [
+        (direction, conditional, sees_values)
+        for direction, conditional in itertools.product(DIRECTIONS, CONDITIONALS)
+        for sees_values in (False, True)
+        if conditional != "two_stream" or direction == "causal"
+    ]
+
+    def model(self, direction, conditional, sees_values):
+        network = {"direction": direction, "conditional": conditional, "connection": "residual"}
+        return small_model(SCHEMA, network=network, item_sees_values=sees_values).eval()
+
+    def moved(self, model, batch, other):
+        """Where the item and the value conditionals of the first group differ."""
+        with torch.no_grad():
+            item = model.item_log_probs(batch) - model.item_log_probs(other)
+            value = torch.cat(list(model.value_eta(batch).values()), -1)
+            value = value - torch.cat(list(model.value_eta(other).values()), -1)
+        return [(part[0].abs().amax(-1) > 1e-5).tolist() for part in (item, value)]
+
+    def visible(self, direction, j):
+        """Elements that see element j of five."""
+        return [(j < i) if direction == "causal" else (j != i) for i in range(5)]
+
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    def test_an_item_moves_all_but_its_own_item(self, case):
+        model, batch = self.model(*case), batch_of(rich_groups())
+        for j in range(5):
+            new = (int(batch.item[0, j]) + 1) % N_ITEMS
+            item, value = self.moved(model, batch, with_item(batch, 0, j, new))
+            sees = self.visible(case[0], j)
+            assert item == sees
+            assert value == [see or i == j for i, see in enumerate(sees)]
+
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    @pytest.mark.parametrize("column", sorted(FAMILIES))
+    def test_a_value_moves_other_values_and_items_only_if_they_see_values(self, case, column):
+        model, batch = self.model(*case), batch_of(rich_groups())
+        for j in range(5):
+            new = float(batch.values[column][0, j]) % 3 + 1
+            other = with_value(batch, 0, j, new, name=column)
+            item, value = self.moved(model, batch, other)
+            sees = self.visible(case[0], j)
+            assert value == sees
+            assert item == [see and case[2] for see in sees]
+
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    def test_an_attribute_shows_at_the_center_only_if_known(self, case):
+        model, batch = self.model(*case), batch_of(rich_groups())
+        for name, known in (("genre", True), ("gap", False)):
+            for j in range(5):
+                column = batch.attributes[name].clone()
+                column[0, j] = (column[0, j] + 1) % 4
+                other = replace(batch, attributes={**batch.attributes, name: column})
+                item, value = self.moved(model, batch, other)
+                sees = self.visible(case[0], j)
+                assert item == [see or (known and i == j) for i, see in enumerate(sees)]
+                assert value == [see or i == j for i, see in enumerate(sees)]
+
+    def test_attributes_of_groups_move_everything(self):
+        model, batch = self.model("causal", "static", False), batch_of(rich_groups())
+        age = batch.group_attributes["age"] + 10.0
+        other = replace(batch, group_attributes={**batch.group_attributes, "age": age})
+        assert self.moved(model, batch, other) == [[True] * 5] * 2
+
+    @pytest.mark.parametrize("case", [case for case in CASES if case[0] == "causal"], ids=str)
+    def test_appended_elements_change_nothing_causal(self, case):
+        model, groups = self.model(*case), rich_groups()
+        longer = groups.pad([0])
+        shorter = groups.with_(
+            start=[0],
+            stop=[3],
+            group_attributes={name: column[:1] for name, column in groups.group_attributes.items()},
+        ).pad([0])
+        with torch.no_grad():
+            long, short = model.log_prob(longer).total(), model.log_prob(shorter).total()
+        torch.testing.assert_close(long[:, :3], short, atol=1e-5, rtol=1e-5)
+
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    def test_padding_and_company_change_nothing(self, case):
+        model, groups = self.model(*case), rich_groups()
+        together = batch_of(groups)
+        with torch.no_grad():
+            total = model.log_prob(together).total()
+            for row, length in enumerate([5, 1, 4]):
+                alone = model.log_prob(groups.pad([row])).total()[0]
+                torch.testing.assert_close(total[row, :length], alone, atol=1e-5, rtol=1e-5)
+
+    def test_garbage_in_padding_changes_nothing(self):
+        groups = rich_groups().with_(attributes={}, group_attributes={})
+        model = small_model(rich_schema(groups, attributes=())).eval()
+        batch = batch_of(groups)
+        with torch.no_grad():
+            clean = model.log_prob(batch).total()
+            padded = model.log_prob(more_padding(batch)).total()
+        torch.testing.assert_close(padded[:, :5], clean, atol=1e-5, rtol=1e-5)
+
+
+class TestTying:
+    def test_halves_the_item_vectors(self):
+        free, tied = (small_model(SCHEMA, tie=tie, values=False) for tie in TIES)
+        sizes = [sum(p.numel() for p in model.parameters()) for model in (free, tied)]
+        assert sizes[0] - sizes[1] == (N_ITEMS + 1) * 8
+
+    def test_centers_are_the_reflected_context_vectors(self):
+        part = small_model(SCHEMA, tie="reflection", values=False).item_part
+        context, centers = part.embedding.fields[0].field, part.head.centers
+        torch.testing.assert_close(centers.vectors(), context.vectors() * centers.signs)
+
+
+class TestRefusals:
+    def test_an_item_part_needs_items(self):
+        schema = Schema.of(make_groups().with_(item=None), families={"value": Gaussian()})
+        with pytest.raises(
+            ExfamError, match="`item` must be given for an item part, got data with"
+        ):
+            small_model(schema)
+        assert small_model(schema, items=False).value_part is not None
+
+    def test_a_value_part_needs_values(self):
+        schema = Schema.of(make_groups(), families={})
+        with pytest.raises(
+            ExfamError, match="`value` must be given for a value part, got data wit"
+        ):
+            small_model(schema)
+
+    def test_a_table_needs_categories(self):
+        with pytest.raises(
+            ExfamError, match="`value_embedding` must not be 'table' for family 'ga"
+        ):
+            small_model(SCHEMA, value_embedding="table", items=False)
+
+    def test_exact_needs_the_algebra(self):
+        with pytest.raises(ExfamError, match="`conditional` must be one that serves this network"):
+            small_model(SCHEMA, network={"conditional": "exact", "feed_forward_dim": 6})
+
+    @pytest.mark.parametrize(
+        ("choice", "message"),
+        [
+            ({"support": "soft"}, "`support` must be one of"),
+            ({"tie": "all"}, "`tie` must be one of 'none', 'reflection'"),
+            ({"join": "outer"}, "`join` must be one of 'concatenate', 'sum'"),
+            ({"value_embedding": "one-hot"}, "`value_embedding` must be one of 'auto', 'network'"),
+            ({"dispersion": "local"}, "`dispersion` must be one of 'global', 'item'"),
+        ],
+    )
+    def test_choices_of_models(self, choice, message):
+        with pytest.raises(ExfamError, match=message):
+            ModelSettings(**choice)
+
+    @pytest.mark.parametrize(
+        ("choice", "message"),
+        [
+            ({"direction": "left"}, "`direction` must be one of 'bidirectional', 'causal'"),
+            ({"connection": "dense"}, "`connection` must be one of"),
+            ({"kernel": "relu"}, "`kernel` must be one of 'linear', 'mean', 'softmax'"),
+            ({"embed_dim": 0}, "`embed_dim` must be"),
+            ({"n_heads": -1}, "`n_heads` must be"),
+            ({"head_dim": 0}, "`head_dim` must be"),
+            ({"n_layers": 0}, "`n_layers` must be"),
+            ({"feed_forward_dim": -1}, "`feed_forward_dim` must be"),
+            ({"dropout": 1.5}, "`dropout` must be"),
+        ],
+    )
+    def test_choices_of_networks(self, choice, message):
+        with pytest.raises(ExfamError, match=message):
+            EFASettings(**choice)
+
+    def test_an_unknown_encoding_or_conditional(self):
+        with pytest.raises(ExfamError, match="`encoding` must be one of"):
+            small_model(SCHEMA, network={"encoding": "fourier"})
+        with pytest.raises(ExfamError, match="`conditional` must be one of 'auto'"):
+            small_model(SCHEMA, network={"conditional": "all"})
