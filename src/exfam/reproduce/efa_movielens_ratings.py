@@ -29,6 +29,7 @@ from exfam.reproduce.fits import (
     Fit,
     Job,
     Measure,
+    ensemble_of,
     fit_seeds,
     gather,
     ratio_row,
@@ -200,7 +201,7 @@ def _family_rows(
             shrunk[family] = fits
         measure = _measure(contender, start=start)
         rows += rows_of(contender, fits, data, task=tasks[0], measure=measure)
-    rows.append(_difference_row(efa, shrunk, splits, task=tasks[0], split=split))
+    rows += _difference_rows(efa, shrunk, splits, task=tasks[0], split=split)
     return [replace(row, task=task) for task in tasks for row in rows]
 
 
@@ -270,49 +271,50 @@ def _figures(
     return figures
 
 
-def _difference_row(
+def _difference_rows(
     efa: Mapping[str, Sequence[Fit]],
     shrunk: Mapping[str, Sequence[Fit]],
     splits: Splits,
     *,
     task: str,
     split: str,
-) -> Row:
+) -> list[Row]:
     """EFA's nats minus shrunk-offset's, each with the family that is best on validation.
 
-    The interval says what other users would change, not other seeds.
+    The intervals say what other users would change, not other seeds.
     """
-    best, validation = _best_nats(efa, splits)
-    rival, rival_validation = _best_nats(shrunk, splits)
-    difference = _nats(efa[best], splits.test, best) - _nats(shrunk[rival], splits.test, rival)
+    best, rival = _best_family(efa, splits.validation), _best_family(shrunk, splits.validation)
+    together = ensemble_of(efa[best])
+    models = {"efa": efa[best], "efa-ensemble": [] if together is None else [together]}
     user = np.repeat(np.arange(len(splits.test)), splits.test.lengths)
-    interval = paired_bootstrap(difference, user, seed=0)
-    return Row(
-        task=task,
-        model="efa",
-        settings={
-            "family": best,
-            "split": split,
-            "against": rival,
-            "low": round(interval.low, 4),
-            "high": round(interval.high, 4),
-        },
-        metric="nats-difference-to-shrunk-offset",
-        value=interval.mean,
-        validation=validation - rival_validation,
-        n_seeds=len(efa[best]),
-        note=f"95% interval over users {interval.low:+.4f} to {interval.high:+.4f}",
-    )
+    rows = []
+    for model, fits in models.items():
+        if not fits:
+            continue
+        test, validation = (
+            _nats(fits, groups, best) - _nats(shrunk[rival], groups, rival)
+            for groups in (splits.test, splits.validation)
+        )
+        mean, low, high = paired_bootstrap(test, user, seed=0)
+        ends = {"low": round(low, 4), "high": round(high, 4)}
+        rows.append(
+            Row(
+                task=task,
+                model=model,
+                settings={"family": best, "split": split, "against": rival, **ends},
+                metric="nats-difference-to-shrunk-offset",
+                value=mean,
+                validation=float(validation.mean()),
+                n_seeds=len(fits),
+                note="low, high: 95% interval over users",
+            )
+        )
+    return rows
 
 
-def _best_nats(fits: Mapping[str, Sequence[Fit]], splits: Splits) -> tuple[str, float]:
-    """The family of least nats on validation, and these."""
-    nats = {
-        family: float(_nats(each, splits.validation, family).mean())
-        for family, each in fits.items()
-    }
-    best = min(nats, key=nats.__getitem__)
-    return best, nats[best]
+def _best_family(fits: Mapping[str, Sequence[Fit]], validation: Groups) -> str:
+    """The family of least nats on validation."""
+    return min(fits, key=lambda family: float(_nats(fits[family], validation, family).mean()))
 
 
 def _nats(fits: Sequence[Fit], groups: Groups, family: str) -> Float[np.ndarray, "own"]:

@@ -1,0 +1,175 @@
+"""Smoke runs of the experiments: their figures mean nothing, the laws among them hold."""
+
+import pytest
+
+from exfam.reproduce import efa_movielens_items, efa_movielens_ratings, efa_synthetic
+from exfam.reproduce.harness import Options
+
+
+def find(rows, **wanted):
+    """The rows with these fields or settings."""
+
+    def has(row, name, value):
+        return getattr(row, name, None) == value or row.settings.get(name) == value
+
+    return [row for row in rows if all(has(row, *each) for each in wanted.items())]
+
+
+def value(rows, **wanted):
+    (row,) = find(rows, **wanted)
+    return row.value
+
+
+@pytest.fixture(scope="module")
+def synthetic():
+    return efa_synthetic.run(Options(fast=True, seeds=2, only=["synthetic-causal"]))
+
+
+@pytest.fixture(scope="module")
+def items(data_folder):
+    return efa_movielens_items.run(Options(fast=True, seeds=2, only=["movielens-items-causal"]))
+
+
+@pytest.fixture(scope="module")
+def ratings(data_folder):
+    tasks = ["movielens-ratings-v1-bidirectional", "movielens-ratings-v2-bidirectional"]
+    return efa_movielens_ratings.run(Options(fast=True, seeds=2, only=tasks))
+
+
+def test_the_excess_is_what_a_model_adds_to_the_best_possible_error(synthetic):
+    assert {row.task for row in synthetic} == {"synthetic-causal"}
+    models = {row.model for row in synthetic} - {"bayes"}
+    assert models == {
+        "marginal", "shrunk-offset", "efa", "efa-ensemble",
+        "latent-factor", "latent-factor-notebook", "latent-factor-printed",
+    }  # fmt: skip
+    for draw in efa_synthetic.DRAWS:
+        bayes = value(synthetic, model="bayes", draw=draw, metric="mse")
+        assert {row.model for row in find(synthetic, draw=draw)} >= {"efa", "latent-factor"}
+        for row in find(synthetic, draw=draw, metric="excess-mse"):
+            error = value(synthetic, model=row.model, draw=draw, metric="mse")
+            assert row.value == pytest.approx(error - bayes) and row.value > 0
+
+
+def test_the_nats_of_a_known_scale_follow_from_the_error(synthetic):
+    for row in find(synthetic, draw="fresh-1", metric="mse"):
+        if row.model == "efa-ensemble":
+            continue  # a mixture of normals is not normal
+        nats = value(synthetic, model=row.model, draw="fresh-1", metric="nats")
+        assert nats == pytest.approx(0.5 * row.value + 0.9189385, rel=1e-5)
+
+
+def test_only_the_notebooks_draw_has_the_papers_figures(synthetic):
+    printed = {(row.model, row.settings["draw"]): row.paper for row in synthetic if row.paper}
+    assert printed == {("efa", "notebook"): 1.033, ("latent-factor-notebook", "notebook"): 4.519}
+
+
+def test_draws_differ_and_development_saw_one_of_them(synthetic):
+    errors = [value(synthetic, model="bayes", draw=d, metric="mse") for d in efa_synthetic.DRAWS]
+    assert len(set(errors)) == 4
+    assert sorted(efa_synthetic.DRAWS.values()) == [42, 1001, 1002, 1003]
+
+
+def test_popularity_ranks_as_the_marginal_does(items):
+    for support in ("all", "exclusion"):
+        for metric in ("recall@10", "recall@20", "ndcg@10", "mrr"):
+            marginal, popularity = (
+                value(items, model=model, support=support, metric=metric)
+                for model in ("marginal", "popularity")
+            )
+            assert marginal == pytest.approx(popularity)
+
+
+def test_exclusion_helps_where_items_do_not_repeat(items):
+    for split in ("paper", "correct"):
+        everything, excluded = (
+            value(items, model="marginal", support=support, split=split, metric="nats")
+            for support in ("all", "exclusion")
+        )
+        assert excluded < everything
+
+
+def test_rankings_stand_beside_recommenders_on_the_papers_split(items):
+    ranked = find(items, metric="ndcg@10")
+    assert {row.settings["split"] for row in ranked} == {"paper"}
+    assert {"popularity", "item-knn", "ease", "efa", "efa-ensemble"} <= {r.model for r in ranked}
+    assert all(row.n_configurations > 1 for row in ranked if row.model in ("item-knn", "ease"))
+
+
+def test_only_the_papers_split_without_exclusion_has_the_papers_figures(items):
+    printed = {row.model: (row.paper, dict(row.settings)) for row in items if row.paper}
+    where = {"support": "all", "split": "paper"}
+    assert printed == {"efa": (3.444, where), "latent-factor-notebook": (3.534, where)}
+
+
+def test_the_papers_loss_leaves_out_the_same_nats_for_every_poisson_model(ratings):
+    for task in {row.task for row in ratings}:
+        gaps = {
+            round(row.value - value(ratings, task=task, model=row.model, metric="nats",
+                                    split="paper", family="poisson"), 5)
+            for row in find(ratings, task=task, metric="paper-loss", split="paper")
+        }  # fmt: skip
+        assert len(gaps) == 1 and gaps.pop() < 0
+
+
+def test_families_of_ratings_are_the_same_in_both_versions(ratings):
+    first, second = (
+        {
+            (row.model, row.metric, *row.settings.values()): row.value
+            for row in find(ratings, task=f"movielens-ratings-{version}-bidirectional")
+            if row.settings["family"] not in ("poisson",)
+        }
+        for version in ("v1", "v2")
+    )
+    assert first == second and len(first) > 10
+
+
+def test_the_difference_to_shrunk_offset_is_that_of_the_table(ratings):
+    for row in find(ratings, metric="nats-difference-to-shrunk-offset"):
+        where = {"task": row.task, "split": row.settings["split"], "metric": "nats"}
+        own = value(ratings, model=row.model, family=row.settings["family"], **where)
+        rival = value(ratings, model="shrunk-offset", family=row.settings["against"], **where)
+        assert row.value == pytest.approx(own - rival, abs=1e-6)
+        assert row.settings["low"] < row.value < row.settings["high"]
+        candidates = [
+            (other.validation, other.settings["family"])
+            for other in find(ratings, model="efa", **where)
+            if other.settings["family"] != "poisson"
+        ]
+        assert min(candidates)[1] == row.settings["family"]
+
+
+def test_a_constant_categorical_predicts_the_same_mean_for_all(ratings):
+    means = [
+        value(ratings, task="movielens-ratings-v1-bidirectional", model="marginal",
+              family="categorical", metric=f"mean-given-{rating}")
+        for rating in (1, 2, 3)
+    ]  # fmt: skip
+    assert means == pytest.approx([means[0]] * 3)
+
+
+def test_ratings_carry_the_papers_table(ratings):
+    printed = {
+        (row.task.split("-")[2], row.model, row.metric): row.paper for row in ratings if row.paper
+    }
+    assert printed["v1", "efa", "paper-loss"] == 0.945
+    assert printed["v2", "latent-factor-notebook", "mean-given-3"] == 2.21
+    assert len(printed) == 16
+
+
+@pytest.mark.parametrize("name", ["synthetic", "items", "ratings"])
+def test_plots_are_pictures_one_a_task_and_metric(name, request, tmp_path):
+    rows = request.getfixturevalue(name)
+    module = {
+        "synthetic": efa_synthetic, "items": efa_movielens_items, "ratings": efa_movielens_ratings
+    }[name]  # fmt: skip
+    module.plot(rows, tmp_path)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2 * len({row.task for row in rows})
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in files)
+    module.plot([], tmp_path)
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_a_task_that_is_not_wanted_costs_nothing():
+    assert efa_synthetic.run(Options(only=["another"])) == []
