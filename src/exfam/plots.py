@@ -124,7 +124,7 @@ def means_by_case(
     cases = list(dict.fromkeys(case.tolist()))
     here = [case == name for name in cases]
     rows = np.arange(len(cases))
-    figure = _figure(width=7.0, height=1.4 + 0.2 * len(cases) * (1 + len(predicted)))
+    figure = _figure(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
     axes = _plain(figure.subplots())
     spread = 0.16 * (len(predicted) - 1)
     offsets = np.linspace(-spread, spread, len(predicted))
@@ -136,7 +136,8 @@ def means_by_case(
         center = [mean[where].mean() for where in here]
         axes.plot(center, rows + offset, "o", color=color, ms=6, label=name)
     truth = [true[where].mean() for where in here]
-    axes.plot(truth, rows, "|", color=INK, ms=26, mew=2, label="true mean")
+    axes.vlines(truth, rows - 0.32, rows + 0.32, color=INK, lw=2)
+    axes.plot([], [], "|", color=INK, ms=11, mew=2, label="true mean")
     _name_rows(axes, cases)
     axes.set_xlabel("mean" + (f" ({unit})" if unit else ""))
     axes.grid(axis="x", color=_MUTED, alpha=0.3)
@@ -194,7 +195,7 @@ def _figure(*, width: float, height: float) -> Figure:
 
 def _panel(n_cells: int) -> float:
     """Inches of one side of a heat map."""
-    return float(np.clip(0.42 * n_cells, 1.6, 6.0))
+    return float(np.clip(0.48 * n_cells, 1.6, 6.0))
 
 
 def _plain(axes: Axes) -> Axes:
@@ -217,7 +218,7 @@ def _write_numbers(axes: Axes, weights: Float[np.ndarray, "center column"]) -> N
         if weight >= 0.05:
             color = "white" if weight > 0.45 else _ON_DATA
             at = column + 0.5, row + 0.5
-            axes.text(*at, f"{weight:.0%}", color=color, ha="center", va="center", fontsize=8)
+            axes.text(*at, f"{weight:.0%}", color=color, ha="center", va="center", fontsize=9)
 
 
 def _name_cells(axes: Axes, explanation: Explanation) -> None:
