@@ -80,12 +80,13 @@ def failing_calls(at):
     return (epoch * 4)[: at - 1]
 
 
-@pytest.mark.parametrize("at", range(3, 60, 7))
-def test_the_best_epoch_and_patience_outlive_a_cut(tmp_path, at):
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8, 0.9])
+def test_the_best_epoch_and_patience_outlive_a_cut(tmp_path, share):
     settings = toy_settings(max_epochs=30, patience=4, learning_rate=0.3, warmup=0.0)
-    whole, history = toy_fit(settings=settings)
+    objective = failing(None)
+    whole, history = toy_fit(objective=objective, settings=settings)
     assert history.stopped == "patience"
-    assert history.steps > 40
+    at = int(share * len(objective.calls))
     cut_at(Checkpoint(tmp_path, seconds=0.0), at, settings=settings)
     resumed, history_resumed = toy_fit(settings=settings, checkpoint=tmp_path)
     assert same_bits(whole, resumed)
@@ -197,7 +198,8 @@ while True:
         seconds = chance.choice([0.0, 0.01])
         fit_and_write("resumed", Checkpoint(folder / "checkpoint", seconds=seconds))
         os._exit(0)
-    time.sleep(chance.uniform(0.02, 0.12))
+    # Ever later, so that a slow machine gets somewhere.
+    time.sleep(chance.uniform(0.02, 0.12) * (1 + kills / 10))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.waitstatus_to_exitcode(status) == 0:

@@ -161,7 +161,9 @@ class TorchEngine:
         sums = float(nats.item()), float(weight.item())
         if sums[1] == 0 or not math.isfinite(sum(sums)):
             return sums
-        self.optimizer.zero_grad(set_to_none=True)
+        # What zero_grad does, without the tenth of a millisecond that its bookkeeping takes.
+        for parameter in self._parameters:
+            parameter.grad = None
         (nats / self._typical_weight).backward()
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         if not math.isfinite(clip_gradients(gradients, self.settings.clip)):
