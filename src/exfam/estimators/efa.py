@@ -12,7 +12,7 @@ from exfam.conditionals import CONDITIONALS
 from exfam.encodings import ENCODINGS
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.explain import Explanation, explain, group_vectors
-from exfam.estimators.parameters import check_count
+from exfam.estimators.parameters import check_count, python_number
 from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.assemble import ModelSettings, build_efa
@@ -208,19 +208,19 @@ class EFA(GroupEstimator):
     def _network_settings(self) -> EFASettings:
         return EFASettings(
             direction=self.direction,
-            embed_dim=self.embed_dim,
-            n_heads=self.n_heads,
-            head_dim=self.head_dim,
-            n_layers=self.n_layers,
-            feed_forward_dim=self.feed_forward_dim,
+            embed_dim=int(self.embed_dim),
+            n_heads=int(self.n_heads),
+            head_dim=int(self.head_dim),
+            n_layers=int(self.n_layers),
+            feed_forward_dim=int(self.feed_forward_dim),
             connection=self.connection,
             encoding=self.encoding,
             kernel=self.attention,
-            score_scale=self.score_scale,
+            score_scale=python_number(self.score_scale),
             null_token=self.null_token,
             sees_mask=self.sees_mask,
             conditional=self.conditional,
-            dropout=self.dropout,
+            dropout=python_number(self.dropout),
         )
 
     def _model_settings(self, *, items: bool, values: bool, support: str) -> ModelSettings:
@@ -233,7 +233,7 @@ class EFA(GroupEstimator):
             join=self.join,
             item_sees_values=self.item_sees_values,
             value_embedding=self.value_embedding,
-            head_hidden_dim=self.head_hidden_dim,
+            head_hidden_dim=int(self.head_hidden_dim),
             dispersion=self.dispersion,
         )
 

@@ -148,7 +148,7 @@ class LatentFactor(GroupEstimator):
     def _settings(self) -> LatentFactorSettings:
         return LatentFactorSettings(
             direction=self.direction,
-            dim=self.dim,
+            dim=int(self.dim),
             pooling=self.pooling,
             intercept=self.intercept,
             mask_vector=self.mask_vector,

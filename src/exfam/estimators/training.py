@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from exfam.estimators.parameters import to_plain
+from exfam.estimators.parameters import python_number, to_plain
 from exfam.estimators.plan import FitPlan
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel
@@ -34,7 +34,9 @@ TRAINING_FIELDS = (
 
 def training_settings(estimator: Any) -> TrainingSettings:
     """The training choices among an estimator's parameters."""
-    return TrainingSettings(**{name: getattr(estimator, name) for name in TRAINING_FIELDS})
+    return TrainingSettings(
+        **{name: python_number(getattr(estimator, name)) for name in TRAINING_FIELDS}
+    )
 
 
 def train_members(

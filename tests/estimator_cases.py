@@ -1,0 +1,79 @@
+"""Frames and tiny estimators that the estimator tests share."""
+
+import importlib
+
+import numpy as np
+import pandas as pd
+import torch
+
+from exfam.estimators.saving import KINDS
+
+COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
+TINY = {
+    "efa": {
+        "embed_dim": 8,
+        "n_heads": 2,
+        "head_dim": 4,
+        "n_layers": 1,
+        "head_hidden_dim": 4,
+        "max_epochs": 2,
+        "batch_size": 4,
+        "progress": False,
+    },
+    "latent-factor": {"dim": 4, "max_epochs": 2, "batch_size": 4, "progress": False},
+    "marginal": {},
+    "shrunk-offset": {"k": 2.0},
+}
+DIRECTIONS = ("bidirectional", "causal")
+# Every estimator there is, and what it is asked of in both directions.
+CASES = [(kind, direction) for kind in KINDS for direction in DIRECTIONS]
+TRAINED = ("efa", "latent-factor")
+WITH_ITEMS = ("efa", "latent-factor", "marginal")
+
+
+def class_of(kind):
+    module, name = KINDS[kind]
+    return getattr(importlib.import_module(module), name)
+
+
+def make(kind, **parameters):
+    """A tiny estimator of the frame's columns."""
+    defaults = {**COLUMNS, **TINY[kind], "unknown": "unk"}
+    chosen = {**defaults, **parameters}
+    if kind == "shrunk-offset":
+        chosen = {name: value for name, value in chosen.items() if name != "support"}
+    return class_of(kind)(**chosen)
+
+
+def ratings(*, n_users=12, n_movies=6, seed=0, repeats=False, shuffle=True, least=1):
+    """Movies rated 1 to 5 with gaps, in shuffled rows; no movie twice unless `repeats`."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for user in range(n_users):
+        n = random.integers(least, n_movies)
+        for place, movie in enumerate(random.choice(n_movies, size=n, replace=repeats)):
+            rows.append((f"u{user}", "abcdefghij"[movie], random.integers(1, 6), place))
+    frame = pd.DataFrame(rows, columns=["user", "movie", "stars", "day"])
+    frame["genre"] = frame["movie"].map(dict(zip("abcdefghij", "xyxyxyxyxy", strict=True)))
+    frame["gap"] = random.normal(size=len(frame))
+    frame["age"] = frame["user"].str[1:].astype(float)
+    frame["stars"] = frame["stars"].astype(float)
+    return frame.sample(frac=1, random_state=seed) if shuffle else frame
+
+
+def random_weights(estimator, *, seed=0, scale=0.5):
+    """The fitted estimator with noise on every parameter: nothing is zero by training's mercy."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for member in estimator.members_:
+            for parameter in member.parameters():
+                parameter += scale * torch.randn(parameter.shape, generator=generator)
+    return estimator
+
+
+def same_bits(estimator, other):
+    pairs = zip(estimator.members_, other.members_, strict=True)
+    states = [(a.state_dict(), b.state_dict()) for a, b in pairs]
+    return all(
+        a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in states
+    )
