@@ -1,8 +1,5 @@
-import os
 import re
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +8,16 @@ from torch import nn
 
 from exfam.checks import CheckpointError, ExfamError
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from toy_fit import ToyModel, same_bits, squares, told, toy_fit, toy_groups, toy_settings
+from toy_fit import (
+    ToyModel,
+    run_python,
+    same_bits,
+    squares,
+    told,
+    toy_fit,
+    toy_groups,
+    toy_settings,
+)
 
 N_CALLS = 28  # of the objective in an uninterrupted toy fit: 4 epochs of 5 steps and 2 validations
 
@@ -210,17 +216,7 @@ print(kills)
 
 
 def test_a_fit_killed_again_and_again_ends_with_the_same_bits(tmp_path):
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 3, "never killed while training"
+    assert int(run_python(KILLED, tmp_path)) >= 3, "hardly killed while training"
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "resumed").read_bytes()
 
 

@@ -1,8 +1,6 @@
 import io
 import math
 import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -19,7 +17,16 @@ from exfam.training.optimizer import TrainingSettings, clip_gradients, parameter
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Engine, Run
 from exfam.training.steps import TorchEngine, Weighted, choose_device
-from toy_fit import ToyModel, same_bits, squares, told, toy_fit, toy_groups, toy_settings
+from toy_fit import (
+    ToyModel,
+    run_python,
+    same_bits,
+    squares,
+    told,
+    toy_fit,
+    toy_groups,
+    toy_settings,
+)
 
 
 def counting(objective=squares, *, at=None, act=None):
@@ -191,6 +198,30 @@ def test_a_batch_without_weight_takes_no_step():
     assert not same_bits(model, alone)
     moved = model.item.weight != alone.item.weight
     assert set(moved.any(-1).nonzero()[:, 0].tolist()) <= set(groups.item[groups[1].elements()])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_element_counts_alike_whatever_its_batch(weighted):
+    groups = toy_groups()
+    role = (np.arange(groups.n_elements) % 3 == 0).astype(np.int8) * CONTEXT
+    weight = np.linspace(0.0, 1.0, groups.n_elements) if weighted else None
+    groups = groups.with_(role=role)
+    model = ToyModel(dropout=0.0)
+    engine = TorchEngine(
+        model,
+        squares,
+        train=Weighted(groups, weight),
+        validation=None,
+        settings=toy_settings(clip=None, learning_rate=1e-12),
+    )
+    total, gradient = 0.0, torch.zeros_like(model.item.weight)
+    n_steps = engine.begin_epoch(0)
+    for index in range(n_steps):
+        total += engine.step(index)[1]
+        gradient += model.item.weight.grad / n_steps
+    nats, _ = squares(model, groups.pad(np.arange(len(groups)), weight=weight))
+    expected = torch.autograd.grad(nats / total, model.item.weight)[0]
+    torch.testing.assert_close(gradient, expected)
 
 
 def test_training_data_without_weight_are_refused():
@@ -545,8 +576,7 @@ def test_any_engine_runs():
 
 def test_the_protocol_needs_no_torch():
     code = "import sys, exfam.training.protocol; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert run_python(code) == "False"
 
 
 def test_the_torch_engine_is_an_engine():
