@@ -1,0 +1,71 @@
+"""The README's table of results is the one made from the files kept in docs/results."""
+
+import importlib.util
+
+import pytest
+
+from exfam.reproduce.rows import Row, write_rows
+from house.sources import ROOT
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("results_table", ROOT / "docs/results_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_has_the_table_of_the_files(script):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count(script.BEGIN) == text.count(script.END) == 1
+    assert text == script.replace_block(text, script.render(script.RESULTS)), (
+        "run: python docs/results_table.py"
+    )
+
+
+def test_without_files_there_is_a_sentence(script, tmp_path):
+    assert script.render(tmp_path) == script.EMPTY
+    assert script.render(tmp_path / "missing") == script.EMPTY
+
+
+def test_a_line_holds_all_models_of_a_task_and_marks_the_best(script, tmp_path):
+    shared = {"task": "synthetic-causal", "metric": "mse"}
+    rows = [
+        Row(model="efa", value=1.03, sd=0.001, paper=1.033, cpu_seconds=5.04, **shared),
+        Row(model="efa-ensemble", value=1.02, **shared),
+        Row(model="latent-factor", value=2.0, settings={"intercept": True}, **shared),
+        Row(model="latent-factor", value=4.5, paper=4.519, **shared),
+        Row(model="marginal", value=2.2, **shared),
+        Row(model="efa", task="synthetic-causal", metric="mean-given-1", value=1.0),
+    ]
+    write_rows(tmp_path / "efa-synthetic.json", "efa-synthetic", rows)
+    head, _, *lines = script.render(tmp_path).splitlines()
+    assert head.count("|") == len(script.COLUMNS) + 1
+    assert lines == [
+        "| synthetic-causal |  | mse | 1.0300 ± 0.0010<br>**1.0200** (efa-ensemble) "
+        "| 2.0000 (intercept True)<br>4.5000 | 2.2000 (marginal) "
+        "| 1.033 / 4.519 | 5.0 |"
+    ]
+
+
+def test_settings_that_must_agree_have_lines_of_their_own(script, tmp_path):
+    rows = [
+        Row(
+            task="t", metric="nats", model="efa", value=v, settings={"support": s, "split": "paper"}
+        )
+        for v, s in [(3.2, "all"), (2.6, "exclusion")]
+    ]
+    write_rows(tmp_path / "a.json", "efa-movielens-items", rows)
+    lines = script.render(tmp_path).splitlines()[2:]
+    assert [line.split("|")[2].strip() for line in lines] == [
+        "support all, split paper",
+        "support exclusion, split paper",
+    ]
+
+
+def test_the_block_is_replaced_as_a_whole(script):
+    text = f"a\n{script.BEGIN}\nold\nlines\n{script.END}\nb\n"
+    made = script.replace_block(text, "new")
+    assert made == f"a\n{script.BEGIN}\nnew\n{script.END}\nb\n"
+    assert script.replace_block(made, "new") == made

@@ -1,0 +1,128 @@
+import io
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from exfam import plots
+from exfam.checks import ExfamError
+from exfam.estimators.explain import Explanation
+from exfam.training.history import Epoch, History
+
+
+def explanation(n=3, *, layers=2, heads=2, parts=("values",)):
+    weights = np.random.default_rng(0).dirichlet(np.ones(n + 1), size=(layers, heads, n))
+    names = [f"movie {i}" for i in range(n)]
+    return Explanation("u", names, [*names, "(nothing)"], {part: weights for part in parts})
+
+
+def history(*, validation=True):
+    rows = [
+        Epoch(e, 10 * e, 2.0 / e, 2.2 / e if validation else None, 3e-3, 0.1 * e, validation)
+        for e in (1, 2, 3)
+    ]
+    return History(tuple(rows), "max_epochs")
+
+
+MEANS = {
+    "predicted": {"EFA": np.array([1.1, 2.9, 3.1]), "LF": np.array([2.0, 2.0, 2.0])},
+    "true": np.array([1.0, 3.0, 3.0]),
+    "case": np.array(["low", "high", "high"]),
+}
+BARS = {"labels": ["EFA", "LF"], "values": np.array([1.03, 2.2]), "metric": "MSE"}
+
+FIGURES = {
+    "attention_map": lambda: plots.attention_map(explanation()),
+    "attention_map, large": lambda: plots.attention_map(explanation(60, layers=1, heads=1)),
+    "learning_curve": lambda: plots.learning_curve(history(), references={"Bayes": 0.5}),
+    "learning_curve, no validation": lambda: plots.learning_curve(history(validation=False)),
+    "means_by_case": lambda: plots.means_by_case(**MEANS, unit="rating"),
+    "result_bars": lambda: plots.result_bars(
+        **BARS,
+        spread=np.array([0.1, 0.2]),
+        paper=np.array([1.04, np.nan]),
+        references={"Bayes": 1.02},
+    ),
+}
+
+
+def test_every_plot_is_tried():
+    functions = {name for name in plots.__all__ if callable(getattr(plots, name))}
+    assert functions == {name.split(",")[0] for name in FIGURES}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name):
+    figure = FIGURES[name]()
+    assert isinstance(figure, Figure)
+    figure.savefig(io.BytesIO(), format="png", dpi=30)
+    words = [figure.get_supxlabel(), figure.get_supylabel()]
+    words += [label for axes in figure.axes for label in (axes.get_xlabel(), axes.get_ylabel())]
+    names = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
+    assert any(words) and any(names)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_drawing_leaves_no_global_trace(name):
+    before = dict(matplotlib.rcParams)
+    FIGURES[name]()
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_an_attention_map_shows_the_weights_of_the_part_asked_for():
+    both = explanation(parts=("items", "values"))
+    both.weights["values"] = both.weights["values"][:1]
+    assert len(plots.attention_map(both).axes) == 2 * 2 + 1
+    figure = plots.attention_map(both, part="values")
+    assert len(figure.axes) == 2 + 1
+    for head, axes in enumerate(figure.axes[:2]):
+        shown = axes.collections[0].get_array().reshape(3, 4)
+        np.testing.assert_array_equal(shown, both.weights["values"][0, head])
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == both.centers
+    top, bottom = figure.axes[0].get_ylim()[::-1]
+    assert top < bottom, "the first center is at the top"
+
+
+def test_a_part_that_is_not_there_is_refused():
+    with pytest.raises(ExfamError, match="`part` must be one of 'values', got 'items'"):
+        plots.attention_map(explanation(), part="items")
+
+
+def test_a_learning_curve_marks_the_epoch_kept():
+    axes = plots.learning_curve(history()).axes[0]
+    kept = next(line for line in axes.lines if line.get_label() == "kept")
+    assert kept.get_xydata().tolist() == [[3.0, 2.2 / 3]]
+    labels = [
+        line.get_label() for line in plots.learning_curve(history(validation=False)).axes[0].lines
+    ]
+    assert labels == ["training"]
+
+
+def test_a_history_without_epochs_is_refused():
+    with pytest.raises(ExfamError, match="`history` must hold at least one epoch to draw"):
+        plots.learning_curve(History((), "interrupted"))
+
+
+def test_dots_are_the_means_of_the_predictions_of_a_case():
+    axes = plots.means_by_case(**MEANS).axes[0]
+    dots = {line.get_label(): line.get_xdata() for line in axes.lines}
+    np.testing.assert_allclose(dots["EFA"], [1.1, 3.0])
+    np.testing.assert_allclose(dots["LF"], [2.0, 2.0])
+
+
+def test_means_of_no_model_are_refused():
+    with pytest.raises(ExfamError, match="`predicted` must hold the means of at least one model"):
+        plots.means_by_case({}, true=MEANS["true"], case=MEANS["case"])
+
+
+def test_bars_are_as_long_as_their_values():
+    axes = plots.result_bars(**BARS).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [1.03, 2.2]
+    assert [text.get_text() for text in axes.texts] == ["1.030", "2.200"]
+    assert axes.get_legend() is None
+
+
+def test_each_bar_needs_a_label():
+    with pytest.raises(ExfamError, match="`labels` must be one a value, got 1 labels for 2"):
+        plots.result_bars(["EFA"], np.array([1.0, 2.0]), metric="MSE")

@@ -1,0 +1,118 @@
+import html.parser
+import re
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from exfam.checks import ExfamError
+from exfam.plots import INK, result_bars
+from exfam.report import Picture, Section, TableData, render_page, write_page
+
+LOADED_FROM = re.compile(r"(?:src|href|action|data)\s*=\s*[\"']?+(?!#)|@import|url\((?!#)|https?:")
+VOID = {"meta", "br", "img", "link", "hr"}
+
+
+class Reader(html.parser.HTMLParser):
+    """Tags that are open, names of elements, words."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.ids, self.words, self.tags = [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data.strip())
+
+
+def picture(title="Errors", names=("a", "b")):
+    figure = result_bars(names, np.array([1.0, 2.0]), metric="MSE", references={"Bayes": 0.9})
+    return Picture(title, figure, "A caption.")
+
+
+def page():
+    table = TableData(["model", "MSE"], [["EFA", "1.03"]], words=["model"], caption="A foot.")
+    sections = [
+        Section("Results", text=["First."], parts=[table, picture()]),
+        Section("More", parts=[picture("Others")]),
+    ]
+    return render_page("Ratings", lead="All of them.", sections=sections)
+
+
+def test_everything_given_is_on_the_page():
+    words = Reader(page()).words
+    for told in ["Ratings", "All of them.", "Results", "First.", "EFA", "1.03", "A foot."]:
+        assert told in words
+    for told in ["Errors", "A caption.", "Others", "More"]:
+        assert told in words
+
+
+def test_a_page_is_well_formed_and_its_names_are_unique():
+    reader = Reader(page())
+    assert reader.open == []
+    assert reader.tags.count("svg") == 2
+    assert reader.ids and len(set(reader.ids)) == len(reader.ids)
+    named = set(re.findall(r'(?:href="#|url\(#)([^")]+)', page()))
+    assert named and named <= set(reader.ids), "what a picture points to is in it"
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    assert not LOADED_FROM.findall(page())
+    assert "<script" not in page()
+
+
+@pytest.mark.parametrize("outside", ['<img src="a.png">', "url(https://a.b)", '<a href="//a.b">'])
+def test_a_link_to_elsewhere_would_be_found(outside):
+    assert LOADED_FROM.search(outside)
+
+
+def test_a_page_follows_the_screen_from_light_to_dark():
+    assert "prefers-color-scheme: dark" in page()
+    style = page().partition("</style>")[0]
+    assert INK not in page().removeprefix(style), "a picture's ink is the color of the words"
+    assert "currentColor" in page()
+
+
+def test_words_are_escaped():
+    made = render_page(
+        "<b>", lead="a < b", sections=[Section("x", parts=[picture('"<i>"', ["<u>", "&"])])]
+    )
+    reader = Reader(made)
+    assert not {"b", "i", "u"} & set(reader.tags)
+    assert "a < b" in reader.words and '"<i>"' in reader.words
+
+
+def test_the_same_page_is_the_same_text():
+    assert page() == page()
+
+
+def test_a_page_is_written(tmp_path):
+    path = write_page(tmp_path / "new" / "page.html", title="T", lead="L", sections=[])
+    assert path == tmp_path / "new" / "page.html"
+    assert Reader(path.read_text(encoding="utf-8")).open == []
+    assert [each.name for each in path.parent.iterdir()] == ["page.html"]
+
+
+def test_a_figure_may_be_drawn_again():
+    figure = Figure()
+    sections = [Section("a", parts=[Picture("x", figure), Picture("y", figure)])]
+    reader = Reader(render_page("T", lead="L", sections=sections))
+    assert len(set(reader.ids)) == len(reader.ids)
+
+
+def test_a_ragged_table_is_refused():
+    with pytest.raises(ExfamError, match="`rows` must have 2 cells each, .*, got 1 in row 1"):
+        TableData(["a", "b"], [["1", "2"], ["3"]])
