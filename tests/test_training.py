@@ -528,6 +528,15 @@ def test_progress_shows_epoch_validation_and_best():
     assert drawn(rows, shown=False) == drawn(rows, terminal=False) == ""
 
 
+def test_progress_ends_with_the_last_epoch_however_quick():
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    with EpochProgress(shown=True, max_epochs=2, console=console) as progress:
+        for n in (0, 1, 2):
+            progress.draw([Epoch(each, 8, 3.9, None, 3e-3, 0.2, False) for each in (1, 2)][:n])
+    assert "epoch 2/2" in screen.getvalue()
+
+
 def test_progress_shows_training_nats_without_validation():
     assert "train 3.9000 nats" in drawn([Epoch(1, 8, 3.9, None, 3e-3, 0.2, False)])
 

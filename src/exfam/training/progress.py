@@ -28,6 +28,7 @@ class EpochProgress:
         self._bar: Progress | None = None
         self._task = TaskID(0)
         self._drawn = 0.0
+        self._latest: tuple[list[Epoch], float] = ([], 0.0)
 
     def __enter__(self) -> "EpochProgress":
         if self.shown:
@@ -45,17 +46,24 @@ class EpochProgress:
         traceback: TracebackType | None,
     ) -> None:
         if self._bar is not None:
+            self._draw_latest(self._bar)
             self._bar.stop()
 
     def draw(self, rows: list[Epoch], *, fraction: float = 0.0) -> None:
         """Show the completed epochs and the `fraction` of the next one that is done."""
-        if self._bar is None or time.monotonic() - self._drawn < _SECONDS_BETWEEN_DRAWINGS:
+        if self._bar is None:
             return
+        self._latest = rows, fraction
+        if time.monotonic() - self._drawn >= _SECONDS_BETWEEN_DRAWINGS:
+            self._draw_latest(self._bar)
+
+    def _draw_latest(self, bar: Progress) -> None:
         self._drawn = time.monotonic()
+        rows, fraction = self._latest
         completed = min(len(rows) + fraction, self.max_epochs)
         text = describe(rows, max_epochs=self.max_epochs)
-        self._bar.update(self._task, completed=completed, description=text)
-        self._bar.refresh()
+        bar.update(self._task, completed=completed, description=text)
+        bar.refresh()
 
     def say(self, text: str) -> None:
         """Print one line above the bar."""
