@@ -62,9 +62,16 @@ EFA_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
         "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 60,
     },
 }  # fmt: skip
-# Chosen on validation of the paper's split among N_CONFIGURATIONS["latent-factor"].
-LATENT_FACTOR_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2, "max_epochs": 100}
-N_CONFIGURATIONS = {"efa": 1, "latent-factor": 1}
+# Of "latent-factor", chosen in the same way among N_CONFIGURATIONS["latent-factor"].
+LATENT_FACTOR_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("bidirectional", "all"): {"dim": 128, "weight_decay": 0.1, "learning_rate": 3e-2},
+    ("bidirectional", "exclusion"): {"dim": 64, "weight_decay": 0.3, "learning_rate": 1e-2},
+    ("causal", "all"): {"dim": 128, "weight_decay": 0.1, "learning_rate": 3e-2},
+    ("causal", "exclusion"): {"dim": 64, "weight_decay": 1.0, "learning_rate": 3e-2},
+}
+# Of the paper's forms: as many factors as its EFA has, nothing chosen.
+PAPER_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2}
+N_CONFIGURATIONS = {"efa": 1, "latent-factor": 12}
 # The notebooks' sums, in the causal one with a MASK vector that is always there; the paper's
 # formulas, which divide by the group's final length minus 1; ours.
 LATENT_FACTORS: dict[str, dict[str, Any]] = {
@@ -138,17 +145,19 @@ def _latent_factors(
     for model, form in LATENT_FACTORS.items():
         if place["split"] == "correct" and model != "latent-factor":
             continue
-        notebook = model == "latent-factor-notebook"
-        mask = {"mask_vector": notebook and common["direction"] == "causal"}
-        parameters = {**common, **LATENT_FACTOR_SETTINGS, **form, **mask}
-        paper = {"nats": PAPER_FM[common["direction"]]} if notebook and place == PRINTED else {}
+        own, notebook = model == "latent-factor", model == "latent-factor-notebook"
+        direction = common["direction"]
+        chosen = LATENT_FACTOR_SETTINGS[direction, place["support"]] if own else PAPER_SETTINGS
+        mask = {"mask_vector": notebook and direction == "causal", "batch_size": 32}
         contenders.append(
             Contender(
                 model=model,
                 settings=place,
-                build=seeded(LatentFactor, training_of(parameters, options)),
-                n_configurations=N_CONFIGURATIONS["latent-factor"],
-                paper=paper,
+                build=seeded(
+                    LatentFactor, training_of({**common, **chosen, **form, **mask}, options)
+                ),
+                n_configurations=N_CONFIGURATIONS["latent-factor"] if own else 1,
+                paper={"nats": PAPER_FM[direction]} if notebook and place == PRINTED else {},
             )
         )
     return contenders

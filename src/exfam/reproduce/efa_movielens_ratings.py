@@ -72,9 +72,19 @@ EFA_SETTINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # For FAMILIES, chosen in the same way among N_CONFIGURATIONS["efa-families"].
 EFA_FAMILY_SETTINGS: dict[str, dict[str, Any]] = EFA_SETTINGS
-# Chosen on validation of the paper's split among N_CONFIGURATIONS["latent-factor"].
-LATENT_FACTOR_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2, "max_epochs": 100}
-N_CONFIGURATIONS = {"efa": 1, "efa-families": 1, "latent-factor": 1}
+# Of "latent-factor", chosen in the same way among N_CONFIGURATIONS["latent-factor"]; for FAMILIES
+# by the ordinal one.
+LATENT_FACTOR_SETTINGS: dict[str, dict[str, Any]] = {
+    "bidirectional": {"dim": 16, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32},
+    "causal": {"dim": 16, "weight_decay": 3.0, "learning_rate": 1e-2, "batch_size": 32},
+}
+LATENT_FACTOR_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
+    "bidirectional": {"dim": 64, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32},
+    "causal": {"dim": 16, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32},
+}
+# Of the paper's forms: as many factors as its EFA has dimensions, nothing chosen.
+PAPER_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2, "batch_size": 32}
+N_CONFIGURATIONS = {"efa": 1, "efa-families": 1, "latent-factor": 12}
 # The notebooks' means over the context; the paper's formulas, which divide by the group's final
 # length minus 1; ours.
 LATENT_FACTORS: dict[str, dict[str, Any]] = {
@@ -128,27 +138,12 @@ def plot(rows: list[Row], folder: Path) -> None:
 
 def _poisson_contenders(options: Options, *, name: str, split: str) -> list[Contender]:
     version, direction = name.split("-")
-    family = VERSIONS[version]
-    place, printed = {"family": "poisson", "split": split}, split == "paper"
-    plain: dict[str, Any] = {"direction": direction, "family": family}
-    common = {**plain, "parts": "values"}
+    family, place = VERSIONS[version], {"family": "poisson", "split": split}
+    common = {"direction": direction, "family": family, "parts": "values"}
     paper_efa, paper_fm = (
-        dict(zip(PAPER_METRICS, table[name], strict=True)) if printed else {}
+        dict(zip(PAPER_METRICS, table[name], strict=True)) if split == "paper" else {}
         for table in (PAPER_EFA, PAPER_FM)
     )
-    latent_factors = [
-        Contender(
-            model=model,
-            settings=place,
-            build=seeded(
-                LatentFactor, training_of({**common, **LATENT_FACTOR_SETTINGS, **form}, options)
-            ),
-            n_configurations=N_CONFIGURATIONS["latent-factor"],
-            paper=paper_fm if model.endswith("notebook") else {},
-        )
-        for model, form in LATENT_FACTORS.items()
-        if printed or model == "latent-factor"
-    ]
     efa = Contender(
         model="efa",
         settings=place,
@@ -159,9 +154,35 @@ def _poisson_contenders(options: Options, *, name: str, split: str) -> list[Cont
     return [
         Contender(model="marginal", settings=place, build=seeded(Marginal, common), chance=False),
         _shrunk_offset(family, direction=direction, place=place),
-        *latent_factors,
+        *_latent_factors(common, options, place=place, paper=paper_fm),
         efa,
     ]
+
+
+def _latent_factors(
+    common: Mapping[str, Any],
+    options: Options,
+    *,
+    place: Mapping[str, str],
+    paper: Mapping[str, float],
+) -> list[Contender]:
+    """The paper's forms, on its split only, and ours."""
+    contenders = []
+    for model, form in LATENT_FACTORS.items():
+        own = model == "latent-factor"
+        if place["split"] == "correct" and not own:
+            continue
+        chosen = LATENT_FACTOR_SETTINGS[common["direction"]] if own else PAPER_SETTINGS
+        contenders.append(
+            Contender(
+                model=model,
+                settings=place,
+                build=seeded(LatentFactor, training_of({**common, **chosen, **form}, options)),
+                n_configurations=N_CONFIGURATIONS["latent-factor"] if own else 1,
+                paper=paper if model == "latent-factor-notebook" else {},
+            )
+        )
+    return contenders
 
 
 def _shrunk_offset(family: Family, *, direction: str, place: Mapping[str, str]) -> Contender:
@@ -209,7 +230,7 @@ def _family_contenders(options: Options, *, direction: str, split: str) -> list[
     contenders = []
     for name, family in FAMILIES.items():
         common = {"direction": direction, "family": family, "parts": "values"}
-        latent = {**common, **LATENT_FACTOR_SETTINGS, **LATENT_FACTORS["latent-factor"]}
+        latent = {**common, **LATENT_FACTOR_FAMILY_SETTINGS[direction]}
         efa = {**common, **EFA_FAMILY_SETTINGS[direction]}
         place = {"family": name, "split": split}
         if name == "categorical":
