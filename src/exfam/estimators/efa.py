@@ -63,6 +63,8 @@ class EFA(GroupEstimator):
     `item_sees_values`: whether the item part sees the values of the context (default False)
     `value_embedding`: "table" (finite families), "network", "raw", or "auto" (default "auto")
     `head_hidden_dim`: hidden units of the value head, 0 for a linear one (default 32)
+    `group_offset`: whether the other values' mean residual, shrunk, enters beside the attention
+        (default False)
     `dispersion`: scales and the like "global" or of each "item" (default "global")
     `dropout`: share of units dropped in training (default 0.0)
 
@@ -126,6 +128,7 @@ class EFA(GroupEstimator):
         item_sees_values: bool = False,
         value_embedding: str = "auto",
         head_hidden_dim: int = 32,
+        group_offset: bool = False,
         dispersion: str = "global",
         dropout: float = 0.0,
         learning_rate: float = 3e-3,
@@ -171,6 +174,7 @@ class EFA(GroupEstimator):
         self.item_sees_values = item_sees_values
         self.value_embedding = value_embedding
         self.head_hidden_dim = head_hidden_dim
+        self.group_offset = group_offset
         self.dispersion = dispersion
         self.dropout = dropout
         self.learning_rate = learning_rate
@@ -234,6 +238,7 @@ class EFA(GroupEstimator):
             item_sees_values=self.item_sees_values,
             value_embedding=self.value_embedding,
             head_hidden_dim=int(self.head_hidden_dim),
+            group_offset=self.group_offset,
             dispersion=self.dispersion,
         )
 

@@ -222,22 +222,22 @@ def relations(
     if item not in names:
         raise UnknownItemError(f"`item` must be one seen in training, got {item!r}.")
     code = names.index(item)
-    mutual, alike = _sums_of_lifts(members, schema, code)
+    mutual, alike = _mutual_and_alike(members, schema, code)
     strength = mutual
     if kind == "substitutes":
         others = np.delete(mutual, code)
-        typical = np.median(others) if len(others) else 0.0
-        strength = np.where(mutual <= typical, alike, -np.inf)
+        little = max(0.0, float(np.median(others))) if len(others) else 0.0
+        strength = np.where(mutual <= little, alike, -np.inf)
     strength[code] = -np.inf
     best = np.argsort(-strength, kind="stable")[: int(k)]
     best = best[np.isfinite(strength[best])]
     return Relations(item, labels[best], strength[best])
 
 
-def _sums_of_lifts(
+def _mutual_and_alike(
     members: Sequence[TwoPartModel], schema: Schema, code: int
 ) -> tuple[Float[np.ndarray, "items"], Float[np.ndarray, "items"]]:
-    """Mutual lifts with item `code`, and correlations of lifts by all items with its own.
+    """Mutual lifts with item `code`, and correlations of lifts by all third items with its own.
 
     One pass over the rows of the table of lifts, which is never held whole.
     """
@@ -245,12 +245,16 @@ def _sums_of_lifts(
     of, by = np.zeros(n), np.zeros(n)
     total, square, product = np.zeros(n), np.zeros(n), np.zeros(n)
     for given, lift in item_lifts(members, schema):
-        own = lift[:, code]
-        of[given] = own
+        of[given] = lift[:, code]
         by += lift[given == code].sum(0)
+        lift = lift[given != code]
         total += lift.sum(0)
         square += (lift**2).sum(0)
-        product += own @ lift
-    covariance = product - total * total[code] / max(n, 1)
-    spread = np.sqrt(np.maximum(square - total**2 / max(n, 1), 0.0))
-    return (of + by) / 2, covariance / np.maximum(spread * spread[code], 1e-12)
+        product += lift[:, code] @ lift
+    # An item's lift by itself reads 0, so only its lift of `code` is still to be taken out.
+    own_total, own_square = total[code] - of, square[code] - of**2
+    third = max(n - 2, 1)
+    spread = np.maximum(square - total**2 / third, 0.0)
+    own_spread = np.maximum(own_square - own_total**2 / third, 0.0)
+    covariance = product - total * own_total / third
+    return (of + by) / 2, covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)

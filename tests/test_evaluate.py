@@ -1,0 +1,127 @@
+"""What models say of groups: the same however batches are cut, in bounded memory."""
+
+import numpy as np
+import pytest
+import torch
+
+from efa_cases import small_model
+from exfam.analysis import evaluate
+from exfam.analysis.evaluate import (
+    evaluation_batches,
+    item_probabilities,
+    log_probs,
+    value_parameters,
+)
+from exfam.checks import ExfamError
+from exfam.families import Gaussian
+from exfam.models.baselines import MarginalItems, MarginalValues
+from exfam.models.schema import Schema
+from exfam.models.two_part import TwoPartModel
+from model_cases import make_groups
+
+GROUPS = make_groups(lengths=(4, 1, 6, 2, 5, 3), seed=1)
+
+
+def members(*, n=2, items=True, values=True, conditional="auto", direction="bidirectional"):
+    schema = Schema.of(GROUPS, families={"value": Gaussian()})
+    network = {"direction": direction, "conditional": conditional, "n_layers": 1}
+    return [
+        small_model(schema, seed=seed, network=network, items=items, values=values)
+        for seed in range(n)
+    ]
+
+
+def told(models, **options):
+    probability = np.zeros((GROUPS.n_rows, 9))
+    for rows, each in item_probabilities(models, GROUPS, **options):
+        probability[rows] = each
+    nats = log_probs(models, GROUPS, **options)
+    eta = value_parameters(models, GROUPS, **options)["value"].numpy()
+    return [nats.item, nats.values["value"], probability, eta]
+
+
+@pytest.mark.parametrize("direction", ["bidirectional", "causal"])
+@pytest.mark.parametrize("conditional", ["copies", "static"])
+def test_cuts_change_nothing(direction, conditional):
+    models = members(direction=direction, conditional=conditional)
+    for small, large in zip(told(models, max_numbers=1), told(models), strict=True):
+        assert np.isfinite(large).all() and large.std() > 0
+        np.testing.assert_allclose(small, large, rtol=1e-5, atol=1e-5)
+
+
+def test_ensembles_mean_probabilities():
+    models = members()
+    both = told(models)
+    each = [told([model]) for model in models]
+    for part in (0, 1):
+        by_hand = np.log(np.mean([np.exp(one[part]) for one in each], axis=0))
+        np.testing.assert_allclose(both[part], by_hand, rtol=1e-5)
+    np.testing.assert_allclose(both[2], (each[0][2] + each[1][2]) / 2, rtol=1e-5)
+    assert both[3].shape == (2, GROUPS.n_rows, 2)
+
+
+@pytest.mark.parametrize("conditional", ["copies", "static"])
+@pytest.mark.parametrize("limit", [1, 400, 4000])
+def test_batches_stay_below_the_limit(conditional, limit):
+    models = members(conditional=conditional)
+    longest = int(GROUPS.lengths.max())
+    need = max(64, 2 * longest) if conditional == "static" else max(64, longest * 2 * longest)
+    sizes = [b.present.numel() for b in evaluation_batches(GROUPS, models, max_numbers=limit)]
+    batches = list(evaluation_batches(GROUPS, models, max_numbers=limit))
+    assert all(b.present.numel() * need <= limit or len(b.present) == 1 for b in batches)
+    assert (len(sizes) == len(GROUPS)) == (limit == 1)
+
+
+def test_large_catalogs_make_small_batches():
+    wide = GROUPS.with_(vocabulary={"item": np.arange(10_000)})
+    marginal = TwoPartModel(
+        direction="causal", item_part=MarginalItems(torch.zeros(10_000)), value_part=None
+    )
+    sizes = [b.present.numel() for b in evaluation_batches(wide, [marginal], max_numbers=60_000)]
+    assert max(sizes) <= 6 and len(sizes) > 3
+
+
+def test_every_group_once():
+    found = torch.cat([b.element[b.present] for b in evaluation_batches(GROUPS, members())])
+    assert sorted(found.tolist()) == list(range(GROUPS.n_rows))
+
+
+def test_rows_that_are_no_targets_are_nan():
+    role = np.zeros(GROUPS.n_rows, dtype=np.int8)
+    role[3] = 1
+    observed = np.ones(GROUPS.n_rows, dtype=bool)
+    observed[5] = False
+    item = GROUPS.item.copy()
+    item[7] = -1
+    groups = GROUPS.with_(role=role, observed=observed, item=item)
+    nats = log_probs(members(), groups)
+    assert np.flatnonzero(np.isnan(nats.item)).tolist() == [3, 7]
+    assert np.flatnonzero(np.isnan(nats.values["value"])).tolist() == [3, 5]
+    eta = value_parameters(members(), groups)["value"][0, :, 0]
+    assert torch.isnan(eta).nonzero().flatten().tolist() == [3]
+
+
+def test_parts_that_are_not_there():
+    assert log_probs(members(items=False), GROUPS).item is None
+    assert log_probs(members(values=False), GROUPS).values == {}
+    with pytest.raises(ExfamError, match="`model` must have a value part to predict values"):
+        value_parameters(members(values=False), GROUPS)
+    with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
+        next(item_probabilities(members(items=False), GROUPS))
+
+
+def test_models_without_parameters_are_on_the_cpu():
+    marginal = TwoPartModel(
+        direction="causal",
+        value_part=MarginalValues(torch.zeros(1, 2)),
+        families={"value": Gaussian()},
+    )
+    assert evaluate._device([marginal]) == torch.device("cpu")
+    assert np.isfinite(log_probs([marginal], GROUPS).values["value"]).all()
+
+
+def test_members_are_set_to_predict():
+    models = members(n=1)
+    models[0].train()
+    log_probs(models, GROUPS)
+    assert not models[0].training
