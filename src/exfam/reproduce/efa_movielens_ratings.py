@@ -48,6 +48,7 @@ DIRECTIONS = ("bidirectional", "causal")
 VERSIONS = {"v1": Poisson(shift=1), "v2": Poisson(link="one-plus-exp")}
 TASKS = tuple(f"{TASK}{version}-{direction}" for version in VERSIONS for direction in DIRECTIONS)
 SEEDS = 5
+DIFFERENCE = "nats-difference-to-shrunk-offset"
 # Of the correct split: never used while choosing anything.
 SPLIT_SEED = 1001
 
@@ -307,30 +308,31 @@ def _difference_rows(
     best, rival = _best_family(efa, splits.validation), _best_family(shrunk, splits.validation)
     together = ensemble_of(efa[best])
     models = {"efa": efa[best], "efa-ensemble": [] if together is None else [together]}
-    user = np.repeat(np.arange(len(splits.test)), splits.test.lengths)
+    place = {"family": best, "split": split, "against": rival}
     rows = []
     for model, fits in models.items():
-        if not fits:
-            continue
-        test, validation = (
-            _nats(fits, groups, best) - _nats(shrunk[rival], groups, rival)
-            for groups in (splits.test, splits.validation)
-        )
-        mean, low, high = paired_bootstrap(test, user, seed=0)
-        ends = {"low": round(low, 4), "high": round(high, 4)}
-        rows.append(
-            Row(
-                task=task,
-                model=model,
-                settings={"family": best, "split": split, "against": rival, **ends},
-                metric="nats-difference-to-shrunk-offset",
-                value=mean,
-                validation=float(validation.mean()),
-                n_seeds=len(fits),
-                note="low, high: 95% interval over users",
-            )
-        )
+        if fits:
+            row = Row(task=task, model=model, settings=place, metric=DIFFERENCE, n_seeds=len(fits))
+            rows.append(_with_interval(row, fits, shrunk[rival], splits))
     return rows
+
+
+def _with_interval(row: Row, fits: Sequence[Fit], rivals: Sequence[Fit], splits: Splits) -> Row:
+    """The row with the mean difference in nats of two models and its interval over users."""
+    family, rival = str(row.settings["family"]), str(row.settings["against"])
+    test, validation = (
+        _nats(fits, groups, family) - _nats(rivals, groups, rival)
+        for groups in (splits.test, splits.validation)
+    )
+    user = np.repeat(np.arange(len(splits.test)), splits.test.lengths)
+    mean, low, high = paired_bootstrap(test, user, seed=0)
+    return replace(
+        row,
+        settings={**row.settings, "low": round(low, 4), "high": round(high, 4)},
+        value=mean,
+        validation=float(validation.mean()),
+        note="low, high: 95% interval over users",
+    )
 
 
 def _best_family(fits: Mapping[str, Sequence[Fit]], validation: Groups) -> str:

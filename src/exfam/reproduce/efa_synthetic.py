@@ -5,6 +5,7 @@ was chosen. The Bayes-optimal predictor (model "bayes") knows the true means; "e
 a model adds to that predictor's error on the very same ratings.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,17 +103,38 @@ def _jobs(splits: Splits, options: Options, *, direction: str, draw: str) -> lis
 
 
 def _contenders(options: Options, *, direction: str, draw: str) -> list[Contender]:
-    common = {"direction": direction, "parts": "values", "family": Gaussian(scale=1.0)}
-    place, printed = {"draw": draw}, draw == "notebook"
-    plain = {name: common[name] for name in ("direction", "family")}
+    plain: dict[str, Any] = {"direction": direction, "family": Gaussian(scale=1.0)}
+    common, place = {**plain, "parts": "values"}, {"draw": draw}
+    marginal = Contender(
+        model="marginal",
+        settings=place,
+        build=seeded(Marginal, {**common, "by_item": True}),
+        chance=False,
+        note="each movie's mean",
+    )
+    shrunk_offset = Contender(
+        model="shrunk-offset",
+        settings=place,
+        build=seeded(ShrunkOffset, {**plain, "k": None}),
+        chance=False,
+    )
     efa = Contender(
         model="efa",
         settings=place,
         build=seeded(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
         n_configurations=N_CONFIGURATIONS["efa"],
-        paper={"mse": PAPER_EFA[direction]} if printed else {},
+        paper={"mse": PAPER_EFA[direction]} if draw == "notebook" else {},
     )
-    latent_factors = [
+    return [marginal, shrunk_offset, *_latent_factors(common, options, place=place), efa]
+
+
+def _latent_factors(
+    common: Mapping[str, Any], options: Options, *, place: Mapping[str, str]
+) -> list[Contender]:
+    """The paper's forms, on its draw only, and ours."""
+    printed = place["draw"] == "notebook"
+    paper = {"mse": PAPER_FM[common["direction"]]}
+    return [
         Contender(
             model=model,
             settings=place,
@@ -120,24 +142,11 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
                 LatentFactor, training_of({**common, **LATENT_FACTOR_SETTINGS, **form}, options)
             ),
             n_configurations=N_CONFIGURATIONS["latent-factor"],
-            paper={"mse": PAPER_FM[direction]} if printed and model.endswith("notebook") else {},
+            paper=paper if printed and model == "latent-factor-notebook" else {},
         )
         for model, form in LATENT_FACTORS.items()
         if printed or model == "latent-factor"
     ]
-    by_item = {**common, "by_item": True}
-    return [
-        Contender(
-            model="marginal", settings=place, build=seeded(Marginal, by_item), chance=False,
-            note="each movie's mean",
-        ),
-        Contender(
-            model="shrunk-offset", settings=place, chance=False,
-            build=seeded(ShrunkOffset, {**plain, "k": None}),
-        ),
-        *latent_factors,
-        efa,
-    ]  # fmt: skip
 
 
 def _fitted_rows(
