@@ -4,7 +4,7 @@ The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then r
 `python docs/results_table.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from exfam.files import write_atomically
@@ -55,31 +55,43 @@ def replace_block(text: str, table: str) -> str:
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
-    shown = [row for row in rows if row.metric in METRICS]
+    shown = [row for row in rows if _is_shown(row, rows)]
     best = {id(shown[index]) for index in best_rows(shown)}
     gathered: dict[tuple, list[Row]] = {}
     for row in shown:
-        settings = tuple((name, row.settings[name]) for name in SETTINGS if name in row.settings)
-        gathered.setdefault((row.task, settings, row.metric), []).append(row)
-    return [
-        _line(task, ", ".join(f"{name} {value}" for name, value in settings), metric, group, best)
-        for (task, settings, metric), group in gathered.items()
-    ]
+        place = tuple(row.settings.get(name) for name in SETTINGS)
+        gathered.setdefault((row.task, place, row.metric), []).append(row)
+    return [_line(group, best) for group in gathered.values()]
 
 
-def _line(task: str, settings: str, metric: str, rows: Sequence[Row], best: set[int]) -> str:
-    efa = [row for row in rows if row.model.startswith("efa")]
-    factor = [row for row in rows if row.model.startswith("latent-factor")]
-    others = [row for row in rows if row not in efa and row not in factor]
-    paper = [_first_paper(efa), _first_paper(factor)]
-    seconds = [row.cpu_seconds for row in efa if row.model == "efa" and row.cpu_seconds is not None]
+def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
+    """On the paper's split; no nats where the error says the same."""
+    has_error = any(other.task == row.task and other.metric == "mse" for other in rows)
+    told_by_error = row.metric == "nats" and has_error
+    on_split = row.settings.get("split", "paper") == "paper"
+    return row.metric in METRICS and row.value is not None and on_split and not told_by_error
+
+
+def _line(rows: Sequence[Row], best: set[int]) -> str:
+    shared = {
+        name: value
+        for name, value in rows[0].settings.items()
+        if all(row.settings.get(name) == value for row in rows)
+    }
+    split = {"efa": [], "latent-factor": [], "": []}
+    for row in rows:
+        prefix = next(prefix for prefix in split if row.model.startswith(prefix))
+        split[prefix].append(row)
+    paper = [_first_paper(split["efa"]), _first_paper(split["latent-factor"])]
+    seconds = [row.cpu_seconds for row in split["efa"] if row.cpu_seconds is not None]
     cells = [
-        task,
-        settings,
-        metric,
-        "<br>".join(_figure(row, "efa", best) for row in efa),
-        "<br>".join(_figure(row, "latent-factor", best) for row in factor),
-        "<br>".join(_figure(row, "", best) for row in others),
+        rows[0].task,
+        ", ".join(f"{name} {value}" for name, value in shared.items() if name != "split"),
+        rows[0].metric,
+        *(
+            "<br>".join(_figure(row, prefix, shared, best) for row in split[prefix])
+            for prefix in split
+        ),
         " / ".join(paper) if any(paper) else "",
         f"{min(seconds):.1f}" if seconds else "",
     ]
@@ -90,15 +102,14 @@ def _first_paper(rows: Sequence[Row]) -> str:
     return next((f"{row.paper:g}" for row in rows if row.paper is not None), "")
 
 
-def _figure(row: Row, usual: str, best: set[int]) -> str:
-    """A figure, its spread, and what tells it from the column's usual model."""
-    if row.value is None:
-        return ""
+def _figure(row: Row, prefix: str, shared: Mapping[str, object], best: set[int]) -> str:
+    """A figure, its spread, and what tells it from the others in its cell."""
     text = f"{row.value:.4f}" if row.sd is None else f"{row.value:.4f} ± {row.sd:.4f}"
-    more = [] if row.model == usual else [row.model]
-    more += [f"{name} {value}" for name, value in row.settings.items() if name not in SETTINGS]
+    variant = row.model.removeprefix(prefix).removeprefix("-")
+    own = [f"{name} {value}" for name, value in row.settings.items() if name not in shared]
+    more = ", ".join([variant, *own] if variant else own)
     text = f"**{text}**" if id(row) in best else text
-    return f"{text} ({', '.join(more)})" if more else text
+    return f"{text} ({more})" if more else text
 
 
 if __name__ == "__main__":

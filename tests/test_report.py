@@ -86,6 +86,17 @@ def test_a_page_follows_the_screen_from_light_to_dark():
     assert "currentColor" in page()
 
 
+def test_a_plain_figure_follows_too():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([1, 2], color="tab:blue")
+    axes.set_xlabel("black")
+    made = render_page("T", lead="L", sections=[Section("a", parts=[Picture("x", figure)])])
+    svg = made[made.index("<svg ") : made.index("</svg>")]
+    assert "#000000" not in svg and "stroke: currentColor" in svg
+    assert "fill: currentColor" in svg and "#1f77b4" in svg
+
+
 def test_words_are_escaped():
     made = render_page(
         "<b>", lead="a < b", sections=[Section("x", parts=[picture('"<i>"', ["<u>", "&"])])]

@@ -63,6 +63,7 @@ def attention_map(explanation: Explanation, *, part: str | None = None) -> Figur
     bar = figure.colorbar(ScalarMappable(norm, _SHADES), ax=panels, ticks=[0, 0.5, 1])
     _plain(bar.ax)
     bar.outline.set_visible(False)
+    bar.minorticks_off()
     bar.set_label("attention weight", color=INK)
     figure.supxlabel("context", color=INK, fontsize=11)
     figure.supylabel("element given its context", color=INK, fontsize=11)

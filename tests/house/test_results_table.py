@@ -43,7 +43,7 @@ def test_a_line_holds_all_models_of_a_task_and_marks_the_best(script, tmp_path):
     head, _, *lines = script.render(tmp_path).splitlines()
     assert head.count("|") == len(script.COLUMNS) + 1
     assert lines == [
-        "| synthetic-causal |  | mse | 1.0300 ± 0.0010<br>**1.0200** (efa-ensemble) "
+        "| synthetic-causal |  | mse | 1.0300 ± 0.0010<br>**1.0200** (ensemble) "
         "| 2.0000 (intercept True)<br>4.5000 | 2.2000 (marginal) "
         "| 1.033 / 4.519 | 5.0 |"
     ]
@@ -52,15 +52,35 @@ def test_a_line_holds_all_models_of_a_task_and_marks_the_best(script, tmp_path):
 def test_settings_that_must_agree_have_lines_of_their_own(script, tmp_path):
     rows = [
         Row(
-            task="t", metric="nats", model="efa", value=v, settings={"support": s, "split": "paper"}
+            task="t",
+            metric="nats",
+            model="efa",
+            value=1.0,
+            settings={"support": support, "split": split, "family": family},
         )
-        for v, s in [(3.2, "all"), (2.6, "exclusion")]
+        for support in ("all", "exclusion")
+        for split in ("paper", "correct")
+        for family in (("poisson",) if support == "all" else ("poisson", "ordinal"))
     ]
     write_rows(tmp_path / "a.json", "efa-movielens-items", rows)
     lines = script.render(tmp_path).splitlines()[2:]
-    assert [line.split("|")[2].strip() for line in lines] == [
-        "support all, split paper",
-        "support exclusion, split paper",
+    cells = [[cell.strip() for cell in line.split("|")[2:5:2]] for line in lines]
+    assert cells == [
+        ["support all, family poisson", "1.0000"],
+        ["support exclusion", "**1.0000** (family poisson)<br>1.0000 (family ordinal)"],
+    ]
+
+
+def test_a_known_noise_needs_no_nats_beside_the_error(script, tmp_path):
+    rows = [
+        Row(task=task, metric=metric, model="efa", value=1.0)
+        for task, metric in [("a", "mse"), ("a", "nats"), ("b", "nats")]
+    ]
+    write_rows(tmp_path / "a.json", "efa-synthetic", rows)
+    lines = script.render(tmp_path).splitlines()[2:]
+    assert [(line.split("|")[1].strip(), line.split("|")[3].strip()) for line in lines] == [
+        ("a", "mse"),
+        ("b", "nats"),
     ]
 
 

@@ -5,9 +5,8 @@ import re
 from html import escape
 
 import matplotlib
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-
-from exfam.plots import INK
 
 __all__ = ["inline_svg"]
 
@@ -19,12 +18,13 @@ _HEAD = re.compile(r"<svg [^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>", re.DOTALL)
 def inline_svg(figure: Figure, *, title: str, prefix: str) -> str:
     """The figure as an `<svg>` element whose ink is the color of the text around it.
 
+    Ink is the color of its first axis' label, whatever is drawn in it.
     `prefix` starts the names of all its parts, so that several pictures fit on one page. No
     background, no link, no date: the same figure gives the same text.
 
     >>> svg = inline_svg(Figure((2, 1)), title="Nothing", prefix="a-")
-    >>> svg.split(">")[0]
-    '<svg viewBox="0 0 144 72" role="img" aria-label="Nothing" style="max-width: 192px"'
+    >>> svg.partition(" style")[0]
+    '<svg viewBox="0 0 144 72" role="img" aria-label="Nothing"'
     """
     file = io.StringIO()
     # Outlines of letters need no font on the reader's machine; the salt makes names repeatable.
@@ -33,12 +33,17 @@ def inline_svg(figure: Figure, *, title: str, prefix: str) -> str:
     svg = file.getvalue()
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = _REFERENCES.sub(rf"\1{prefix}", svg).replace(INK, "currentColor")
+    svg = _REFERENCES.sub(rf"\1{prefix}", svg).replace(_ink(figure), "currentColor")
     return _HEAD.sub(lambda found: _head(found["box"], title), svg, count=1).strip()
 
 
+def _ink(figure: Figure) -> str:
+    return to_hex(figure.axes[0].xaxis.label.get_color()) if figure.axes else "#000000"
+
+
 def _head(box: str, title: str) -> str:
-    # Points are 1/72 inch, pixels of a page 1/96.
+    # Points are 1/72 inch, pixels of a page 1/96. Black letters state no color: they inherit one.
     width = round(float(box.split()[2]) * 96 / 72)
     label = escape(title, quote=True)
-    return f'<svg viewBox="{box}" role="img" aria-label="{label}" style="max-width: {width}px">'
+    style = f"max-width: {width}px; fill: currentColor"
+    return f'<svg viewBox="{box}" role="img" aria-label="{label}" style="{style}">'

@@ -301,7 +301,7 @@ def _attention(efa: Result, one: Groups) -> Picture:
         f"Attention of one user (number {explanation.group})",
         attention_map(explanation),
         "Movies from top to bottom, and from left to right, in the order rated. "
-        f"Here {', '.join(special) or 'nothing'} moves a mean. A rating never sees itself. "
+        f"What moves a mean here: {', '.join(special) or 'nothing'}. A rating never sees itself. "
         "“(nothing)” is what a center attends to where the context does not matter.",
     )
 
