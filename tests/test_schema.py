@@ -166,6 +166,21 @@ class TestCheck:
         genre[0] = -1
         schema.check(groups.with_(attributes={**groups.attributes, "genre": genre}))
 
+    @pytest.mark.parametrize(
+        ("name", "like", "message"),
+        [
+            ("genre", "gap", r"`genre` must be categories, as in training, got 1 number\(s\) each"),
+            ("gap", "genre", r"`gap` must be 1 number\(s\) each, as in training, got categories"),
+            ("place", "gap", r"`place` must be 2 number\(s\) each, as in training, got 1 number"),
+        ],
+    )
+    def test_an_attribute_keeps_its_kind(self, name, like, message):
+        groups = rich_groups()
+        schema = rich_schema(groups)
+        changed = {**groups.attributes, name: groups.attributes[like]}
+        with pytest.raises(ValueError, match=message):
+            schema.check(groups.with_(attributes=changed))
+
     def test_only_own_elements_of_a_view_are_checked(self):
         groups = rich_groups()
         schema = rich_schema(groups)

@@ -82,7 +82,7 @@ class EFANetwork(nn.Module):
 
     @property
     def direction(self) -> str:
-        """"causal" or "bidirectional"."""
+        """Of the visibility: "causal" or "bidirectional"."""
         return self.visibility.direction
 
     @property
