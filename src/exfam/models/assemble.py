@@ -26,6 +26,7 @@ from exfam.layers import linear, mlp
 from exfam.models.dispersion import Dispersion, ItemBias, split_initial
 from exfam.models.efa import EFANetwork, EFASettings, build_network
 from exfam.models.heads import ItemHead, ValueHead
+from exfam.models.offsets import GroupOffset
 from exfam.models.schema import AttributeSpec, Schema, ValueSpec
 from exfam.models.support import SUPPORTS
 from exfam.models.two_part import TwoPartModel
@@ -53,6 +54,7 @@ class ModelSettings:
     item_sees_values: bool = False
     value_embedding: str = "auto"
     head_hidden_dim: int = 32
+    group_offset: bool = False
     dispersion: str = "global"
 
     def __post_init__(self) -> None:
@@ -180,7 +182,30 @@ def _value_head(
         norm=_last_norm(dim, settings),
         dispersion=dispersion,
         intercept=ItemBias(location, n_items=schema.n_items),
+        offset=_group_offset(schema, settings) if settings.group_offset else None,
     )
+
+
+def _group_offset(schema: Schema, settings: ModelSettings) -> GroupOffset:
+    return GroupOffset(
+        [value.column for value in schema.values],
+        slope=torch.block_diag(*(_location_slopes(value) for value in schema.values)),
+        center=torch.tensor([value.center for value in schema.values]),
+        direction=settings.network.direction,
+        n_items=schema.n_items,
+    )
+
+
+def _location_slopes(spec: ValueSpec) -> Float[Tensor, "1 outputs"]:
+    """How a family's location outputs change with its mean; 0 if the mean does not tell them."""
+    n_location = spec.family.n_params - spec.family.n_dispersion
+    step = 0.05 * spec.spread
+    means = torch.tensor([spec.center - step, spec.center + step])
+    try:
+        low, high = spec.family.from_mean(means)[:, :n_location]
+    except ExfamError:
+        return torch.zeros(1, n_location)
+    return ((high - low) / (2 * step))[None]
 
 
 def _value_fields(

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.groups import Batch
 from exfam.models.dispersion import Dispersion, ItemBias
+from exfam.models.offsets import GroupOffset
 
 __all__ = ["ItemHead", "ValueHead"]
 
@@ -39,7 +40,8 @@ class ItemHead(nn.Module):
 class ValueHead(nn.Module):
     """kappa_i = lambda_2(H_i): a small network for locations, constants for dispersions.
 
-    `intercept` adds learned constants, of each item where it has some. Source: EFA paper, section
+    `intercept` adds learned constants, of each item where it has some; `offset` the group's level
+    as its other values show it. Source: EFA paper, section
     2.2, step 4.
     """
 
@@ -50,14 +52,17 @@ class ValueHead(nn.Module):
         norm: nn.Module,
         dispersion: Dispersion,
         intercept: ItemBias | None,
+        offset: GroupOffset | None = None,
     ) -> None:
         super().__init__()
         self.network, self.norm = network, norm
-        self.dispersion, self.intercept = dispersion, intercept
+        self.dispersion, self.intercept, self.offset = dispersion, intercept, offset
 
     def forward(self, state: State, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """The parameters of the value columns' families, side by side."""
         location = self.network(self.norm(state))
         if self.intercept is not None:
             location = location + self.intercept(batch)
+        if self.offset is not None:
+            location = location + self.offset(batch)
         return self.dispersion(location, batch)
