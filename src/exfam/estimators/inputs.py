@@ -142,12 +142,7 @@ def _with_known_attributes(groups: Groups, vocabulary: Vocabulary, unknown: str)
             signed = codes.astype(np.int64)
             columns[name], lost = _recoded(groups, name, signed, vocabulary[name])
             if unknown == "error" and lost.any():
-                at = int(np.flatnonzero(lost)[0])
-                raise DataError(
-                    f"`{kind}` must be in the vocabulary of {name!r} "
-                    f"({len(vocabulary[name])} labels), got {_label(groups, name, codes[at])!r} "
-                    f"at {at} ({lost.sum()} of {lost.size}). Choose unknown='ignore' or 'unk'."
-                )
+                raise DataError(_unknown_category(groups, kind, name, codes, lost))
         changes[kind] = columns
     # The item column still has its own codes, which the new vocabulary may not know.
     return groups.with_(**changes, item=None)
@@ -158,14 +153,25 @@ def _label(groups: Groups, name: str, code: int) -> Any:
     return int(code) if labels is None else labels.tolist()[code]
 
 
+def _unknown_category(
+    groups: Groups, kind: str, name: str, codes: np.ndarray, lost: np.ndarray
+) -> str:
+    at = int(np.flatnonzero(lost)[0])
+    return (
+        f"`{kind}` must be in the vocabulary of {name!r} known from training, got "
+        f"{_label(groups, name, int(codes[at]))!r} at {at} ({lost.sum()} of {lost.size}). "
+        "Choose unknown='ignore' or unknown='unk'."
+    )
+
+
 def _unknown_item(groups: Groups, lost: Int64[np.ndarray, "lost"]) -> str:
     assert groups.item is not None
     element = int(lost[0])
     row = element if groups.source_row is None else groups.source_row[element]
+    label = _label(groups, "item", int(groups.item[element]))
     return (
-        f"`item` must be one seen in training, got {_label(groups, 'item', groups.item[element])!r}"
-        f" at row {row} ({len(lost)} such rows). Use unknown='ignore' to leave such elements out, "
-        "or unknown='unk' to keep them as unknown."
+        f"`item` must be one seen in training, got {label!r} at row {row} ({len(lost)} such rows). "
+        "Use unknown='ignore' to leave such elements out, or unknown='unk' to keep them as unknown."
     )
 
 

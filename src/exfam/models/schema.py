@@ -150,13 +150,15 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
     """Raise SupportError naming the source row of the first value its family cannot produce."""
     for column, family in families.items():
         own = _observed(groups, column)
-        value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
+        value = np.asarray(groups.values[column][own], dtype=np.float64)
+        # Models see single precision, in which 1e-50 is 0 and 1e50 infinite.
+        seen = torch.as_tensor(value).float()
         item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
         rows = own if groups.source_row is None else groups.source_row[own]
         check_support(
             column,
-            value.numpy(),
-            family.in_support(value, item=item).numpy(),
+            value,
+            family.in_support(seen, item=item).numpy(),
             support=family.support,
             rows=rows,
             hint=f"Family {family.name!r} has no other values: choose another, or drop such rows.",
