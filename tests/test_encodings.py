@@ -13,6 +13,7 @@ from exfam.encodings import (
     RelativeBias,
     Rotary,
     build_encoding,
+    share_positions,
 )
 from networks import HEAD_DIM, HEADS, random_encoding
 
@@ -136,3 +137,26 @@ def test_attenuated_is_the_papers_softmax():
         raw = [math.exp(-(s if i <= j else 1) * w * (i - j) ** 2) for j in range(n)]
         expected = torch.tensor(raw) / sum(raw)
         torch.testing.assert_close(weights[i], expected)
+
+
+class TestSharedPositions:
+    PRESENT = torch.tensor([[True, True, False], [True, True, True]])
+
+    def test_groups_that_count_alike_share_one_row(self):
+        position = torch.tensor([[3, 4, 0], [3, 4, 9]])
+        shared = share_positions(position, self.PRESENT)
+        assert shared.stride(0) == 0
+        assert shared.tolist() == [[3, 4, 9], [3, 4, 9]]
+
+    @pytest.mark.parametrize(
+        "position",
+        [
+            torch.tensor([[3, 5, 0], [3, 4, 9]]),
+            torch.tensor([[0.0, 1.5, 0.0], [0.0, 1.0, 2.0]]),
+            torch.zeros(2, 3, 2),
+            torch.zeros(2, 0, dtype=torch.int64),
+        ],
+    )
+    def test_others_keep_theirs(self, position):
+        present = self.PRESENT[:, : position.shape[1]]
+        assert share_positions(position, present) is position

@@ -9,7 +9,7 @@ import math
 from abc import ABC
 
 import torch
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_positive
@@ -25,6 +25,7 @@ __all__ = [
     "RelativeBias",
     "Rotary",
     "build_encoding",
+    "share_positions",
 ]
 
 Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
@@ -62,6 +63,23 @@ class Encoding(nn.Module, ABC):
     ) -> Float[Tensor, "#batch #heads query key"] | None:
         """Log attention weights up to a constant in each row, in place of the scores, or None."""
         return None
+
+
+def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -> Position:
+    """One broadcast row if all groups count alike (0, 1, 2, ..., say), else `position` as it is.
+
+    Encodings then work on one row instead of all. Padding, which nothing sees, goes on counting.
+
+    >>> position = torch.tensor([[0, 1], [0, 0]])
+    >>> share_positions(position, torch.tensor([[True, True], [True, False]]))
+    tensor([[0, 1],
+            [0, 1]])
+    """
+    if position.ndim != 2 or not position.numel():
+        return position
+    longest = position[present.sum(1).argmax()][None]
+    alike = bool(((position == longest) | ~present).all())
+    return longest.expand(*position.shape) if alike else position
 
 
 def _once(position: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from exfam.attention import (
 from exfam.checks import check_choice, check_fraction, check_positive
 from exfam.conditionals import Conditional, Hidden, Tokens, choose_conditional
 from exfam.embeddings import TokenEmbedding
-from exfam.encodings import Encoding, build_encoding
+from exfam.encodings import Encoding, build_encoding, share_positions
 from exfam.groups import Batch
 
 __all__ = ["EFANetwork", "EFASettings", "build_network"]
@@ -93,11 +93,12 @@ class EFANetwork(nn.Module):
     def tokens(self, batch: Batch) -> Tokens:
         """Tokens with positions, as context and as hidden centers."""
         content, center = self.embedding.content(batch), self.embedding.center(batch)
-        added = self.encoding.embed(batch.position)
+        position = share_positions(batch.position, batch.present)
+        added = self.encoding.embed(position)
         if added is not None:
             content, center = content + added, center + added
         content = self.dropout(content)
-        return Tokens(content, center, batch.position, batch.present)
+        return Tokens(content, center, position, batch.present)
 
     def hidden(self, batch: Batch) -> Hidden:
         """Hidden states H(x)_i of all centers, and their attention weights."""
