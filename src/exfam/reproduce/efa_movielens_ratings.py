@@ -61,18 +61,19 @@ FAMILIES: dict[str, Family] = {
 SHRUNK_FAMILIES: dict[str, Family] = {"binomial": Binomial(2), "poisson": Poisson(shift=1)}
 
 # Chosen on validation of the paper's split among N_CONFIGURATIONS["efa"] configurations.
-EFA_SETTINGS: dict[str, dict[str, Any]] = {
-    "bidirectional": {
-        "dropout": 0.1, "weight_decay": 0.1,
-        "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 30,
-    },
-    "causal": {
-        "dropout": 0.1, "weight_decay": 0.1,
-        "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 30,
-    },
+EFA_COMMON: dict[str, Any] = {
+    "encoding": "none", "head_hidden_dim": 0, "group_offset": True, "dropout": 0.3,
+    "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 40, "patience": 8,
 }  # fmt: skip
-# For FAMILIES, chosen in the same way among N_CONFIGURATIONS["efa-families"].
-EFA_FAMILY_SETTINGS: dict[str, dict[str, Any]] = EFA_SETTINGS
+EFA_SETTINGS: dict[str, dict[str, Any]] = {
+    "bidirectional": {"weight_decay": 0.1, **EFA_COMMON},
+    "causal": {"weight_decay": 0.1, **EFA_COMMON},
+}
+# For FAMILIES, chosen in the same way among N_CONFIGURATIONS["efa-families"], by the categorical.
+EFA_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
+    "bidirectional": {"weight_decay": 1.0, **EFA_COMMON},
+    "causal": {"weight_decay": 1.0, **EFA_COMMON},
+}
 # Of "latent-factor", chosen in the same way among N_CONFIGURATIONS["latent-factor"]; for FAMILIES
 # by the ordinal one.
 LATENT_FACTOR_SETTINGS: dict[str, dict[str, Any]] = {
@@ -85,7 +86,7 @@ LATENT_FACTOR_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
 }
 # Of the paper's forms: as many factors as its EFA has dimensions, nothing chosen.
 PAPER_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2, "batch_size": 32}
-N_CONFIGURATIONS = {"efa": 1, "efa-families": 1, "latent-factor": 12}
+N_CONFIGURATIONS = {"efa": 14, "efa-families": 4, "latent-factor": 12}
 # The notebooks' means over the context; the paper's formulas, which divide by the group's final
 # length minus 1; ours.
 LATENT_FACTORS: dict[str, dict[str, Any]] = {
