@@ -100,7 +100,6 @@ def check_support(
     row = first if rows is None else int(np.asarray(rows)[first])
     bad = int((~inside).sum())
     got = np.asarray(value)[first]
-    message = (
-        f"`{name}` must be {support}, got {got:g} at row {row} ({bad} of {inside.size} rows). {hint}"
-    )
+    where = f"at row {row} ({bad} of {inside.size} rows)"
+    message = f"`{name}` must be {support}, got {got:g} {where}. {hint}"
     raise SupportError(message.rstrip())
