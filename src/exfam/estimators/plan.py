@@ -54,8 +54,8 @@ def plan_fit(
     families = choose_families(estimator.family, groups) if values else {}
     check_values(groups, families)
     if validation is None:
-        fraction, seed = estimator.validation_fraction, estimator.seed
-        train, held_out = hold_out(groups, has_target, fraction=fraction, seed=seed)
+        fraction = float(estimator.validation_fraction)
+        train, held_out = hold_out(groups, has_target, fraction=fraction, seed=int(estimator.seed))
     else:
         train, held_out = groups, _read_validation(estimator, validation, vocabulary).groups
         check_values(held_out, families)
