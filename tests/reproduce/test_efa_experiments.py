@@ -148,6 +148,14 @@ def test_a_constant_categorical_predicts_the_same_mean_for_all(ratings):
     assert means == pytest.approx([means[0]] * 3)
 
 
+def test_mean_predictions_are_ratings_whatever_the_family_counts_from(ratings):
+    predicted = [row for row in ratings if row.metric.startswith("mean-given-")]
+    assert {row.settings["family"] for row in predicted} >= {"binomial", "ordinal", "poisson"}
+    usual = value(ratings, task=predicted[0].task, model="marginal", family="categorical",
+                  metric="mean-given-1")  # fmt: skip
+    assert all(abs(row.value - usual) < 0.9 for row in predicted)
+
+
 def test_ratings_carry_the_papers_table(ratings):
     printed = {
         (row.task.split("-")[2], row.model, row.metric): row.paper for row in ratings if row.paper
