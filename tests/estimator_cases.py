@@ -1,5 +1,6 @@
 """Frames and tiny estimators that the estimator tests share."""
 
+import copy
 import importlib
 
 import numpy as np
@@ -77,3 +78,18 @@ def same_bits(estimator, other):
     return all(
         a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in states
     )
+
+
+_FITTED: dict = {}
+
+
+def fitted_on(frame, kind, *, noise=0.0, **parameters):
+    """A fitted tiny estimator, fitted once for all tests; a copy, so that each may change it."""
+    key = (id(frame), kind, noise, repr(sorted(parameters.items())))
+    if key not in _FITTED:
+        estimator = make(kind, **parameters).fit(frame)
+        if noise and kind in TRAINED:
+            random_weights(estimator, scale=noise)
+        # With the frame, so that no other frame can have its id.
+        _FITTED[key] = (frame, estimator)
+    return copy.deepcopy(_FITTED[key][1])

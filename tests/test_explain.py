@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from estimator_cases import COLUMNS, DIRECTIONS, make, random_weights, ratings
+from estimator_cases import COLUMNS, DIRECTIONS, fitted_on, make, ratings
 from exfam import ExfamError, Groups
 from exfam.estimators.explain import explain, group_vectors
 
@@ -11,7 +11,7 @@ FRAME = ratings(least=2)
 
 
 def fitted(direction="bidirectional", frame=FRAME, **more):
-    return random_weights(make("efa", direction=direction, **more).fit(frame))
+    return fitted_on(frame, "efa", noise=0.5, direction=direction, **more)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from estimator_cases import CASES, WITH_ITEMS, make, random_weights, ratings
+from estimator_cases import CASES, WITH_ITEMS, fitted_on, make, random_weights, ratings
 from exfam import ExfamError, Groups, UnknownItemError
 from exfam.estimators import recommend as recommendations
 from exfam.estimators.recommend import append_blank, item_lifts
@@ -25,9 +25,7 @@ def schema_of(groups, *, attributes=(), known=()):
 class TestRecommend:
     @pytest.mark.parametrize("support", ["none", "hard"])
     def test_is_brute_force_over_the_catalog(self, kind, direction, support):
-        estimator = make(kind, direction=direction, support=support).fit(FRAME)
-        if kind != "marginal":
-            random_weights(estimator)
+        estimator = fitted_on(FRAME, kind, noise=0.5, direction=direction, support=support)
         groups = Groups.from_frame(FRAME, **WITHOUT_VALUES, value="stars")
         told = estimator.recommend(groups, k=6)
         for g in (0, 1, 5):
@@ -44,7 +42,7 @@ class TestRecommend:
         np.testing.assert_array_equal(told.groups, groups.group_names)
 
     def test_asks_for_fewer_and_for_more(self, kind, direction):
-        estimator = make(kind, direction=direction, support="none").fit(FRAME)
+        estimator = fitted_on(FRAME, kind, direction=direction, support="none")
         whole = estimator.recommend(FRAME, k=100)
         assert whole.items.shape == (12, 6)
         few = estimator.recommend(FRAME, k=2)
@@ -54,14 +52,14 @@ class TestRecommend:
 
     @pytest.mark.parametrize("k", [0, -1, True])
     def test_k_that_makes_no_sense(self, kind, direction, k):
-        estimator = make(kind, direction=direction).fit(FRAME)
+        estimator = fitted_on(FRAME, kind, direction=direction)
         with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got"):
             estimator.recommend(FRAME, k=k)
         with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got"):
             estimator.complements("a", k=k)
 
     def test_group_without_elements(self, kind, direction):
-        estimator = make(kind, direction=direction, unknown="ignore").fit(FRAME)
+        estimator = fitted_on(FRAME, kind, direction=direction, unknown="ignore")
         unseen = FRAME.assign(movie=FRAME["movie"].where(FRAME["user"] != "u2", "new"))
         told = estimator.recommend(unseen, k=6)
         row = told.groups.tolist().index("u2")
@@ -74,7 +72,7 @@ class TestRecommend:
         )
 
     def test_group_that_repeats_may_be_asked_of_soft_support_only(self, kind, direction):
-        estimator = make(kind, direction=direction).fit(FRAME)
+        estimator = fitted_on(FRAME, kind, direction=direction)
         assert estimator.support_ == "hard"
         again = FRAME.assign(user="one", movie="a")
         with pytest.raises(ExfamError, match="`item` must not repeat in a group .* got 'a' again"):

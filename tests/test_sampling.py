@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from estimator_cases import COLUMNS, make, random_weights, ratings
+from estimator_cases import COLUMNS, fitted_on, make, ratings
 from exfam import ExfamError, Groups
 from exfam.families import Bernoulli, Poisson
 
@@ -12,8 +12,7 @@ GROUPS = Groups.from_frame(FRAME, **COLUMNS)
 
 
 def fitted(kind, direction, **more):
-    estimator = make(kind, direction=direction, **more).fit(FRAME)
-    return estimator if kind == "marginal" else random_weights(estimator, scale=0.3)
+    return fitted_on(FRAME, kind, noise=0.3, direction=direction, **more)
 
 
 def columns_of(groups):
