@@ -66,7 +66,7 @@ class TestConventions:
             estimator.set_params(depth=3)
 
     def test_clone_forgets_the_fit(self, kind, fitted):
-        with pytest.raises(NotFittedError):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
             clone(fitted[kind, "causal"]).score(FRAME)
 
     def test_repr_names_changed_parameters(self, kind):
@@ -105,7 +105,7 @@ class TestConventions:
     def test_failed_fit_leaves_no_old_members(self, kind):
         estimator = make(kind).fit(FRAME)
         estimator.set_params(family="bernoulli")
-        with pytest.raises(exfam.SupportError):
+        with pytest.raises(exfam.SupportError, match="`stars` must be"):
             estimator.fit(FRAME)
         estimator.set_params(family="gaussian")
         np.testing.assert_array_equal(
@@ -116,13 +116,13 @@ class TestConventions:
 @pytest.mark.parametrize("kind", TRAINED)
 def test_attributes_of_training_before_fit(kind):
     for name in ("history_", "item_vectors_"):
-        with pytest.raises(NotFittedError):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(make(kind), name)
 
 
 @pytest.mark.parametrize("name", ["explain", "transform"])
 def test_more_of_efa_before_fit(name):
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(make("efa"), name)(FRAME)
 
 

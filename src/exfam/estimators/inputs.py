@@ -83,11 +83,10 @@ def read_inputs(
 
 
 def _from_groups(data: Groups, vocabulary: Vocabulary | None, unknown: str) -> Inputs:
-    own = data.elements()
-    if len(np.unique(own)) < len(own):
-        # Groups that share elements (draws with replacement) need numbers of their own.
+    if _share_elements(data):
+        # Draws with replacement need rows of their own.
         data = data.compact()
-        own = data.elements()
+    own = data.elements()
     rows = np.arange(len(own), dtype=np.int64)
     if vocabulary is None:
         return Inputs(data, own, rows, len(own))
@@ -106,6 +105,13 @@ def _from_groups(data: Groups, vocabulary: Vocabulary | None, unknown: str) -> I
         return Inputs(recoded, own, rows, n_rows, blank)
     blank = data.item < 0
     return Inputs(recoded, own, rows, len(own), blank if blank[own].any() else None)
+
+
+def _share_elements(groups: Groups) -> bool:
+    held = groups.stop > groups.start
+    order = np.argsort(groups.start[held], kind="stable")
+    start, stop = groups.start[held][order], groups.stop[held][order]
+    return bool((start[1:] < stop[:-1]).any())
 
 
 def _visible(groups: Groups) -> Int64[np.ndarray, "visible"]:
