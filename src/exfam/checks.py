@@ -1,12 +1,12 @@
 """Errors and argument checks shared by every floor.
 
-    ValueError
-    └── ExfamError
-        ├── SupportError        a value its family cannot produce
-        ├── DataError           a frame or file that cannot be read as groups
-        ├── UnknownItemError    an item never seen in training
-        ├── ModelFileError      a saved model that is damaged, foreign or newer
-        └── CheckpointError     a checkpoint that does not belong to this fit
+ValueError
+└── ExfamError
+    ├── SupportError        a value its family cannot produce
+    ├── DataError           a frame or file that cannot be read as groups
+    ├── UnknownItemError    an item never seen in training
+    ├── ModelFileError      a saved model that is damaged, foreign or newer
+    └── CheckpointError     a checkpoint that does not belong to this fit
 """
 
 from collections.abc import Iterable
