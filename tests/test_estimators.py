@@ -27,6 +27,7 @@ from estimator_cases import (
     same_bits,
 )
 from exfam import ExfamError, Groups
+from exfam.estimators.plan import hold_out
 from exfam.estimators.saving import KINDS
 from exfam.families import Categorical, Gaussian, Ordinal, PerItem, Poisson
 from exfam.models.baselines import ShrunkOffsetValues
@@ -111,6 +112,14 @@ class TestConventions:
         np.testing.assert_array_equal(
             estimator.log_prob(FRAME), make(kind).fit(FRAME).log_prob(FRAME)
         )
+
+
+def test_a_fit_that_fails_late_leaves_nothing():
+    estimator = make("efa").fit(FRAME)
+    with pytest.raises(ExfamError, match="`conditional` must be one that serves this network"):
+        estimator.set_params(conditional="two_stream").fit(FRAME)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        estimator.score(FRAME)
 
 
 @pytest.mark.parametrize("kind", TRAINED)
@@ -497,6 +506,17 @@ class TestWeights:
         weight = np.where(FRAME["user"].isin(["u0", "u1"]), 1.0, 0.0)
         estimator = make(kind, validation_fraction=0.5).fit(FRAME, sample_weight=weight)
         assert all(row.validation_nats is not None for row in estimator.history_.rows)
+
+    @pytest.mark.parametrize("kind", TRAINED)
+    def test_validation_is_weighted_too(self, kind):
+        weight = np.random.default_rng(0).random(len(FRAME))
+        estimator = make(kind, validation_fraction=0.4, seed=2).fit(FRAME, sample_weight=weight)
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        _, held_out = hold_out(groups, np.ones(len(groups), dtype=bool), fraction=0.4, seed=2)
+        score = estimator.score(
+            held_out, sample_weight=weight[held_out.source_row[held_out.elements()]]
+        )
+        assert estimator.history_.best.validation_nats == pytest.approx(-score, rel=1e-5)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_weights_without_any(self, kind):

@@ -194,6 +194,27 @@ class TestMoreFillIn:
         assert unseen.any()
         np.testing.assert_array_equal(told.item == -1, unseen)
 
+    def test_missing_items_beside_unseen_ones(self):
+        labels = np.array([*"abcdef", "new"], dtype=object)
+        item = GROUPS.item.copy()
+        item[0], item[1] = -1, 6
+        groups = GROUPS.with_(item=item, vocabulary={"item": labels})
+        told = fitted("efa", "bidirectional", support="none", unknown="unk").sample(groups)
+        assert told.item[0] >= 0 and told.item[1] == -1
+        np.testing.assert_array_equal(told.item[2:], GROUPS.item[2:])
+
+    def test_a_group_longer_than_the_catalog_repeats_in_the_end(self):
+        n = 8
+        groups = Groups(
+            start=[0],
+            stop=[n],
+            item=np.full(n, -1),
+            values={"stars": np.ones(n)},
+            vocabulary=GROUPS.vocabulary,
+        )
+        told = fitted("efa", "bidirectional", support="hard").sample(groups, sweeps=2)
+        assert set(told.item) == set(range(6))
+
     def test_missing_items_beside_ignored_ones(self):
         labels = np.array([*"abcdef", "new"], dtype=object)
         item = GROUPS.item.copy()
