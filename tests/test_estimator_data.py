@@ -1,0 +1,226 @@
+"""The leak law asked of estimators, and data with fewer or stranger columns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from estimator_cases import (
+    COLUMNS,
+    DIRECTIONS,
+    TRAINED,
+    WITH_ITEMS,
+    fitted_on,
+    make,
+    random_weights,
+    ratings,
+)
+from exfam import ExfamError, Groups
+from exfam.estimators.saving import KINDS
+from exfam.families import Gaussian, PerItem, Poisson
+from exfam.models.schema import Schema
+
+FRAME = ratings()
+
+
+ENCODINGS = ("relative", "none", "distance")
+WIRINGS = [
+    ("bidirectional", "copies"),
+    ("bidirectional", "exact"),
+    ("bidirectional", "static"),
+    ("causal", "copies"),
+    ("causal", "two_stream"),
+    ("causal", "static"),
+]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(("direction", "conditional"), WIRINGS)
+class TestNoLeak:
+    """The leak law, asked of the estimator: what it predicts at i never knows i."""
+
+    frame = ratings(n_users=4, shuffle=False, seed=2, least=3)
+
+    def model(self, direction, conditional, encoding, **more):
+        return fitted_on(
+            self.frame,
+            "efa",
+            noise=0.5,
+            direction=direction,
+            conditional=conditional,
+            encoding=encoding,
+            support="none",
+            attributes=["genre", "gap"],
+            known=["gap"],
+            max_epochs=1,
+            **more,
+        )
+
+    def moved(self, ask, column, row, value):
+        """Which rows of the answer move when one cell does."""
+        other = self.frame.copy()
+        assert other.loc[row, column] != value
+        other.loc[row, column] = value
+        return np.abs(ask(other) - ask(self.frame)).reshape(len(other), -1).max(1) > 1e-5
+
+    def test_item_and_value_parts(self, direction, conditional, encoding):
+        estimator = self.model(direction, conditional, encoding, item_sees_values=True)
+        movie = next(m for m in "abcdef" if m != self.frame.loc[1, "movie"])
+        items = lambda column, value: self.moved(estimator.predict_proba, column, 1, value)  # noqa: E731
+        values = lambda column, value: self.moved(estimator.predict, column, 1, value)  # noqa: E731
+        seen = [False, False, True] if direction == "causal" else [True, False, True]
+        # Items: blind for their own row, in all but `known` attributes.
+        assert items("movie", movie)[:3].tolist() == seen
+        assert items("stars", 7.5)[:3].tolist() == seen
+        assert (
+            items("genre", "y" if self.frame.loc[1, "genre"] == "x" else "x")[:3].tolist() == seen
+        )
+        assert items("gap", 3.0)[:3].tolist() == [seen[0], True, True]
+        # Values: blind for their own alone.
+        assert values("stars", 7.5)[:3].tolist() == seen
+        assert values("movie", movie)[:3].tolist() == [seen[0], True, True]
+        # Nobody sees another group.
+        elsewhere = (self.frame["user"] != "u0").to_numpy()
+        assert not items("movie", movie)[elsewhere].any()
+        assert not values("stars", 7.5)[elsewhere].any()
+
+    def test_items_see_values_only_if_asked(self, direction, conditional, encoding):
+        estimator = self.model(direction, conditional, encoding)
+        assert not self.moved(estimator.predict_proba, "stars", 1, 7.5).any()
+
+    def test_appended_elements_change_nothing_earlier(self, direction, conditional, encoding):
+        estimator = self.model(direction, conditional, encoding)
+        more = pd.concat([self.frame, self.frame[:1].assign(movie="f", stars=9.0)])
+        for ask in (estimator.predict_proba, estimator.predict):
+            before, after = ask(self.frame), ask(more)[:-1]
+            own = (self.frame["user"] == "u0").to_numpy()
+            np.testing.assert_allclose(after[~own], before[~own], rtol=1e-5, atol=1e-5)
+            same = np.allclose(after[own], before[own], rtol=1e-5, atol=1e-5)
+            assert same == (direction == "causal")
+
+
+class TestData:
+    """Groups and frames with fewer or stranger columns."""
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_groups_of_one_element(self, kind):
+        single = FRAME.drop_duplicates("user")
+        estimator = make(kind).fit(single)
+        assert np.isfinite(estimator.log_prob(single)).all()
+        assert np.isfinite(estimator.log_prob(FRAME)).all()
+
+    @pytest.mark.parametrize("kind", ["efa", "marginal", "shrunk-offset"])
+    @pytest.mark.parametrize("direction", DIRECTIONS)
+    def test_values_without_items(self, kind, direction):
+        estimator = make(kind, item=None, direction=direction).fit(FRAME)
+        assert np.isfinite(estimator.log_prob(FRAME)).all()
+        assert estimator.score_parts(FRAME).keys() == {"stars"}
+        with pytest.raises(ExfamError, match="must have an item part"):
+            estimator.recommend(FRAME)
+        with pytest.raises(ExfamError, match="must come from a model with an item part"):
+            estimator.complements("a")
+
+    def test_latent_factors_need_items(self):
+        with pytest.raises(ExfamError, match="`item` must be given, since items have the factors"):
+            make("latent-factor", item=None).fit(FRAME)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_whole_groups_without_observed_values(self, kind):
+        gaps = FRAME.copy()
+        gaps.loc[gaps["user"].isin(["u1", "u4", "u5", "u6"]), "stars"] = np.nan
+        estimator = make(kind, parts="values") if kind in WITH_ITEMS else make(kind)
+        estimator.fit(gaps)
+        assert np.isfinite(estimator.predict(gaps)).all()
+        assert np.isfinite(estimator.score(gaps))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_values_in_double_precision(self, kind):
+        frame = FRAME.assign(stars=FRAME["stars"].astype(np.float64) + 1e-9)
+        groups = Groups.from_frame(frame, **COLUMNS)
+        assert groups.values["stars"].dtype == np.float64
+        assert np.isfinite(make(kind).fit(groups).score(groups))
+
+    def test_groups_with_context_ranges(self):
+        item = np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)
+        groups = Groups(
+            start=[0, 2, 4],
+            stop=[2, 4, 6],
+            context_start=[[0], [0], [2]],
+            context_stop=[[0], [2], [4]],
+            item=item,
+            values={"stars": np.arange(6.0)},
+        )
+        for direction in DIRECTIONS:
+            estimator = random_weights(make("efa", direction=direction).fit(groups))
+            told = estimator.log_prob(groups)
+            assert np.isfinite(told).all()
+            changed = groups.with_(values={"stars": np.array([9.0, 1, 2, 3, 4, 5])})
+            moved = estimator.predict(changed) != estimator.predict(groups)
+            assert moved[2:4].all() and not moved[4:].any()
+
+    def test_groups_drawn_with_replacement(self):
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        estimator = make("efa").fit(groups)
+        drawn = groups[[0, 0, 3]]
+        each = estimator.log_prob(groups)
+        n0, n3 = (groups[g].n_elements for g in (0, 3))
+        start = groups.stop[2]
+        by_hand = np.concatenate([each[:n0], each[:n0], each[start : start + n3]])
+        np.testing.assert_allclose(estimator.log_prob(drawn), by_hand, rtol=1e-5)
+        assert estimator.score(drawn) == pytest.approx(by_hand.mean(), rel=1e-5)
+        assert np.isfinite(make("efa").fit(drawn).score(groups))
+
+    def test_positions(self):
+        frame = FRAME.assign(x=FRAME["gap"], y=FRAME["age"])
+        for columns in ("gap", ["x", "y"]):
+            for encoding in ("relative", "distance") if columns == "gap" else ("distance",):
+                estimator = make("efa", position=columns, encoding=encoding).fit(frame)
+                assert np.isfinite(estimator.log_prob(frame)).all()
+                assert len(estimator.recommend(frame).groups) == 12
+
+    def test_longer_groups_than_in_training(self):
+        short = FRAME.groupby("user").head(2)
+        for encoding in ("relative", "rotary", "attenuated", "none", "distance"):
+            estimator = make("efa", encoding=encoding).fit(short)
+            assert np.isfinite(estimator.log_prob(FRAME)).all()
+        with pytest.raises(ExfamError, match="`position` must be in 0 .. 1, the range seen in"):
+            make("efa", encoding="learned").fit(short).log_prob(FRAME)
+
+    def test_a_family_for_every_item(self):
+        family = PerItem({0: Poisson(shift=1)}, default=Gaussian())
+        for kind in ("efa", "latent-factor", "marginal"):
+            estimator = make(kind, family=family, parts="values").fit(FRAME)
+            assert np.isfinite(estimator.log_prob(FRAME)).all()
+            upper = estimator.predict(FRAME, quantiles=[0.8])[:, 0]
+            whole = (FRAME["movie"] == "a").to_numpy()
+            np.testing.assert_array_equal(upper[whole], upper[whole].round())
+            assert (upper[~whole] != upper[~whole].round()).all()
+
+    def test_items_that_repeat_are_allowed_by_default(self):
+        frame = ratings(repeats=True, seed=3)
+        estimator = make("efa").fit(frame)
+        assert estimator.support_ == "none" and np.isfinite(estimator.score(frame))
+
+    def test_schema_holds_what_was_fitted(self):
+        estimator = make("efa", attributes="genre", group_attributes="age").fit(FRAME)
+        assert isinstance(estimator.schema_, Schema)
+        assert [spec.name for spec in estimator.schema_.attributes] == ["genre", "age"]
+
+    def test_group_attributes_enter(self):
+        estimator = random_weights(
+            make("efa", group_attributes="age", head_hidden_dim=0).fit(FRAME)
+        )
+        older = FRAME.assign(age=FRAME["age"] + 5)
+        for ask in (estimator.predict, estimator.predict_proba):
+            assert (np.abs(ask(older) - ask(FRAME)).reshape(len(FRAME), -1).max(1) > 1e-4).all()
+
+    def test_vectors_of_items(self):
+        for kind in TRAINED:
+            vectors = make(kind).fit(FRAME).item_vectors_
+            assert vectors.shape[0] == 6 and np.isfinite(vectors).all()
+        tied = make("efa", tie="reflection").fit(FRAME)
+        signs = tied.item_vectors_ / tied.item_context_vectors_
+        np.testing.assert_allclose(signs, np.tile([1, 1, 1, 1, -1, -1, -1, -1], (6, 1)))
+        values = make("efa", parts="values").fit(FRAME)
+        with pytest.raises(ExfamError, match="`item` part must be fitted"):
+            _ = values.item_vectors_
+        assert make("latent-factor", parts="values").fit(FRAME).item_vectors_.shape == (6, 4)

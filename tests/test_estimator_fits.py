@@ -1,0 +1,198 @@
+"""Fits: ensembles, same bits, weights, validation."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+
+import exfam
+from estimator_cases import (
+    COLUMNS,
+    DIRECTIONS,
+    TRAINED,
+    make,
+    ratings,
+    same_bits,
+)
+from exfam import ExfamError, Groups
+from exfam.estimators.plan import hold_out
+from exfam.estimators.saving import KINDS
+from exfam.families import Poisson
+from exfam.models.baselines import ShrunkOffsetValues
+
+FRAME = ratings()
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    return make("efa", ensemble=3, seed=4, direction="causal").fit(FRAME)
+
+
+class TestEnsembles:
+    def test_members_differ(self, ensemble):
+        assert len(ensemble.members_) == len(ensemble.histories_) == 3
+        first, second = (dict(m.named_parameters()) for m in ensemble.members_[:2])
+        assert any(not torch.equal(first[name], second[name]) for name in first)
+
+    def test_log_prob_is_the_log_of_the_mean_probability(self, ensemble):
+        parts = []
+        for member in ensemble.members_:
+            alone = make("efa", direction="causal").fit(FRAME)
+            alone.members_ = [member]
+            parts.append(alone.log_prob_parts(FRAME))
+        told = ensemble.log_prob_parts(FRAME)
+        for name in ("item", "stars"):
+            each = np.stack([part[name] for part in parts])
+            assert each.std(0).max() > 0
+            np.testing.assert_allclose(told[name], np.log(np.exp(each).mean(0)), rtol=1e-5)
+        by_hand = sum(
+            np.log(np.exp([part[name] for part in parts]).mean(0)) for name in ("item", "stars")
+        )
+        assert ensemble.score(FRAME) == pytest.approx(by_hand.mean(), rel=1e-5)
+
+    def test_first_member_is_the_single_model(self, ensemble):
+        single = make("efa", seed=4, direction="causal").fit(FRAME)
+        state = ensemble.members_[0].state_dict()
+        assert all(torch.equal(state[n], t) for n, t in single.members_[0].state_dict().items())
+
+    def test_probabilities_and_moments_are_means(self, ensemble):
+        np.testing.assert_allclose(ensemble.predict_proba(FRAME).sum(1), 1, atol=1e-6)
+        median = ensemble.predict(FRAME, quantiles=[0.5])
+        assert np.isfinite(median).all() and (ensemble.predict_variance(FRAME) > 0).all()
+
+
+class TestSameBits:
+    @pytest.mark.parametrize("kind", TRAINED)
+    @pytest.mark.parametrize("direction", DIRECTIONS)
+    def test_same_seed_same_bits_other_seed_other(self, kind, direction):
+        fits = [make(kind, direction=direction, seed=seed).fit(FRAME) for seed in (7, 7, 8)]
+        assert same_bits(fits[0], fits[1])
+        assert not same_bits(fits[0], fits[2])
+        np.testing.assert_array_equal(fits[0].log_prob(FRAME), fits[1].log_prob(FRAME))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_fit_leaves_global_state_alone(self, kind):
+        extra = {"dropout": 0.3} if kind == "efa" else {}
+        # Python's own generator is drawn from by the checks of types that run in tests.
+        states = [torch.get_rng_state(), np.random.get_state()[1].copy()]
+        threads = torch.get_num_threads()
+        make(kind, **extra).fit(FRAME).predict(FRAME)
+        assert torch.equal(states[0], torch.get_rng_state())
+        np.testing.assert_array_equal(states[1], np.random.get_state()[1])
+        assert threads == torch.get_num_threads()
+
+    def test_global_state_has_no_say(self):
+        torch.manual_seed(1)
+        first = make("efa", dropout=0.3).fit(FRAME)
+        torch.manual_seed(2)
+        assert same_bits(first, make("efa", dropout=0.3).fit(FRAME))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_row_order_has_no_say_beside_an_order_column(self, kind):
+        ordered = FRAME.sort_values(["user", "day"], kind="stable")
+        # Groups come in the order of their first rows: keep those in place, shuffle the rest.
+        first = ~ordered.duplicated("user")
+        rest = ordered[~first].sample(frac=1, random_state=3)
+        other = pd.concat([ordered[first], rest])
+        assert (other["day"].to_numpy() != ordered["day"].to_numpy()).any()
+        fits = [make(kind, order="day", direction="causal").fit(f) for f in (ordered, other)]
+        assert same_bits(*fits)
+
+    @pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas, dict])
+    def test_kind_of_frame_has_no_say(self, convert):
+        other = make("efa").fit(convert(FRAME))
+        assert same_bits(other, make("efa").fit(FRAME))
+        np.testing.assert_array_equal(other.log_prob(convert(FRAME)), other.log_prob(FRAME))
+
+
+class TestWeights:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_elements_of_weight_zero_teach_nothing(self, kind):
+        weight = np.where(FRAME["user"].isin(["u2", "u7"]), 0.0, 1.0)
+        other = FRAME.copy()
+        other.loc[weight == 0, "stars"] = 5.0
+        fits = [
+            make(kind, validation_fraction=0.0).fit(frame, sample_weight=weight)
+            for frame in (FRAME, other)
+        ]
+        assert same_bits(*fits)
+        assert not same_bits(fits[0], make(kind, validation_fraction=0.0).fit(other))
+
+    @pytest.mark.parametrize("kind", ["marginal", "shrunk-offset"])
+    def test_whole_weights_are_repetitions_in_a_fit(self, kind):
+        twice = np.where(FRAME["user"] == "u3", 2, 1)
+        copy = FRAME[FRAME["user"] == "u3"].assign(user="again")
+        one = make(kind).fit(FRAME, sample_weight=twice)
+        other = make(kind).fit(pd.concat([FRAME, copy]))
+        np.testing.assert_allclose(one.log_prob(FRAME), other.log_prob(FRAME), rtol=1e-4, atol=1e-4)
+
+    @pytest.mark.parametrize("kind", TRAINED)
+    def test_held_out_elements_have_their_weights(self, kind):
+        """A group that weighs nothing is never chosen to choose the epoch by."""
+        weight = np.where(FRAME["user"].isin(["u0", "u1"]), 1.0, 0.0)
+        estimator = make(kind, validation_fraction=0.5).fit(FRAME, sample_weight=weight)
+        assert all(row.validation_nats is not None for row in estimator.history_.rows)
+
+    @pytest.mark.parametrize("kind", TRAINED)
+    def test_validation_is_weighted_too(self, kind):
+        weight = np.random.default_rng(0).random(len(FRAME))
+        estimator = make(kind, validation_fraction=0.4, seed=2).fit(FRAME, sample_weight=weight)
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        _, held_out = hold_out(groups, np.ones(len(groups), dtype=bool), fraction=0.4, seed=2)
+        score = estimator.score(
+            held_out, sample_weight=weight[held_out.source_row[held_out.elements()]]
+        )
+        assert estimator.history_.best.validation_nats == pytest.approx(-score, rel=1e-5)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_weights_without_any(self, kind):
+        with pytest.raises(ExfamError, match="target element of positive weight to fit, got none"):
+            make(kind).fit(FRAME, sample_weight=np.zeros(len(FRAME)))
+
+
+class TestValidation:
+    def test_groups_are_split_and_disjoint(self, monkeypatch):
+        seen = {}
+
+        def note(estimator, build, plan):
+            seen["train"], seen["validation"] = plan.train, plan.validation
+            return [build(torch.Generator().manual_seed(0))], []
+
+        monkeypatch.setattr("exfam.estimators.efa.train_members", note)
+        make("efa", validation_fraction=0.25).fit(FRAME)
+        train, held_out = set(seen["train"].group_names), set(seen["validation"].group_names)
+        assert not train & held_out and train | held_out == set(FRAME["user"])
+        assert len(held_out) == 3
+
+    @pytest.mark.parametrize("kind", TRAINED)
+    @pytest.mark.parametrize("as_groups", [False, True])
+    def test_given_validation_is_used(self, kind, as_groups):
+        held_out = ratings(seed=5, n_users=4)
+        given = Groups.from_frame(held_out, **COLUMNS) if as_groups else held_out
+        estimator = make(kind).fit(FRAME, validation=given)
+        best = estimator.history_.best
+        assert best.validation_nats == pytest.approx(-estimator.score(held_out), rel=1e-5)
+        whole = make(kind, validation_fraction=0.0).fit(FRAME)
+        assert whole.history_.best is None
+
+    def test_few_groups_have_none(self):
+        assert make("efa", validation_fraction=0.9).fit(FRAME[:1]).history_.best is None
+
+    def test_validation_without_targets(self):
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        with pytest.raises(ExfamError, match="`validation` must hold at least one element"):
+            make("efa").fit(groups, validation=groups.with_(role=np.ones(groups.n_rows, np.int8)))
+
+    def test_validation_outside_the_support(self):
+        wrong = FRAME.assign(stars=-1.0)
+        with pytest.raises(exfam.SupportError, match="`stars` must be .* got -1 at row 0"):
+            make("efa", family=Poisson(shift=1)).fit(FRAME, validation=wrong)
+
+    def test_shrunk_offset_chooses_k_by_validation(self):
+        with pytest.raises(ExfamError, match="`validation_fraction` must be above 0 to choose `k`"):
+            make("shrunk-offset", k=None).fit(FRAME)
+        estimator = make("shrunk-offset", k=None, validation_fraction=0.3).fit(FRAME)
+        part = estimator.members_[0].value_part
+        assert isinstance(part, ShrunkOffsetValues) and part.k == estimator.k_ > 0
