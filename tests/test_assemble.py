@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,8 +12,15 @@ from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
 from exfam.encodings import ENCODINGS
-from exfam.families import Gaussian
-from exfam.models.assemble import JOINS, TIES, VALUE_EMBEDDINGS, ModelSettings
+from exfam.families import Binomial, Categorical, Gaussian, Ordinal, Poisson
+from exfam.groups import Groups
+from exfam.models.assemble import (
+    JOINS,
+    TIES,
+    VALUE_EMBEDDINGS,
+    ModelSettings,
+    build_value_network,
+)
 from exfam.models.efa import EFASettings
 from exfam.models.schema import Schema
 from exfam.models.support import DIRECTIONS, SUPPORTS
@@ -292,3 +300,23 @@ class TestRefusals:
             small_model(SCHEMA, network={"encoding": "fourier"})
         with pytest.raises(ExfamError, match="`conditional` must be one of 'auto'"):
             small_model(SCHEMA, network={"conditional": "all"})
+
+
+@pytest.mark.parametrize(
+    "family",
+    [Gaussian(), Poisson(shift=1), Categorical(4, start=1), Ordinal(4, start=1), Binomial(5)],
+    ids=lambda family: family.name,
+)
+def test_group_offset_starts_as_a_shift_of_the_mean(family):
+    """A context one unit above expectation, hardly shrunk, moves the mean by about one unit."""
+    value = np.tile([1.0, 2.0, 2.0, 3.0, 4.0], 40)
+    groups = Groups(start=[0], stop=[len(value)], values={"stars": value})
+    schema = Schema.of(groups, families={"stars": family})
+    settings = ModelSettings(items=False, group_offset=True)
+    part = build_value_network(schema, settings, generator=torch.Generator().manual_seed(0))
+    eta = torch.tensor(schema.values[0].initial_eta)
+    n_location = family.n_params - family.n_dispersion
+    moved = eta.clone()
+    moved[:n_location] += 0.01 * part.head.offset.slope[0].detach()
+    change = family.mean(moved) - family.mean(eta)
+    torch.testing.assert_close(change, torch.tensor(0.01), rtol=0.02, atol=1e-5)

@@ -22,6 +22,7 @@ from exfam.embeddings import (
     TokenEmbedding,
     reflection_signs,
 )
+from exfam.families import PerItem
 from exfam.layers import linear, mlp
 from exfam.models.dispersion import Dispersion, ItemBias, split_initial
 from exfam.models.efa import EFANetwork, EFASettings, build_network
@@ -197,15 +198,22 @@ def _group_offset(schema: Schema, settings: ModelSettings) -> GroupOffset:
 
 
 def _location_slopes(spec: ValueSpec) -> Float[Tensor, "1 outputs"]:
-    """How a family's location outputs change with its mean; 0 if the mean does not tell them."""
-    n_location = spec.family.n_params - spec.family.n_dispersion
-    step = 0.05 * spec.spread
-    means = torch.tensor([spec.center - step, spec.center + step])
-    try:
-        low, high = spec.family.from_mean(means)[:, :n_location]
-    except ExfamError:
+    """How location outputs change with the family's mean, at the outputs that fit all values.
+
+    Categorical outputs move along the categories' values, as an exponential tilt does. 0 where an
+    item is needed to tell the mean.
+    """
+    family = spec.family
+    n_location = family.n_params - family.n_dispersion
+    eta = torch.tensor(spec.initial_eta).requires_grad_()
+    if isinstance(family, PerItem):
         return torch.zeros(1, n_location)
-    return ((high - low) / (2 * step))[None]
+    mean = family.mean(eta)
+    (gradient,) = torch.autograd.grad(mean, eta)
+    gradient = gradient[:n_location]
+    one_each = n_location == family.n_categories
+    direction = torch.tensor(family.categories) - mean.detach() if one_each else gradient
+    return (direction / (gradient * direction).sum())[None]
 
 
 def _value_fields(

@@ -71,8 +71,8 @@ EFA_SETTINGS: dict[str, dict[str, Any]] = {
 }
 # For FAMILIES, chosen in the same way among N_CONFIGURATIONS["efa-families"], by the categorical.
 EFA_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
-    "bidirectional": {"weight_decay": 1.0, **EFA_COMMON},
-    "causal": {"weight_decay": 1.0, **EFA_COMMON},
+    "bidirectional": {**EFA_COMMON, "weight_decay": 1.0, "dropout": 0.5},
+    "causal": {**EFA_COMMON, "weight_decay": 1.0},
 }
 # Of "latent-factor", chosen in the same way among N_CONFIGURATIONS["latent-factor"]; for FAMILIES
 # by the ordinal one.
@@ -86,7 +86,7 @@ LATENT_FACTOR_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
 }
 # Of the paper's forms: as many factors as its EFA has dimensions, nothing chosen.
 PAPER_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2, "batch_size": 32}
-N_CONFIGURATIONS = {"efa": 14, "efa-families": 4, "latent-factor": 12}
+N_CONFIGURATIONS = {"efa": 14, "efa-families": 7, "latent-factor": 12}
 # The notebooks' means over the context; the paper's formulas, which divide by the group's final
 # length minus 1; ours.
 LATENT_FACTORS: dict[str, dict[str, Any]] = {
