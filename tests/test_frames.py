@@ -373,6 +373,12 @@ def changed(name, row, value):
             "columns, got list",
         ),
         (
+            pd.Series([1, 2]),
+            {},
+            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of "
+            "columns, got Series",
+        ),
+        (
             FRAME,
             {"attributes": ["genre"], "group_attributes": "genre", "group": "genre"},
             "`group_attributes` must have names of their own, got 'genre' once more",
@@ -428,6 +434,21 @@ def test_to_frame_writes_what_was_read(kind, frame_type):
     back = Groups.from_frame(frame, group="group", item="item", value="stars", attributes="genre")
     assert back.item.tolist() == groups.item.tolist()
     np.testing.assert_array_equal(back.observed, groups.observed)
+
+
+@pytest.mark.parametrize("name", ["group", "position", "role"])
+def test_to_frame_keeps_no_column_under_a_name_that_it_needs(name):
+    groups = Groups(start=[0], stop=[1], values={name: [2.0]}, position=[3], role=[1])
+    with pytest.raises(DataError, match=rf"`values` must not be named '{name}' in a frame"):
+        groups.to_frame("arrow")
+    alone = Groups(start=[0], stop=[1], values={"role": [2.0]})
+    assert alone.to_frame("arrow")["role"].to_pylist() == [2.0]
+
+
+def test_an_element_without_one_of_its_values_is_not_observed():
+    frame = {"user": [1, 1], "stars": [4, 2], "hours": [None, 1.0]}
+    groups = Groups.from_frame(frame, group="user", value=["stars", "hours"])
+    assert groups.observed.tolist() == [False, True]
 
 
 def test_to_frame_shows_the_view_only():

@@ -61,13 +61,16 @@ def open_frame(frame: Any) -> Mapping[str, Any]:
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas column by column: others of its columns may be of types unknown to Arrow.
         return _by_name(frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns))))
-    if hasattr(frame, "__arrow_c_stream__"):
-        table = pa.table(frame)
-        return _by_name(table.column_names, table.columns)
-    raise DataError(
-        "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, "
-        f"got {type(frame).__name__}."
-    )
+    try:
+        table = pa.table(frame) if hasattr(frame, "__arrow_c_stream__") else None
+    except pa.ArrowInvalid:  # a single column speaks Arrow too
+        table = None
+    if table is None:
+        raise DataError(
+            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, "
+            f"got {type(frame).__name__}."
+        )
+    return _by_name(table.column_names, table.columns)
 
 
 def _by_name(names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:

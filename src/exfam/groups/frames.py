@@ -213,6 +213,7 @@ def to_frame(groups: Groups, kind: str = "pandas") -> Any:
     ['b', 'a']
     """
     check_choice("kind", kind, ("pandas", "polars", "arrow"))
+    _check_free(groups)
     table = pa.table(_frame_columns(groups))
     if kind == "arrow":
         return table
@@ -240,6 +241,18 @@ def _frame_columns(groups: Groups) -> dict[str, pa.Array]:
     if groups.role is not None:
         columns["role"] = pa.array(np.where(groups.role[rows] == CONTEXT, "context", "target"))
     return columns
+
+
+def _check_free(groups: Groups) -> None:
+    """Raise if a value or attribute has the name of a column that the frame needs for itself."""
+    held = {"position": groups.position, "role": groups.role}
+    taken = {"group", *(name for name, column in held.items() if column is not None)}
+    for kind in ("values", "attributes", "group_attributes"):
+        for name in taken.intersection(getattr(groups, kind)):
+            raise DataError(
+                f"`{kind}` must not be named {name!r} in a frame, which has a column of that name "
+                "for itself. Rename it, or use to_arrow."
+            )
 
 
 def _decoded(groups: Groups, name: str, column: np.ndarray) -> pa.Array:

@@ -254,7 +254,8 @@ class Groups:
         Groups come in the order of their first rows, elements in that of `order` (ties keep the
         frame's). Columns keep their names. Text and booleans among the attributes become codes,
         numbers stay numbers; labels are coded in sorted order unless `vocabulary` has an entry
-        (items under "item"). A missing value is an element not observed.
+        (items under "item"). An element without one of its values is not observed at all: its
+        other values are left out too.
 
         `unknown`: what to do with labels that a given vocabulary lacks: "error"; "ignore" drops
             elements of unknown items and counts them in `ignored`; "unk" gives them code -1.
@@ -285,6 +286,8 @@ class Groups:
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row an own element, labels written out: a pandas, polars or arrow frame.
+
+        Raises DataError where a value or attribute is called as a column of the frame's own.
 
         >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_frame("arrow")["group"].to_pylist()
         [0, 0, 1]
