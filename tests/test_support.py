@@ -14,6 +14,7 @@ from exfam.models.support import (
     context_items,
     repeated,
 )
+from exfam.training.optimizer import TrainingSettings, make_optimizer
 from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9
@@ -99,12 +100,22 @@ def test_a_penalty_is_between_no_exclusion_and_hard_exclusion(direction):
     )
 
 
-def test_the_penalty_learns():
-    batch = whole(make_groups(repeats=True))
-    part = RepeatPenalty()
-    eta = torch.zeros(*batch.item.shape, N_ITEMS)
-    part(eta, batch, "causal").log_softmax(-1)[..., 0].sum().backward()
-    assert part.penalty.grad.abs() > 1e-3
+def test_the_penalty_learns_within_a_short_fit_that_repeats_are_as_likely_as_any_item():
+    batch = whole(make_groups(lengths=[8] * 40, repeats=True))
+    part, n_steps = RepeatPenalty(), 100
+    settings = TrainingSettings(learning_rate=3e-3)
+    optimizer = make_optimizer(part, settings)
+    for step in range(n_steps):
+        for group in optimizer.param_groups:
+            factor = settings.rate_factor(step=step, n_steps=n_steps)
+            group["lr"] = settings.learning_rate * group["multiplier"] * factor
+        eta = torch.zeros(*batch.item.shape, N_ITEMS)
+        log_probs = part(eta, batch, "causal").log_softmax(-1)
+        loss = -log_probs.gather(-1, batch.item[..., None]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert part.penalty.item() < 1.0
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -4,6 +4,9 @@ Where items never repeat, a conditional that gives them no mass stays a proper d
 the rest: another, sharper model class. `RepeatPenalty` learns how much less likely a repeat is.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -118,12 +121,14 @@ class RepeatPenalty(nn.Module):
     """Items of the context are less likely by a learned factor exp(-penalty).
 
     The penalty is a scalar parameter: give it no weight decay, which would pull it to "no penalty".
+    It has far to go from its start, so that its steps are larger than those of weights.
 
     >>> RepeatPenalty().penalty.item()
     5.0
     """
 
     name = "penalty"
+    learning_rate_multipliers: ClassVar[Mapping[str, float]] = {"penalty": 30.0}
 
     def __init__(self, *, initial: float = 5.0) -> None:
         super().__init__()
