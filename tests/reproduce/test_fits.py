@@ -25,7 +25,8 @@ from exfam.reproduce.rows import Row
 from exfam.training.history import History
 
 SMALL = {"family": Gaussian(scale=1.0), "parts": "values"}
-TINY = {**SMALL, "embed_dim": 4, "head_dim": 4, "n_layers": 1, "max_epochs": 2, "progress": False}
+SIZES = {"embed_dim": 4, "head_dim": 4, "n_layers": 1, "batch_size": 64, "dropout": 0.0}
+TINY = {**SMALL, **SIZES, "max_epochs": 2, "progress": False}
 
 
 @pytest.fixture(scope="module")

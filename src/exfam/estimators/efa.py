@@ -67,12 +67,12 @@ class EFA(GroupEstimator):
     `group_offset`: whether the other values' mean residual, shrunk, enters beside the attention
         (default False)
     `dispersion`: scales and the like "global" or of each "item" (default "global")
-    `dropout`: share of units dropped in training (default 0.0)
+    `dropout`: share of units dropped in training; less for large data (default 0.2)
 
     Training:
-    `learning_rate`: largest step size of AdamW (default 3e-3)
-    `weight_decay`: decoupled weight decay (default 0.0)
-    `batch_size`: groups in a step (default 64)
+    `learning_rate`: largest step size of AdamW (default 5e-3)
+    `weight_decay`: decoupled weight decay (default 0.1)
+    `batch_size`: groups in a step; more for large data (default 32)
     `max_epochs`: passes over the training groups at most (default 60)
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.05)
@@ -131,10 +131,10 @@ class EFA(GroupEstimator):
         head_hidden_dim: int = 32,
         group_offset: bool = False,
         dispersion: str = "global",
-        dropout: float = 0.0,
-        learning_rate: float = 3e-3,
-        weight_decay: float = 0.0,
-        batch_size: int = 64,
+        dropout: float = 0.2,
+        learning_rate: float = 5e-3,
+        weight_decay: float = 0.1,
+        batch_size: int = 32,
         max_epochs: int = 60,
         patience: int = 10,
         warmup: float = 0.05,

@@ -49,7 +49,7 @@ N_TRAIN, N_FIT = 6000, 7500
 
 # Chosen on validation of the notebook's draw among N_CONFIGURATIONS["efa"] configurations.
 EFA_COMMON: dict[str, Any] = {
-    "encoding": "learned", "weight_decay": 1.0,
+    "encoding": "learned", "weight_decay": 1.0, "dropout": 0.0,
     "learning_rate": 1e-2, "batch_size": 128, "max_epochs": 15,
 }  # fmt: skip
 EFA_SETTINGS: dict[str, dict[str, Any]] = {"bidirectional": EFA_COMMON, "causal": EFA_COMMON}
