@@ -94,10 +94,17 @@ def test_unknown_name_is_refused(name):
 
 def test_learned_refuses_other_positions():
     encoding = LearnedAbsolute(4, 2, generator=generator())
-    with pytest.raises(ValueError, match=r"`position` must be in 0 \.\. 3, .* got 4"):
-        encoding.embed(torch.tensor([[0, 4]]))
+    for wrong in (4, -1):
+        message = rf"`position` must be in 0 \.\. 3 for .* got {wrong}\. .* \(4 a group at most"
+        with pytest.raises(ValueError, match=message):
+            encoding.embed(torch.tensor([[0, wrong]]))
     with pytest.raises(ValueError, match="must be one integer an element for encoding='lear"):
         encoding.embed(torch.tensor([[0.5]]))
+
+
+def test_learned_keeps_no_table_of_times():
+    with pytest.raises(ValueError, match="`position` must be below 1,000,000 .* got a range of 1,"):
+        LearnedAbsolute(1_000_000_001, 2, generator=generator())
 
 
 def test_vectors_are_for_distance():

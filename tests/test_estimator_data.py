@@ -182,8 +182,24 @@ class TestData:
         for encoding in ("relative", "rotary", "attenuated", "none", "distance"):
             estimator = make("efa", encoding=encoding).fit(short)
             assert np.isfinite(estimator.log_prob(FRAME)).all()
-        with pytest.raises(ExfamError, match="`position` must be in 0 .. 1, the range seen in"):
+        with pytest.raises(ExfamError, match="`position` must be in 0 .. 2 for encoding='lear"):
             make("efa", encoding="learned").fit(short).log_prob(FRAME)
+
+    def test_learned_positions_leave_room_for_a_next_element(self):
+        day = FRAME["day"].astype(int)
+        for columns in ({}, *({"position": name, "order": name} for name in ("day", "even"))):
+            frame = FRAME.assign(day=day, even=2 * day)
+            estimator = make("efa", encoding="learned", direction="causal", **columns).fit(frame)
+            assert len(estimator.recommend(frame).groups) == 12
+            assert len(estimator.transform(frame)) == 12
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        estimator = make("efa", encoding="learned", direction="causal").fit(groups)
+        estimator.sample(groups, steps=1)
+        with pytest.raises(ExfamError, match=r"sample fewer elements \(\d a group at most"):
+            estimator.sample(groups, steps=2)
+        times = FRAME.assign(day=day + 10**9)
+        with pytest.raises(ExfamError, match="`position` must be below 1,000,000 for encoding='l"):
+            make("efa", encoding="learned", position="day").fit(times)
 
     def test_a_family_for_every_item(self):
         family = PerItem({0: Poisson(shift=1)}, default=Gaussian())

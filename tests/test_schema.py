@@ -55,7 +55,7 @@ class TestWhatIsTaken:
         assert len(by_name["place"].center) == 2
         assert [by_name[n].of_group for n in ATTRIBUTES] == [False, False, False, True, True]
         assert [by_name[n].known for n in ATTRIBUTES] == [False, True, False, False, False]
-        assert (schema.n_items, schema.n_positions, schema.position_scale) == (9, 5, 1.0)
+        assert (schema.n_items, schema.n_positions, schema.position_scale) == (9, 6, 1.0)
         assert list(schema.families) == list(FAMILIES)
 
     def test_only_observed_values_of_own_elements_count(self):
@@ -67,7 +67,7 @@ class TestWhatIsTaken:
     def test_a_view_is_described_by_its_own_groups(self):
         groups = rich_groups()
         whole, part = rich_schema(groups), rich_schema(groups[[2]])
-        assert part.n_positions == 4
+        assert part.n_positions == 5
         own = groups.values["other"][groups[[2]].elements()]
         assert part.values[1].center == pytest.approx(own.mean())
         assert part.values[1].center != whole.values[1].center
@@ -91,9 +91,9 @@ class TestWhatIsTaken:
         still = groups.with_(position=np.zeros(6))
         assert Schema.of(still, families={}).position_scale == 1.0
 
-    def test_integer_positions_are_counted_from_zero(self):
+    def test_integer_positions_are_counted_from_zero_and_leave_room_for_a_next_step(self):
         groups = make_groups(lengths=(3, 3), position=np.array([0, 4, 7, 1, 2, 3]))
-        assert Schema.of(groups, families={}).n_positions == 8
+        assert Schema.of(groups, families={}).n_positions == 8 + (7 - 4)
 
 
 class TestRefusals:

@@ -32,6 +32,8 @@ Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
 QueryPosition = Num[Tensor, "batch query"] | Num[Tensor, "batch query space"]
 KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]
 EARTH_RADIUS_KM = 6371.0
+# A table of more vectors comes from times taken for counts, and would not fit into memory.
+MOST_LEARNED = 1_000_000
 
 
 class Encoding(nn.Module, ABC):
@@ -108,7 +110,8 @@ class NoEncoding(Encoding):
 class LearnedAbsolute(Encoding):
     """A learned vector for each position 0 .. n_positions - 1, added to the token.
 
-    Raises ExfamError for a position outside that range or not an integer.
+    Raises ExfamError for a position outside that range or not an integer, and for more positions
+    than 1,000,000.
 
     >>> encoding = LearnedAbsolute(5, 2, generator=torch.Generator().manual_seed(0))
     >>> encoding.embed(torch.arange(3)[None]).shape
@@ -118,22 +121,34 @@ class LearnedAbsolute(Encoding):
     def __init__(self, n_positions: int, embed_dim: int, *, generator: torch.Generator) -> None:
         super().__init__()
         check_positive("n_positions", n_positions)
+        if n_positions > MOST_LEARNED:
+            raise ExfamError(
+                f"`position` must be below {MOST_LEARNED:,} for encoding='learned', which keeps a "
+                f"vector for each, got a range of {n_positions:,}. Use encoding='rotary' or "
+                "'distance' for times."
+            )
         self.table = table(n_positions, embed_dim, scale=0.02, generator=generator)
 
     def embed(self, position: Position) -> Float[Tensor, "batch length embed"]:
-        n_positions = self.table.num_embeddings
         if position.is_floating_point() or position.ndim != 2:
             raise ExfamError(
                 "`position` must be one integer an element for encoding='learned', got "
                 f"{position.dtype} of shape {tuple(position.shape)}. Use 'rotary' or 'distance'."
             )
         once = _once(position)
-        if once.numel() and (int(once.max()) >= n_positions or int(once.min()) < 0):
-            raise ExfamError(
-                f"`position` must be in 0 .. {n_positions - 1}, the range seen in training, got "
-                f"{int(once.max())}. Use a relative encoding for longer groups."
-            )
+        _check_learned(once, self.table.num_embeddings)
         return self.table(once).expand(position.shape[0], -1, -1)
+
+
+def _check_learned(position: Int[Tensor, "batch length"], n_positions: int) -> None:
+    wrong = position[(position < 0) | (position >= n_positions)]
+    if wrong.numel():
+        raise ExfamError(
+            f"`position` must be in 0 .. {n_positions - 1} for encoding='learned', the range of "
+            f"the training groups and one more element, got {int(wrong[0])}. Shorten such groups "
+            f"or sample fewer elements ({n_positions} a group at most where positions are counted "
+            "from 0), or fit with encoding='relative', 'rotary' or 'distance'."
+        )
 
 
 class Rotary(Encoding):

@@ -228,11 +228,19 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
 
 
 def _n_positions(groups: Groups) -> int:
-    """Positions 0 .. n - 1 that occur, where they are integers; else the largest length."""
-    longest = int(groups.lengths.max(initial=1))
-    if groups.position is None or not np.issubdtype(groups.position.dtype, np.integer):
-        return longest
-    return max(longest, int(groups.position.max(initial=0)) + 1)
+    """Positions 0 .. n - 1 that may occur, with the one of a next element in each group.
+
+    They are counted in the group unless integers are given, which go on by the group's last step.
+    """
+    n = int(groups.lengths.max(initial=1)) + 1
+    position = groups.position
+    if position is None or not np.issubdtype(position.dtype, np.integer) or position.ndim > 1:
+        return n
+    several = groups.stop - groups.start > 1
+    last = groups.stop[several] - 1
+    step = position[last].astype(np.int64) - position[last - 1].astype(np.int64)
+    step = max(int(step.max(initial=1)), int(_position_scale(groups)))
+    return max(n, int(position.max(initial=0)) + 1 + step)
 
 
 def _position_scale(groups: Groups) -> float:
