@@ -22,6 +22,7 @@ from exfam.families import Gaussian
 from exfam.groups import Groups
 from exfam.plots import attention_map, learning_curve, means_by_case, result_bars
 from exfam.report import Picture, Section, TableData, write_page
+from exfam.training.threads import processor_threads
 
 __all__ = [
     "DIRECTIONS",
@@ -91,7 +92,8 @@ def run(*, out: Path, seed: int = 0, n_users: int = 10_000, max_epochs: int = 15
     draw = draw_ratings(seed, n_users=n_users)
     told = f"{len(draw.train):,} + {len(draw.validation):,} + {len(draw.test):,}"
     console.print(f"Simulated {told} users (train + validation + test), each rating 5 movies.")
-    results = fit_all(draw, seed=seed, max_epochs=max_epochs)
+    with processor_threads(1):
+        results = fit_all(draw, seed=seed, max_epochs=max_epochs)
     columns, rows = _table_cells(results, draw)
     _print_table(console, columns, rows)
     first = results[0]

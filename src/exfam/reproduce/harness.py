@@ -10,6 +10,7 @@ from exfam.checks import check_choice, check_positive
 from exfam.reproduce import EXPERIMENTS
 from exfam.reproduce.rows import Row, write_rows
 from exfam.reproduce.tables import print_rows
+from exfam.training.threads import processor_threads
 
 __all__ = ["Options", "load_experiment", "reproduce"]
 
@@ -60,7 +61,9 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
     module = load_experiment(name)
     for task in options.only:
         check_choice("only", task, module.TASKS)
-    rows: list[Row] = module.run(options)
+    # One thread: the processor time that a row tells is then that of the work alone.
+    with processor_threads(1):
+        rows: list[Row] = module.run(options)
     print_rows(name, rows)
     if json is not None:
         write_rows(json, name, rows)
