@@ -1,5 +1,6 @@
 """What a fit works on: data read, parts, families and support chosen, groups held out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from exfam.checks import ExfamError
 from exfam.estimators.choices import choose_families, choose_parts, choose_support, vocabulary_of
 from exfam.estimators.inputs import Inputs, read_inputs
 from exfam.estimators.parameters import listed
+from exfam.families import Family
 from exfam.groups import TARGET, Groups
 from exfam.models.schema import Schema, check_values
 
@@ -53,27 +55,14 @@ def plan_fit(
     items, values = choose_parts(estimator.parts, groups)
     families = choose_families(estimator.family, groups) if values else {}
     check_values(groups, families)
-    if validation is None:
-        fraction = float(estimator.validation_fraction)
-        train, held_out = hold_out(groups, has_target, fraction=fraction, seed=int(estimator.seed))
-    else:
-        train, held_out = groups, _read_validation(estimator, validation, vocabulary).groups
-        check_values(held_out, families)
-    schema = Schema.of(
-        train,
-        families=families,
-        attributes=(*groups.attributes, *groups.group_attributes),
-        known=listed(estimator.known),
-    )
-    if held_out is not None:
-        schema.check(held_out)
+    train, held_out = _train_and_held_out(estimator, groups, has_target, validation, families)
     seen = [groups] if held_out is None else [groups, held_out]
     return FitPlan(
         train=train,
         validation=held_out,
         weight=weight,
         validation_weight=weight if validation is None else None,
-        schema=schema,
+        schema=_schema(estimator, train, held_out, families),
         vocabulary=vocabulary,
         items=items,
         values=values,
@@ -82,7 +71,37 @@ def plan_fit(
     )
 
 
-def _read_validation(estimator: Any, data: Any, vocabulary: dict[str, np.ndarray]) -> Inputs:
+def _train_and_held_out(
+    estimator: Any,
+    groups: Groups,
+    has_target: Bool[np.ndarray, "groups"],
+    validation: Any,
+    families: Mapping[str, Family],
+) -> tuple[Groups, Groups | None]:
+    """What to train on, and what to choose the epoch by: data given for it, or a share."""
+    if validation is None:
+        fraction = float(estimator.validation_fraction)
+        return hold_out(groups, has_target, fraction=fraction, seed=int(estimator.seed))
+    held_out = _read_validation(estimator, validation, groups.vocabulary).groups
+    check_values(held_out, families)
+    return groups, held_out
+
+
+def _schema(
+    estimator: Any, train: Groups, held_out: Groups | None, families: Mapping[str, Family]
+) -> Schema:
+    schema = Schema.of(
+        train,
+        families=families,
+        attributes=(*train.attributes, *train.group_attributes),
+        known=listed(estimator.known),
+    )
+    if held_out is not None:
+        schema.check(held_out)
+    return schema
+
+
+def _read_validation(estimator: Any, data: Any, vocabulary: Mapping[str, np.ndarray]) -> Inputs:
     inputs = read_inputs(
         data, estimator._columns(), vocabulary=vocabulary, unknown=estimator.unknown
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 
 from exfam.analysis.evaluate import item_probabilities
 from exfam.checks import ExfamError, UnknownItemError
@@ -71,37 +71,49 @@ def append_blank(groups: Groups, schema: Schema) -> Groups:
     flat = groups.compact()
     lengths = flat.stop - flat.start
     stop = np.cumsum(lengths + 1)
-    blank, n_own = stop - 1, int(lengths.sum())
-    n_rows = n_own + len(flat)
-    own = np.ones(n_rows, dtype=bool)
-    own[blank] = False
-    # Rows of context ranges follow the groups' own, blanks among them, as before.
-    source = np.zeros(n_rows, dtype=np.int64)
-    source[own] = np.arange(n_own)
-    source[blank] = np.where(lengths > 0, flat.stop - 1, 0)
-    source = np.append(source, np.arange(n_own, flat.n_rows))
-    given = np.append(own, np.ones(flat.n_rows - n_own, dtype=bool))
-    extended = {
-        kind: {name: _take(column, source) for name, column in getattr(flat, kind).items()}
-        for kind in ("values", "attributes")
-    }
-    for spec in schema.attributes:
-        if not spec.of_group:
-            rows = blank[lengths == 0] if spec.known else blank
-            column = extended["attributes"][spec.name]
-            extended["attributes"][spec.name] = _with_typical(column, rows, spec)
+    blank = stop - 1
+    source, given = _sources(flat, blank)
     return flat.with_(
         start=stop - lengths - 1,
         stop=stop,
         item=None if flat.item is None else np.where(given, _take(flat.item, source), -1),
+        values={name: _take(column, source) for name, column in flat.values.items()},
+        attributes=_next_attributes(flat, source, blank, schema),
         observed=given if flat.observed is None else given & _take(flat.observed, source),
         position=_next_positions(flat, source, blank, schema),
         role=np.where(given, CONTEXT, TARGET).astype(np.int8),
         source_row=None,
         context_start=None if flat.context_start is None else flat.context_start + len(flat),
         context_stop=None if flat.context_stop is None else flat.context_stop + len(flat),
-        **extended,
     )
+
+
+def _sources(
+    flat: Groups, blank: Int64[np.ndarray, "groups"]
+) -> tuple[Int64[np.ndarray, "rows"], Bool[np.ndarray, "rows"]]:
+    """The row that each row repeats, a blank its group's last; and which are no blanks."""
+    lengths = flat.stop - flat.start
+    n_own = int(lengths.sum())
+    own = np.ones(n_own + len(flat), dtype=bool)
+    own[blank] = False
+    source = np.zeros(len(own), dtype=np.int64)
+    source[own] = np.arange(n_own)
+    source[blank] = np.where(lengths > 0, flat.stop - 1, 0)
+    # Rows of context ranges follow the groups' own, blanks among them, as before.
+    further = np.arange(n_own, flat.n_rows)
+    return np.append(source, further), np.append(own, np.ones(len(further), dtype=bool))
+
+
+def _next_attributes(
+    flat: Groups, source: np.ndarray, blank: np.ndarray, schema: Schema
+) -> dict[str, np.ndarray]:
+    attributes = {name: _take(column, source) for name, column in flat.attributes.items()}
+    empty = blank[flat.stop == flat.start]
+    for spec in schema.attributes:
+        if not spec.of_group:
+            rows = empty if spec.known else blank
+            attributes[spec.name] = _with_typical(attributes[spec.name], rows, spec)
+    return attributes
 
 
 def _take(column: np.ndarray, rows: np.ndarray) -> np.ndarray:
