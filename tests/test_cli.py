@@ -83,6 +83,13 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out == f"exfam {__version__}\n"
 
 
+@pytest.mark.parametrize("module", ["exfam", "exfam.cli"])
+def test_modules_are_the_command_too(module):
+    words = [sys.executable, "-m", module, "reproduce", "not-there"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2 and "exfam reproduce: `name` must be" in done.stderr
+
+
 @pytest.mark.parametrize("words", [["--help"], ["reproduce", "--list"], ["reproduce", "--help"]])
 def test_help_is_quick_and_loads_nothing_heavy(words):
     code = (

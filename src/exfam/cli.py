@@ -109,3 +109,6 @@ COMMANDS = {
     ),
     "reproduce": Command("print a paper's table with our columns", _reproduce_options, _reproduce),
 }
+
+if __name__ == "__main__":
+    sys.exit(main())
