@@ -102,6 +102,17 @@ def test_no_vocabulary_is_a_vocabulary(tmp_path):
     assert load_folder(str(tmp_path / "deep" / "model")).vocabulary == {}
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_all_files_follow_the_umask(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        save_folder(tmp_path / "model", **model())
+    finally:
+        os.umask(before)
+    modes = {name: (tmp_path / "model" / name).stat().st_mode & 0o777 for name in FILES}
+    assert modes == dict.fromkeys(FILES, mode)
+
+
 def test_the_files_can_be_read_without_exfam(saved):
     import pyarrow.parquet as pq
     from safetensors.torch import load_file

@@ -162,6 +162,8 @@ def _write(
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     safetensors.torch.save_file(whole, folder / _TENSORS)
     pq.write_table(_encode(vocabulary), folder / _VOCABULARY)
+    # safetensors writes for the owner's eyes only, whatever the umask.
+    shutil.copymode(folder / _VOCABULARY, folder / _TENSORS)
     document: dict[str, Any] = {
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
