@@ -12,7 +12,6 @@ from exfam.families import (
     Exponential,
     ExponentialFamily,
     Gamma,
-    Gaussian,
     NegativeBinomial,
     Ordinal,
     Poisson,
@@ -389,11 +388,3 @@ def test_dispersion_comes_last_and_leaves_the_mean(case):
         other = eta.clone()
         other[:, family.n_params - family.n_dispersion :] += 1
         close(family.mean(eta, **case.at), family.mean(other, **case.at))
-
-
-def test_hints_follow_the_support():
-    assert Poisson(shift=1).hint == "Use Poisson(shift=0) for counts from 0."
-    assert NegativeBinomial(shift=2).hint == "Use NegativeBinomial(shift=0) for counts from 0."
-    assert Poisson().hint == "Use Gaussian() for real numbers."
-    assert Gaussian().hint == ""
-    assert Poisson(shift=1).support == "an integer >= 1"

@@ -287,3 +287,15 @@ def test_per_item_needs_items_it_knows():
 def test_impossible_configs_are_refused(config, message):
     with pytest.raises(ExfamError, match=message):
         family_from_config(config)
+
+
+def test_hints_follow_the_support():
+    assert Poisson(shift=1).hint == "Use Poisson(shift=0) for counts from 0."
+    assert NegativeBinomial(shift=2).hint == "Use NegativeBinomial(shift=0) for counts from 0."
+    assert Poisson().hint == "Use Gaussian() for real numbers."
+    assert Gaussian().hint == ""
+    assert Ordinal(5).hint == "Use Ordinal(5, start=1) for 1 to 5, or a larger n."
+    assert Categorical(3, start=1).hint == "Use Categorical(3, start=0) for 0 to 2, or a larger n."
+    assert Binomial(5).hint.endswith("or Ordinal(5, start=1) for ratings 1 to 5.")
+    assert "Ordinal" not in Binomial(1).hint
+    assert Poisson(shift=1).support == "an integer >= 1"

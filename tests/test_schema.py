@@ -1,6 +1,7 @@
 """What a model knows of its data: taken from groups, kept as JSON, checked at predict time."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from efa_cases import ATTRIBUTES, FAMILIES, rich_groups, rich_schema, small_model
 from exfam.checks import SupportError
-from exfam.families import Binomial, Gaussian, PerItem, Poisson
+from exfam.families import Binomial, Gaussian, Ordinal, PerItem, Poisson
 from exfam.models.schema import Schema, check_values
 from model_cases import make_groups
 
@@ -111,6 +112,13 @@ class TestRefusals:
             Schema.of(groups, families={"value": Poisson(shift=1)})
         with pytest.raises(SupportError, match="got 0 at row 2"):
             check_values(groups.with_(source_row=None), {"value": Poisson(shift=1)})
+
+    def test_what_to_do_is_what_the_family_says(self):
+        for family in (Ordinal(5), Binomial(2)):
+            with pytest.raises(SupportError, match=re.escape(f"(1 of 4 rows). {family.hint}")):
+                check_values(numeric(value=[1, 2, 7, 0]), {"value": family})
+        with pytest.raises(SupportError, match="Choose another family, or drop such rows"):
+            check_values(numeric(value=[1, 2, np.inf, 0]), {"value": Gaussian()})
 
     def test_some_value_must_be_observed(self):
         groups = numeric(value=[1, 2, 0, 3]).with_(observed=np.zeros(4, dtype=bool))

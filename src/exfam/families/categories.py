@@ -21,7 +21,6 @@ class Finite(PlainFamily):
 
     n: int
     start: int
-    hint: ClassVar[str] = "Use another start, or a larger n."
 
     @abstractmethod
     def _log_probs(self, eta: Tensor) -> Tensor:
@@ -31,6 +30,13 @@ class Finite(PlainFamily):
     def support(self) -> str:
         """The labels."""
         return f"an integer from {self.start} to {self.start + self.n - 1}"
+
+    @property
+    def hint(self) -> str:
+        """The other common start, or a larger n."""
+        other = 1 if self.start == 0 else 0
+        family, last = type(self).__name__, self.n + other - 1
+        return f"Use {family}({self.n}, start={other}) for {other} to {last}, or a larger n."
 
     @property
     def categories(self) -> tuple[int, ...]:

@@ -116,7 +116,6 @@ class Binomial(Successes):
 
     n: int
     name: ClassVar[str] = "binomial"
-    hint: ClassVar[str] = "Use a larger n, or Poisson() for counts without an end."
 
     def __post_init__(self) -> None:
         check_integer("n", self.n, at_least=1)
@@ -130,6 +129,16 @@ class Binomial(Successes):
     def support(self) -> str:
         """0 to n."""
         return f"an integer from 0 to {self.n}"
+
+    @property
+    def hint(self) -> str:
+        """A larger n, counts without an end, or labels from 1."""
+        return (
+            "Use a larger n, Poisson() for counts without an end, or "
+            f"Ordinal({self.n}, start=1) for ratings 1 to {self.n}."
+            if self.n > 1
+            else "Use a larger n, or Poisson() for counts without an end."
+        )
 
     @property
     def categories(self) -> tuple[int, ...]:

@@ -161,7 +161,7 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
             family.in_support(seen, item=item).numpy(),
             support=family.support,
             rows=rows,
-            hint=f"Family {family.name!r} has no other values: choose another, or drop such rows.",
+            hint=family.hint or "Choose another family, or drop such rows.",
         )
 
 
