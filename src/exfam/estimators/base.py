@@ -14,9 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from exfam.analysis.evaluate import item_probabilities, log_probs, value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError, check_choice, check_fraction
-from exfam.estimators.choices import PARTS, SUPPORTS, check_families, check_no_repeats
+from exfam.estimators.choices import (
+    PARTS,
+    SUPPORTS,
+    check_families,
+    check_no_repeats,
+    check_part_names,
+)
 from exfam.estimators.inputs import Inputs, read_inputs
-from exfam.estimators.parameters import check_count
+from exfam.estimators.parameters import check_count, check_distinct, listed
 from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
 from exfam.estimators.sampling import continue_groups, fill_in
@@ -103,19 +109,25 @@ class GroupEstimator(BaseEstimator, ABC):
         check_fraction("validation_fraction", self.validation_fraction)
         check_count("seed", self.seed, least=0)
         check_families(self.family)
+        names = ("value", "attributes", "group_attributes")
+        columns = {name: listed(getattr(self, name)) for name in names}
+        check_distinct(columns)
+        if self.item is not None and self.parts != "values":
+            check_part_names(columns)
 
     def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
         """Log-probability in nats of every element given its context: item and values added.
 
         NaN for rows that are no target. `log_prob_parts` tells items and values apart.
         """
-        parts = np.stack(list(self.log_prob_parts(X).values()))
+        inputs = self._inputs(X)
+        parts = np.stack([inputs.spread(flat) for _, flat in self._flat_parts(inputs)])
         return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
 
     def log_prob_parts(self, X: Any) -> dict[str, Float[np.ndarray, "rows"]]:
         """Log-probabilities in nats of "item" and of each value column, one a row."""
         inputs = self._inputs(X)
-        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs).items()}
+        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs)}
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood in nats of a target element; higher is better.
@@ -123,24 +135,29 @@ class GroupEstimator(BaseEstimator, ABC):
         Item and value log-probabilities of all targets, divided by the number of targets (or by
         the sum of their weights). With direction="bidirectional" it is a pseudo-log-likelihood.
         """
-        return float(sum(self.score_parts(X, sample_weight).values()))
+        return float(sum(nats for _, nats in self._mean_parts(X, sample_weight)))
 
     def score_parts(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """The terms of `score`: "items" and each value column; they add up to it."""
+        return {
+            "items" if name == "item" else name: nats
+            for name, nats in self._mean_parts(X, sample_weight)
+        }
+
+    def _mean_parts(self, X: Any, sample_weight: Any) -> list[tuple[str, float]]:
         inputs = self._inputs(X)
         weight = inputs.weights(sample_weight)
         parts = self._flat_parts(inputs)
-        counted = ~np.isnan(np.stack(list(parts.values()))).all(axis=0)
+        counted = ~np.isnan(np.stack([flat for _, flat in parts])).all(axis=0)
         each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
         if not each.sum():
             raise ExfamError(
                 "`X` must hold at least one target of positive weight to score, got none."
             )
-        return {
-            "items" if name == "item" else name: float((np.nan_to_num(flat) * each).sum())
-            / float(each.sum())
-            for name, flat in parts.items()
-        }
+        return [
+            (name, float((np.nan_to_num(flat) * each).sum()) / float(each.sum()))
+            for name, flat in parts
+        ]
 
     def predict(
         self,
@@ -158,6 +175,12 @@ class GroupEstimator(BaseEstimator, ABC):
         levels = _levels(quantiles, interval)
         inputs = self._inputs(X)
         if not self.schema_.values:
+            if levels is not None:
+                name = "interval" if quantiles is None else "quantiles"
+                raise ExfamError(
+                    f"`{name}` must be asked of a model with a value part, got one of items only. "
+                    "Use predict_proba for the probabilities of all items."
+                )
             return self._likely_items(inputs)
         if levels is None:
             return self._each_value(inputs, Mixture.mean)
@@ -279,10 +302,10 @@ class GroupEstimator(BaseEstimator, ABC):
         self.schema_.check(inputs.groups)
         return inputs
 
-    def _flat_parts(self, inputs: Inputs) -> dict[str, np.ndarray]:
+    def _flat_parts(self, inputs: Inputs) -> list[tuple[str, np.ndarray]]:
         told = log_probs(self.members_, inputs.groups)
-        item = {} if told.item is None else {"item": told.item}
-        return item | told.values
+        item = [] if told.item is None else [("item", told.item)]
+        return [*item, *told.values.items()]
 
     def _likely_items(self, inputs: Inputs) -> np.ndarray:
         flat = np.full(inputs.groups.n_rows, np.nan)

@@ -1,6 +1,6 @@
 """Choices that a fit makes from its parameters and the data: parts, families, support."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ __all__ = [
     "SUPPORTS",
     "check_families",
     "check_no_repeats",
+    "check_part_names",
     "choose_families",
     "choose_parts",
     "choose_support",
@@ -39,6 +40,22 @@ def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
     if not any(wanted):
         raise ExfamError("`item` or `value` must be given, got data with neither.")
     return wanted
+
+
+def check_part_names(columns: Mapping[str, Iterable[str]]) -> None:
+    """Raise ExfamError for a column that has the item part's name, "item" or "items".
+
+    Scores, probabilities and labels of items are told under these.
+
+    >>> check_part_names({"value": ["stars"]})
+    """
+    for argument, names in columns.items():
+        for name in names:
+            if name in ("item", "items"):
+                raise ExfamError(
+                    f"`{argument}` must not have the item part's name, got column {name!r}. "
+                    "Rename the column."
+                )
 
 
 def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
@@ -72,6 +89,11 @@ def check_families(family: Any) -> None:
 def _family(given: Any) -> Family:
     if isinstance(given, Family):
         return given
+    if isinstance(given, type) and issubclass(given, Family):
+        raise ExfamError(
+            f"`family` must be an instance or a name, got the class {given.__name__}. "
+            f"Pass an instance, {given.__name__}()."
+        )
     check_choice("family", given, FAMILIES)
     try:
         return FAMILIES[given]()

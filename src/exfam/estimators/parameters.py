@@ -1,5 +1,6 @@
 """Constructor parameters: checks shared by estimators, and the parameters as plain JSON."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.families import Family, family_from_config, family_to_config
 
-__all__ = ["check_count", "from_plain", "listed", "python_number", "to_plain"]
+__all__ = ["check_count", "check_distinct", "from_plain", "listed", "python_number", "to_plain"]
 
 FAMILY_KEY = "family_instance"
 
@@ -20,6 +21,19 @@ def check_count(name: str, value: Any, *, least: int = 1) -> None:
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < least:
         raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
+
+
+def check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
+    """Raise ExfamError unless each argument names every column once.
+
+    >>> check_distinct({"value": ["stars", "seen"]})
+    """
+    for argument, names in columns.items():
+        for name in names:
+            if (times := names.count(name)) > 1:
+                raise ExfamError(
+                    f"`{argument}` must name every column once, got {name!r} {times} times."
+                )
 
 
 def listed(names: Any) -> tuple[str, ...]:

@@ -9,7 +9,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from exfam.checks import ExfamError
-from exfam.estimators.choices import choose_families, choose_parts, choose_support, vocabulary_of
+from exfam.estimators.choices import (
+    check_part_names,
+    choose_families,
+    choose_parts,
+    choose_support,
+    vocabulary_of,
+)
 from exfam.estimators.inputs import Inputs, read_inputs
 from exfam.estimators.parameters import listed
 from exfam.families import Family
@@ -53,6 +59,14 @@ def plan_fit(
     if not has_target.any():
         raise ExfamError("`X` must hold a target element of positive weight to fit, got none.")
     items, values = choose_parts(estimator.parts, groups)
+    if items:
+        check_part_names(
+            {
+                "value": groups.values,
+                "attributes": groups.attributes,
+                "group_attributes": groups.group_attributes,
+            }
+        )
     families = choose_families(estimator.family, groups) if values else {}
     check_values(groups, families)
     train, held_out = _train_and_held_out(estimator, groups, has_target, validation, families)
