@@ -4,7 +4,9 @@ The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then r
 `python docs/results_table.py`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from exfam.files import write_atomically
@@ -18,7 +20,11 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 # What is shown of the rows; the files have the rest.
-METRICS = ("mse", "nats", "paper-loss", "ndcg@10")
+DIFFERENCE = "nats-difference-to-shrunk-offset"
+METRICS = ("mse", "nats", "paper-loss", "ndcg@10", DIFFERENCE)
+# The printed formula is beside the notebooks' form; popularity ranks as the marginal does.
+HIDDEN = ("latent-factor-printed", "popularity")
+SILENT = ("members", "split", "against", "low", "high")
 SETTINGS = ("support", "split", "draw")
 COLUMNS = (
     "task",
@@ -55,8 +61,9 @@ def replace_block(text: str, table: str) -> str:
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
-    shown = [row for row in rows if _is_shown(row, rows)]
-    best = {id(shown[index]) for index in best_rows(shown)}
+    shown = _chosen_families([row for row in rows if _is_shown(row, rows)])
+    ranked = [row for row in shown if row.metric != DIFFERENCE]
+    best = {id(ranked[index]) for index in best_rows(ranked)}
     gathered: dict[tuple, list[Row]] = {}
     for row in shown:
         place = tuple(row.settings.get(name) for name in SETTINGS)
@@ -69,7 +76,44 @@ def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
     has_error = any(other.task == row.task and other.metric == "mse" for other in rows)
     told_by_error = row.metric == "nats" and has_error
     on_split = row.settings.get("split", "paper") == "paper"
-    return row.metric in METRICS and row.value is not None and on_split and not told_by_error
+    known = row.metric in METRICS and row.value is not None and row.model not in HIDDEN
+    return known and on_split and not told_by_error
+
+
+def _chosen_families(rows: Sequence[Row]) -> list[Row]:
+    """Of exact figures, each model's family of least validation nats, once for all versions."""
+    exact = [row for row in rows if row.metric in ("nats", DIFFERENCE) and "family" in row.settings]
+    chosen: dict[tuple, Row] = {}
+    for row in _without_versions(exact):
+        place = tuple(row.settings.get(name) for name in SETTINGS)
+        key = (row.task, place, row.metric, row.model)
+        if key not in chosen or _validation(row) < _validation(chosen[key]):
+            chosen[key] = row
+    return [row for row in rows if row not in exact] + list(chosen.values())
+
+
+def _without_versions(rows: Sequence[Row]) -> list[Row]:
+    """Tasks without their version; families whose nats depend on it are named with it."""
+    told: dict[tuple, set[float | None]] = {}
+    for row in rows:
+        told.setdefault(_unversioned(row), set()).add(row.value)
+    renamed = []
+    for row in rows:
+        version = re.search(r"-(v\d+)-", row.task)
+        settings = dict(row.settings)
+        if version and len(told[_unversioned(row)]) > 1:
+            settings["family"] = f"{settings['family']} {version[1]}"
+        renamed.append(replace(row, task=_unversioned(row)[0], settings=settings))
+    return renamed
+
+
+def _unversioned(row: Row) -> tuple:
+    settings = tuple(sorted((name, str(value)) for name, value in row.settings.items()))
+    return re.sub(r"-v\d+-", "-", row.task), row.model, row.metric, settings
+
+
+def _validation(row: Row) -> float:
+    return float("inf") if row.validation is None else row.validation
 
 
 def _line(rows: Sequence[Row], best: set[int]) -> str:
@@ -86,8 +130,8 @@ def _line(rows: Sequence[Row], best: set[int]) -> str:
     seconds = [row.cpu_seconds for row in split["efa"] if row.cpu_seconds is not None]
     cells = [
         rows[0].task,
-        ", ".join(f"{name} {value}" for name, value in shared.items() if name != "split"),
-        rows[0].metric,
+        ", ".join(f"{name} {value}" for name, value in shared.items() if name not in SILENT),
+        rows[0].metric.removesuffix("-to-shrunk-offset"),
         *(
             "<br>".join(_figure(row, prefix, shared, best) for row in split[prefix])
             for prefix in split
@@ -103,13 +147,21 @@ def _first_paper(rows: Sequence[Row]) -> str:
 
 
 def _figure(row: Row, prefix: str, shared: Mapping[str, object], best: set[int]) -> str:
-    """A figure, its spread, and what tells it from the others in its cell."""
+    """A figure, its spread or interval, and what tells it from the others in its cell."""
     text = f"{row.value:.4f}" if row.sd is None else f"{row.value:.4f} ± {row.sd:.4f}"
-    variant = row.model.removeprefix(prefix).removeprefix("-")
-    own = [f"{name} {value}" for name, value in row.settings.items() if name not in shared]
-    more = ", ".join([variant, *own] if variant else own)
+    if row.metric == DIFFERENCE:
+        text = f"{text} [{row.settings['low']}, {row.settings['high']}]"
     text = f"**{text}**" if id(row) in best else text
+    variant = row.model.removeprefix(prefix).removeprefix("-")
+    if "members" in row.settings:
+        variant = f"{variant} of {row.settings['members']}"
+    own = [_told(*each) for each in row.settings.items() if each[0] not in {*shared, *SILENT}]
+    more = ", ".join([variant, *own] if variant else own)
     return f"{text} ({more})" if more else text
+
+
+def _told(name: str, value: object) -> str:
+    return str(value) if name == "family" else f"{name} {value}"
 
 
 if __name__ == "__main__":

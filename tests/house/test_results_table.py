@@ -56,18 +56,52 @@ def test_settings_that_must_agree_have_lines_of_their_own(script, tmp_path):
             metric="nats",
             model="efa",
             value=1.0,
-            settings={"support": support, "split": split, "family": family},
+            settings={"support": support, "split": split},
         )
         for support in ("all", "exclusion")
         for split in ("paper", "correct")
-        for family in (("poisson",) if support == "all" else ("poisson", "ordinal"))
     ]
     write_rows(tmp_path / "a.json", "efa-movielens-items", rows)
     lines = script.render(tmp_path).splitlines()[2:]
     cells = [[cell.strip() for cell in line.split("|")[2:5:2]] for line in lines]
     assert cells == [
-        ["support all, family poisson", "1.0000"],
-        ["support exclusion", "**1.0000** (family poisson)<br>1.0000 (family ordinal)"],
+        ["support all", "1.0000"],
+        ["support exclusion", "1.0000"],
+    ]
+
+
+def rating(family, *, version="v1", model="efa", metric="nats", **more):
+    settings = {"family": family, "split": "paper", **more.pop("settings", {})}
+    task = f"movielens-ratings-{version}-causal"
+    return Row(task=task, model=model, metric=metric, settings=settings, **more)
+
+
+def test_exact_figures_are_of_the_family_that_validation_chose(script, tmp_path):
+    interval = {"low": -0.2, "high": 0.1, "against": "binomial"}
+    difference = {"value": -0.05, "metric": script.DIFFERENCE, "settings": interval}
+    rows = [
+        row
+        for version, worse in (("v1", 0.0), ("v2", 0.1))
+        for row in (
+            rating("poisson", version=version, metric="paper-loss", value=0.5),
+            rating("poisson", version=version, value=1.2 + worse, validation=1.2 + worse),
+            rating("ordinal", version=version, value=0.8, validation=1.1),
+            rating("binomial", version=version, value=0.9, validation=1.0),
+            rating("binomial", version=version, **difference),
+            *(
+                rating("poisson", version=version, model=model, value=2 + worse, validation=2.0)
+                for model in ("latent-factor-notebook", "latent-factor-printed")
+            ),
+        )
+    ]
+    write_rows(tmp_path / "a.json", "efa-movielens-ratings", rows)
+    task = "movielens-ratings"
+    assert script.render(tmp_path).splitlines()[2:] == [
+        f"| {task}-v1-causal | family poisson | paper-loss | 0.5000 |  |  |  |  |",
+        f"| {task}-v2-causal | family poisson | paper-loss | 0.5000 |  |  |  |  |",
+        f"| {task}-causal |  | nats | **0.9000** (binomial) "
+        "| 2.0000 (notebook, poisson v1) |  |  |  |",
+        f"| {task}-causal | family binomial | nats-difference | -0.0500 [-0.2, 0.1] |  |  |  |  |",
     ]
 
 
