@@ -202,7 +202,7 @@ class TestData:
             make("efa", encoding="learned", position="day").fit(times)
 
     def test_a_family_for_every_item(self):
-        family = PerItem({0: Poisson(shift=1)}, default=Gaussian())
+        family = PerItem({"a": Poisson(shift=1)}, default=Gaussian())
         for kind in ("efa", "latent-factor", "marginal"):
             estimator = make(kind, family=family, parts="values").fit(FRAME)
             assert np.isfinite(estimator.log_prob(FRAME)).all()

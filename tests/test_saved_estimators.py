@@ -34,7 +34,7 @@ VARIANTS = {
     "items": {"value": None},
     "values": {"parts": "values"},
     "no items": {"item": None},
-    "a family an item": {"family": PerItem({0: Poisson(shift=1)}, default=Gaussian())},
+    "a family an item": {"family": PerItem({"a": Poisson(shift=1)}, default=Gaussian())},
     "an ordinal family": {"family": Ordinal(5, start=1)},
     "two columns": {
         "value": ["stars", "seen"],

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError, check_choice
-from exfam.families import FAMILIES, Family
+from exfam.families import FAMILIES, Family, PerItem
 from exfam.groups import Groups
 
 __all__ = [
@@ -61,6 +61,8 @@ def check_part_names(columns: Mapping[str, Iterable[str]]) -> None:
 def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
     """The family of each value column, from one for all or a dict by column.
 
+    Items that `PerItem` names by their labels are named by their codes, as models know them.
+
     >>> choose_families("gaussian", Groups(start=[0], stop=[1], values={"stars": [3.0]}))
     {'stars': Gaussian(scale=None)}
     """
@@ -74,7 +76,32 @@ def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
         if column not in groups.values:
             columns = ", ".join(repr(name) for name in groups.values)
             raise ExfamError(f"`family` must name value columns ({columns}), got {column!r}.")
-    return {column: _family(given[column]) for column in groups.values}
+    labels = groups.vocabulary.get("item")
+    chosen = {column: _family(given[column]) for column in groups.values}
+    if labels is None:
+        return chosen
+    return {
+        column: _by_code(family, labels) if isinstance(family, PerItem) else family
+        for column, family in chosen.items()
+    }
+
+
+def _by_code(family: PerItem, labels: np.ndarray) -> PerItem:
+    """The family with item codes in place of their labels."""
+    codes = {label: code for code, label in enumerate(labels.tolist())}
+    for label in family.families:
+        if label not in codes:
+            raise ExfamError(
+                f"`family` must name items of the data, got {label!r} in PerItem. Use labels as in "
+                f"the item column, such as {next(iter(codes))!r}."
+            )
+    without = [label for label in codes if label not in family.families]
+    if without and family.default is None:
+        raise ExfamError(
+            f"`family` must name a family for every item, got none for {without[0]!r} "
+            f"({len(without)} of {len(codes)} items). Pass PerItem(families, default=...)."
+        )
+    return PerItem({codes[label]: one for label, one in family.families.items()}, family.default)
 
 
 def check_families(family: Any) -> None:

@@ -21,7 +21,11 @@ def family_to_config(family: Family) -> dict[str, Any]:
     {'name': 'poisson', 'shift': 1, 'link': 'log'}
     """
     if isinstance(family, PerItem):
-        listed = {str(code): family_to_config(one) for code, one in family.families.items()}
+        # Pairs: keys of a JSON object would not tell item 1 from item "1".
+        listed = [
+            [key if isinstance(key, str) else int(key), family_to_config(one)]
+            for key, one in family.families.items()
+        ]
         default = None if family.default is None else family_to_config(family.default)
         return {"name": family.name, "families": listed, "default": default}
     options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
@@ -59,12 +63,21 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
 
 def _per_item_options(options: dict[str, Any]) -> dict[str, Any]:
     listed, default = options["families"], options.get("default")
-    if not isinstance(listed, Mapping) or not all(str(code).isdigit() for code in listed):
-        raise ExfamError(f"`families` must map item codes to families, got {listed!r}.")
     return {
-        "families": {int(code): family_from_config(one) for code, one in listed.items()},
+        "families": {item: family_from_config(one) for item, one in _pairs(listed)},
         "default": None if default is None else family_from_config(default),
     }
+
+
+def _pairs(listed: Any) -> list[tuple[int | str, Any]]:
+    """Items and their families, from pairs or from an object whose keys are codes."""
+    if isinstance(listed, Mapping) and all(str(code).isdigit() for code in listed):
+        return [(int(code), one) for code, one in listed.items()]
+    if isinstance(listed, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in listed
+    ):
+        return [(item, one) for item, one in listed]
+    raise ExfamError(f"`families` must map item codes to families, or be pairs, got {listed!r}.")
 
 
 FAMILIES: dict[str, type[Family]] = {

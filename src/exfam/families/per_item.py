@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor
@@ -18,8 +19,10 @@ __all__ = ["PerItem"]
 
 @dataclass(frozen=True)
 class PerItem(Family):
-    """The element's item chooses the family: {item code: family}, `default` for the others.
+    """The element's item chooses the family: {item: family}, `default` for the others.
 
+    An estimator takes items by their labels, strings or integers >= 0, as the item column has them.
+    By itself the family takes them by code, as `item` and as keys.
     Equal families share their columns of `eta`: first the location columns of every different
     family, in order of appearance, then the dispersion columns in the same order.
     All methods but `from_mean` need `item`, and raise ExfamError where an item has no family.
@@ -32,15 +35,17 @@ class PerItem(Family):
     tensor([5.])
     """
 
-    families: Mapping[int, Family]
+    families: Mapping[int | np.integer | str, Family]
     default: Family | None = None
     name: ClassVar[str] = "per-item"
 
     def __post_init__(self) -> None:
         if not self.families:
             raise ExfamError("`families` must name at least one item, got none.")
-        for code in self.families:
-            check_integer("families", code, at_least=0)
+        for key in self.families:
+            if not isinstance(key, str):
+                number = key.item() if isinstance(key, np.integer) else key
+                check_integer("families", number, at_least=0)
         for family in self._listed():
             if not isinstance(family, Family) or isinstance(family, PerItem):
                 raise ExfamError(
@@ -48,7 +53,7 @@ class PerItem(Family):
                 )
 
     def __hash__(self) -> int:
-        return hash((tuple(sorted(self.families.items())), self.default))
+        return hash((frozenset(self.families.items()), self.default))
 
     def _listed(self) -> list[Family]:
         return [*self.families.values(), *([] if self.default is None else [self.default])]
@@ -95,14 +100,22 @@ class PerItem(Family):
     def _table(self) -> Tensor:
         """Index into `distinct` by item code; the last entry stands for all other codes."""
         other = -1 if self.default is None else self.distinct.index(self.default)
-        table = torch.full((max(self.families) + 2,), other)
-        for code, family in self.families.items():
+        codes = {
+            code: family for code, family in self.families.items() if not isinstance(code, str)
+        }
+        table = torch.full((max(codes) + 2,), other)
+        for code, family in codes.items():
             table[code] = self.distinct.index(family)
         return table
 
     def _which(self, item: Tensor | None) -> Tensor:
         if item is None:
             raise ExfamError("`item` must be given to PerItem, got None. Pass the item codes.")
+        if labels := [key for key in self.families if isinstance(key, str)]:
+            raise ExfamError(
+                f"`families` must have item codes as keys, got {labels[0]!r}. "
+                "Leave labels to an estimator's fit, which knows their codes."
+            )
         last = len(self._table) - 1
         known = (item >= 0) & (item < last)
         which = self._table.to(item.device)[torch.where(known, item, last).long()]
