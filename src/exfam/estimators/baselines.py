@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.estimators.available import OnlyIn
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.plan import FitPlan
 from exfam.models.baselines import (
@@ -56,6 +57,12 @@ class Marginal(GroupEstimator):
     kind = "marginal"
     attributes = group_attributes = known = ()
     position = None
+    explain = OnlyIn("EFA")
+    transform = OnlyIn("EFA", "LatentFactor")
+    history_ = OnlyIn("EFA", "LatentFactor")
+    histories_ = OnlyIn("EFA", "LatentFactor")
+    item_vectors_ = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def __init__(
         self,
@@ -160,6 +167,12 @@ class ShrunkOffset(GroupEstimator):
     attributes = group_attributes = known = ()
     position = None
     parts, support = "values", "none"
+    explain = OnlyIn("EFA")
+    transform = OnlyIn("EFA", "LatentFactor")
+    history_ = OnlyIn("EFA", "LatentFactor")
+    histories_ = OnlyIn("EFA", "LatentFactor")
+    item_vectors_ = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.conditionals import CONDITIONALS
 from exfam.encodings import ENCODINGS
+from exfam.estimators.available import UnavailableError
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.explain import Explanation, explain, group_vectors
 from exfam.estimators.parameters import check_count, python_number
@@ -293,5 +294,7 @@ class EFA(GroupEstimator):
         check_is_fitted(self, "members_")
         part = getattr(self.members_[0], f"{name}_part")
         if part is None:
-            raise ExfamError(f"`{name}` part must be fitted for this, got a model without one.")
+            raise UnavailableError(
+                f"`{name}` part must be fitted for this, got a model without one."
+            )
         return part

@@ -1,21 +1,24 @@
 """Which context counted: attention weights by element name, and one vector a group."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from exfam.analysis.evaluate import evaluation_batches
 from exfam.checks import ExfamError
 from exfam.estimators.recommend import append_blank
-from exfam.groups import Groups
+from exfam.groups import Batch, Groups
 from exfam.models.efa import EFANetwork
+from exfam.models.latent_factor import LatentFactorItems, LatentFactorValues
 from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel
 
-__all__ = ["Explanation", "explain", "group_vectors"]
+__all__ = ["Explanation", "explain", "group_vectors", "pooled_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +115,35 @@ def group_vectors(
         extended = append_blank(groups, schema)
     else:
         extended = groups.compact().with_(role=None)
-    out = np.zeros((len(groups), part.embedding.dim), dtype=np.float32)
-    group = np.repeat(np.arange(len(groups)), extended.stop - extended.start)
+    hidden = _sums_of_groups(
+        model, extended, lambda batch: part.hidden(batch).state, dim=part.embedding.dim
+    )
+    lengths = extended.stop - extended.start if name == "values" else np.ones(len(groups))
+    return hidden / np.maximum(lengths, 1)[:, None].astype(np.float32)
+
+
+def pooled_vectors(
+    model: TwoPartModel,
+    part: LatentFactorItems | LatentFactorValues,
+    groups: Groups,
+    schema: Schema,
+) -> Float[np.ndarray, "groups dim"]:
+    """The context of one more, hidden element of each group, pooled by a latent factor part."""
+    model.eval()
+    per_item = len(part.columns) if isinstance(part, LatentFactorValues) else 1
+    dim = part.context.dim // per_item
+    return _sums_of_groups(model, append_blank(groups, schema), part.pooled, dim=dim)
+
+
+def _sums_of_groups(
+    model: TwoPartModel, groups: Groups, tell: Callable[[Batch], Tensor], *, dim: int
+) -> Float[np.ndarray, "groups dim"]:
+    """The sum over each group's targets of the vectors that `tell` gives them."""
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     device = next(model.parameters()).device
+    out = np.zeros((len(groups), dim), dtype=np.float32)
     with torch.inference_mode():
-        for batch in evaluation_batches(extended, [model]):
-            state = part.hidden(batch.to(device)).state.cpu()
-            rows = batch.element[batch.target].numpy()
-            np.add.at(out, group[rows], state[batch.target].numpy())
-    counts = np.bincount(group, minlength=len(groups)) if name == "values" else np.ones(len(groups))
-    return out / np.maximum(counts, 1)[:, None].astype(np.float32)
+        for batch in evaluation_batches(groups, [model]):
+            rows = group[batch.element[batch.target].numpy()]
+            np.add.at(out, rows, tell(batch.to(device)).cpu()[batch.target].numpy())
+    return out

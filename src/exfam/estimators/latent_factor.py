@@ -8,7 +8,9 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import ExfamError, check_choice
+from exfam.estimators.available import OnlyIn
 from exfam.estimators.base import GroupEstimator
+from exfam.estimators.explain import pooled_vectors
 from exfam.estimators.parameters import check_count
 from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
@@ -68,6 +70,8 @@ class LatentFactor(GroupEstimator):
         (keep them in the context as unknown) (default "error")
     `progress`: whether to show progress in a terminal (default True)
 
+    After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `history_` (of the first member),
+    `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", propositions 1 and 3.
 
     >>> frame = {"user": [1, 1, 1, 2, 2, 2], "movie": list("abcabd"), "stars": [5, 3, 1, 4, 3, 2]}
@@ -79,6 +83,7 @@ class LatentFactor(GroupEstimator):
     kind = "latent-factor"
     attributes = group_attributes = known = ()
     position = None
+    explain = OnlyIn("EFA")
 
     def __init__(
         self,
@@ -210,6 +215,21 @@ class LatentFactor(GroupEstimator):
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
         """Center vectors (rho) of the first member: of its item part, else of its value part."""
+        return self._first_part().center.vectors().detach().cpu().numpy()
+
+    @property
+    def item_context_vectors_(self) -> Float[np.ndarray, "items dim"]:
+        """Context vectors (alpha) of the first member, of the same part as `item_vectors_`."""
+        return self._first_part().context.vectors().detach().cpu().numpy()
+
+    def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
+        """One vector a group: the pooled context that a further element would see (first member).
+
+        Of the item part, or of the value part if there is no other.
+        """
+        inputs, part = self._inputs(X), self._first_part()
+        return pooled_vectors(self.members_[0], part, inputs.groups, self.schema_)
+
+    def _first_part(self) -> Any:
         check_is_fitted(self, "members_")
-        part: Any = self.members_[0].item_part or self.members_[0].value_part
-        return part.center.vectors().detach().cpu().numpy()
+        return self.members_[0].item_part or self.members_[0].value_part
