@@ -8,19 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.checks import DataError, UnknownItemError
 from exfam.groups import Groups
+from group_cases import FRAME, day, read
 
-FRAME = {
-    "user": ["zoe", "adam", "zoe", "adam", "zoe"],
-    "time": [3, 1, 2, 1, 2],
-    "movie": ["up", "up", "heat", "alien", "jaws"],
-    "stars": [5.0, None, 3.0, 1.0, 4.0],
-    "genre": ["kids", "kids", "crime", "sf", "sf"],
-    "gap": [0.5, 1.5, 2.5, 3.5, 4.5],
-    "age": [30, 41, 30, 41, 30],
-    "member": [True, False, True, False, True],
-}
 KINDS = {
     "dict": lambda frame: frame,
     "arrays": lambda frame: {
@@ -49,18 +40,6 @@ KINDS = {
     ),
     "record-batch": lambda frame: pa.table(frame).to_batches()[0],
 }
-
-
-def read(frame, **changes):
-    options = {
-        "group": "user",
-        "order": "time",
-        "item": "movie",
-        "value": "stars",
-        "attributes": ["genre", "gap"],
-        "group_attributes": ["age", "member"],
-    }
-    return Groups.from_frame(frame, **(options | changes))
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
@@ -144,10 +123,6 @@ def test_values_become_numbers(column, expected):
     assert value.dtype == expected
     wanted = [np.nan if x is None or x is pd.NA else float(x) for x in list(column)]
     np.testing.assert_array_equal(value.astype(float), wanted)
-
-
-def day(number):
-    return datetime.date(2024, 1, number)
 
 
 @pytest.mark.parametrize(
@@ -273,145 +248,6 @@ def test_unknown_may_be_a_code():
     assert groups.attributes["genre"].tolist() == [-1, 0, -1, -1, 0]
     ignoring = read(FRAME, vocabulary={"genre": ["sf"]}, unknown="ignore")
     assert ignoring.attributes["genre"].tolist() == [-1, 0, -1, -1, 0]
-
-
-# ---------------------------------------------------------------------------- broken frames
-
-
-def changed(name, row, value):
-    column = list(FRAME[name])
-    column[row] = value
-    return FRAME | {name: column}
-
-
-@pytest.mark.parametrize(
-    "broken, changes, match",
-    [
-        (
-            FRAME,
-            {"item": "film"},
-            "`item` must name a column of the frame, got 'film'. Its columns: 'user'",
-        ),
-        (FRAME, {"group": "who"}, "`group` must name a column of the frame, got 'who'"),
-        (FRAME, {"value": ["stars", "x"]}, "`value` must name a column of the frame, got 'x'"),
-        (
-            changed("user", 3, None),
-            {},
-            r"`group` must not be missing, got nothing at row 3 of column 'user' "
-            r"\(1 of 5 rows\). Drop or fill",
-        ),
-        (changed("movie", 1, None), {}, "`item` must not be missing, got nothing at row 1"),
-        (changed("time", 4, None), {}, "`order` must not be missing, got nothing at row 4"),
-        (changed("gap", 2, None), {}, "`attributes` must not be missing, got nothing at row 2"),
-        (changed("genre", 2, None), {}, "`attributes` must not be missing, got nothing at row 2"),
-        (changed("age", 0, None), {}, "`group_attributes` must not be missing"),
-        (
-            changed("stars", 2, float("inf")),
-            {},
-            r"`value` must be finite, got inf at row 2 of column 'stars'",
-        ),
-        (
-            changed("stars", 2, "bad"),
-            {},
-            r"`value` must hold values of one plain type, got 'bad' \(str\) at row 2 of "
-            r"column 'stars', where row 0 has 5.0 \(float\)",
-        ),
-        (
-            changed("movie", 3, 7),
-            {},
-            r"`item` must hold values of one plain type, got 7 \(int\) at row 3",
-        ),
-        (
-            changed("movie", 3, object()),
-            {},
-            r"`item` must hold values of one plain type, got <object",
-        ),
-        (
-            FRAME,
-            {"value": "genre"},
-            "`value` must be numeric, got 'kids' at row 0 of column 'genre' .* "
-            "Convert the column to numbers",
-        ),
-        (
-            FRAME,
-            {"item": "gap"},
-            r"`item` must hold labels \(text, whole numbers, booleans\), got 0.5 at row 0",
-        ),
-        (FRAME | {"movie": [day(1)] * 5}, {}, "`item` must hold labels .* got datetime.date"),
-        (FRAME | {"stars": [day(1)] * 5}, {}, "`value` must be numeric, got datetime.date"),
-        (FRAME | {"movie": [[1]] * 5}, {}, r"`item` must hold labels .* got \[1\] at row 0"),
-        (FRAME | {"movie": [b"a"] * 5}, {}, "`item` must hold labels .* got b'a'"),
-        (FRAME | {"time": [[1]] * 5}, {}, "`order` must hold labels"),
-        (
-            FRAME | {"stars": [2**80] * 5},
-            {},
-            "`value` must hold values of one plain type, got 1208925819614629174706176",
-        ),
-        (
-            FRAME | {"stars": np.zeros((5, 2))},
-            {},
-            "`value` must hold values of one plain type, got array",
-        ),
-        (
-            changed("age", 4, 31),
-            {},
-            "`group_attributes` must be constant within a group, got a second value of "
-            "'age' in group 'zoe' at row 4",
-        ),
-        (changed("member", 3, True), {}, "second value of 'member' in group 'adam' at row 3"),
-        (
-            FRAME | {"stars": [1.0, 2.0]},
-            {},
-            "`value` must have as many rows as 'user', 5, got 2 in column 'stars'",
-        ),
-        ({name: [] for name in FRAME}, {}, "`frame` must have at least one row, got none"),
-        (pd.DataFrame(FRAME).iloc[:0], {}, "`frame` must have at least one row, got none"),
-        (
-            [1, 2],
-            {},
-            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of "
-            "columns, got list",
-        ),
-        (
-            pd.Series([1, 2]),
-            {},
-            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of "
-            "columns, got Series",
-        ),
-        (
-            FRAME,
-            {"attributes": ["genre"], "group_attributes": "genre", "group": "genre"},
-            "`group_attributes` must have names of their own, got 'genre' once more",
-        ),
-    ],
-)
-def test_a_broken_frame_names_column_and_row(broken, changes, match):
-    with pytest.raises(DataError, match=match):
-        read(broken, **changes)
-
-
-def test_a_broken_pandas_frame_names_the_place_not_the_index():
-    frame = pd.DataFrame(changed("movie", 1, None), index=[50, 51, 52, 53, 54])
-    with pytest.raises(DataError, match="at row 1 of column 'movie'"):
-        read(frame)
-    mixed = pd.DataFrame({"g": [1, 1], "item": ["a", 2]}, index=[7, 8])
-    with pytest.raises(DataError, match=r"got 2 \(int\) at row 1 of column 'item'"):
-        Groups.from_frame(mixed, group="g", item="item")
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
-def test_two_columns_of_one_name_are_not_guessed_between(kind):
-    frame = pa.table([[1, 2], [3, 4]], names=["g", "g"])
-    frame = frame if kind is pa.table else pd.DataFrame([[1, 3], [2, 4]], columns=["g", "g"])
-    with pytest.raises(DataError, match="`frame` must have one column of each name, got 'g' twice"):
-        Groups.from_frame(frame, group="g")
-
-
-def test_options_have_names():
-    with pytest.raises(ExfamError, match="`unknown` must be one of 'error', 'ignore', 'unk'"):
-        read(FRAME, unknown="skip")
-    with pytest.raises(ExfamError, match="`kind` must be one of 'pandas', 'polars', 'arrow'"):
-        read(FRAME).to_frame("excel")
 
 
 # ---------------------------------------------------------------------------- and back

@@ -1,0 +1,61 @@
+"""Samples of every family and scores of models fitted to them, for the tests of baselines."""
+
+import numpy as np
+
+from exfam.families import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Exponential,
+    Gamma,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+)
+from exfam.likelihoods import likelihood_for
+from exfam.models.two_part import TwoPartModel
+from model_cases import (
+    make_groups,
+    whole,
+)
+
+N_ITEMS = 9
+RATINGS = {"value": Poisson(shift=1)}
+
+# A family and a sampler of values for it.
+DRAWS = {
+    "bernoulli": (Bernoulli(), lambda random, n: random.binomial(1, 0.3, n)),
+    "binomial": (Binomial(4), lambda random, n: random.binomial(4, 0.3, n)),
+    "categorical": (Categorical(3, start=1), lambda random, n: random.integers(1, 4, n)),
+    "ordinal": (Ordinal(4, start=1), lambda random, n: random.integers(1, 5, n)),
+    "gaussian": (Gaussian(), lambda random, n: random.normal(3, 2, n)),
+    "gaussian-known": (Gaussian(scale=2.0), lambda random, n: random.normal(3, 2, n)),
+    "poisson": (Poisson(shift=1), lambda random, n: 1 + random.poisson(1.3, n)),
+    "poisson-v2": (Poisson(link="one-plus-exp"), lambda random, n: random.poisson(2.3, n)),
+    "negative-binomial": (
+        NegativeBinomial(),
+        lambda random, n: random.negative_binomial(2, 0.4, n),
+    ),
+    "gamma": (Gamma(), lambda random, n: random.gamma(2.0, 1.5, n)),
+    "exponential": (Exponential(), lambda random, n: random.exponential(2.0, n)),
+}
+BY_MEAN = [name for name in DRAWS if name not in ("categorical", "ordinal")]
+
+
+def drawn(name, *, n=200, seed=0):
+    family, draw = DRAWS[name]
+    return family, draw(np.random.default_rng(seed), n).astype(np.float64)
+
+
+def groups_of(values, *, length=4, n_items=N_ITEMS, **kwargs):
+    lengths = [length] * (len(values) // length)
+    return make_groups(lengths=lengths, n_items=n_items, values={"value": values}, **kwargs)
+
+
+def score(part, groups, *, direction, families=None, support=None):
+    """Mean nats of all groups."""
+    kwargs = {"item_part": part} if families is None else {"value_part": part}
+    model = TwoPartModel(direction=direction, families=families, support=support, **kwargs)
+    nats, weight = likelihood_for(direction).sums(model.log_prob(whole(groups)), whole(groups))
+    return float(nats / weight)

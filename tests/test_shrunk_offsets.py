@@ -1,0 +1,239 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from baseline_cases import BY_MEAN, N_ITEMS, RATINGS, drawn, groups_of, score
+from exfam.checks import ExfamError
+from exfam.data.public import movielens_ratings
+from exfam.families import (
+    Categorical,
+    Gamma,
+    Gaussian,
+    Poisson,
+)
+from exfam.models.baselines import (
+    choose_k,
+    fit_shrunk_offset,
+)
+from exfam.models.support import DIRECTIONS
+from model_cases import (
+    first_elements,
+    make_groups,
+    more_padding,
+    permuted,
+    whole,
+    with_item,
+    with_value,
+)
+
+# Shrunk offsets
+
+
+def mean_by_hand(groups, item_mean, direction, k, *, low, high):
+    """One element at a time, straight from the definition."""
+    value, item = groups.values["value"], groups.item
+    observed = np.ones(len(item), bool) if groups.observed is None else groups.observed
+    means = np.empty(len(item))
+    for start, stop in zip(groups.start, groups.stop, strict=True):
+        for i in range(start, stop):
+            others = [j for j in range(start, stop) if j != i and observed[j]]
+            seen = [j for j in others if direction == "bidirectional" or j < i]
+            residual = sum(value[j] - item_mean[item[j]] for j in seen)
+            means[i] = item_mean[item[i]] + residual / (len(seen) + k)
+    return means.clip(low, high)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_means_are_those_of_the_definition(direction, hidden):
+    observed = np.random.default_rng(0).random(18) < 0.7 if hidden else None
+    groups = make_groups(observed=observed)
+    part = fit_shrunk_offset(
+        groups, RATINGS, k=1.5, direction=direction, n_items=N_ITEMS, item_prior=2.0
+    )
+    value, item = groups.values["value"].astype(float), groups.item
+    chosen = np.ones(18, bool) if observed is None else observed
+    overall = value[chosen].mean()
+    item_mean = [
+        (value[chosen & (item == code)].sum() + 2 * overall) / ((chosen & (item == code)).sum() + 2)
+        for code in range(N_ITEMS)
+    ]
+    by_hand = mean_by_hand(groups, item_mean, direction, 1.5, low=1.1, high=2.9)
+    batch = whole(groups)
+    means = part.mean(batch)[..., 0]
+    np.testing.assert_allclose(means[batch.present], by_hand, rtol=1e-5)
+    assert (by_hand > 1.1).any() and (by_hand < 2.9).any()
+    np.testing.assert_allclose(RATINGS["value"].mean(part.eta(batch)), means, rtol=1e-5)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("name", BY_MEAN)
+def test_predictions_have_the_shrunk_mean_and_no_other_dispersion_is_more_likely(name, direction):
+    family, value = drawn(name)
+    groups = groups_of(value)
+    families = {"value": family}
+    part = fit_shrunk_offset(groups, families, k=3.0, direction=direction, n_items=N_ITEMS)
+    batch = whole(groups)
+    eta = part.eta(batch)
+    torch.testing.assert_close(family.mean(eta), part.mean(batch)[..., 0], rtol=1e-4, atol=1e-4)
+    dispersion = part.dispersion.double().requires_grad_()
+    eta = family.from_mean(part.mean(batch)[..., 0].double(), dispersion=dispersion)
+    nats = family.log_prob(batch.values["value"], eta).mean()
+    if family.n_dispersion:
+        assert torch.autograd.grad(nats, dispersion)[0].abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_gaussian_has_the_spread_of_its_residuals(direction):
+    family, value = drawn("gaussian")
+    groups = groups_of(value)
+    part = fit_shrunk_offset(groups, {"value": family}, k=3.0, direction=direction)
+    batch = whole(groups)
+    residual = batch.values["value"] - part.mean(batch)[..., 0]
+    assert float(part.dispersion.exp()) == pytest.approx(float(residual.pow(2).mean().sqrt()))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_shrunk_offset_sees_its_item_and_context_and_not_its_value(direction):
+    _, value = drawn("gaussian", n=24)
+    groups = groups_of(value, length=6)
+    part = fit_shrunk_offset(
+        groups, {"value": Gaussian()}, k=2.0, direction=direction, n_items=N_ITEMS
+    )
+    part.low, part.high = torch.tensor([-1e12]), torch.tensor([1e12])
+    batch = whole(groups)
+    before = part.eta(batch)
+    revalued = part.eta(with_value(batch, 0, 2, 1e9))
+    assert torch.equal(revalued[0, 2], before[0, 2])
+    assert not torch.isclose(revalued[0, 3:, 0], before[0, 3:, 0]).any()
+    renamed = part.eta(with_item(batch, 0, 2, (int(batch.item[0, 2]) + 1) % N_ITEMS))
+    assert not torch.equal(renamed[0, 2], before[0, 2])
+    if direction == "causal":
+        assert torch.equal(revalued[0, :2], before[0, :2])
+        torch.testing.assert_close(part.eta(first_elements(batch, 5)), before[:, :5])
+    else:
+        assert not torch.isclose(revalued[0, :2, 0], before[0, :2, 0]).any()
+        order = torch.tensor([3, 0, 5, 1, 4, 2])
+        torch.testing.assert_close(part.eta(permuted(batch, order)), before[:, order])
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_padding_and_garbage_change_no_shrunk_offset(direction):
+    groups = make_groups(observed=np.arange(18) % 4 != 1)
+    part = fit_shrunk_offset(groups, RATINGS, k=2.0, direction=direction, n_items=N_ITEMS)
+    batch = whole(groups)
+    values = {"value": torch.where(batch.observed, batch.values["value"], torch.nan)}
+    padded = part.eta(more_padding(replace(batch, values=values)))
+    torch.testing.assert_close(padded[:, : batch.item.shape[1]], part.eta(batch))
+
+
+def test_a_lone_or_unknown_item_has_its_mean_or_the_mean_of_all():
+    groups = make_groups()
+    part = fit_shrunk_offset(groups, RATINGS, k=2.0, direction="causal", n_items=N_ITEMS)
+    batch = whole(groups)
+    code = batch.item[1, 0]
+    torch.testing.assert_close(part.mean(batch)[1, 0], part.item_mean[code].clamp(1.1, 2.9))
+    unknown = replace(batch, item=torch.full_like(batch.item, -1))
+    torch.testing.assert_close(part.mean(unknown)[1, 0], part.item_mean[-1])
+    assert float(part.item_mean[-1, 0]) == pytest.approx(groups.values["value"].mean())
+
+
+def test_means_stay_inside_the_range_of_training_values():
+    groups = make_groups()
+    part = fit_shrunk_offset(groups, RATINGS, k=0.1, direction="causal", n_items=N_ITEMS)
+    outlier = with_value(whole(groups), 0, 0, 500.0)
+    assert float(part.mean(outlier).max()) == pytest.approx(2.9)
+    assert np.isfinite(score(part, groups, direction="causal", families=RATINGS))
+
+
+def test_shrunk_offset_weights_count_like_repeated_groups():
+    groups = make_groups(values={"value": drawn("gaussian", n=18)[1]})
+    times = np.array([1, 0, 2, 1, 3])
+    weight = np.repeat(times, groups.stop - groups.start).astype(float)
+    repeated = groups[np.repeat(np.arange(5), times)]
+    families = {"value": Gaussian()}
+    kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
+    weighted = fit_shrunk_offset(groups, families, weight=weight, **kwargs)
+    several = fit_shrunk_offset(repeated, families, **kwargs)
+    torch.testing.assert_close(weighted.item_mean, several.item_mean)
+    torch.testing.assert_close(weighted.dispersion, several.dispersion)
+
+
+def test_columns_have_offsets_of_their_own():
+    values = {"a": drawn("gaussian", n=18)[1], "b": drawn("gamma", n=18)[1]}
+    groups = make_groups(values=values)
+    families = {"a": Gaussian(), "b": Gamma()}
+    both = fit_shrunk_offset(groups, families, k=2.0, direction="causal").eta(whole(groups))
+    for columns, name in ((slice(0, 2), "a"), (slice(2, 4), "b")):
+        alone = fit_shrunk_offset(groups, {name: families[name]}, k=2.0, direction="causal")
+        torch.testing.assert_close(both[..., columns], alone.eta(whole(groups)))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_the_chosen_k_has_the_best_validation_score(direction):
+    random = np.random.default_rng(0)
+    taste = random.normal(0, 1, 60).repeat(4)
+    value = taste + random.normal(0, 1, 240)
+    groups = groups_of(value)
+    train, validation = groups[:40], groups[40:]
+    families, grid = {"value": Gaussian()}, (0.1, 1.0, 100.0)
+    chosen = choose_k(train, validation, families, direction=direction, grid=grid)
+    scores = [
+        score(
+            fit_shrunk_offset(train, families, k=k, direction=direction),
+            validation,
+            direction=direction,
+            families=families,
+        )
+        for k in grid
+    ]
+    assert chosen == grid[int(np.argmax(scores))] == 1.0
+
+
+def test_a_family_must_be_determined_by_its_mean():
+    with pytest.raises(ExfamError, match="`family` must be determined by its mean"):
+        fit_shrunk_offset(
+            make_groups(), {"value": Categorical(3, start=1)}, k=1.0, direction="causal"
+        )
+
+
+@pytest.mark.parametrize("name", ["k", "item_prior"])
+def test_shrinkage_is_positive(name):
+    numbers = {"k": 1.0, "item_prior": 1.0, name: 0.0}
+    with pytest.raises(ExfamError, match=f"`{name}` must be a number > 0, got 0.0"):
+        fit_shrunk_offset(make_groups(), RATINGS, direction="causal", **numbers)
+
+
+def test_many_groups_are_worked_through_in_batches(monkeypatch):
+    groups = make_groups(values={"value": drawn("gaussian", n=18)[1]})
+    families = {"value": Gaussian()}
+    kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
+    at_once = fit_shrunk_offset(groups, families, **kwargs)
+    monkeypatch.setattr("exfam.models.baselines.MAX_PADDED", 7)
+    in_pieces = fit_shrunk_offset(groups, families, **kwargs)
+    torch.testing.assert_close(in_pieces.dispersion, at_once.dispersion)
+
+
+# MovieLens, as the reference measured it
+
+
+@pytest.mark.usefixtures("data_folder")
+@pytest.mark.parametrize(
+    ("family", "direction", "measured"),
+    [
+        (Poisson(shift=1), "bidirectional", 0.940),
+        (Poisson(shift=1), "causal", 0.949),
+        (Poisson(link="one-plus-exp"), "bidirectional", 0.492),
+        (Poisson(link="one-plus-exp"), "causal", 0.496),
+    ],
+)
+def test_movielens_shrunk_offsets_score_as_measured(family, direction, measured):
+    splits = movielens_ratings()
+    part = fit_shrunk_offset(
+        splits.train, {"value": family}, k=5.0, direction=direction, n_items=50
+    )
+    batch = whole(splits.test)
+    loss = family.paper_loss(batch.values["value"], part.eta(batch))
+    assert float(loss[batch.target].mean()) == pytest.approx(measured, abs=0.001)
