@@ -1,5 +1,6 @@
 """Cheap baselines with the same face: frequencies and means, no context or hardly any."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,7 +46,8 @@ class Marginal(GroupEstimator):
         (default False)
     `smoothing`: occurrences added to every item (default 1.0)
     `validation_fraction`: share of the groups left out; nothing is chosen by them (default 0.0)
-    `seed`: of that split (default 0)
+    `seed`: of that split; groups are numbered as they first appear in the data, so that another
+        order of the rows is another split (default 0)
     `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
 
     >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
@@ -140,7 +142,8 @@ class Marginal(GroupEstimator):
 class ShrunkOffset(GroupEstimator):
     """Item mean + (sum of the group's other residuals) / (their number + k), as a family's mean.
 
-    The baseline that a rating model must beat. Values only.
+    The baseline that a rating model must beat. Values only. Item means are drawn to the global mean
+    by `item_prior` observations: an item rated once is halfway there by default.
 
     Columns of a frame (not needed for `Groups`):
     `group`: the column of groups, such as users (default None)
@@ -153,8 +156,11 @@ class ShrunkOffset(GroupEstimator):
         (default "bidirectional")
     `family`: a family that its mean determines, or a dict by value column (default "gaussian")
     `k`: strength of the shrinkage in observations; None chooses it on validation (default 5.0)
+    `item_prior`: strength in observations by which item means are drawn to the global mean
+        (default 1.0)
     `validation_fraction`: share of the groups held out, to choose `k` by (default 0.0)
-    `seed`: of that split (default 0)
+    `seed`: of that split; groups are numbered as they first appear in the data, so that another
+        order of the rows is another split (default 0)
     `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
 
     >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
@@ -184,6 +190,7 @@ class ShrunkOffset(GroupEstimator):
         direction: str = "bidirectional",
         family: Any = "gaussian",
         k: float | None = 5.0,
+        item_prior: float = 1.0,
         validation_fraction: float = 0.0,
         seed: int = 0,
         unknown: str = "error",
@@ -195,6 +202,7 @@ class ShrunkOffset(GroupEstimator):
         self.direction = direction
         self.family = family
         self.k = k
+        self.item_prior = item_prior
         self.validation_fraction = validation_fraction
         self.seed = seed
         self.unknown = unknown
@@ -203,10 +211,16 @@ class ShrunkOffset(GroupEstimator):
         super()._check_parameters()
         if self.k is not None:
             check_positive("k", self.k)
+        check_positive("item_prior", self.item_prior)
 
     def _fit_members(self, plan: FitPlan) -> None:
-        families, n_items = plan.schema.families, plan.schema.n_items or 0
-        shape: dict[str, Any] = {"direction": self.direction, "n_items": n_items}
+        families = plan.schema.families
+        fit = partial(
+            fit_shrunk_offset,
+            n_items=plan.schema.n_items or 0,
+            item_prior=float(self.item_prior),
+            weight=plan.weight,
+        )
         self.k_ = self.k
         if self.k_ is None:
             if plan.validation is None:
@@ -214,8 +228,10 @@ class ShrunkOffset(GroupEstimator):
                     "`validation_fraction` must be above 0 to choose `k`, got 0. Pass k=…, a "
                     "validation_fraction, or fit(…, validation=…)."
                 )
-            self.k_ = choose_k(plan.train, plan.validation, families, weight=plan.weight, **shape)
-        part = fit_shrunk_offset(plan.train, families, k=self.k_, weight=plan.weight, **shape)
+            self.k_ = choose_k(
+                plan.train, plan.validation, families, direction=self.direction, fit=fit
+            )
+        part = fit(plan.train, families, k=self.k_, direction=self.direction)
         self.members_ = [self._member(part)]
 
     def _member(self, part: ShrunkOffsetValues) -> TwoPartModel:

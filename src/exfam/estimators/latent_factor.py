@@ -63,8 +63,10 @@ class LatentFactor(GroupEstimator):
     `warmup`: share of the steps in which the step size grows (default 0.05)
     `clip`: largest norm of a gradient (default 1.0)
     `validation_fraction`: share of the groups held out to choose the best epoch (default 0.1)
-    `ensemble`: models fitted with seeds `seed`, `seed` + 1 …, probabilities averaged (default 1)
-    `seed`: of the split, the initial weights and the batches; same seed, same bits (default 0)
+    `ensemble`: models whose initial weights and batches have the seeds `seed`, `seed` + 1 …, and
+        whose probabilities are averaged; all share the validation split of `seed` (default 1)
+    `seed`: of the split, the initial weights and the batches; same seed and data, same bits. Groups
+        are numbered as they first appear: another order of the rows is another split (default 0)
     `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
     `unknown`: items never seen in training: "error", "ignore" (leave such elements out) or "unk"
         (keep them in the context as unknown) (default "error")

@@ -42,7 +42,7 @@ def training_settings(estimator: Any) -> TrainingSettings:
 def train_members(
     estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: FitPlan
 ) -> tuple[list[TwoPartModel], list[History]]:
-    """Members with seeds `seed`, + 1, …, each trained from its own initial weights.
+    """Members with seeds `seed`, + 1, … for initial weights and batches; one split for all.
 
     Ctrl-C ends the member at hand with its best weights, and the ensemble with it.
     """

@@ -3,7 +3,7 @@
 They are fitted in closed form, or by a convex search over a handful of numbers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -81,6 +81,7 @@ class ShrunkOffsetValues(nn.Module):
     """Item mean + (sum of the context's residuals) / (their number + k), as a family's mean.
 
     The context's observed values only; all others of the group, or the earlier ones if causal.
+    Item means may be shrunk too: `fit_shrunk_offset` draws them to the global one.
     Means stay within `low` and `high`. The last row of `item_mean` serves unknown items.
     """
 
@@ -216,20 +217,16 @@ def choose_k(
     families: Families,
     *,
     direction: str,
-    n_items: int = 0,
     grid: Sequence[float] = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0),
-    weight: ElementWeight = None,
+    fit: Callable[..., ShrunkOffsetValues] = fit_shrunk_offset,
 ) -> float:
     """The `k` of the grid under which the validation values are most likely.
 
-    `weight` is one number an element of `train`.
+    `fit` is `fit_shrunk_offset`, with whatever else of its arguments is to be fixed.
     """
 
     def nats(k: float) -> float:
-        part = fit_shrunk_offset(
-            train, families, k=k, direction=direction, n_items=n_items, weight=weight
-        )
-        return _mean_nats(part, validation)
+        return _mean_nats(fit(train, families, k=k, direction=direction), validation)
 
     return max(grid, key=nats)
 
