@@ -1,0 +1,246 @@
+"""Mistakes in data and parameters: one clear error each, before any work is done."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from estimator_cases import COLUMNS, fitted_on, make, ratings
+from exfam import DataError, ExfamError, Groups, SupportError
+from exfam.estimators.saving import KINDS
+from exfam.families import Binomial, Categorical, Gamma, Poisson
+
+FRAME = ratings(least=2)
+
+
+def model(kind, **more):
+    return fitted_on(FRAME, kind, noise=0.3, **more)
+
+
+MISTAKES = {
+    "missing column": ({}, FRAME.drop(columns="movie"), "`item` must name a column .* 'movie'"),
+    "no group": ({"group": None}, FRAME, "`group` must name the column of groups"),
+    "no such group": ({"group": "client"}, FRAME, "`group` must name a column.* got 'client'"),
+    "empty frame": ({}, FRAME[:0], "`frame` must have at least one row, got none"),
+    "gap in group": (
+        {},
+        FRAME.assign(user=FRAME["user"].where(FRAME["user"] != "u3")),
+        "`group` must not be missing, got nothing at row",
+    ),
+    "gap in item": (
+        {},
+        FRAME.assign(movie=FRAME["movie"].where(FRAME["movie"] != "c")),
+        "`item` must not be missing, got nothing at row",
+    ),
+    "text in value": ({}, FRAME.assign(stars="many"), "`value` must be numeric, got 'many' at row"),
+    "infinite value": ({}, FRAME.assign(stars=np.inf), "`value` must be finite, got inf at row 0"),
+    "no values": (
+        {"parts": "values"},
+        FRAME.assign(stars=np.nan),
+        "`stars` must have at least one observed value, got none",
+    ),
+    "not a frame": ({}, [1, 2, 3], "`frame` must be a pandas or polars frame"),
+    "a gap in an attribute": (
+        {"attributes": ["gap"]},
+        FRAME.assign(gap=np.nan),
+        "`attributes` must not be missing",
+    ),
+    "group attribute that varies": (
+        {"group_attributes": ["gap"]},
+        FRAME,
+        "`group_attributes` must be constant within a group",
+    ),
+    "nothing to model": (
+        {"item": None, "value": None},
+        FRAME,
+        "`item` or `value` must be given, got data with neither",
+    ),
+    "both parts, no item": (
+        {"item": None, "parts": "both"},
+        FRAME,
+        "`item` must be given for parts='both'",
+    ),
+    "both parts, no value": (
+        {"value": None, "parts": "both"},
+        FRAME,
+        "`value` must be given for parts='both'",
+    ),
+    "hard support, repeats": (
+        {"support": "hard"},
+        FRAME.assign(movie="a"),
+        "`item` must not repeat in a group with support='hard', got 'a' again in group 'u.*' at r",
+    ),
+}
+WRONG = {
+    "family": [
+        ("gausian", "`family` must be one of 'bernoulli', .* got 'gausian'"),
+        (
+            "binomial",
+            "`family` must be an instance where it has arguments .* got 'binomial'.*Binom",
+        ),
+        ({"stars": "poison"}, "`family` must be one of .* got 'poison'"),
+        ({"star": "poisson"}, "`family` must name a family for every value column.* for 'stars'"),
+        ({"stars": "gaussian", "x": "poisson"}, "`family` must name value columns .* got 'x'"),
+    ],
+    "direction": [("forward", "`direction` must be one of 'causal', 'bidirectional'")],
+    "encoding": [("sine", "`encoding` must be one of 'attenuated'.* got 'sine'")],
+    "support": [("soft", "`support` must be one of 'auto', 'hard', 'none', 'penalty'")],
+    "parts": [("all", "`parts` must be one of 'auto', 'both', 'items', 'values', got 'all'")],
+    "unknown": [("drop", "`unknown` must be one of 'error', 'ignore', 'unk', got 'drop'")],
+    "tie": [("tight", "`tie` must be one of 'none', 'reflection'")],
+    "join": [("product", "`join` must be one of 'concatenate', 'sum'")],
+    "attention": [("hard", "must be one of .*'softmax'.* got 'hard'")],
+    "connection": [("dense", "`connection` must be one of .* got 'dense'")],
+    "conditional": [
+        ("fast", "`conditional` must be one of 'auto', .* got 'fast'"),
+        ("two_stream", "`conditional` must be one that serves this network"),
+    ],
+    "value_embedding": [
+        ("one-hot", "`value_embedding` must be one of"),
+        ("table", "`value_embedding` must not be 'table' for family 'gaussian'"),
+        ("raw", "`join` must be 'concatenate' with value_embedding='raw'"),
+    ],
+    "dispersion": [("each", "`dispersion` must be one of 'global', 'item', got 'each'")],
+    "learning_rate": [(-1.0, "`learning_rate` must be a number > 0, got -1.0")],
+    "weight_decay": [(-1.0, "`weight_decay` must be a number >= 0, got -1.0")],
+    "batch_size": [(0, "`batch_size` must be an integer >= 1, got 0")],
+    "max_epochs": [(0, "`max_epochs` must be an integer >= 1, got 0")],
+    "patience": [(0, "`patience` must be an integer >= 1, got 0")],
+    "warmup": [(1.5, "`warmup` must be a number in \\[0, 1\\), got 1.5")],
+    "clip": [(0.0, "`clip` must be a number > 0, got 0.0")],
+    "device": [("gpu", "`device` must be one that torch finds on this machine, got 'gpu'")],
+    "n_heads": [(0, "`n_heads` must be an integer >= 1, got 0")],
+    "head_dim": [(-4, "`head_dim` must be an integer >= 1, got -4")],
+    "embed_dim": [(0, "`embed_dim` must be an integer >= 1, got 0")],
+    "n_layers": [(0, "`n_layers` must be an integer >= 1, got 0")],
+    "feed_forward_dim": [(-1, "`feed_forward_dim` must be an integer >= 0, got -1")],
+    "head_hidden_dim": [(-1, "`head_hidden_dim` must be an integer >= 0, got -1")],
+    "score_scale": [(0.0, "`score_scale` must be a number > 0, got 0.0")],
+    "dropout": [(1.0, "`dropout` must be a number in \\[0, 1\\), got 1.0")],
+    "ensemble": [(0, "`ensemble` must be an integer >= 1, got 0")],
+    "seed": [(-1, "`seed` must be an integer >= 0, got -1")],
+    "validation_fraction": [(1.0, "`validation_fraction` must be a number in \\[0, 1\\), got 1.0")],
+    "known": [("gap", "`known` must be among `attributes`, got 'gap'")],
+    "dim": [(0, "`dim` must be an integer >= 1, got 0")],
+    "pooling": [("max", "`pooling` must be one of")],
+    "smoothing": [(0.0, "`smoothing` must be a number > 0, got 0.0")],
+    "k": [(-2.0, "`k` must be a number > 0, got -2.0")],
+}
+WRONG_CASES = [(name, value, match) for name, each in WRONG.items() for value, match in each]
+NEED_DATA = ("value column", "serves this", "for family", "this machine", "among `attributes`")
+WRONG_WITHOUT_DATA = [
+    case for case in WRONG_CASES if not any(words in case[2] for words in NEED_DATA)
+]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("mistake", MISTAKES)
+    def test_one_clear_error(self, mistake):
+        parameters, frame, match = MISTAKES[mistake]
+        kinds = [k for k in ("efa", "marginal") if parameters.keys() <= make(k).get_params().keys()]
+        assert kinds
+        for kind in kinds:
+            with pytest.raises(ExfamError, match=match):
+                make(kind, **parameters).fit(frame)
+
+    @pytest.mark.parametrize(("name", "value", "match"), WRONG_CASES)
+    def test_wrong_parameters(self, name, value, match):
+        kinds = [kind for kind in KINDS if name in make(kind).get_params()]
+        assert kinds
+        for kind in kinds:
+            with pytest.raises(ExfamError, match=match):
+                make(kind).set_params(**{name: value}).fit(FRAME)
+
+    @pytest.mark.parametrize(("name", "value", "match"), WRONG_WITHOUT_DATA)
+    def test_wrong_parameters_cost_no_time(self, name, value, match):
+        """What no data could make right is refused before data are read."""
+        kind = next(kind for kind in KINDS if name in make(kind).get_params())
+        with pytest.raises(ExfamError, match=match):
+            make(kind).set_params(**{name: value}).fit(None)
+
+    def test_no_estimator_takes_a_penalty_that_it_cannot_learn(self):
+        with pytest.raises(ExfamError, match="`support` must be one of 'auto', 'hard', 'none'"):
+            make("marginal", support="penalty").fit(FRAME)
+
+    def test_shrunk_offsets_need_a_family_that_its_mean_determines(self):
+        with pytest.raises(ExfamError, match="mean"):
+            make("shrunk-offset", family=Categorical(5, start=1)).fit(FRAME)
+
+    def test_value_outside_its_support(self):
+        frame = FRAME.copy()
+        frame.iloc[7, frame.columns.get_loc("stars")] = 9.0
+        match = "`stars` must be .*, got 9 at row 7 \\(1 of .* rows\\)"
+        for kind in KINDS:
+            with pytest.raises(SupportError, match=match):
+                make(kind, family=Binomial(5)).fit(frame)
+            with pytest.raises(SupportError, match=match):
+                make(kind, family=Binomial(5)).fit(FRAME).score(frame)
+
+    def test_values_that_single_precision_cannot_hold(self):
+        for family, value in ((Gamma(), 1e-60), (Poisson(), 1e60), ("gaussian", 1e60)):
+            frame = FRAME.copy()
+            frame.iloc[3, frame.columns.get_loc("stars")] = value
+            with pytest.raises(SupportError, match="`stars` must be .* at row 3"):
+                make("efa", family=family).fit(frame)
+
+    def test_repeats_at_score_time_after_hard_support(self):
+        estimator = model("efa")
+        assert estimator.support_ == "hard"
+        again = pd.concat([FRAME, FRAME[:1]])
+        user, movie = FRAME.iloc[0][["user", "movie"]]
+        match = f"got '{movie}' again in group '{user}' at rows \\[0, {len(FRAME)}\\]. Fit with sup"
+        for ask in (estimator.score, estimator.predict, estimator.recommend):
+            with pytest.raises(ExfamError, match=match):
+                ask(again)
+
+    def test_validation_that_repeats_makes_support_soft(self):
+        again = pd.concat([FRAME, FRAME[:1]])
+        assert make("efa").fit(FRAME, validation=again).support_ == "none"
+        with pytest.raises(ExfamError, match="must not repeat in a group with support='hard'"):
+            make("efa", support="hard").fit(FRAME, validation=again)
+
+    @pytest.mark.parametrize(
+        ("asked", "match"),
+        [
+            ({"quantiles": [0.5, 1.0]}, "`quantiles` must be strictly between 0 and 1, got 1.0"),
+            ({"quantiles": []}, "`quantiles` must be a list of levels, got \\[\\]"),
+            ({"interval": 0.0}, "`interval` must be strictly between 0 and 1, got 0.0"),
+            ({"interval": 0.5, "quantiles": [0.5]}, "must not both be given"),
+        ],
+    )
+    def test_levels(self, asked, match):
+        with pytest.raises(ExfamError, match=match):
+            model("marginal").predict(FRAME, **asked)
+
+    @pytest.mark.parametrize(
+        "weight",
+        [[1.0, 2.0], np.full(len(FRAME), -1.0), np.full(len(FRAME), np.nan), np.ones((2, 2)), 3.0],
+    )
+    def test_weights(self, weight):
+        match = f"`sample_weight` must be {len(FRAME)} finite numbers >= 0"
+        with pytest.raises(ExfamError, match=match):
+            make("marginal").fit(FRAME, sample_weight=weight)
+        with pytest.raises(ExfamError, match=match):
+            model("marginal").score(FRAME, sample_weight=weight)
+        with pytest.raises(ExfamError, match="`sample_weight` must be numbers, got"):
+            make("marginal").fit(FRAME, sample_weight=["a"] * len(FRAME))
+
+    def test_groups_without_targets(self):
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        hidden = groups.with_(role=np.ones(groups.n_rows, dtype=np.int8))
+        with pytest.raises(ExfamError, match="`X` must hold a target element of positive weight"):
+            make("marginal").fit(hidden)
+        with pytest.raises(ExfamError, match="`X` must hold at least one target"):
+            model("marginal").score(hidden)
+        with pytest.raises(ExfamError, match="`X` must hold a target element"):
+            make("marginal").fit(Groups(start=[], stop=[], item=np.zeros(0, np.int32)))
+
+    def test_reflection_beside_wider_tokens(self):
+        with pytest.raises(ExfamError, match="tie"):
+            make("efa", tie="reflection", join="concatenate", item_sees_values=True).fit(FRAME)
+
+    def test_columns_that_the_model_needs_at_predict_time(self):
+        with pytest.raises(DataError, match="`value` must name a column of the frame, got 'stars'"):
+            model("efa").score(FRAME.drop(columns="stars"))
+        groups = Groups.from_frame(FRAME, group="user", item="movie")
+        with pytest.raises(ExfamError, match="`value` column 'stars' must be in the groups"):
+            model("efa").score(groups)
