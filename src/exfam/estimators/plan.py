@@ -60,13 +60,8 @@ def plan_fit(
         raise ExfamError("`X` must hold a target element of positive weight to fit, got none.")
     items, values = choose_parts(estimator.parts, groups)
     if items:
-        check_part_names(
-            {
-                "value": groups.values,
-                "attributes": groups.attributes,
-                "group_attributes": groups.group_attributes,
-            }
-        )
+        columns = {"value": groups.values, "attributes": groups.attributes}
+        check_part_names(columns | {"group_attributes": groups.group_attributes})
     families = choose_families(estimator.family, groups) if values else {}
     check_values(groups, families)
     train, held_out = _train_and_held_out(estimator, groups, has_target, validation, families)
