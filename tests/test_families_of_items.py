@@ -89,9 +89,10 @@ class TestLabels:
         assert np.isfinite(whole.score(FRAME))
 
     def test_data_without_items(self, kind):
-        if kind == "latent-factor":
-            pytest.skip("has items always")
-        with pytest.raises(ExfamError, match="`item` must be given to PerItem, got None"):
+        # A latent factor model cannot do without items at all, and says so first.
+        latent = kind == "latent-factor"
+        match = "`item` must be given" + ("" if latent else " to PerItem, got None")
+        with pytest.raises(ExfamError, match=match):
             of_values(kind, family=BY_LABEL, item=None).fit(FRAME)
 
     def test_saved_and_loaded(self, kind, tmp_path):
