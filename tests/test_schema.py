@@ -11,6 +11,7 @@ import torch
 from efa_cases import ATTRIBUTES, FAMILIES, rich_groups, rich_schema, small_model
 from exfam.checks import SupportError
 from exfam.families import Binomial, Gaussian, Ordinal, PerItem, Poisson
+from exfam.groups import Groups
 from exfam.models.schema import Schema, check_values
 from model_cases import make_groups
 
@@ -213,3 +214,10 @@ def test_a_schema_is_immutable():
     assert replace(schema, n_items=3).n_items == 3
     with pytest.raises(AttributeError, match="cannot assign to field 'n_items'"):
         schema.n_items = 3
+
+
+def test_half_steps_are_not_advised_to_start_elsewhere():
+    groups = Groups(start=[0], stop=[3], values={"stars": [1.0, 2.5, 5.0]})
+    match = "`stars` must be an integer from 1 to 5, got 2.5 at row 1 .*Code half steps as whole"
+    with pytest.raises(SupportError, match=match):
+        check_values(groups, {"stars": Ordinal(5, start=1)})

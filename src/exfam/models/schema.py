@@ -155,14 +155,22 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
         seen = torch.as_tensor(value).float()
         item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
         rows = own if groups.source_row is None else groups.source_row[own]
+        inside = family.in_support(seen, item=item).numpy()
         check_support(
             column,
             value,
-            family.in_support(seen, item=item).numpy(),
+            inside,
             support=family.support,
             rows=rows,
-            hint=family.hint or "Choose another family, or drop such rows.",
+            hint=_support_hint(family, value[~inside]),
         )
+
+
+def _support_hint(family: Family, wrong: np.ndarray) -> str:
+    """What to do about values that a family cannot produce."""
+    if family.n_categories and (wrong % 1 != 0).any():
+        return "Code half steps as whole numbers (2 * value, say), or use Gaussian()."
+    return family.hint or "Choose another family, or drop such rows."
 
 
 def _value_spec(groups: Groups, column: str, family: Family) -> ValueSpec:
