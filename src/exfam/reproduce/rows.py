@@ -110,8 +110,10 @@ def write_rows(path: str | os.PathLike[str], experiment: str, rows: Iterable[Row
     for each in listed:
         del each["note"]
         each["settings"] = dict(each["settings"])
-    text = json.dumps({"experiment": experiment, "rows": listed}, indent=1, allow_nan=False)
-    return write_atomically(path, text + "\n")
+    # One row a line: files that are kept can be read, and compared line by line.
+    lines = ",\n".join(json.dumps(each, allow_nan=False) for each in listed)
+    text = f'{{"experiment": {json.dumps(experiment)}, "rows": [\n{lines}\n]}}\n'
+    return write_atomically(path, text)
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
