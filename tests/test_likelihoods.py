@@ -6,7 +6,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods import LIKELIHOODS, LogProb, counted, likelihood_for, part_nats
+from exfam.likelihoods import LIKELIHOODS, LogProb, counted, likelihood_for
 from model_cases import make_groups, whole
 
 
@@ -69,23 +69,12 @@ def test_a_weight_of_two_is_an_element_that_came_twice():
     assert total == weight.sum()
 
 
-def test_parts_add_up_to_the_whole():
-    batch = whole(make_groups(), weight=np.linspace(0.1, 2, 18))
-    log_prob = some(batch)
-    parts = part_nats(log_prob, batch)
-    assert list(parts) == ["item", "a", "b"]
-    nats, _ = LIKELIHOODS["leave_one_out"]().sums(log_prob, batch)
-    torch.testing.assert_close(sum(parts.values()), nats)
-    assert list(part_nats(some(batch, item=False), batch)) == ["a", "b"]
-
-
 def test_garbage_weights_of_padding_change_nothing():
     batch = whole(make_groups(), weight=np.ones(18))
     nan = replace(batch, weight=torch.where(batch.present, batch.weight, torch.nan))
     log_prob = some(batch)
     for likelihood in (kind() for kind in LIKELIHOODS.values()):
         assert likelihood.sums(log_prob, nan) == likelihood.sums(log_prob, batch)
-    assert part_nats(log_prob, nan) == part_nats(log_prob, batch)
 
 
 def test_context_only_elements_do_not_count():

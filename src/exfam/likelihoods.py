@@ -25,7 +25,6 @@ __all__ = [
     "ModelWithLogProb",
     "counted",
     "likelihood_for",
-    "part_nats",
 ]
 
 
@@ -74,16 +73,6 @@ def _weights(batch: Batch, like: Tensor) -> Float[Tensor, "batch length"]:
     weight = torch.ones_like(like) if batch.weight is None else batch.weight.to(like.dtype)
     # Padding may carry any weight; NaN there must not survive a product with 0.
     return torch.where(batch.target, weight, 0.0)
-
-
-def part_nats(log_prob: LogProb, batch: Batch) -> dict[str, Float[Tensor, ""]]:
-    """Weighted log-likelihood in nats of each part: "item" and each value column.
-
-    The parts add up to the first number of `Likelihood.sums`.
-    """
-    weight = _weights(batch, log_prob.total())
-    parts = {} if log_prob.item is None else {"item": (log_prob.item * weight).sum()}
-    return parts | {name: (nats * weight).sum() for name, nats in log_prob.value.items()}
 
 
 class Likelihood(ABC):
