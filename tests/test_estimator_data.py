@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from estimator_cases import (
     COLUMNS,
@@ -14,7 +15,7 @@ from estimator_cases import (
     random_weights,
     ratings,
 )
-from exfam import ExfamError, Groups
+from exfam import ExfamError, Groups, Marginal
 from exfam.estimators.saving import KINDS
 from exfam.families import Gaussian, PerItem, Poisson
 from exfam.models.schema import Schema
@@ -240,3 +241,12 @@ class TestData:
         with pytest.raises(ExfamError, match="`item` part must be fitted"):
             _ = values.item_vectors_
         assert make("latent-factor", parts="values").fit(FRAME).item_vectors_.shape == (6, 4)
+
+
+def test_an_impossible_item_scores_minus_infinity():
+    """A frequency of zero is told as such, not as a very large number."""
+    frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"]}
+    model = Marginal(group="user", item="movie", support="none").fit(frame)
+    model.members_[0].item_part.log_frequency = torch.tensor([0.0, -np.inf])
+    assert model.score(frame) == -np.inf
+    assert model.score(frame, sample_weight=[1, 0, 1, 0]) == 0.0

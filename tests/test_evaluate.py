@@ -125,3 +125,12 @@ def test_members_are_set_to_predict():
     models[0].train()
     log_probs(models, GROUPS)
     assert not models[0].training
+
+
+@pytest.mark.parametrize("part", ["item_part", "value_part"])
+def test_a_models_nan_does_not_pass_for_no_target(part):
+    models = members(n=1)
+    with torch.no_grad():
+        next(getattr(models[0], part).parameters()).fill_(torch.nan)
+    with pytest.raises(ExfamError, match="`X` must lead to log-probabilities that are numbers"):
+        log_probs(models, GROUPS)

@@ -86,8 +86,17 @@ def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
     return stacked.logsumexp(0) - float(np.log(len(nats)))
 
 
-def _place(out: np.ndarray, batch: Batch, where: Tensor, values: Tensor) -> None:
-    out[batch.element[where].cpu().numpy()] = values[where].double().cpu().numpy()
+def _place(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
+    rows = batch.element[where].cpu().numpy()
+    out[rows] = nats[where].double().cpu().numpy()
+    # NaN in `out` means "no target": one that a model computed must not pass for that.
+    wrong = rows[np.isnan(out[rows])]
+    if len(wrong):
+        raise ExfamError(
+            f"`X` must lead to log-probabilities that are numbers, got NaN at element {wrong[0]} "
+            f"({len(wrong)} elements). Look for extreme values or attributes there, or fit with a "
+            "lower learning rate."
+        )
 
 
 def log_probs(
@@ -96,6 +105,7 @@ def log_probs(
     """Log-probability of every target's item and of every observed value.
 
     An ensemble's probability is the mean of its members' probabilities, conditional by conditional.
+    Raises ExfamError if a model's numbers are NaN.
     """
     first = members[0]
     item = None if first.item_part is None else np.full(groups.n_rows, np.nan)

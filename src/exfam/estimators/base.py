@@ -154,9 +154,11 @@ class GroupEstimator(BaseEstimator, ABC):
             raise ExfamError(
                 "`X` must hold at least one target of positive weight to score, got none."
             )
+        # An impossible observation is minus infinity, and stays that; NaN is no target of a part.
+        terms = [(name, counted & (each > 0) & ~np.isnan(flat), flat) for name, flat in parts]
         return [
-            (name, float((np.nan_to_num(flat) * each).sum()) / float(each.sum()))
-            for name, flat in parts
+            (name, float((flat[told] * each[told]).sum() / each.sum()))
+            for name, told, flat in terms
         ]
 
     def predict(
