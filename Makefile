@@ -1,11 +1,13 @@
-# make run | test | check | bench: each sets up .venv from requirements.lock first, then does its job.
+# make run | test | check | docs | bench: each sets up .venv from requirements.lock first, then does its job.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Warnings are errors; the gallery's examples are run.
+SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test check format bench clean
+.PHONY: run test check docs format bench clean
 
 run: $(STAMP)
 	$(BIN)/exfam demo --out out
@@ -19,7 +21,12 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	.ci/check-wheel $(BIN)/python
+	$(SPHINX)
 	$(BIN)/python -m coverage run -m pytest --check-raises
+
+docs: $(STAMP)
+	$(SPHINX)
+	@echo "out/docs/index.html"
 
 format: $(STAMP)
 	$(BIN)/ruff format .
@@ -39,4 +46,4 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist out docs/examples docs/api/generated .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

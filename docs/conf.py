@@ -1,0 +1,70 @@
+"""How Sphinx builds the documentation: python -m sphinx -W docs out/docs."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import exfam  # noqa: E402
+from docstrings import as_restructured_text  # noqa: E402
+
+# One thread: the gallery's small fits gain nothing from more.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+project = "exfam"
+author = "The exfam developers"
+copyright = "2026, the exfam developers"  # noqa: A001 (Sphinx's name)
+version = release = exfam.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["results/*", "gallery/*"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+nitpicky = False
+
+html_theme = "furo"
+html_title = f"exfam {release}"
+html_show_sphinx = False
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": [str(HERE / "gallery")],
+    "gallery_dirs": ["examples"],
+    "filename_pattern": re.escape(os.sep),
+    "ignore_pattern": r"__init__\.py",
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 1,
+    "abort_on_example_error": True,
+    "write_computation_times": False,
+}
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _rewrite)
+    app.connect("autodoc-skip-member", _skip_routing)
+
+
+def _rewrite(app, what, name, obj, options, lines):
+    lines[:] = as_restructured_text(lines)
+
+
+def _skip_routing(app, what, name, obj, skip, options):
+    # scikit-learn's metadata routing: inherited, and its texts refer to pages that are not ours.
+    return skip or name == "get_metadata_routing" or name.endswith("_request") or None

@@ -1,0 +1,28 @@
+"""exfam's docstrings as reStructuredText: parameters become lists, `names` become code."""
+
+import re
+from collections.abc import Sequence
+
+# "`dropout`: share of units …", or "`values`, `attributes`: …", at the start of a line.
+_ENTRY = re.compile(r"^(`[^`]+`(?:, `[^`]+`)*): ")
+_CODE = re.compile(r"(?<![`:\\])`([^`\n]+)`(?!`)")
+
+
+def as_restructured_text(lines: Sequence[str]) -> list[str]:
+    """The docstring's lines with entries as bullets and single backticks as code.
+
+    >>> as_restructured_text(["Sizes:", "`dim`: length of", "    a vector", "Raises `E`."])
+    ['Sizes:', '', '- ``dim``: length of', '  a vector', '', 'Raises ``E``.', '']
+    """
+    out: list[str] = []
+    in_list = in_example = False
+    for line in lines:
+        in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
+        is_entry = not in_example and _ENTRY.match(line) is not None
+        continues = in_list and line.startswith("    ") and not in_example
+        if is_entry != in_list and not continues and out and out[-1].strip():
+            out.append("")  # a list begins and ends with an empty line
+        in_list = is_entry or continues
+        text = line if in_example else _CODE.sub(r"``\1``", line)
+        out.append(f"- {text}" if is_entry else f"  {text.strip()}" if continues else text)
+    return [*out, ""]
