@@ -8,15 +8,16 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import exfam  # noqa: E402
 from docstrings import as_restructured_text  # noqa: E402
+
+import exfam  # noqa: E402
 
 # One thread: the gallery's small fits gain nothing from more.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 project = "exfam"
 author = "The exfam developers"
-copyright = "2026, the exfam developers"  # noqa: A001 (Sphinx's name)
+copyright = "2026, the exfam developers"
 version = release = exfam.__version__
 
 extensions = [
@@ -57,6 +58,7 @@ sphinx_gallery_conf = {
 
 
 def setup(app):
+    """Sphinx calls this when it starts."""
     app.connect("autodoc-process-docstring", _rewrite)
     app.connect("autodoc-skip-member", _skip_routing)
 

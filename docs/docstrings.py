@@ -20,9 +20,10 @@ def as_restructured_text(lines: Sequence[str]) -> list[str]:
         in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
         is_entry = not in_example and _ENTRY.match(line) is not None
         continues = in_list and line.startswith("    ") and not in_example
-        if is_entry != in_list and not continues and out and out[-1].strip():
+        turns = is_entry != in_list and not continues
+        if turns and line.strip() and out and out[-1].strip():
             out.append("")  # a list begins and ends with an empty line
         in_list = is_entry or continues
         text = line if in_example else _CODE.sub(r"``\1``", line)
         out.append(f"- {text}" if is_entry else f"  {text.strip()}" if continues else text)
-    return [*out, ""]
+    return out if out and not out[-1] else [*out, ""]

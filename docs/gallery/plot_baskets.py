@@ -2,8 +2,8 @@
 Baskets: what is bought together
 ================================
 
-Items of a basket, each given all others. We simulate a small shop in which bread calls for butter and wine for cheese,
-fit a model of the items alone, and ask it what it has learned.
+Items of a basket, each given all others. We simulate a small shop in which bread calls for butter
+and wine for cheese, fit a model of the items alone, and ask it what it has learned.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,9 @@ for basket in range(600):
         rows["product"].append(product)
 
 # %%
-# No product occurs twice in a basket, so the support is exclusive: what a basket holds gets no probability. The score is
-# the mean log-probability of an item given the rest of its basket, in nats.
+# No product occurs twice in a basket, so the support is exclusive: what a basket holds gets no
+# probability. The score is the mean log-probability of an item given the rest of its basket, in
+# nats.
 
 first = np.searchsorted(rows["basket"], 500)
 train = {name: column[:first] for name, column in rows.items()}

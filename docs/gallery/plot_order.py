@@ -2,8 +2,9 @@
 Order: when the context that matters is the neighbor
 ====================================================
 
-Ratings of five movies simulated as in the paper: the mean of a rating depends on which movie was watched just before. A
-latent factor model gives all of the context equal weight and cannot see it; attention with positions can.
+Ratings of five movies simulated as in the paper: the mean of a rating depends on which movie was
+watched just before. A latent factor model gives all of the context equal weight and cannot see
+it; attention with positions can.
 """
 
 import matplotlib.pyplot as plt

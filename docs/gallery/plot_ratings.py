@@ -2,8 +2,9 @@
 Ratings: predictions with intervals
 ===================================
 
-Each rating given the movie and the user's other ratings. Ratings are ordered categories, so the family is ordinal and the
-prediction is a whole distribution: means, intervals and probabilities come from it.
+Each rating given the movie and the user's other ratings. Ratings are ordered categories, so the
+family is ordinal and the prediction is a whole distribution: means, intervals and probabilities
+come from it.
 """
 
 import matplotlib.pyplot as plt
@@ -32,8 +33,8 @@ for name, each in {"attention": model, "shrunk offset": baseline}.items():
     print(f"{name}: mean squared error {error:.3f}")
 
 # %%
-# Intervals hold what they promise: of the 80 % intervals, at least 80 % contain the rating (ratings are whole numbers, so
-# an interval of exactly 80 % seldom exists).
+# Intervals hold what they promise: of the 80 % intervals, at least 80 % contain the rating
+# (ratings are whole numbers, so an interval of exactly 80 % seldom exists).
 
 low, high = model.predict(new, interval=0.8).T
 inside = (low <= new["stars"]) & (new["stars"] <= high)
