@@ -36,6 +36,7 @@ _HOMES = {
     "SupportError": "exfam.checks",
     "UnknownItemError": "exfam.checks",
     "load": "exfam.estimators.saving",
+    "read": "exfam.data.reading",
 }
 
 __all__ = sorted(["__version__", *_HOMES])

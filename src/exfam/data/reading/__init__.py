@@ -1,0 +1,13 @@
+"""Files, frames and queries as Groups, through DuckDB."""
+
+from exfam.data.reading.options import ReadingFacts, ReadingOptions
+from exfam.data.reading.reader import Allocate, read, read_groups, read_with_facts
+
+__all__ = [
+    "Allocate",
+    "ReadingFacts",
+    "ReadingOptions",
+    "read",
+    "read_groups",
+    "read_with_facts",
+]

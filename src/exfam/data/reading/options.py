@@ -1,0 +1,56 @@
+"""How a source is read, and what was met on the way."""
+
+from dataclasses import dataclass
+
+from exfam.checks import check_choice, check_positive
+
+__all__ = ["ReadingFacts", "ReadingOptions"]
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a source is read.
+
+    `duplicates`: what to do with rows that equal another one in all columns read: "error", "drop"
+        (the first stays) or "keep" (default "error")
+    `connection`: the database that a query or table name is run in, as "sqlite:///shop.db" or
+        "postgresql://user@host/shop"; None for files, frames and DuckDB's SQL (default None)
+    `memory_limit`: what DuckDB may use before it spills to disk, such as "2GB"; the columns read
+        come on top. None for half of the machine's memory (default None)
+    `threads`: None for one for each core (default None)
+
+    >>> ReadingOptions(threads=2).duplicates
+    'error'
+    """
+
+    duplicates: str = "error"
+    connection: str | None = None
+    memory_limit: str | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("duplicates", self.duplicates, ("error", "drop", "keep"))
+        if self.threads is not None:
+            check_positive("threads", self.threads)
+
+
+@dataclass(frozen=True)
+class ReadingFacts:
+    """What was met while reading a source.
+
+    `rows`: rows of the source; `groups`, `items`: groups and items of the result; `ties`: rows
+    whose `order` is that of the row before them in the group, and which therefore keep the order
+    of the source; `duplicates`: rows dropped because an earlier row is equal; `unobserved`: rows
+    without one of their values; `unknown`: rows whose item the given vocabulary does not hold.
+
+    >>> ReadingFacts(rows=3, groups=2).ties
+    0
+    """
+
+    rows: int
+    groups: int
+    items: int = 0
+    ties: int = 0
+    duplicates: int = 0
+    unobserved: int = 0
+    unknown: int = 0
