@@ -1,0 +1,240 @@
+"""Simulated baskets: their stated conditionals, and that the draws follow them."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import scipy.stats
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.simulators import (
+    BasketSettings,
+    draw_process,
+    simulate_baskets,
+    write_baskets,
+)
+from exfam.groups import Groups
+
+SMALL = BasketSettings(
+    theme_size=6,
+    staple_items=0.1,
+    substituted=0.5,
+    complemented=0.2,
+    follow=0.4,
+    staple=0.25,
+    stay=0.5,
+    back=0.2,
+    median_length=4.0,
+    max_length=8,
+)
+N_ITEMS = 30
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return simulate_baskets(40_000, N_ITEMS, settings=SMALL, seed=3)
+
+
+def members(groups):
+    return [
+        groups.item[start:stop].tolist()
+        for start, stop in zip(groups.start, groups.stop, strict=True)
+    ]
+
+
+def stated(truth, earlier):
+    """The formula of the module's docstring, item by item."""
+    settings, staples = truth.settings, truth.staples
+    themed = [int(truth.theme[j]) for j in earlier if truth.theme[j] != staples]
+    partner = int(truth.partner[earlier[-1]]) if earlier else -1
+    follow = settings.follow if partner >= 0 else 0.0
+
+    def m(s):
+        if s == staples:
+            return settings.staple
+        if not themed:
+            return (1 - settings.staple) * truth.popularity[s]
+        return (1 - settings.staple) * (
+            settings.stay * (s == themed[-1])
+            + settings.back * themed.count(s) / len(themed)
+            + (1 - settings.stay - settings.back) * truth.popularity[s]
+        )
+
+    gone = {truth.family[j] for j in earlier}
+    q = [
+        0.0
+        if truth.family[d] in gone
+        else (1 - follow) * m(truth.theme[d]) * truth.share[d] + follow * (d == partner)
+        for d in range(truth.n_items)
+    ]
+    return np.array(q) / sum(q)
+
+
+def test_conditionals_are_the_stated_ones(drawn):
+    groups = drawn.groups[:60]
+    got = drawn.truth.probabilities(groups)
+    contexts = [(items[:i], items[i]) for items in members(groups) for i in range(len(items))]
+    expected = np.array([stated(drawn.truth, earlier) for earlier, _ in contexts])
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    own = [expected[row, item] for row, (_, item) in enumerate(contexts)]
+    np.testing.assert_allclose(drawn.truth.log_prob(groups), np.log(own), rtol=1e-10)
+    # Each branch of the formula was taken.
+    last = [earlier[-1] for earlier, _ in contexts if earlier]
+    assert (drawn.truth.partner[last] >= 0).any() and (expected == 0).any()
+    assert (drawn.truth.theme[last] == drawn.truth.staples).any()
+
+
+def test_conditionals_sum_to_one_without_items_that_cannot_come(drawn):
+    groups = drawn.groups[:300]
+    chance = drawn.truth.probabilities(groups)
+    np.testing.assert_allclose(chance.sum(axis=1), 1)
+    row = 0
+    for items in members(groups):
+        for i in range(len(items)):
+            gone = np.isin(drawn.truth.family, drawn.truth.family[items[:i]])
+            assert (chance[row, gone] == 0).all() and (chance[row, ~gone] > 0).all()
+            row += 1
+
+
+def most_common(contexts, n):
+    seen, count = np.unique(contexts, axis=0, return_counts=True)
+    return seen[np.argsort(-count)[:n]].tolist()
+
+
+@pytest.mark.parametrize("n_earlier", [0, 1, 2, 3])
+def test_items_are_drawn_as_often_as_stated(drawn, n_earlier):
+    baskets = np.array([b[: n_earlier + 1] for b in members(drawn.groups) if len(b) > n_earlier])
+    p_values = []
+    for context in most_common(baskets[:, :n_earlier], 20):
+        following = baskets[(baskets[:, :n_earlier] == context).all(axis=1), n_earlier]
+        chance = stated(drawn.truth, context)
+        count = np.bincount(following, minlength=N_ITEMS)
+        assert count[chance == 0].sum() == 0
+        large = chance * len(following) >= 5
+        count, chance = ([*x[large], x[~large].sum()] for x in (count, chance))
+        if chance[-1] * len(following) < 1:
+            count, chance = (x[:-2] + [x[-2] + x[-1]] for x in (count, chance))
+        if len(count) > 1:
+            told = scipy.stats.chisquare(count, len(following) * np.array(chance))
+            p_values.append(told.pvalue)
+    assert len(p_values) >= (1 if n_earlier == 0 else 15)
+    assert min(p_values) > 1e-3 / len(p_values)
+
+
+def test_no_other_process_explains_the_draws_better(drawn):
+    """Gibbs' inequality: the truth has the largest expected log-probability."""
+    groups = drawn.groups
+    best = drawn.truth.log_prob(groups)
+    others = {"follow": 0.2, "staple": 0.35, "stay": 0.3, "back": 0.35}
+    for name, value in others.items():
+        settings = dataclasses.replace(SMALL, **{name: value})
+        other = dataclasses.replace(drawn.truth, settings=settings).log_prob(groups)
+        assert (best - other).mean() > 3 * (best - other).std() / math.sqrt(len(best)), name
+
+
+def test_nothing_and_no_substitute_comes_twice(drawn):
+    assert not drawn.groups.repeats_items()
+    families = drawn.groups.with_(item=drawn.truth.family[drawn.groups.item], vocabulary={})
+    assert not families.repeats_items()
+    assert len(np.unique(drawn.truth.family)) < N_ITEMS
+
+
+def test_lengths_have_a_heavy_tail():
+    lengths = simulate_baskets(20_000, 3_000, seed=0).groups.lengths
+    assert np.median(lengths) == 8
+    assert lengths.min() == 1 and lengths.max() == 60
+    assert lengths.mean() > 1.2 * np.median(lengths)
+
+
+def test_popularity_has_a_heavy_tail():
+    groups = simulate_baskets(20_000, 3_000, seed=0).groups
+    count = np.sort(np.bincount(groups.item, minlength=3_000))[::-1]
+    assert count[:300].sum() > 0.4 * count.sum()
+
+
+def test_drawing_in_blocks_keeps_to_the_conditionals(monkeypatch):
+    from exfam.data.simulators import basket_draws
+
+    monkeypatch.setattr(basket_draws, "_GROUPS_AT_ONCE", 700)
+    baskets = simulate_baskets(3_000, N_ITEMS, settings=SMALL, seed=5)
+    first = baskets.groups.item[baskets.groups.start]
+    chance = stated(baskets.truth, [])
+    count = np.bincount(first, minlength=N_ITEMS)
+    assert scipy.stats.chisquare(count, 3_000 * chance).pvalue > 1e-3
+    assert (baskets.truth.log_prob(baskets.groups) > -np.inf).all()
+
+
+def test_a_seed_is_a_draw():
+    one, same, other = (
+        simulate_baskets(50, N_ITEMS, settings=SMALL, seed=seed) for seed in (1, 1, 2)
+    )
+    assert one.groups.item.tolist() == same.groups.item.tolist() != other.groups.item.tolist()
+    assert one.truth.partner.tolist() == same.truth.partner.tolist()
+    more = simulate_baskets(60, N_ITEMS, settings=SMALL, seed=1)
+    assert more.truth.popularity.tolist() == one.truth.popularity.tolist()
+
+
+def test_a_file_holds_one_row_an_item(drawn, tmp_path):
+    groups = drawn.groups[[5, 2]]
+    write_baskets(groups, tmp_path / "baskets.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "baskets.parquet")
+    back = Groups.from_frame(table, group="order", order="line", item="product")
+    labels = back.vocabulary["item"][back.item]
+    names = groups.vocabulary["item"][groups.item[groups.elements()]]
+    assert labels.tolist() == names.tolist()
+    assert back.group_names.tolist() == [5, 2]
+    assert table["line"].to_pylist()[: groups.lengths[0]] == list(range(1, groups.lengths[0] + 1))
+
+
+def test_groups_without_names_are_numbered(drawn, tmp_path):
+    write_baskets(drawn.groups[:2].with_(group_names=None), tmp_path / "baskets.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "baskets.parquet")
+    assert set(table["order"].to_pylist()) == {0, 1}
+
+
+def test_no_groups_have_no_terms(drawn):
+    assert drawn.truth.log_prob(drawn.groups[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "groups, match",
+    [
+        (Groups(start=[0], stop=[1]), "`groups` must hold items 0 .. 29 alone"),
+        (Groups(start=[0], stop=[1], item=[-1]), "`groups` must hold items 0 .. 29 alone"),
+        (Groups(start=[0], stop=[1], item=[30]), "`groups` must hold items 0 .. 29 alone"),
+    ],
+)
+def test_the_truth_is_known_of_its_own_baskets_only(drawn, groups, match):
+    with pytest.raises(DataError, match=match):
+        drawn.truth.log_prob(groups)
+
+
+def test_substitutes_in_one_basket_are_refused(drawn):
+    family = drawn.truth.family
+    one = int(np.flatnonzero(np.bincount(family)[family] == 2)[0])
+    other = int(np.flatnonzero(family == family[one])[1])
+    groups = Groups(start=[0, 1], stop=[1, 3], item=[one, one, other])
+    with pytest.raises(DataError, match="must not hold an item or its substitutes twice.*group 1"):
+        drawn.truth.probabilities(groups)
+
+
+def test_baskets_without_items_are_not_written(tmp_path):
+    with pytest.raises(DataError, match="`groups` must have items by name, got none"):
+        write_baskets(Groups(start=[0], stop=[1], item=[0]), tmp_path / "baskets.parquet")
+
+
+def test_settings_must_make_sense():
+    with pytest.raises(ExfamError, match=r"`stay \+ back` must be a number in \[0, 1\), got 1"):
+        BasketSettings(stay=0.6, back=0.4)
+    with pytest.raises(ExfamError, match="`follow` must be a number in"):
+        BasketSettings(follow=1.0)
+    with pytest.raises(ExfamError, match="`max_length` must be a number > 0"):
+        BasketSettings(max_length=0)
+    with pytest.raises(ExfamError, match="`max_length` must be at most 39, .* got 60"):
+        draw_process(40, settings=BasketSettings(substituted=0.0), seed=0)
+    with pytest.raises(ExfamError, match="`n_groups` must be a number > 0"):
+        simulate_baskets(0, 100, seed=0)
+    with pytest.raises(ExfamError, match="`n_items` must be a number > 0"):
+        draw_process(0, seed=0)
