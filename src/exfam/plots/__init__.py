@@ -1,0 +1,9 @@
+"""Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save."""
+
+from exfam.plots.attention import attention_map
+from exfam.plots.bars import result_bars
+from exfam.plots.curves import learning_curve
+from exfam.plots.means import means_by_case
+from exfam.plots.style import INK
+
+__all__ = ["INK", "attention_map", "learning_curve", "means_by_case", "result_bars"]

@@ -1,0 +1,81 @@
+"""Attention weights as heat maps."""
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
+
+from exfam.checks import check_choice
+from exfam.estimators.explain import Explanation
+from exfam.plots.style import INK, ON_DATA, SHADES, make_figure, name_ticks, plain_axes
+
+__all__ = ["attention_map"]
+
+_LEVELS = np.linspace(0, 1, 21)
+_MOST_LABELS = 40
+_MOST_NUMBERS = 8
+
+
+def attention_map(explanation: Explanation, *, part: str | None = None) -> Figure:
+    """Attention weights of one group: a panel for each layer and head, a row for each center.
+
+    `part`: "items" or "values"; the first that the model has unless given. Weights are in [0, 1]
+    and each row sums to 1 with softmax attention.
+
+    >>> weights = np.array([[0.0, 1.0], [1.0, 0.0]])[None, None]
+    >>> explanation = Explanation("u", ["a", "b"], ["a", "b"], {"values": weights})
+    >>> len(attention_map(explanation).axes)  # one panel, one color bar
+    2
+    """
+    chosen = next(iter(explanation.weights)) if part is None else part
+    check_choice("part", chosen, explanation.weights)
+    weights = explanation.weights[chosen]
+    n_layers, n_heads, n_centers, n_columns = weights.shape
+    figure = make_figure(
+        width=2.2 + n_heads * _panel(n_columns), height=1.4 + n_layers * _panel(n_centers)
+    )
+    panels = figure.subplots(n_layers, n_heads, squeeze=False, sharex=True, sharey=True)
+    norm = BoundaryNorm(_LEVELS, SHADES.N)
+    for (layer, head), axes in np.ndenumerate(panels):
+        plain_axes(axes)
+        axes.pcolormesh(weights[layer, head], cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)
+        axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=10, color=INK)
+        _write_numbers(axes, weights[layer, head])
+    _name_cells(panels[0, 0], explanation)
+    bar = figure.colorbar(ScalarMappable(norm, SHADES), ax=panels, ticks=[0, 0.5, 1])
+    plain_axes(bar.ax)
+    bar.outline.set_visible(False)
+    bar.minorticks_off()
+    bar.set_label("attention weight", color=INK)
+    figure.supxlabel("context", color=INK, fontsize=11)
+    figure.supylabel("element given its context", color=INK, fontsize=11)
+    return figure
+
+
+def _panel(n_cells: int) -> float:
+    """Inches of one side of a heat map."""
+    return float(np.clip(0.48 * n_cells, 1.6, 6.0))
+
+
+def _write_numbers(axes: Axes, weights: Float[np.ndarray, "center column"]) -> None:
+    """Each weight that counts, in percent, where there is room for it."""
+    if max(weights.shape) > _MOST_NUMBERS:
+        return
+    for (row, column), weight in np.ndenumerate(weights):
+        if weight >= 0.05:
+            color = "white" if weight > 0.45 else ON_DATA
+            at = column + 0.5, row + 0.5
+            axes.text(*at, f"{weight:.0%}", color=color, ha="center", va="center", fontsize=9)
+
+
+def _name_cells(axes: Axes, explanation: Explanation) -> None:
+    """Names at the cells of panels that share their axes, as many as can be read."""
+    for axis, names in ((axes.yaxis, explanation.centers), (axes.xaxis, explanation.columns)):
+        step = -(-len(names) // _MOST_LABELS)
+        name_ticks(axis, np.arange(len(names))[::step] + 0.5, names[::step])
+    axes.set_ylim(len(explanation.centers), 0)
+    for panel in axes.figure.axes:
+        panel.tick_params(axis="x", rotation=90)
+        panel.tick_params(length=0)

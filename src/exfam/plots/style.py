@@ -1,0 +1,148 @@
+"""What all pictures share: ink, colors, axes, and names that can be drawn.
+
+Lines and words have the color INK, so that a page can repaint them for dark screens; data have
+colors that read on light and dark.
+"""
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
+
+import numpy as np
+from jaxtyping import Num
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+__all__ = [
+    "COLORS",
+    "INK",
+    "MUTED",
+    "NAME_MARK",
+    "ON_DATA",
+    "SHADES",
+    "draw_references",
+    "drawable",
+    "legend_above",
+    "make_figure",
+    "name_rows",
+    "name_ticks",
+    "plain_axes",
+    "shortened",
+    "write_beside",
+    "write_name",
+]
+
+INK = "#24292f"
+ON_DATA = "#10151c"
+COLORS = ("#2f7ed8", "#e07a2f", "#3aa76d", "#b05cc6", "#c9a227")
+MUTED = "#8b949e"
+SHADES = LinearSegmentedColormap.from_list(
+    "weights", ["#eef3fb", "#9cc3ee", "#2f7ed8", "#173f7a", "#0b1f40"]
+)
+# Starts the gid of a text that stands for a name with letters that the font lacks.
+NAME_MARK = "name:"
+_STAND_IN = "\N{WHITE SQUARE}"
+
+
+def make_figure(*, width: float, height: float) -> Figure:
+    """An empty figure of that many inches that makes room for its labels."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plain_axes(axes: Axes) -> Axes:
+    """Axes in INK on no background, open at the top and the right."""
+    axes.set_facecolor("none")
+    axes.spines[["top", "right"]].set_visible(False)
+    for spine in axes.spines.values():
+        spine.set_color(INK)
+    axes.tick_params(colors=INK)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
+    return axes
+
+
+def shortened(name: object, *, most: int) -> str:
+    """The name in one line of at most `most` letters.
+
+    >>> shortened("a long\\nname", most=8)
+    'a long …'
+    """
+    text = " ".join(str(name).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def drawable(name: str) -> str:
+    """The name with a square for each letter that matplotlib's font has no picture of.
+
+    >>> drawable("tea 茶")
+    'tea □'
+    """
+    if name.isascii() and name.isprintable():
+        return name
+    families = FontProperties().get_family()
+    fonts = [get_font(findfont(FontProperties(family=[family]))) for family in families]
+
+    def known(letter: str) -> bool:
+        return any(font.get_char_index(ord(letter)) for font in fonts)
+
+    return "".join(
+        letter if letter.isprintable() and known(letter) else _stand_in(letter) for letter in name
+    )
+
+
+def _stand_in(letter: str) -> str:
+    """Nothing for accents, joiners and controls, which have no width of their own."""
+    return "" if unicodedata.category(letter)[0] in "MC" else _STAND_IN
+
+
+def write_name(text: Text, name: str) -> Text:
+    """Let `text` show a name as it is: dollar signs are no formulas, unknown letters squares.
+
+    A name with squares leaves its true spelling in the gid, for pages whose fonts have the letters.
+    """
+    shown = drawable(name)
+    text.set_parse_math(False)
+    text.set_text(shown)
+    if shown != name:
+        text.set_gid(NAME_MARK + quote(name, safe="", errors="replace"))
+    return text
+
+
+def name_ticks(axis: Axis, places: Num[np.ndarray, "names"], names: Sequence[str]) -> None:
+    """Names at places of an axis."""
+    axis.set_ticks(places, [drawable(name) for name in names])
+    for tick, name in zip(axis.get_major_ticks(len(names)), names, strict=True):
+        write_name(tick.label1, name)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names at the rows 0, 1, …, the first at the top."""
+    name_ticks(axes.yaxis, np.arange(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def write_beside(axes: Axes, text: str, *, x: float, y: float) -> None:
+    """Text at the right of a point."""
+    axes.annotate(text, (x, y), (8, 0), textcoords="offset points", va="center", color=INK)
+
+
+def draw_references(line: Callable[..., Line2D], references: Mapping[str, float] | None) -> None:
+    """Dashed lines at values with names."""
+    for label, value in (references or {}).items():
+        line(value, color=MUTED, ls="--", lw=1.5, label=label)
+
+
+def legend_above(axes: Axes) -> None:
+    """A legend in one line above the axes, if anything has a name."""
+    handles, names = axes.get_legend_handles_labels()
+    if names:
+        axes.legend(
+            handles, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(names),
+            frameon=False, labelcolor=INK, borderaxespad=0.3, handletextpad=0.5,
+        )  # fmt: skip
