@@ -20,7 +20,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from exfam.data.batching import epoch_batches
-from exfam.data.public import movielens_items
+from exfam.data.public_sets.movielens import movielens_items
 from exfam.groups import Batch, Groups
 from exfam.models.assemble import ModelSettings, build_efa
 from exfam.models.efa import EFASettings

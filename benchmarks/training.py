@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from exfam.data.batching import epoch_batches
-from exfam.data.public import movielens_items
+from exfam.data.public_sets.movielens import movielens_items
 from exfam.data.simulators import simulate_ratings
 from exfam.families import Gaussian
 from exfam.groups import Batch, Groups

@@ -6,7 +6,7 @@ import torch
 
 from baseline_cases import BY_MEAN, N_ITEMS, RATINGS, drawn, groups_of, score
 from exfam.checks import ExfamError
-from exfam.data.public import movielens_ratings
+from exfam.data.public_sets.movielens import movielens_ratings
 from exfam.families import (
     Categorical,
     Gamma,

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exfam.data.public import Splits
+from exfam.data.public_sets.splits import Splits
 from exfam.data.simulators import simulate_ratings
 from exfam.estimators import EFA, Marginal
 from exfam.families import Gaussian

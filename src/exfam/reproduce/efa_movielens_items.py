@@ -13,7 +13,8 @@ import numpy as np
 
 from exfam.analysis.recommenders import LinearRecommender, ease, item_knn, popularity
 from exfam.analysis.scores import mrr, ndcg_at, ranks, recall_at
-from exfam.data.public import Splits, movielens_items
+from exfam.data.public_sets.movielens import movielens_items
+from exfam.data.public_sets.splits import Splits
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.baselines import Marginal
 from exfam.estimators.efa import EFA

@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Float
 
 from exfam.analysis.scores import mean_given_true, paired_bootstrap
-from exfam.data.public import Splits, movielens_ratings
+from exfam.data.public_sets.movielens import movielens_ratings
+from exfam.data.public_sets.splits import Splits
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.baselines import Marginal, ShrunkOffset
 from exfam.estimators.efa import EFA

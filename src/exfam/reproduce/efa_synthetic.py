@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.analysis.scores import mse
-from exfam.data.public import Splits
+from exfam.data.public_sets.splits import Splits
 from exfam.data.simulators import ratings_true_means, simulate_ratings
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.baselines import Marginal, ShrunkOffset

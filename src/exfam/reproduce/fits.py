@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from exfam.data.public import Splits
+from exfam.data.public_sets.splits import Splits
 from exfam.estimators.base import GroupEstimator
 from exfam.groups import Groups
 from exfam.reproduce.harness import Options

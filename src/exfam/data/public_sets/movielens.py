@@ -1,54 +1,47 @@
-"""Public data sets, read from the folder that EXFAM_DATA names and checked by their md5."""
+"""MovieLens 100K: its table, and the splits of "Exponential Family Attention"."""
 
-import gzip
-import hashlib
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Float, Int64
 
-from exfam.checks import DataError, check_choice
+from exfam.checks import check_choice
+from exfam.data.public_sets.files import Archive, Source, read_file
+from exfam.data.public_sets.splits import NOTEBOOK_SEED, SPLITS, Splits, notebook_parts
 from exfam.groups import Groups
 
 __all__ = [
     "GENRES",
+    "SOURCE",
     "MovieLens",
-    "Splits",
     "movielens_100k",
     "movielens_items",
     "movielens_ratings",
-    "public_path",
+    "movielens_table",
 ]
 
-HOW_TO_GET = {
-    "movielens": "Unpack https://files.grouplens.org/datasets/movielens/ml-100k.zip, run gzip on "
-    "u.data, u.item and u.user, put them into FOLDER/movielens and set EXFAM_DATA=FOLDER."
-}
-MD5 = {
-    "movielens/u.data.gz": "6e47046882bad158b0efbb84cd5cb987",
-    "movielens/u.item.gz": "98ebc04045a847602cad972eb5316c75",
-    "movielens/u.user.gz": "1b53539edc13caad0282c8500608a319",
-}
+SOURCE = Source(
+    "movielens-100k",
+    how_to_get="Unpack https://files.grouplens.org/datasets/movielens/ml-100k.zip, put u.data, "
+    "u.item and u.user into FOLDER/movielens and set EXFAM_DATA=FOLDER.",
+    md5={
+        "movielens/u.data": "6e47046882bad158b0efbb84cd5cb987",
+        "movielens/u.item": "98ebc04045a847602cad972eb5316c75",
+        "movielens/u.user": "1b53539edc13caad0282c8500608a319",
+    },
+    archive=Archive(
+        "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+        {f"movielens/u.{part}": f"ml-100k/u.{part}" for part in ("data", "item", "user")},
+    ),
+)
 GENRES = (
     ("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime")
     + ("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery")
     + ("Romance", "Sci-Fi", "Thriller", "War", "Western")
 )
 N_MOVIES = 50
-# The notebooks' one seed, for their legacy generator.
-NOTEBOOK_SEED = 42
 FRACTIONS = (9 / 16, 3 / 16, 4 / 16)
-
-
-@dataclass(frozen=True, eq=False)
-class Splits:
-    """Disjoint groups to fit on, to choose by and to report on."""
-
-    train: Groups
-    validation: Groups
-    test: Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,47 +63,15 @@ class MovieLens:
     occupation: np.ndarray
 
 
-def public_path(name: str) -> Path:
-    """The file `name` (such as "movielens/u.data.gz") in the folder that EXFAM_DATA names.
-
-    Raises DataError, saying where to get the data, if there is no such folder or file.
-    """
-    folder = os.environ.get("EXFAM_DATA", "")
-    advice = HOW_TO_GET.get(name.partition("/")[0], "")
-    if not folder or not Path(folder).is_dir():
-        got = repr(folder) if folder else "nothing"
-        message = f"`EXFAM_DATA` must name the folder of public data sets, got {got}. {advice}"
-        raise DataError(message.rstrip())
-    path = Path(folder) / name
-    if not path.is_file():
-        raise DataError(f"`EXFAM_DATA` must hold {name}, got no such file in {folder}. {advice}")
-    return path
-
-
-def _read(name: str) -> bytes:
-    path = public_path(name)
-    content = gzip.decompress(path.read_bytes())
-    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if md5 != MD5[name]:
-        raise DataError(
-            f"`{name}` must have md5 {MD5[name]} when unpacked, got {md5} in {path}. "
-            f"{HOW_TO_GET[name.partition('/')[0]]}"
-        )
-    return content
-
-
 def movielens_100k() -> MovieLens:
     """MovieLens 100K: 943 users, 1,682 movies, 100,000 ratings.
 
     Raises DataError if the files are not there or not the published ones.
     Source: Harper & Konstan (2015), https://grouplens.org/datasets/movielens/100k/.
     """
-    ratings = np.array(_read("movielens/u.data.gz").split(), dtype=np.int64).reshape(-1, 4)
-    movies = [
-        line.split("|") for line in _read("movielens/u.item.gz").decode("latin-1").split("\n")
-    ]
-    users = [line.split("|") for line in _read("movielens/u.user.gz").decode("ascii").split("\n")]
-    movies, users = movies[:-1], users[:-1]  # each line, the last too, ends with a line end
+    ratings = np.array(read_file(SOURCE, "movielens/u.data").split(), dtype=np.int64).reshape(-1, 4)
+    movies = _fields("movielens/u.item", encoding="latin-1")
+    users = _fields("movielens/u.user", encoding="ascii")
     user, movie, rating, time = (np.ascontiguousarray(column) for column in ratings.T)
     return MovieLens(
         user=user,
@@ -123,6 +84,45 @@ def movielens_100k() -> MovieLens:
         sex=np.array([user[2] for user in users], dtype=object),
         occupation=np.array([user[3] for user in users], dtype=object),
     )
+
+
+def _fields(name: str, *, encoding: str) -> list[list[str]]:
+    lines = read_file(SOURCE, name).decode(encoding).split("\n")
+    return [line.split("|") for line in lines[:-1]]  # the last line, too, ends with a line end
+
+
+def movielens_table() -> pa.Table:
+    """The ratings of MovieLens 100K, a row each, in the file's order.
+
+    Columns `user`, `movie` (its title; with its number where two movies share one), `rating` in
+    1..5, `time` in seconds since 1970; of the movie `movie_number`, `genres`; of the user `age`,
+    `sex`, `occupation`.
+    Raises DataError if the files cannot be had or are not the published ones.
+    """
+    data = movielens_100k()
+    movie, user = data.movie - 1, data.user - 1
+    genres = np.array(["|".join(np.array(GENRES)[held > 0]) for held in data.genres], dtype=object)
+    columns = {
+        "user": data.user,
+        "movie": _distinct_titles(data)[movie],
+        "rating": data.rating,
+        "time": data.time,
+        "movie_number": data.movie,
+        "genres": genres[movie],
+        "age": data.age[user],
+        "sex": data.sex[user],
+        "occupation": data.occupation[user],
+    }
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+def _distinct_titles(data: MovieLens) -> np.ndarray:
+    """One name a movie: 18 pairs of numbers have the same title."""
+    names, code, count = np.unique(data.title, return_inverse=True, return_counts=True)
+    titles = data.title.copy()
+    for place in np.flatnonzero(count[code] > 1):
+        titles[place] = f"{names[code[place]]} [{place + 1}]"
+    return titles
 
 
 def movielens_items(split: str = "paper", *, seed: int = 0, attributes: bool = False) -> Splits:
@@ -219,7 +219,7 @@ def _with_attributes(groups: Groups, data: MovieLens) -> Groups:
 
 
 def _split(groups: Groups, split: str, seed: int) -> Splits:
-    check_choice("split", split, ("paper", "correct"))
+    check_choice("split", split, SPLITS)
     if split == "correct":
         return Splits(*groups.split(FRACTIONS, seed=seed))
     n_users = len(groups)
@@ -230,11 +230,5 @@ def _split(groups: Groups, split: str, seed: int) -> Splits:
     # positions that are no user's id, drop out.
     fit = groups[np.isin(users, order[order[:n_fit]])]
     test = groups[np.isin(users, order[order[n_fit:]])]
-    # What scikit-learn's train_test_split(test_size=0.25, random_state=42) draws.
-    drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(len(fit))
-    n_validation = -(-len(fit) // 4)
-    return Splits(
-        train=fit[np.sort(drawn[n_validation:])],
-        validation=fit[np.sort(drawn[:n_validation])],
-        test=test,
-    )
+    train, validation = notebook_parts(len(fit))
+    return Splits(train=fit[train], validation=fit[validation], test=test)

@@ -1,17 +1,15 @@
-import gzip
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import train_test_split
 
-from exfam.checks import DataError, ExfamError
-from exfam.data.public import (
+from exfam.checks import ExfamError
+from exfam.data import public
+from exfam.data.public_sets.movielens import (
     GENRES,
     movielens_100k,
     movielens_items,
     movielens_ratings,
-    public_path,
 )
 
 PARTS = ("train", "validation", "test")
@@ -172,21 +170,23 @@ def test_a_split_has_a_name(reader):
         reader("new")
 
 
-def test_without_data_the_error_says_where_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.delenv("EXFAM_DATA", raising=False)
-    with pytest.raises(DataError, match="got nothing. Unpack https://files.grouplens.org"):
-        movielens_100k()
-    monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "gone"))
-    with pytest.raises(DataError, match="`EXFAM_DATA` must name the folder of public data sets"):
-        public_path("other/file.gz")
-    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
-    with pytest.raises(DataError, match="`EXFAM_DATA` must hold movielens/u.data.gz, got no such"):
-        movielens_items()
+def test_the_table_has_every_rating_with_what_is_known_of_it(data):
+    table = public("movielens-100k")
+    assert table.num_rows == 100_000
+    for name in ("user", "rating", "time"):
+        assert table[name].to_pylist() == getattr(data, name).tolist()
+    assert table["movie_number"].to_pylist() == data.movie.tolist()
+    first = table.slice(0, 1).to_pylist()[0]
+    number, user = first["movie_number"] - 1, first["user"] - 1
+    assert first["movie"] == data.title[number] == "Kolya (1996)"
+    assert first["genres"].split("|") == [GENRES[k] for k in np.flatnonzero(data.genres[number])]
+    known = (data.age[user], data.sex[user], data.occupation[user])
+    assert (first["age"], first["sex"], first["occupation"]) == known
 
 
-def test_a_file_with_other_content_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
-    (tmp_path / "movielens").mkdir()
-    (tmp_path / "movielens" / "u.data.gz").write_bytes(gzip.compress(b"1\t1\t1\t1\n"))
-    with pytest.raises(DataError, match="`movielens/u.data.gz` must have md5 6e47.* got "):
-        movielens_100k()
+def test_two_movies_of_one_title_stay_two(data):
+    table = public("movielens-100k")
+    pairs = set(zip(*(table[name].to_pylist() for name in ("movie", "movie_number")), strict=True))
+    assert len(pairs) == len({name for name, _ in pairs}) == 1682
+    assert ("Chasing Amy (1997) [268]", 268) in pairs and ("Toy Story (1995)", 1) in pairs
+    assert len(set(data.title)) < 1682

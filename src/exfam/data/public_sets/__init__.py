@@ -1,0 +1,1 @@
+"""Public data sets: their files, the tables made of them, the splits that papers use."""

@@ -1,0 +1,155 @@
+"""Files of public data sets: found in EXFAM_DATA or the user's cache, else downloaded; checked."""
+
+import gzip
+import hashlib
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from exfam.checks import DataError
+from exfam.files import write_atomically
+
+__all__ = ["Archive", "Source", "cache_folder", "find_file", "read_file"]
+
+# Seconds without a byte before a download is given up.
+TIMEOUT = 30
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A zip archive at an official address; `members`: our name of a file -> its name inside."""
+
+    url: str
+    members: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the files of a public data set come from.
+
+    `md5`: name of a file below the folder of data, such as "movielens/u.data" -> md5 of its content
+    `how_to_get`: what to do to have the files, in words
+    `archive`: where to download them; None where there is no official address
+    """
+
+    name: str
+    how_to_get: str
+    md5: Mapping[str, str] = field(default_factory=dict)
+    archive: Archive | None = None
+
+
+def cache_folder() -> Path:
+    """The folder of downloaded data sets, in the user's cache.
+
+    >>> cache_folder().name
+    'exfam'
+    """
+    import pooch
+
+    return Path(pooch.os_cache("exfam"))
+
+
+def find_file(name: str) -> Path | None:
+    """The file, gzip-packed (NAME.gz) or not, in EXFAM_DATA's folder or the user's cache.
+
+    Raises DataError if EXFAM_DATA names something else than a folder.
+
+    >>> find_file("no/such.file")
+    """
+    folders = [cache_folder()]
+    named = os.environ.get("EXFAM_DATA", "")
+    if named:
+        if not Path(named).is_dir():
+            raise DataError(
+                f"`EXFAM_DATA` must name the folder of public data sets, got {named!r}. "
+                "Make that folder, or unset EXFAM_DATA to use the cache."
+            )
+        folders.insert(0, Path(named))
+    places = [folder / f"{name}{end}" for folder in folders for end in (".gz", "")]
+    return next((place for place in places if place.is_file()), None)
+
+
+def read_file(source: Source, name: str) -> bytes:
+    """Content of a file of a public data set; what is not found is downloaded into the cache.
+
+    Raises DataError, saying what to do, where it cannot be had, or is not the published one.
+    """
+    path = find_file(name)
+    if path is None:
+        return _download(source)[name]
+    content = _unpacked(path)
+    if name in source.md5:
+        _check_md5(source, name, content, where=str(path))
+    return content
+
+
+def _unpacked(path: Path) -> bytes:
+    content = path.read_bytes()
+    if path.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"`{path.name}` must be a whole gzip file, got a damaged one ({error}) at {path}. "
+            "Get it anew."
+        ) from error
+
+
+def _check_md5(source: Source, name: str, content: bytes, *, where: str) -> None:
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if md5 != source.md5[name]:
+        raise DataError(
+            f"`{name}` must have md5 {source.md5[name]} when unpacked, got {md5} in {where}. "
+            f"Remove it and get it anew. {source.how_to_get}"
+        )
+
+
+def _download(source: Source) -> dict[str, bytes]:
+    """All files of the source's archive, checked and put into the cache."""
+    if source.archive is None:
+        listed = ", ".join(f"{name} of md5 {md5}" for name, md5 in source.md5.items())
+        raise DataError(
+            f"`{source.name}` must have its files ({listed}) in the folder that EXFAM_DATA names "
+            f"or in {cache_folder()}, got none there. {source.how_to_get}"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "archive.zip")
+        _fetch(source, source.archive.url, path)
+        contents = _members(source, source.archive, path)
+    for name, content in contents.items():
+        _check_md5(source, name, content, where=source.archive.url)
+    for name, content in contents.items():
+        write_atomically(cache_folder() / name, content)
+    return contents
+
+
+def _fetch(source: Source, url: str, path: Path) -> None:
+    import pooch
+
+    try:
+        pooch.HTTPDownloader(timeout=TIMEOUT)(url, str(path), None)
+    except OSError as error:  # as are all of requests' errors
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        told = type(error).__name__ if status is None else f"status {status}"
+        # Without a cause: what requests tells fills a screen and helps nobody.
+        raise DataError(
+            f"`{source.name}` must be downloaded once from {url}, got no answer with it ({told}). "
+            f"Try again when you are online, or get it by hand: {source.how_to_get}"
+        ) from None
+
+
+def _members(source: Source, archive: Archive, path: Path) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as packed:
+            return {name: packed.read(inside) for name, inside in archive.members.items()}
+    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"`{source.name}` must come as a zip archive of {', '.join(archive.members.values())}, "
+            f"got another or a damaged file from {archive.url} ({error}). "
+            f"Try again, or get it by hand: {source.how_to_get}"
+        ) from error

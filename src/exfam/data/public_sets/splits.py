@@ -1,0 +1,39 @@
+"""Parts of a data set, and how the notebooks of "Exponential Family Attention" draw them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from exfam.groups import Groups
+
+__all__ = ["NOTEBOOK_SEED", "SPLITS", "Splits", "notebook_parts"]
+
+SPLITS = ("paper", "correct")
+# The notebooks' one seed, for their legacy generator.
+NOTEBOOK_SEED = 42
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Disjoint groups to fit on, to choose by and to report on."""
+
+    train: Groups
+    validation: Groups
+    test: Groups
+
+
+def notebook_parts(
+    n: int,
+) -> tuple[Int64[np.ndarray, "train"], Int64[np.ndarray, "validation"]]:
+    """Sorted places of the 75 % to fit on and the 25 % to choose by among `n` groups.
+
+    What scikit-learn's train_test_split(test_size=0.25, random_state=42) draws.
+
+    >>> train, validation = notebook_parts(8)
+    >>> validation
+    array([1, 5])
+    """
+    drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(n)
+    n_validation = -(-n // 4)
+    return np.sort(drawn[n_validation:]), np.sort(drawn[:n_validation])

@@ -1,0 +1,214 @@
+import gzip
+import hashlib
+import http.server
+import io
+import socket
+import threading
+import zipfile
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+import exfam.data
+from exfam.checks import DataError, ExfamError
+from exfam.data import public
+from exfam.data.public_sets.files import Archive, Source, cache_folder, read_file
+from exfam.data.public_sets.movielens import SOURCE, movielens_items
+from exfam.data.public_sets.named import PUBLIC_SETS
+
+FILE = "toy/letters.csv"
+LETTERS = b"letter\na\nb\n"
+MD5 = hashlib.md5(LETTERS).hexdigest()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder and keeps count of what is asked for."""
+
+    asked: list[str] = []
+
+    def log_request(self, code="-", size="-"):
+        self.asked.append(self.path)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty user cache, and no other folder of data."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("EXFAM_DATA", raising=False)
+    return tmp_path / "cache" / "exfam"
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A folder whose files a server of this machine offers, and its address."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(Quiet, "asked", [])
+    folder = tmp_path / "served"
+    folder.mkdir()
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def zipped(name="letters/letters.csv", content=LETTERS):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, content)
+    return packed.getvalue()
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Lists a set "toy" whose archive has the given address."""
+
+    def listed(address):
+        archive = Archive(f"{address}/letters.zip", {FILE: "letters/letters.csv"})
+        source = Source("toy", how_to_get="Write them.", md5={FILE: MD5}, archive=archive)
+
+        def table():
+            lines = read_file(source, FILE).decode().split()
+            return pa.table({lines[0]: lines[1:]})
+
+        monkeypatch.setitem(PUBLIC_SETS, "toy", table)
+
+    return listed
+
+
+def test_a_set_is_downloaded_once_and_kept_in_the_cache(cache, served, register):
+    folder, address = served
+    register(address)
+    (folder / "letters.zip").write_bytes(zipped())
+    assert public("toy").to_pydict() == {"letter": ["a", "b"]}
+    assert (cache / FILE).read_bytes() == LETTERS
+    assert public("toy")["letter"].to_pylist() == ["a", "b"]
+    assert Quiet.asked == ["/letters.zip"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_folder_of_data_comes_before_the_cache(cache, tmp_path, monkeypatch, register, packed):
+    register("http://127.0.0.1:1")
+    for folder, content in ((cache, b"other"), (tmp_path / "data", LETTERS)):
+        path = folder / FILE
+        path.parent.mkdir(parents=True)
+        if packed:
+            path = path.with_name(f"{path.name}.gz")
+            content = gzip.compress(content)
+        path.write_bytes(content)
+    with pytest.raises(DataError, match="md5"):
+        public("toy")
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "data"))
+    assert public("toy").num_rows == 2
+
+
+def test_what_the_folder_of_data_lacks_comes_from_elsewhere(
+    cache, served, register, tmp_path, monkeypatch
+):
+    folder, address = served
+    register(address)
+    (folder / "letters.zip").write_bytes(zipped())
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    assert public("toy").num_rows == 2
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def test_offline_the_error_is_one_sentence_of_what_to_do(cache, register, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    register(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(DataError, match="`toy` must be downloaded once from http.* got no") as got:
+        public("toy")
+    assert str(got.value).endswith("online, or get it by hand: Write them.")
+    assert len(str(got.value)) < 250
+    assert got.value.__cause__ is None and got.value.__suppress_context__
+    assert not cache.exists()
+
+
+def test_an_address_without_the_file_is_told_with_its_status(cache, served, register):
+    register(served[1])
+    with pytest.raises(DataError, match=r"`toy` must be downloaded once .* \(status 404\)"):
+        public("toy")
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html>Sign in</html>", zipped()[:-30], zipped(name="letters.csv")]
+)
+def test_a_damaged_or_foreign_archive_is_not_kept(cache, served, register, content):
+    folder, address = served
+    register(address)
+    (folder / "letters.zip").write_bytes(content)
+    with pytest.raises(DataError, match="`toy` must come as a zip archive of letters/letters.csv"):
+        public("toy")
+    assert not cache.exists()
+
+
+def test_an_archive_of_other_content_is_not_kept(cache, served, register):
+    folder, address = served
+    register(address)
+    (folder / "letters.zip").write_bytes(zipped(content=b"letter\nc\n"))
+    with pytest.raises(DataError, match=f"`{FILE}` must have md5 {MD5} when unpacked, got .* in h"):
+        public("toy")
+    assert not cache.exists()
+
+
+def test_a_damaged_file_is_named(cache):
+    path = cache / "movielens" / "u.data.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(b"1\t1\t1\t1\n" * 99)[:-9])
+    with pytest.raises(DataError, match=r"`u.data.gz` must be a whole gzip file, got a damaged"):
+        movielens_items()
+
+
+def test_a_file_with_other_content_is_refused(cache):
+    path = cache / "movielens" / "u.data.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(b"1\t1\t1\t1\n"))
+    with pytest.raises(DataError, match="`movielens/u.data` must have md5 6e47.* got .* Unpack ht"):
+        public("movielens-100k")
+
+
+def test_a_folder_of_data_that_is_none_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "gone"))
+    with pytest.raises(DataError, match="`EXFAM_DATA` must name the folder of public data sets, g"):
+        movielens_items()
+
+
+def test_a_name_that_is_not_listed_is_refused():
+    with pytest.raises(ExfamError, match="`name` must be one of 'instacart', 'movielens-100k', 'u"):
+        public("text8")
+    with pytest.raises(AttributeError, match="module 'exfam.data' has no attribute 'private'"):
+        _ = exfam.data.private
+    assert "public" in dir(exfam.data)
+
+
+def test_what_is_downloaded_is_what_is_checked():
+    assert set(SOURCE.archive.members) == set(SOURCE.md5)
+    assert SOURCE.archive.url.startswith("https://files.grouplens.org/")
+
+
+def test_the_cache_is_the_users(cache):
+    assert cache_folder() == cache
+
+
+def test_temperatures_are_whole(data_folder):
+    table = public("us-temperature")
+    assert table.num_rows == 44 * 31 * 13
+    frame = table.to_pandas()
+    assert frame.groupby("date").site.nunique().tolist() == [44] * (31 * 13)
+    assert frame.groupby("site")[["lat", "lon"]].nunique().eq(1).all(axis=None)
+    assert {"Charleston, South Carolina", "Charleston, West Virginia"} <= set(frame.site)
+    assert (frame.date.str[:4].astype(int) == frame.year).all() and frame.date.min() == "2007-10-01"
+    assert frame.temperature_f.between(0, 110).all()
