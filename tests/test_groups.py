@@ -240,6 +240,7 @@ def test_a_lagged_view_copies_no_column():
         ({"group_attributes": {"age": [1.0, 2.0]}}, r'`group_attributes\["age"\]` .* 1 groups'),
         ({"observed": [0, 1, 1]}, "`observed` must hold booleans, got dtype int64"),
         ({"role": [0, 1, 2]}, r"`role` must be 0 \(target\) or 1 \(context\), got 2"),
+        ({"role": [0, -1, 1]}, r"`role` must be 0 \(target\) or 1 \(context\), got -1"),
         ({"position": [[[0]], [[1]], [[2]]]}, "`position` must have 1 or 2 dimension"),
         ({"vocabulary": {"item": [["a"]]}}, r'`vocabulary\["item"\]` must have 1 dimension'),
         ({"context_start": [[0]]}, "`context_start` and `context_stop` must be given together"),

@@ -24,7 +24,7 @@ __all__ = [
     "check_choice",
     "check_fraction",
     "check_positive",
-    "check_support",
+    "support_error",
 ]
 
 
@@ -84,22 +84,13 @@ def check_fraction(name: str, value: Any) -> None:
         raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
 
 
-def check_support(
-    name: str, value: Any, inside: Any, *, support: str, rows: Any = None, hint: str = ""
-) -> None:
-    """Raise SupportError naming the first offending value, its row and how many there are.
+def support_error(
+    name: str, got: Any, *, support: str, row: int, counts: tuple[int, int], hint: str = ""
+) -> SupportError:
+    """The error of a value outside the support; `counts`: such rows, and all rows.
 
-    `inside` says which values are in the support; `rows` gives each value's row in the source.
-
-    >>> check_support("value", np.array([1.0]), np.array([True]), support="an integer >= 1")
+    >>> support_error("value", 0, support="an integer >= 1", row=7, counts=(3, 900))
+    SupportError('`value` must be an integer >= 1, got 0 at row 7 (3 of 900 rows).')
     """
-    inside = np.asarray(inside)
-    if inside.all():
-        return
-    first = int(np.flatnonzero(~inside)[0])
-    row = first if rows is None else int(np.asarray(rows)[first])
-    bad = int((~inside).sum())
-    got = np.asarray(value)[first]
-    where = f"at row {row} ({bad} of {inside.size} rows)"
-    message = f"`{name}` must be {support}, got {got:g} {where}. {hint}"
-    raise SupportError(message.rstrip())
+    where = f"at row {row} ({counts[0]} of {counts[1]} rows)"
+    return SupportError(f"`{name}` must be {support}, got {got:g} {where}. {hint}".rstrip())

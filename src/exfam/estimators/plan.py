@@ -121,6 +121,13 @@ def _read_validation(estimator: Any, data: Any, vocabulary: Mapping[str, np.ndar
 
 def _has_target(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
     """Which groups have an element that counts in the loss."""
+    if groups.role is None and weight is None:
+        return groups.stop > groups.start
+    told = [_has_counted(chunk, weight) for chunk in groups.chunks()]
+    return np.concatenate([np.zeros(0, dtype=bool), *told])
+
+
+def _has_counted(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
     own = groups.elements()
     counts = np.ones(len(own), dtype=bool) if groups.role is None else groups.role[own] == TARGET
     if weight is not None:

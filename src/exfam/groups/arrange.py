@@ -1,21 +1,43 @@
 """Groups made of other groups, and items that repeat within a group."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, check_positive
 from exfam.groups.groups import TARGET, Groups
 
-__all__ = ["compact", "concatenate", "first_repeat", "split"]
+__all__ = ["chunks", "compact", "concatenate", "first_repeat", "split"]
 
 PLAIN_COLUMNS = ("item", "position", "observed", "role", "source_row")
 BOUNDS = ("start", "stop", "context_start", "context_stop")
 NAMED_COLUMNS = ("values", "attributes", "group_attributes")
-# Long enough for fast sorting, short enough for the cache.
+# Long enough for fast sorting, short enough for memory however many elements there are.
 ELEMENTS_PER_CHUNK = 1 << 20
+
+
+def chunks(groups: Groups, max_elements: int | None = None) -> Iterator[Groups]:
+    """Consecutive views of the groups that see at most `max_elements` elements each.
+
+    A group that sees more is a view of its own. Nothing is copied.
+
+    `max_elements`: 2 ** 20 if None (default None)
+
+    >>> whole = Groups(start=[0, 2, 3], stop=[2, 3, 7])
+    >>> [len(part) for part in chunks(whole, 3)]
+    [2, 1]
+    """
+    most = ELEMENTS_PER_CHUNK if max_elements is None else max_elements
+    check_positive("max_elements", most)
+    ends = np.cumsum(groups.lengths)
+    first = 0
+    while first < len(groups):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield groups[first:last]
+        first = last
 
 
 def compact(groups: Groups) -> Groups:
@@ -170,14 +192,12 @@ def first_repeat(groups: Groups) -> tuple[int, int, Int64[np.ndarray, "occurrenc
     """
     if groups.item is None:
         return None
-    ends = np.cumsum(groups.lengths)
-    n_chunks = 1 + int(ends[-1] if len(ends) else 0) // ELEMENTS_PER_CHUNK
-    cuts = np.searchsorted(ends, np.arange(1, n_chunks) * ELEMENTS_PER_CHUNK, side="right")
-    bounds = np.unique([0, *cuts, len(groups)])
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-        found = _repeat_within(groups[first:last])
+    first = 0
+    for chunk in chunks(groups):
+        found = _repeat_within(chunk)
         if found is not None:
-            return int(first) + found[0], found[1], found[2]
+            return first + found[0], found[1], found[2]
+        first += len(chunk)
     return None
 
 

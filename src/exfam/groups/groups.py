@@ -1,6 +1,6 @@
 """Groups: ragged columns in flat contiguous arrays with offsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, no_type_check
 
@@ -167,7 +167,7 @@ class Groups:
         """
         if self.role is None:
             return self.n_elements
-        return int((self.role[self.elements()] == TARGET).sum())
+        return sum(int((self.role[chunk.elements()] == TARGET).sum()) for chunk in self.chunks())
 
     @property
     def lengths(self) -> Int64[np.ndarray, "groups"]:
@@ -341,6 +341,21 @@ class Groups:
         from exfam.groups.arrange import compact
 
         return compact(self)
+
+    def chunks(self, max_elements: int | None = None) -> "Iterator[Groups]":
+        """Consecutive views that see at most `max_elements` elements each (or have one group).
+
+        Whatever goes through all elements chunk by chunk needs no memory for all at once.
+
+        `max_elements`: 2 ** 20 if None (default None)
+
+        >>> groups = Groups(start=[0, 2, 3], stop=[2, 3, 7])
+        >>> [len(part) for part in groups.chunks(3)]
+        [2, 1]
+        """
+        from exfam.groups.arrange import chunks
+
+        return chunks(self, max_elements)
 
     def split(self, fractions: Sequence[float], seed: int) -> "tuple[Groups, ...]":
         """Disjoint random parts, by group, each in the original order.

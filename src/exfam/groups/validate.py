@@ -160,5 +160,6 @@ def _check_codes(fields: Mapping[str, Any]) -> None:
         where = int(np.flatnonzero(codes == got)[0])
         raise DataError(f"`{name}` must be a code >= 0{bound} (-1: unknown), got {got} at {where}.")
     role = fields.get("role")
-    if role is not None and role.size and not np.isin(role, (0, 1)).all():
-        raise DataError(f"`role` must be 0 (target) or 1 (context), got {role.max()}.")
+    for got in () if role is None or not role.size else (int(role.min()), int(role.max())):
+        if got not in (0, 1):
+            raise DataError(f"`role` must be 0 (target) or 1 (context), got {got}.")

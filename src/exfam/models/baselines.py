@@ -143,10 +143,13 @@ def fit_marginal_items(
     check_positive("smoothing", smoothing)
     if groups.item is None:
         raise ExfamError("`item` must be given for item frequencies, got groups without items.")
-    own = target_elements(groups)
-    own = own[groups.item[own] >= 0]
-    times = None if weight is None else weight[own]
-    count = np.bincount(groups.item[own], weights=times, minlength=n_items) + smoothing
+    count = np.zeros(n_items)
+    for chunk in groups.chunks():
+        own = target_elements(chunk)
+        own = own[groups.item[own] >= 0]
+        times = None if weight is None else weight[own]
+        count += np.bincount(groups.item[own], weights=times, minlength=n_items)
+    count += smoothing
     return MarginalItems(torch.from_numpy(np.log(count / count.sum())).float())
 
 

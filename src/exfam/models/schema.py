@@ -4,16 +4,17 @@ A schema is taken from the training groups and saved with the model, so that a l
 exactly as it was fitted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from exfam.checks import ExfamError, check_support
+from exfam.checks import ExfamError, support_error
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups import Groups
+from exfam.models.columns import moments, sampled
 
 __all__ = ["AttributeSpec", "Schema", "ValueSpec", "check_values"]
 
@@ -43,18 +44,20 @@ class AttributeSpec:
     center: tuple[float, ...] = ()
     spread: tuple[float, ...] = ()
 
-    def check(self, column: np.ndarray) -> None:
-        """Raise ExfamError unless `column` is as the attribute was in training."""
+    def check(self, groups: Groups) -> None:
+        """Raise ExfamError unless the groups have the attribute as it was in training."""
+        column = _attribute(groups, self.name, self.of_group)
         width = 1 if column.ndim == 1 else column.shape[1]
         found = "categories" if _is_code(column) else f"{width} number(s) each"
         wanted = "categories" if self.n is not None else f"{len(self.center)} number(s) each"
         if found != wanted:
             raise ExfamError(f"`{self.name}` must be {wanted}, as in training, got {found}.")
+        pieces = _pieces(groups, column, self.of_group)
         if self.n is None:
-            _check_finite(self.name, column)
-        elif column.max(initial=-1) >= self.n:
+            _check_finite(self.name, pieces)
+        elif (highest := _highest(pieces)) >= self.n:
             raise ExfamError(
-                f"`{self.name}` must be a code below {self.n}, as in training, got {column.max()}."
+                f"`{self.name}` must be a code below {self.n}, as in training, got {highest}."
             )
 
 
@@ -107,8 +110,7 @@ class Schema:
             raise ExfamError("`item` must be given, as it was in training, got groups without.")
         check_values(groups, self.families)
         for spec in self.attributes:
-            column = _attribute(groups, spec.name, spec.of_group)
-            spec.check(column)
+            spec.check(groups)
 
     @classmethod
     def of(
@@ -137,82 +139,121 @@ class Schema:
         )
 
 
-def _observed(groups: Groups, column: str) -> np.ndarray:
-    """Flat indices of own elements whose value was observed."""
+def _observed(groups: Groups, column: str) -> Iterator[np.ndarray]:
+    """Flat indices of own elements whose value was observed, chunk by chunk of the groups."""
     if column not in groups.values:
         listed = ", ".join(repr(name) for name in groups.values) or "none"
         raise ExfamError(f"`value` column {column!r} must be in the groups, which have {listed}.")
-    own = groups.elements()
-    return own if groups.observed is None else own[groups.observed[own]]
+    for chunk in groups.chunks():
+        own = chunk.elements()
+        yield own if groups.observed is None else own[groups.observed[own]]
+
+
+def _values(groups: Groups, column: str) -> Iterator[np.ndarray]:
+    for own in _observed(groups, column):
+        yield np.asarray(groups.values[column][own], dtype=np.float64)
 
 
 def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
     """Raise SupportError naming the source row of the first value its family cannot produce."""
     for column, family in families.items():
-        own = _observed(groups, column)
-        value = np.asarray(groups.values[column][own], dtype=np.float64)
-        # Models see single precision, in which 1e-50 is 0 and 1e50 infinite.
-        seen = torch.as_tensor(value).float()
-        item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
-        rows = own if groups.source_row is None else groups.source_row[own]
-        inside = family.in_support(seen, item=item).numpy()
-        check_support(
-            column,
-            value,
-            inside,
-            support=family.support,
-            rows=rows,
-            hint=_support_hint(family, value[~inside]),
-        )
+        total = n_wrong = row = 0
+        got, has_parts = 0.0, False
+        for own in _observed(groups, column):
+            wrong = _outside(groups, column, family, own)
+            total += len(own)
+            if not len(wrong):
+                continue
+            value = np.asarray(groups.values[column][wrong], dtype=np.float64)
+            if not n_wrong:
+                got = value[0]
+                row = int(wrong[0] if groups.source_row is None else groups.source_row[wrong[0]])
+            n_wrong += len(wrong)
+            has_parts |= bool((np.isfinite(value) & (value != np.floor(value))).any())
+        if n_wrong:
+            hint = _support_hint(family, has_parts)
+            counts = (n_wrong, total)
+            raise support_error(
+                column, got, support=family.support, row=row, counts=counts, hint=hint
+            )
 
 
-def _support_hint(family: Family, wrong: np.ndarray) -> str:
-    """What to do about values that a family cannot produce."""
-    if family.n_categories and (wrong % 1 != 0).any():
+def _outside(groups: Groups, column: str, family: Family, own: np.ndarray) -> np.ndarray:
+    """Which of the elements `own` have a value that the family cannot produce."""
+    # Models see single precision, in which 1e-50 is 0 and 1e50 infinite.
+    seen = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64)).float()
+    item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+    return own[~family.in_support(seen, item=item).numpy()]
+
+
+def _support_hint(family: Family, has_parts: bool) -> str:
+    """What to do about values that a family cannot produce; have they fractional parts?"""
+    if family.n_categories and has_parts:
         return "Code half steps as whole numbers (2 * value, say), or use Gaussian()."
     return family.hint or "Choose another family, or drop such rows."
 
 
 def _value_spec(groups: Groups, column: str, family: Family) -> ValueSpec:
-    own = _observed(groups, column)
-    if not len(own):
+    told = moments(_values(groups, column))
+    if not told.n:
         raise ExfamError(f"`{column}` must have at least one observed value, got none.")
+    own = sampled(_observed(groups, column), total=told.n)
     value = np.asarray(groups.values[column][own], dtype=np.float64)
-    spread = float(value.std())
     item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
     initial = family.initial_eta(torch.as_tensor(value), item=item)
+    spread = float(told.spread)
     return ValueSpec(
         column=column,
         family=family,
-        center=float(value.mean()),
+        center=float(told.mean),
         spread=spread if spread > 0 else 1.0,
         initial_eta=tuple(float(x) for x in initial),
     )
 
 
 def _attribute(groups: Groups, name: str, of_group: bool) -> np.ndarray:
-    """An attribute of the groups or of their own elements."""
+    """The column of an attribute of the groups or of the elements."""
     held = groups.group_attributes if of_group else groups.attributes
     if name not in held:
         listed = ", ".join(repr(n) for n in [*groups.attributes, *groups.group_attributes])
         raise ExfamError(
             f"`{name}` must be an attribute of the groups, which have {listed or 'none'}."
         )
-    return held[name] if of_group else held[name][groups.elements()]
+    return held[name]
+
+
+def _pieces(groups: Groups, column: np.ndarray, of_group: bool) -> Iterator[np.ndarray]:
+    """An attribute of the groups, or of their own elements chunk by chunk."""
+    if of_group:
+        yield column
+        return
+    for chunk in groups.chunks():
+        yield column[chunk.elements()]
 
 
 def _is_code(column: np.ndarray) -> bool:
     return column.dtype.kind in "iu" and column.ndim == 1
 
 
-def _check_finite(name: str, column: np.ndarray) -> None:
-    table = column.reshape(len(column), -1)
-    wrong = ~np.isfinite(table).all(1)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+def _highest(pieces: Iterable[np.ndarray]) -> int:
+    """The highest code, -1 if there is none."""
+    return max((int(piece.max(initial=-1)) for piece in pieces), default=-1)
+
+
+def _check_finite(name: str, pieces: Iterable[np.ndarray]) -> None:
+    total = n_wrong = first = 0
+    got: list[float] = []
+    for piece in pieces:
+        table = piece.reshape(len(piece), -1)
+        wrong = np.flatnonzero(~np.isfinite(table).all(1))
+        if len(wrong) and not n_wrong:
+            first, got = total + int(wrong[0]), table[wrong[0]].tolist()
+        n_wrong += len(wrong)
+        total += len(piece)
+    if n_wrong:
         raise ExfamError(
-            f"`{name}` must be finite, got {table[row].tolist()} at element {row} "
-            f"({int(wrong.sum())} of {len(table)}). Fill or drop such rows."
+            f"`{name}` must be finite, got {got} at element {first} ({n_wrong} of {total}). "
+            "Fill or drop such rows."
         )
 
 
@@ -221,17 +262,21 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
     column = _attribute(groups, name, of_group)
     if _is_code(column):
         labels = groups.vocabulary.get(name)
-        n = len(labels) if labels is not None else int(column.max(initial=0)) + 1
+        pieces = _pieces(groups, column, of_group)
+        n = len(labels) if labels is not None else max(_highest(pieces), 0) + 1
         return AttributeSpec(name, of_group, known, n=n)
-    _check_finite(name, column)
-    table = np.asarray(column, dtype=np.float64).reshape(len(column), -1)
-    spread = table.std(0)
+    _check_finite(name, _pieces(groups, column, of_group))
+    width = 1 if column.ndim == 1 else column.shape[1]
+    told = moments(
+        np.asarray(piece, dtype=np.float64).reshape(-1, width)
+        for piece in _pieces(groups, column, of_group)
+    )
     return AttributeSpec(
         name,
         of_group,
         known,
-        center=tuple(table.mean(0).tolist()),
-        spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
+        center=tuple(told.mean.tolist()),
+        spread=tuple(np.where(told.spread > 0, told.spread, 1.0).tolist()),
     )
 
 
@@ -255,9 +300,15 @@ def _position_scale(groups: Groups) -> float:
     """Typical distance between neighbors in a group: the unit of distance encodings."""
     if groups.position is None:
         return 1.0
-    own = groups.elements()
-    place = np.asarray(groups.position[own], dtype=np.float64).reshape(len(own), -1)
-    step = np.linalg.norm(np.diff(place, axis=0), axis=1)
-    within = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    step = step[(np.diff(within) == 0) & (step > 0)]
-    return float(np.median(step)) if len(step) else 1.0
+    steps = sampled(_steps(groups, groups.position), total=groups.n_elements)
+    return float(np.median(steps)) if len(steps) else 1.0
+
+
+def _steps(groups: Groups, position: np.ndarray) -> Iterator[np.ndarray]:
+    """Distances above 0 between neighbors in a group."""
+    for chunk in groups.chunks():
+        own = chunk.elements()
+        place = np.asarray(position[own], dtype=np.float64).reshape(len(own), -1)
+        step = np.linalg.norm(np.diff(place, axis=0), axis=1)
+        within = np.repeat(np.arange(len(chunk)), chunk.stop - chunk.start)
+        yield step[(np.diff(within) == 0) & (step > 0)]
