@@ -1,5 +1,23 @@
 """Reports: one HTML file that holds everything it shows."""
 
-from exfam.report.page import Picture, Section, TableData, render_page, write_page
+from exfam.report.model_report import write_report
+from exfam.report.page import (
+    Facts,
+    Picture,
+    Section,
+    SideBySide,
+    TableData,
+    render_page,
+    write_page,
+)
 
-__all__ = ["Picture", "Section", "TableData", "render_page", "write_page"]
+__all__ = [
+    "Facts",
+    "Picture",
+    "Section",
+    "SideBySide",
+    "TableData",
+    "render_page",
+    "write_page",
+    "write_report",
+]

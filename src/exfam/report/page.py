@@ -1,8 +1,8 @@
 """One self-contained HTML page: words, tables and pictures, for light and dark screens."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,22 +15,36 @@ from exfam.checks import ExfamError
 from exfam.files import write_atomically
 from exfam.report.inline import inline_svg
 
-__all__ = ["Picture", "Section", "TableData", "render_page", "write_page"]
+__all__ = [
+    "Facts",
+    "Picture",
+    "Section",
+    "SideBySide",
+    "TableData",
+    "render_page",
+    "write_page",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure and what it shows; `title` is also read aloud in its place."""
+    """A figure and what it shows; `title` is also read aloud in its place.
+
+    `narrow`: another figure for screens that have no room for the first.
+    """
 
     title: str
     figure: Figure
     caption: str = ""
+    narrow: Figure | None = None
 
 
 @dataclass(frozen=True)
 class TableData:
     """A table of finished words and figures. Columns named in `words` start at the left.
 
+    `shares`: column -> for each row a number in [0, 1], drawn as a bar behind the cell.
+    `marked`: numbers of rows that stand out.
     Raises ExfamError if a row has not one cell for each column.
     """
 
@@ -38,6 +52,9 @@ class TableData:
     rows: Sequence[Sequence[str]]
     words: Sequence[str] = ()
     caption: str = ""
+    title: str = ""
+    shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    marked: Collection[int] = ()
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -48,13 +65,40 @@ class TableData:
                 )
 
 
+@dataclass(frozen=True)
+class Facts:
+    """Single figures, each under its name."""
+
+    entries: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Parts next to each other where the screen is wide enough."""
+
+    inside: Sequence[TableData | Picture]
+
+
+Part = TableData | Picture | Facts | SideBySide
+
+
 @dataclass(frozen=True, eq=False)
 class Section:
     """A heading, paragraphs, then tables and pictures."""
 
     title: str
     text: Sequence[str] = ()
-    parts: Sequence[TableData | Picture] = ()
+    parts: Sequence[Part] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """A part as the template reads it."""
+
+    kind: str
+    part: Part
+    drawings: Sequence[Markup] = ()
+    inside: Sequence["_Drawn"] = ()
 
 
 def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
@@ -63,28 +107,39 @@ def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
     Words are escaped. The same arguments give the same text.
 
     >>> page = render_page("Ratings", lead="5 < 6 movies.", sections=[Section("Results")])
-    >>> "<h2>Results</h2>" in page, "5 &lt; 6 movies." in page
+    >>> "Results</h2>" in page, "5 &lt; 6 movies." in page
     (True, True)
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = files("exfam.report").joinpath("page.html").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
+    page = environment.from_string(template).render(
         title=title,
         lead=lead,
         sections=[
-            (section, [(part, _drawn(part, f"p{s}-{n}-")) for n, part in enumerate(section.parts)])
+            (section, [_drawn(part, f"p{s}-{n}-") for n, part in enumerate(section.parts)])
             for s, section in enumerate(sections)
         ],
         version=__version__,
     )
+    return page.lstrip()
 
 
-def _drawn(part: TableData | Picture, prefix: str) -> Markup | None:
+def _drawn(part: Part, prefix: str) -> _Drawn:
+    if isinstance(part, SideBySide):
+        inside = [_drawn(each, f"{prefix}{n}-") for n, each in enumerate(part.inside)]
+        return _Drawn("beside", part, inside=inside)
+    if isinstance(part, Facts):
+        return _Drawn("facts", part)
     if isinstance(part, TableData):
-        return None
-    return Markup(inline_svg(part.figure, title=part.title, prefix=prefix))
+        return _Drawn("table", part)
+    figures = [part.figure] if part.narrow is None else [part.figure, part.narrow]
+    drawings = [
+        Markup(inline_svg(figure, title=part.title, prefix=f"{prefix}{'wn'[n]}-"))
+        for n, figure in enumerate(figures)
+    ]
+    return _Drawn("picture", part, drawings=drawings)
 
 
 def write_page(
