@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -20,30 +22,60 @@ def epoch(groups, *, seed=0, **options):
     return list(epoch_batches(groups, generator=np.random.default_rng(seed), **options))
 
 
+SIZES = [{"batch_size": 16}, {"max_tokens": 300}]
+
+
 @pytest.mark.parametrize("bucket", [True, False])
-def test_an_epoch_has_every_group_with_elements_once(groups, bucket):
-    batches = epoch(groups, batch_size=16, bucket=bucket)
+@pytest.mark.parametrize("size", [*SIZES, {"max_tokens": 1}, {"max_tokens": 10**6}], ids=str)
+def test_an_epoch_has_every_group_with_elements_once(groups, size, bucket):
+    batches = epoch(groups, bucket=bucket, **size)
     seen = np.concatenate(batches)
     assert (groups.lengths == 0).any()
     assert np.array_equal(np.sort(seen), np.flatnonzero(groups.lengths))
+
+
+def test_batches_of_a_size_have_that_size(groups):
+    batches = epoch(groups, batch_size=16)
     assert sorted(len(index) for index in batches)[1:] == [16] * (len(batches) - 1)
 
 
-def test_a_seed_decides_the_batches(groups):
-    def flat(seed):
-        return np.concatenate(epoch(groups, batch_size=16, seed=seed)).tolist()
+@pytest.mark.parametrize("bucket", [True, False])
+@pytest.mark.parametrize("max_tokens", [1, 39, 100, 10**6])
+def test_a_budget_bounds_the_padded_elements(groups, max_tokens, bucket):
+    batches = epoch(groups, max_tokens=max_tokens, bucket=bucket)
+    for index in batches:
+        assert len(index) * groups.lengths[index].max() <= max_tokens or len(index) == 1
+    assert len(batches) == 1 or max_tokens < 10**6
 
-    assert flat(0) == flat(0)
-    assert flat(0) != flat(1)
+
+def test_a_budget_counts_the_context_too():
+    groups = ragged([3, 3, 3], context_start=[[0], [0], [3]], context_stop=[[0], [3], [6]])
+    batches = epoch(groups, max_tokens=9)
+    assert sorted(len(index) for index in batches) == [1, 1, 1]
+    assert sorted(len(index) for index in epoch(groups, max_tokens=12)) == [1, 2]
 
 
-def test_a_generator_goes_on(groups):
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_seed_decides_the_batches(groups, size):
+    def told(seed):
+        return [index.tolist() for index in epoch(groups, seed=seed, **size)]
+
+    assert told(0) == told(0)
+    assert told(0) != told(1)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_generator_goes_on(groups, size):
     generator = np.random.default_rng(0)
     first, second = (
-        np.concatenate(list(epoch_batches(groups, batch_size=16, generator=generator)))
-        for _ in range(2)
+        np.concatenate(list(epoch_batches(groups, generator=generator, **size))) for _ in range(2)
     )
     assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_groups_without_elements_make_no_batch(size):
+    assert epoch(ragged([0, 0]), **size) == []
 
 
 def padded(groups, batches):
@@ -56,10 +88,37 @@ def test_buckets_save_padding(groups):
     assert bucketed < 1.3 * groups.n_elements
 
 
+def test_a_budget_wastes_little_on_a_long_tail():
+    lengths = np.ceil(np.random.default_rng(0).lognormal(2.0, 1.0, 6000)).astype(int)
+    groups = ragged(lengths)
+    by_budget = epoch(groups, max_tokens=600)
+    assert padded(groups, by_budget) < 1.15 * groups.n_elements
+    assert padded(groups, epoch(groups, batch_size=len(groups) // len(by_budget))) > (
+        1.5 * groups.n_elements
+    )
+    # Full as well: hardly more batches than the padded elements need.
+    assert len(by_budget) < 1.1 * padded(groups, by_budget) / 600
+
+
+def test_a_budget_makes_other_company_every_epoch(groups):
+    def company(seed):
+        batches = epoch(groups, max_tokens=300, seed=seed)
+        return {pair for index in batches for pair in itertools.combinations(sorted(index), 2)}
+
+    first, second = company(0), company(1)
+    assert len(first & second) < 0.2 * len(first)
+
+
 def test_batches_come_in_no_order_of_length(groups):
     # No more than 4 batches: one stretch, sorted as a whole.
     longest = [groups.lengths[index].max() for index in epoch(groups[:64], batch_size=16)]
     assert longest != sorted(longest)
+
+
+def test_budgeted_batches_come_in_no_order_of_length(groups):
+    longest = [groups.lengths[index].max() for index in epoch(groups, max_tokens=300)]
+    steps = np.diff(longest)
+    assert min((steps > 0).mean(), (steps < 0).mean()) > 0.3
 
 
 def test_groups_of_one_length_meet_others_too(groups):
@@ -95,12 +154,19 @@ def test_sequential_batches_of_a_view_with_context():
     "call",
     [
         lambda groups: epoch(groups, batch_size=0),
+        lambda groups: epoch(groups, max_tokens=0),
         lambda groups: list(sequential_batches(groups, max_tokens=0)),
     ],
 )
 def test_a_batch_must_hold_something(groups, call):
     with pytest.raises(ExfamError, match="must be a number > 0, got 0"):
         call(groups)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"batch_size": 4, "max_tokens": 9}])
+def test_a_batch_has_one_size(groups, sizes):
+    with pytest.raises(ExfamError, match="`batch_size` or `max_tokens` must be given, one of the"):
+        epoch(groups, **sizes)
 
 
 def test_weights_per_element_follow_the_view():

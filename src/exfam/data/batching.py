@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int64, Real
 
 from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.data.windows import reading_windows
 from exfam.groups import Groups
 
 __all__ = ["element_weights", "epoch_batches", "sequential_batches"]
@@ -13,32 +14,90 @@ __all__ = ["element_weights", "epoch_batches", "sequential_batches"]
 # Measured on MovieLens: sorting over longer stretches saves little more padding, and the same
 # groups then meet in every epoch, which costs 0.02 nats.
 BATCHES_PER_BUCKET = 4
+# Where an epoch has many batches, stretches of an eighth of it still mix well.
+STRETCHES, MOST_BATCHES_PER_BUCKET = 8, 64
+
+Chosen = Int64[np.ndarray, "chosen"]
 
 
 def epoch_batches(
-    groups: Groups, *, batch_size: int, generator: np.random.Generator, bucket: bool = True
+    groups: Groups,
+    *,
+    generator: np.random.Generator,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+    bucket: bool = True,
 ) -> Iterator[Int64[np.ndarray, "batch"]]:
-    """Every group with own elements once, in random batches of `batch_size` groups.
+    """Every group with own elements once, in random batches of whole groups.
 
-    With `bucket`, groups are shuffled, sorted by length within stretches of 4 batches, cut into
-    batches, and the batches are shuffled: little padding, little loss of randomness. The same
+    A batch holds `batch_size` groups, or else as many as make at most `max_tokens` padded elements
+    (groups times the longest of them); a longer group is a batch of its own. With `bucket`, groups
+    are shuffled, sorted by length within stretches of 4 batches (4 to 64 with `max_tokens`), cut
+    into batches, and the batches are shuffled: little padding, little loss of randomness. The same
     state of `generator` gives the same batches.
+    Raises ExfamError unless exactly one of the two sizes is given.
 
     >>> groups = Groups(start=[0, 2, 3], stop=[2, 3, 7])
     >>> batches = list(epoch_batches(groups, batch_size=2, generator=np.random.default_rng(0)))
     >>> sorted(len(index) for index in batches)
     [1, 2]
+    >>> batches = list(epoch_batches(groups, max_tokens=4, generator=np.random.default_rng(0)))
+    >>> sorted(index.tolist() for index in batches)
+    [[1, 0], [2]]
     """
-    check_positive("batch_size", batch_size)
-    order = generator.permutation(np.flatnonzero(groups.stop > groups.start))
+    if (batch_size is None) == (max_tokens is None):
+        raise ExfamError(
+            "`batch_size` or `max_tokens` must be given, one of the two, "
+            f"got {batch_size} and {max_tokens}."
+        )
+    if batch_size is not None:
+        check_positive("batch_size", batch_size)
+    if max_tokens is not None:
+        check_positive("max_tokens", max_tokens)
+    lengths = groups.lengths
+    for window in reading_windows(groups, generator):
+        order = generator.permutation(window)
+        if batch_size is not None:
+            batches = _batches_of_groups(order, lengths, batch_size, bucket=bucket)
+        if max_tokens is not None:
+            batches = _batches_of_tokens(order, lengths, max_tokens, bucket=bucket)
+        for place in generator.permutation(len(batches)) if bucket else range(len(batches)):
+            yield batches[place]
+
+
+def _batches_of_groups(
+    order: Chosen, lengths: Int64[np.ndarray, "groups"], size: int, *, bucket: bool
+) -> list[np.ndarray]:
     if bucket:
-        stretch = np.arange(len(order)) // (BATCHES_PER_BUCKET * batch_size)
-        order = order[np.lexsort((groups.lengths[order], stretch))]
-    cuts = np.arange(0, len(order), batch_size)
+        stretch = np.arange(len(order)) // (BATCHES_PER_BUCKET * size)
+        order = order[np.lexsort((lengths[order], stretch))]
+    return np.split(order, np.arange(size, len(order), size))
+
+
+def _batches_of_tokens(
+    order: Chosen, lengths: Int64[np.ndarray, "groups"], max_tokens: int, *, bucket: bool
+) -> list[np.ndarray]:
     if bucket:
-        cuts = generator.permutation(cuts)
-    for cut in cuts:
-        yield order[cut : cut + batch_size]
+        end = np.cumsum(lengths[order])
+        n_batches = end[-1] // max_tokens
+        per_stretch = np.clip(n_batches // STRETCHES, BATCHES_PER_BUCKET, MOST_BATCHES_PER_BUCKET)
+        stretch = end // (per_stretch * max_tokens)
+        # Up and down in turn: the batch across the border of two stretches is of one length too.
+        sign = 1 - 2 * (stretch % 2)
+        order = order[np.lexsort((sign * lengths[order], stretch))]
+    return np.split(order, _cuts(lengths[order], max_tokens))
+
+
+def _cuts(lengths: Int64[np.ndarray, "order"], max_tokens: int) -> list[int]:
+    """Where a sequence of groups is cut for no part to pad to more than `max_tokens`."""
+    cuts = [0]
+    while (first := cuts[-1]) < len(lengths):
+        # All are padded to this one's length at least, so no more than that are in its batch.
+        most = max(1, max_tokens // int(lengths[first]))
+        longest = np.maximum.accumulate(lengths[first : first + most])
+        padded = longest * np.arange(1, len(longest) + 1)
+        cuts.append(first + max(1, int(np.searchsorted(padded, max_tokens, side="right"))))
+    return cuts[1:-1]
 
 
 def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.ndarray, "batch"]]:
@@ -53,16 +112,7 @@ def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.
     check_positive("max_tokens", max_tokens)
     lengths = np.maximum(groups.lengths, 1)
     order = np.argsort(lengths, kind="stable")
-    lengths = lengths[order]
-    first = 0
-    while first < len(order):
-        # Lengths increase, so no batch from here holds more groups than its shortest would allow.
-        most = max(1, max_tokens // int(lengths[first]))
-        ahead = lengths[first : first + most]
-        padded = ahead * np.arange(1, len(ahead) + 1)
-        count = max(1, int(np.searchsorted(padded, max_tokens, side="right")))
-        yield order[first : first + count]
-        first += count
+    yield from np.split(order, _cuts(lengths[order], max_tokens)) if len(order) else ()
 
 
 def element_weights(
