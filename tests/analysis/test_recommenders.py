@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse
 
 from exfam.analysis import recommenders
 from exfam.analysis.recommenders import ease, item_knn, popularity
@@ -40,14 +41,18 @@ def slow_matrix(groups):
     return matrix
 
 
+def dense(weights):
+    return weights.toarray() if scipy.sparse.issparse(weights) else weights
+
+
 def slow_scores(recommender, groups, direction, exclude):
-    rows = []
+    rows, weights = [], dense(recommender.weights)
     for items in members(groups):
         for i in range(len(items)):
             context = items[:i] if direction == "causal" else items[:i] + items[i + 1 :]
             row = recommender.bias.copy()
             for j in set(context):
-                row = row + recommender.weights[j]
+                row = row + weights[j]
             if exclude:
                 row[list(set(context))] = -np.inf
             rows.append(row)
@@ -101,7 +106,36 @@ def test_knn_keeps_the_nearest_neighbors_of_each_item():
         nearest = np.argsort(cosine)[-3:]
         expected = np.zeros(N_ITEMS)
         expected[nearest] = np.array(cosine)[nearest]
-        np.testing.assert_allclose(knn.weights[:, d], expected, atol=1e-12)
+        np.testing.assert_allclose(knn.weights.toarray()[:, d], expected, atol=1e-12)
+
+
+def test_shrinkage_takes_from_cosines_of_rare_pairs_most():
+    groups = some_groups(0, n=200)
+    matrix = slow_matrix(groups)
+    together, norms = matrix.T @ matrix, np.linalg.norm(matrix, axis=0)
+    expected = together / (norms[:, None] * norms + 5.0)
+    np.fill_diagonal(expected, 0.0)
+    knn = item_knn(groups, n_neighbors=N_ITEMS, shrinkage=5.0)
+    np.testing.assert_allclose(knn.weights.toarray(), expected)
+
+
+def test_neighbors_are_the_same_however_the_catalog_is_cut(monkeypatch):
+    groups = some_groups(0, n=200)
+    whole = item_knn(groups, n_neighbors=3).weights.toarray()
+    for most in (1, 500):
+        monkeypatch.setattr(recommenders, "_ENTRIES_AT_ONCE", most)
+        cut = item_knn(groups, n_neighbors=3).weights
+        np.testing.assert_array_equal(cut.toarray(), whole)
+        assert cut.nnz <= 3 * N_ITEMS
+
+
+def test_memory_is_bounded_by_the_neighbors_not_by_the_catalog():
+    """Dense, 200,000 items squared would be 320 GB."""
+    catalog = {"item": np.arange(200_000)}
+    groups = Groups(start=[0, 2], stop=[2, 4], item=[7, 199_999, 7, 5], vocabulary=catalog)
+    ranks = item_knn(groups).ranks(groups[:1])
+    assert ranks.tolist() == [1.0, 1.5]
+    assert popularity(groups).ranks(groups[:1]).tolist() == [1.0, 2.5]
 
 
 def test_ease_is_a_ridge_regression_of_each_item_on_the_others():
@@ -165,3 +199,12 @@ def test_what_cannot_be_ranked_is_refused():
         ease(some_groups(0), ridge=0.0)
     with pytest.raises(ExfamError, match="`n_neighbors` must be a number > 0, got -1"):
         item_knn(some_groups(0), n_neighbors=-1)
+    with pytest.raises(ExfamError, match="`shrinkage` must be a number >= 0, got -1"):
+        item_knn(some_groups(0), shrinkage=-1)
+
+
+def test_a_catalog_too_large_for_ease_is_told_before_the_memory_is_taken():
+    catalog = {"item": np.arange(50_000)}
+    groups = Groups(start=[0], stop=[2], item=[0, 1], vocabulary=catalog)
+    with pytest.raises(DataError, match="at most 20,000 items for ease, got 50,000.* 60 GB of mem"):
+        ease(groups)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int, Int64
 
 from exfam.analysis.scores import ranks
 from exfam.checks import DataError, check_choice, check_positive
@@ -19,16 +19,21 @@ from exfam.groups import Groups
 __all__ = ["LinearRecommender", "ease", "item_knn", "popularity"]
 
 _ENTRIES_AT_ONCE = 4_000_000
+# EASE inverts a dense items x items array: three of them, 8 bytes a number, are held at a time.
+_MOST_ITEMS_OF_EASE = 20_000
 # Ties, such as those of an empty context, go to the more popular item: a weak baseline flatters us.
 _TIE_BREAK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class LinearRecommender:
-    """Scores of all items, linear in which items the context holds."""
+    """Scores of all items, linear in which items the context holds.
+
+    `weights` is sparse where most of it is 0: large catalogs take little memory.
+    """
 
     bias: Float[np.ndarray, "items"]
-    weights: Float[np.ndarray, "items items"]
+    weights: Float[np.ndarray, "items items"] | scipy.sparse.csr_array
 
     def scores(
         self, groups: Groups, *, direction: str = "bidirectional", exclude: bool = False
@@ -73,9 +78,10 @@ class LinearRecommender:
             )
         for some in _slices(groups, most=max(1, _ENTRIES_AT_ONCE // n_items)):
             present, item = _contexts(some, n_items, direction)
-            scores = self.bias + present @ self.weights
+            added = present @ self.weights
+            scores = self.bias + (added.toarray() if scipy.sparse.issparse(added) else added)
             if exclude:
-                scores[present] = -np.inf
+                scores[present.nonzero()] = -np.inf
             yield scores, item
 
 
@@ -85,66 +91,107 @@ def popularity(groups: Groups) -> LinearRecommender:
     >>> popularity(Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2])).bias
     array([2., 1., 1.])
     """
-    together = _together(groups)
-    return LinearRecommender(together.diagonal().copy(), np.zeros_like(together))
+    count = _held(groups).sum(axis=0)
+    return LinearRecommender(count, scipy.sparse.csr_array((len(count), len(count))))
 
 
-def item_knn(groups: Groups, *, n_neighbors: int = 20) -> LinearRecommender:
+def item_knn(groups: Groups, *, n_neighbors: int = 20, shrinkage: float = 0.0) -> LinearRecommender:
     """Scores an item by its cosine with those of its nearest neighbors that the context holds.
 
-    The vector of an item says which groups hold it.
+    The vector of an item says which groups hold it. Memory is that of the neighbors and of some
+    items' cosines at a time.
+
+    `n_neighbors`: of each item (default 20)
+    `shrinkage`: added to the product of the norms, so that items that were seen together once or
+        twice are not the nearest of all; for large catalogs (default 0.0)
 
     >>> knn = item_knn(Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2]))
-    >>> knn.weights[0].round(3)
-    array([0.   , 0.707, 0.707])
+    >>> knn.weights[[0]].toarray().round(3)
+    array([[0.   , 0.707, 0.707]])
     """
     check_positive("n_neighbors", n_neighbors)
-    together = _together(groups)
-    norms = np.sqrt(together.diagonal())
-    scale = np.maximum(norms[:, None] * norms, 1.0)
-    cosine = together / scale
-    np.fill_diagonal(cosine, 0.0)
-    if n_neighbors < len(norms):
-        far = np.argpartition(-cosine, n_neighbors - 1, axis=0)[n_neighbors:]
-        np.put_along_axis(cosine, far, 0.0, axis=0)
-    return LinearRecommender(_tie_break(together), cosine)
+    check_positive("shrinkage", shrinkage, zero=True)
+    held = _held(groups)
+    count = held.sum(axis=0)
+    holders, by_holder = held.T.tocsr(), held.tocsc()
+    # As many pairs as an item's groups have items: no fewer than the items it is ever held with.
+    pairs = np.cumsum(holders @ held.sum(axis=1))
+    columns, first = [], 0
+    while first < len(count):
+        done = pairs[first - 1] if first else 0.0
+        last = max(first + 1, int(np.searchsorted(pairs, done + _ENTRIES_AT_ONCE, side="right")))
+        together = (holders @ by_holder[:, first:last]).tocoo()
+        kept = together.row != together.col + first
+        row, column = together.row[kept], together.col[kept]
+        scale = np.sqrt(count[row]) * np.sqrt(count[column + first]) + shrinkage
+        cosine = together.data[kept] / scale
+        columns.append(_largest(cosine, row, column, shape=together.shape, n=n_neighbors))
+        first = last
+    return LinearRecommender(_tie_break(count), scipy.sparse.hstack(columns, format="csr"))
+
+
+def _largest(
+    value: Float[np.ndarray, "pairs"],
+    row: Int[np.ndarray, "pairs"],
+    column: Int[np.ndarray, "pairs"],
+    *,
+    shape: tuple[int, int],
+    n: int,
+) -> scipy.sparse.csc_array:
+    """The `n` largest values of each column."""
+    order = np.lexsort((-value, column))
+    row, column, value = row[order], column[order], value[order]
+    near = np.arange(len(column)) - np.searchsorted(column, column) < n
+    return scipy.sparse.csc_array((value[near], (row[near], column[near])), shape=shape)
 
 
 def ease(groups: Groups, *, ridge: float = 100.0) -> LinearRecommender:
     """EASE: the items x items ridge regression of what a group holds on the rest of it.
 
+    Raises DataError for catalogs whose dense arrays would take too much memory.
     Source: Steck (2019), Embarrassingly Shallow Autoencoders for Sparse Data.
 
     >>> ease(Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2]), ridge=1.0).weights[1].round(3)
     array([ 0.5, 0. , -0.2])
     """
     check_positive("ridge", ridge)
-    together = _together(groups)
-    regularized = together + ridge * np.eye(len(together))
+    if groups.n_items > _MOST_ITEMS_OF_EASE:
+        needed = 3 * 8 * groups.n_items**2 / 1e9
+        raise DataError(
+            f"`groups` must have at most {_MOST_ITEMS_OF_EASE:,} items for ease, got "
+            f"{groups.n_items:,}, whose dense arrays would take {needed:,.0f} GB of memory. "
+            "Use item_knn."
+        )
+    held = _held(groups)
+    regularized = (held.T @ held).toarray() + ridge * np.eye(groups.n_items)
     inverse = np.linalg.inv(regularized)
     weights = -inverse / inverse.diagonal()
     np.fill_diagonal(weights, 0.0)
-    return LinearRecommender(_tie_break(together), weights)
+    return LinearRecommender(_tie_break(held.sum(axis=0)), weights)
 
 
-def _tie_break(together: Float[np.ndarray, "items items"]) -> Float[np.ndarray, "items"]:
-    held = together.diagonal()
-    return _TIE_BREAK * held / max(held.max(initial=0.0), 1.0)
+def _tie_break(count: Float[np.ndarray, "items"]) -> Float[np.ndarray, "items"]:
+    return _TIE_BREAK * count / max(count.max(initial=0.0), 1.0)
 
 
-def _together(groups: Groups) -> Float[np.ndarray, "items items"]:
-    """How many groups hold both of two items; on the diagonal, how many hold one."""
+def _held(groups: Groups) -> scipy.sparse.csr_array:
+    """Groups x items: 1 where a group holds an item."""
     if groups.item is None:
         raise DataError("`groups` must have items, got none. Name the item column.")
     element = groups.elements()
     item = groups.item[element]
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     known = item >= 0
-    held = scipy.sparse.csr_array(
-        (np.ones(known.sum()), (group[known], item[known])), shape=(len(groups), groups.n_items)
-    )
-    held.data[:] = 1.0  # an item held twice is held
-    return (held.T @ held).toarray()
+    return _indicator(group[known], item[known], (len(groups), groups.n_items))
+
+
+def _indicator(
+    row: Int64[np.ndarray, "pairs"], column: np.ndarray, shape: tuple[int, int]
+) -> scipy.sparse.csr_array:
+    """1 at every pair of row and column, however often it is named."""
+    array = scipy.sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
+    array.data[:] = 1.0
+    return array
 
 
 def _slices(groups: Groups, *, most: int) -> Iterator[Groups]:
@@ -161,16 +208,15 @@ def _slices(groups: Groups, *, most: int) -> Iterator[Groups]:
 
 def _contexts(
     groups: Groups, n_items: int, direction: str
-) -> tuple[Bool[np.ndarray, "targets items"], Int64[np.ndarray, "targets"]]:
+) -> tuple[scipy.sparse.csr_array, Int64[np.ndarray, "targets"]]:
     """Which items the context of each target holds, and the target's own item."""
     batch = groups.pad(np.arange(len(groups)))
     assert batch.item is not None
     item = np.where(batch.present.numpy(), batch.item.numpy(), -1)
     target = batch.target.numpy()
-    seen = np.zeros((*item.shape, n_items), dtype=np.int32)
-    np.put_along_axis(seen, np.maximum(item, 0)[..., None], (item >= 0)[..., None], axis=2)
-    if direction == "causal":
-        context = np.cumsum(seen, axis=1, dtype=seen.dtype) - seen
-    else:
-        context = seen.sum(axis=1, keepdims=True, dtype=seen.dtype) - seen
-    return context[target] > 0, item[target]
+    place = np.arange(item.shape[1])
+    sees = place < place[:, None] if direction == "causal" else place != place[:, None]
+    group, at, seen = np.nonzero(target[:, :, None] & sees & (item >= 0)[:, None, :])
+    row = np.cumsum(target.ravel()).reshape(target.shape)[group, at] - 1
+    present = _indicator(row, item[group, seen], (int(target.sum()), n_items))
+    return present, item[target]
