@@ -199,8 +199,8 @@ def test_what_cannot_be_ranked_is_refused():
         ease(some_groups(0), ridge=0.0)
     with pytest.raises(ExfamError, match="`n_neighbors` must be a number > 0, got -1"):
         item_knn(some_groups(0), n_neighbors=-1)
-    with pytest.raises(ExfamError, match="`shrinkage` must be a number >= 0, got -1"):
-        item_knn(some_groups(0), shrinkage=-1)
+    with pytest.raises(ExfamError, match="`shrinkage` must be a number >= 0, got -1.0"):
+        item_knn(some_groups(0), shrinkage=-1.0)
 
 
 def test_a_catalog_too_large_for_ease_is_told_before_the_memory_is_taken():
