@@ -36,6 +36,8 @@ _HOMES = {
     "SupportError": "exfam.checks",
     "UnknownItemError": "exfam.checks",
     "load": "exfam.estimators.saving",
+    "open_prepared": "exfam.data.prepared",
+    "prepare": "exfam.data.prepared",
     "read": "exfam.data.reading",
 }
 
