@@ -34,6 +34,7 @@ BARS = {"labels": ["EFA", "LF"], "values": np.array([1.03, 2.2]), "metric": "MSE
 
 FIGURES = {
     "attention_map": lambda: plots.attention_map(explanation()),
+    "attention_map, one panel a layer": lambda: plots.attention_map(explanation(), heads="mean"),
     "attention_map, large": lambda: plots.attention_map(explanation(60, layers=1, heads=1)),
     "learning_curve": lambda: plots.learning_curve(history(), references={"Bayes": 0.5}),
     "learning_curve, no validation": lambda: plots.learning_curve(history(validation=False)),
@@ -44,6 +45,7 @@ FIGURES = {
         paper=np.array([1.04, np.nan]),
         references={"Bayes": 1.02},
     ),
+    "vector_map": lambda: plots.vector_map({"key": np.eye(3), "value": -np.eye(3)}, list("abc")),
 }
 
 

@@ -5,5 +5,6 @@ from exfam.plots.bars import result_bars
 from exfam.plots.curves import learning_curve
 from exfam.plots.means import means_by_case
 from exfam.plots.style import INK
+from exfam.plots.vectors import vector_map
 
-__all__ = ["INK", "attention_map", "learning_curve", "means_by_case", "result_bars"]
+__all__ = ["INK", "attention_map", "learning_curve", "means_by_case", "result_bars", "vector_map"]

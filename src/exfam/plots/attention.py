@@ -18,11 +18,14 @@ _MOST_LABELS = 40
 _MOST_NUMBERS = 8
 
 
-def attention_map(explanation: Explanation, *, part: str | None = None) -> Figure:
+def attention_map(
+    explanation: Explanation, *, part: str | None = None, heads: str = "each"
+) -> Figure:
     """Attention weights of one group: a panel for each layer and head, a row for each center.
 
     `part`: "items" or "values"; the first that the model has unless given. Weights are in [0, 1]
     and each row sums to 1 with softmax attention.
+    `heads`: "each", or "mean" for one panel a layer (default "each")
 
     >>> weights = np.array([[0.0, 1.0], [1.0, 0.0]])[None, None]
     >>> explanation = Explanation("u", ["a", "b"], ["a", "b"], {"values": weights})
@@ -31,7 +34,10 @@ def attention_map(explanation: Explanation, *, part: str | None = None) -> Figur
     """
     chosen = next(iter(explanation.weights)) if part is None else part
     check_choice("part", chosen, explanation.weights)
+    check_choice("heads", heads, ["each", "mean"])
     weights = explanation.weights[chosen]
+    if heads == "mean":
+        weights = weights.mean(axis=1, keepdims=True)
     n_layers, n_heads, n_centers, n_columns = weights.shape
     figure = make_figure(
         width=2.2 + n_heads * _panel(n_columns), height=1.4 + n_layers * _panel(n_centers)
@@ -41,7 +47,8 @@ def attention_map(explanation: Explanation, *, part: str | None = None) -> Figur
     for (layer, head), axes in np.ndenumerate(panels):
         plain_axes(axes)
         axes.pcolormesh(weights[layer, head], cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)
-        axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=10, color=INK)
+        of_head = f", head {head + 1}" if heads == "each" else ""
+        axes.set_title(f"layer {layer + 1}{of_head}", fontsize=10, color=INK)
         _write_numbers(axes, weights[layer, head])
     _name_cells(panels[0, 0], explanation)
     bar = figure.colorbar(ScalarMappable(norm, SHADES), ax=panels, ticks=[0, 0.5, 1])
