@@ -28,7 +28,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, ModelFileError
 
-__all__ = ["FORMAT_VERSION", "Stored", "load_folder", "save_folder"]
+__all__ = ["FORMAT_VERSION", "Stored", "check_replaceable", "load_folder", "save_folder"]
 
 FORMAT_VERSION = 1
 _FORMAT = "exfam-model"
@@ -73,7 +73,7 @@ def save_folder(
     """
     path = Path(os.path.realpath(path))
     _roll_back(path)
-    _check_replaceable(path, overwrite=overwrite)
+    check_replaceable(path, overwrite=overwrite)
     new, old = _beside(path)
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -129,7 +129,11 @@ def _roll_back(path: Path) -> None:
         os.rename(old, path)
 
 
-def _check_replaceable(path: Path, *, overwrite: bool) -> None:
+def check_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Raise ExfamError if a model may not be saved at `path`.
+
+    >>> check_replaceable(Path("not-there"), overwrite=False)
+    """
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not _is_ours(path):

@@ -1,0 +1,145 @@
+"""The command line: a table of commands, each imported when it is chosen."""
+
+import contextlib
+import difflib
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from exfam.checks import ExfamError
+
+__all__ = ["COMMANDS", "Command", "main"]
+
+
+class Command(NamedTuple):
+    """A command: its one line in `exfam --help`, and the module with its `form` and `run`."""
+
+    title: str
+    module: str
+
+
+COMMANDS = {
+    "fit": Command("fit a model to a file and save it", "exfam.cli.fit"),
+    "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
+    "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),
+    "recommend": Command("the most probable further items of each group", "exfam.cli.recommend"),
+    "explain": Command("which context counted, by attention weights", "exfam.cli.explain"),
+    "info": Command("what a model holds", "exfam.cli.info"),
+    "reproduce": Command("print a paper's table with our columns", "exfam.cli.reproduce"),
+    "demo": Command(
+        "simulate ratings, fit, print what was found, write a model and a page", "exfam.cli.demo"
+    ),
+}
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+LONGEST = 1000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0, 2 after an error that the user can mend, 130 after Ctrl-C.
+
+    An error is one line on stderr, and nothing but results is on stdout.
+
+    >>> main(["reproduce", "--list"])  # doctest: +ELLIPSIS
+    efa-synthetic  ...
+    0
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words:
+        return _fail("exfam", "a command must be given, got none. `exfam --help` lists all.")
+    if words[0] in ("-h", "--help"):
+        print(_help(), end="")
+        return 0
+    if words[0] == "--version":
+        from exfam import __version__
+
+        print(f"exfam {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        close = difflib.get_close_matches(words[0], COMMANDS, n=1)
+        hint = f"Did you mean {close[0]}?" if close else "`exfam --help` lists all."
+        return _fail("exfam", f"`COMMAND` must be one of ours, got {words[0]!r}. {hint}")
+    return _run(words[0], words[1:])
+
+
+def _run(name: str, words: list[str]) -> int:
+    spoken = f"exfam {name}"
+    try:
+        with _short_warnings(spoken):
+            module = importlib.import_module(COMMANDS[name].module)
+            from exfam.cli.parser import parse
+
+            chosen = parse(module.form(words), words)
+            status = 0 if chosen is None else module.run(chosen) or 0
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has enough; nor may the interpreter complain when it flushes.
+        _silence_stdout()
+        return BROKEN_PIPE
+    except (ExfamError, OSError) as error:
+        return _fail(spoken, _told(error))
+    except KeyboardInterrupt:
+        return _fail(spoken, "interrupted", status=INTERRUPTED)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_memory(error):
+            raise
+        return _fail(spoken, "Memory must suffice, got less. Use less data, or smaller sizes.")
+    return int(status)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:<{width}}  {command.title}" for name, command in COMMANDS.items())
+    return f"""usage: exfam COMMAND [options]
+
+Every observation, given its context: from a file of observations to a model, and from a model to
+scores, predictions and recommendations.
+
+{listed}
+
+`exfam COMMAND --help` tells the options of a command and shows an example.
+`exfam --version` prints the version.
+"""
+
+
+def _fail(spoken: str, message: str, *, status: int = 2) -> int:
+    """Tell what is wrong in one line."""
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
+    print(f"{spoken}: {line}".encode(errors="backslashreplace").decode(), file=sys.stderr)
+    return status
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f": {error.filename}"
+        return f"{error.strerror}{where}"
+    return str(error) or type(error).__name__
+
+
+def _is_memory(error: BaseException) -> bool:
+    # torch raises RuntimeError where numpy raises MemoryError.
+    words = ("alloc", "out of memory", "storage size calculation overflowed")
+    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
+
+
+def _silence_stdout() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _short_warnings(spoken: str) -> Iterator[None]:
+    """Warnings as one line each, without file and source line."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        print(f"{spoken}: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

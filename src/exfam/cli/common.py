@@ -1,0 +1,49 @@
+"""Options that several commands share."""
+
+from exfam.cli.kinds import one_of, text
+from exfam.cli.options import Option
+
+__all__ = ["DATA", "FILE", "FORMATS", "MODEL", "OUTPUT", "READING"]
+
+FORMATS = ("table", "csv", "json", "parquet")
+
+MODEL = Option("model", text, "a saved model", metavar="MODEL", place=True, required=True)
+FILE = Option(
+    "file", text,
+    "the data: CSV, TSV, JSON lines (any of them .gz), Parquet, a folder or pattern of such files, "
+    "a prepared folder, or SQL with --database",
+    metavar="FILE", place=True, required=True,
+)  # fmt: skip
+READING = (
+    Option(
+        "duplicates", one_of(("error", "drop", "keep")),
+        "rows that are the same in every column read: error, drop or keep (default error)",
+        default="error", metavar="{error,drop,keep}",
+    ),
+    Option(
+        "database", text,
+        "a database for FILE to be a query or a table in, such as sqlite:///shop.db",
+        metavar="URI",
+    ),
+)  # fmt: skip
+DATA = (
+    MODEL,
+    FILE,
+    *READING,
+    Option(
+        "unknown", one_of(("error", "ignore", "unk")),
+        "items never seen in training: error, ignore (leave such rows out) or unk (keep them in "
+        "the context as unknown) (default: as in the fit)",
+        metavar="{error,ignore,unk}",
+    ),
+)  # fmt: skip
+
+OUTPUT = (
+    Option(
+        "format", one_of(FORMATS),
+        "table for reading; csv with a header; json, a list with a record a line; or parquet. All "
+        "but the table have all digits (default table, or what --output ends in)",
+        metavar="{" + ",".join(FORMATS) + "}",
+    ),
+    Option("output", text, "write to this file instead of stdout", metavar="FILE", short="-o"),
+)  # fmt: skip

@@ -1,0 +1,79 @@
+"""Configurations: options in a YAML file, each error with its file and line."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from exfam.checks import ExfamError
+from exfam.cli.options import Form, convert, shown
+from exfam.cli.words import nearest
+
+__all__ = ["read_config"]
+
+
+def read_config(form: Form, path: str) -> dict[str, Any]:
+    """The options that a configuration gives, each of its kind.
+
+    Raises ExfamError naming file and line for what is no YAML, no option or of another kind, and
+    for a key that comes twice.
+    """
+    pairs = _pairs(path)
+    options = {option.name: option for option in form.options}
+    config: dict[str, Any] = {}
+    for key, value, line in pairs:
+        where = f" at line {line} of {path}"
+        if key not in options:
+            hint = nearest(str(key), options)
+            raise ExfamError(
+                f"`--config` must hold options of `exfam {form.command}`, got {shown(key)}{where}. "
+                f"{hint}"
+            )
+        if key in config:
+            raise ExfamError(f"`--config` must hold {shown(key)} once, got it again{where}.")
+        # An option without a default is written null where it is not given.
+        given = value is not None or options[key].default is not None
+        config[key] = convert(options[key], value, where=where) if given else None
+    return config
+
+
+def _pairs(path: str) -> list[tuple[Any, Any, int]]:
+    """Keys and values of the mapping in a YAML file, each with its line."""
+    content = _content(path)
+    try:
+        node = yaml.compose(content, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(content)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1} of {path}" if mark else path
+        raise ExfamError(f"`--config` must be YAML, got {error.problem} at {where}.") from error
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
+        # Values such as a date of month 13, or brackets in thousands.
+        reason = str(error) or type(error).__name__
+        raise ExfamError(f"`--config` must be YAML, got {reason} in {path}.") from error
+    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
+        kind = "nothing" if data is None else f"a {type(data).__name__}"
+        raise ExfamError(
+            f"`--config` must hold one option a line, `name: value`, got {kind} in {path}. "
+            "--print_config writes such a file."
+        )
+    build = yaml.SafeLoader("").construct_object
+    return [
+        (build(key, deep=True), build(value, deep=True), key.start_mark.line + 1)
+        for key, value in node.value
+    ]
+
+
+def _content(path: str) -> str:
+    file = Path(path)
+    if not file.is_file():
+        got = "a folder" if file.is_dir() else "nothing"
+        raise ExfamError(f"`--config` must be a YAML file, got {got} at {path}.")
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ExfamError(
+            f"`--config` must be text in UTF-8, got byte {error.object[error.start]:#04x} at line "
+            f"{line} of {path}."
+        ) from error

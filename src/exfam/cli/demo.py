@@ -1,0 +1,33 @@
+"""`exfam demo`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from exfam.cli.kinds import text, whole
+from exfam.cli.options import Form, Option
+
+__all__ = ["form", "run"]
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam demo` can be asked."""
+    return Form(
+        "demo",
+        "Simulate ratings, fit, print what was found, write a model and a page",
+        [
+            Option(
+                "out", text, "where the model folder and the page go (default out)",
+                default="out", metavar="FOLDER",
+            ),
+            Option("seed", whole, "seed of data and fits (default 0)", default=0, metavar="N"),
+        ],
+        example="exfam demo --out out",
+    )  # fmt: skip
+
+
+def run(chosen: Any) -> None:
+    """Run the demonstration."""
+    from exfam.reproduce import demo
+
+    demo.run(out=Path(chosen.out), seed=chosen.seed)

@@ -1,0 +1,185 @@
+"""`exfam fit`."""
+
+import importlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from exfam.checks import ExfamError
+from exfam.cli.common import FILE, FORMATS, READING
+from exfam.cli.kinds import flag, one_of, text
+from exfam.cli.options import Form, Option
+from exfam.cli.signatures import MODELS, estimator_options
+
+__all__ = ["form", "run"]
+
+INTERRUPTED = 130
+
+_NOTES = """--value, --order, --attributes and the like take several columns as --value stars
+--value price, or as --value "[stars, price]". A family with arguments: --family
+"ordinal(n=5, start=1)"; one for each value column: --family "{stars: ordinal(5), price:
+gamma}", with quotes around a family that has commas. Options not given are those of the
+estimator; --model latent-factor --help lists those of another model. --print_config
+writes all of them as YAML, for --config.
+
+A share of the groups (--validation-fraction) is held out, or --validation FILE is, and
+chooses the epoch that is kept. The table tells nats an observation there, beside
+baselines fitted on the same training groups. Ctrl-C keeps and saves the best epoch so
+far."""
+
+_EXAMPLE = """\
+exfam fit ratings.csv --group user --order time --item movie --value stars \\
+    --family "ordinal(n=5, start=1)" -o model"""
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam fit` can be asked, of the model that the words choose."""
+    model = _chosen_model(words)
+    return Form(
+        "fit",
+        "Fit a model to a file and save it",
+        [*_options(), *estimator_options(model)],
+        example=_EXAMPLE,
+        notes=_NOTES,
+        config=True,
+    )
+
+
+def _options() -> list[Option]:
+    return [
+        FILE,
+        Option(
+            "output", text, "the folder to save the model in", metavar="MODEL", short="-o",
+            required=True,
+        ),
+        Option(
+            "model", one_of(list(MODELS)), "which estimator (default efa)",
+            default="efa", metavar="{" + ",".join(MODELS) + "}",
+        ),
+        Option(
+            "validation", text, "data to choose the epoch by, instead of a share of FILE",
+            metavar="FILE",
+        ),
+        Option(
+            "checkpoint", text, "a folder from which a fit that was killed goes on when repeated",
+            metavar="FOLDER",
+        ),
+        Option(
+            "overwrite", flag, "replace the model in --output (default no)",
+            default=False, metavar="BOOL",
+        ),
+        *READING,
+        Option(
+            "format", one_of(FORMATS),
+            "of the table of scores on stdout (default table)",
+            metavar="{" + ",".join(FORMATS) + "}",
+        ),
+    ]  # fmt: skip
+
+
+def _chosen_model(words: Sequence[str]) -> str:
+    """What `--model` says, in words or in a configuration; errors are left to the parser."""
+    found = _values_of("--model", words)
+    for path in _values_of("--config", words):
+        try:
+            config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            continue
+        if isinstance(config, dict) and "model" in config:
+            found.insert(0, str(config["model"]))
+    return found[-1] if found and found[-1] in MODELS else "efa"
+
+
+def _values_of(name: str, words: Sequence[str]) -> list[str]:
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return [
+        word.partition("=")[2] if "=" in word else following
+        for word, following in pairs
+        if word == name or word.startswith(f"{name}=")
+    ]
+
+
+def run(chosen: Any) -> int:
+    """Fit, save, print scores beside baselines."""
+    from exfam.cli.output import deliver, destination
+    from exfam.cli.places import check_model_place
+    from exfam.cli.sources import describe, tell
+
+    to = destination(chosen.format, None)
+    check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
+    estimator = build_estimator(chosen)
+    estimator._check_parameters()
+    train, held_out, facts = _read(estimator, chosen)
+    tell(f"{chosen.file}: {describe(facts)}")
+    started = time.perf_counter()
+    estimator.fit(train, validation=held_out, checkpoint=chosen.checkpoint)
+    seconds = time.perf_counter() - started
+    status = _interrupted(estimator)
+    estimator.save(chosen.output, overwrite=chosen.overwrite)
+    tell(f"saved in {chosen.output}")
+    from exfam.cli.scoreboard import scoreboard
+
+    deliver(scoreboard(estimator, train, held_out, seconds=seconds), to)
+    return status
+
+
+def build_estimator(chosen: Any) -> Any:
+    """The estimator with the parameters that were chosen.
+
+    Raises ExfamError for a family that there is not.
+    """
+    from exfam.cli.families import family_from_words
+
+    model = MODELS[chosen.model]
+    parameters = {}
+    for option in estimator_options(chosen.model):
+        value = getattr(chosen, option.name)
+        if value is not None or option.default is not None:
+            parameters[option.name] = value
+    parameters["family"] = family_from_words(parameters["family"])
+    return getattr(importlib.import_module(model.module), model.name)(**parameters)
+
+
+def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
+    """Training groups, those held out to choose the epoch by (or None), and what was read."""
+    from exfam.cli.sources import read_source
+    from exfam.estimators.plan import hold_out
+
+    if estimator.group is None:
+        raise ExfamError("`--group COLUMN` must be given to read a file, got none.")
+    groups, facts = read_source(chosen, estimator._columns())
+    if chosen.validation is None:
+        train, held_out = hold_out(
+            groups,
+            groups.stop > groups.start,
+            fraction=float(estimator.validation_fraction),
+            seed=int(estimator.seed),
+        )
+        return train, held_out, facts
+    held_out, _ = read_source(
+        chosen,
+        estimator._columns(),
+        file=chosen.validation,
+        vocabulary=groups.vocabulary,
+        unknown=estimator.unknown,
+    )
+    return groups, held_out, facts
+
+
+def _interrupted(estimator: Any) -> int:
+    """The exit status; raises KeyboardInterrupt if no epoch was completed before Ctrl-C."""
+    from exfam.cli.sources import tell
+
+    histories = getattr(estimator, "histories_", [])
+    if not histories or not histories[-1].interrupted:
+        return 0
+    if not histories[-1].rows:
+        # The last member of an ensemble has learned nothing worth keeping.
+        histories.pop(), estimator.members_.pop()
+    if not histories:
+        raise KeyboardInterrupt("before the first epoch ended")
+    tell("interrupted: the best weights so far are kept")
+    return INTERRUPTED

@@ -1,0 +1,86 @@
+"""`exfam info`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from exfam.cli.common import MODEL, OUTPUT
+from exfam.cli.options import Form
+
+__all__ = ["form", "run"]
+
+_NOTES = """With --format json, one object; else names and values."""
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam info` can be asked."""
+    return Form(
+        "info",
+        "What a saved model holds",
+        [MODEL, *OUTPUT],
+        example="exfam info model\nexfam info model --format json",
+        notes=_NOTES,
+    )
+
+
+def run(chosen: Any) -> None:
+    """Print what a model holds."""
+    from exfam.cli.output import deliver, deliver_document, destination
+    from exfam.cli.sources import open_model
+
+    to = destination(chosen.format, chosen.output)
+    facts = _model_facts(open_model(chosen), Path(chosen.model))
+    if to.format == "json":
+        deliver_document(facts, to)
+        return
+    names, values = zip(*_flat(facts), strict=True)
+    deliver({"name": names, "value": values}, to)
+
+
+def _flat(facts: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | None]]:
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for place, each in enumerate(value):
+                yield from _flat(each, f"{above}{name}.{place}.")
+        else:
+            yield above + name, None if value is None else str(value)
+
+
+def _model_facts(model: Any, path: Path) -> dict[str, Any]:
+    from exfam.families import family_to_config
+
+    document = json.loads((path / "config.json").read_bytes())
+    facts: dict[str, Any] = {
+        "estimator": type(model).__name__,
+        "parts": [name for name in ("item", "value") if getattr(model.members_[0], f"{name}_part")],
+        "items": model.schema_.n_items,
+        "families": {
+            name: family_to_config(family) for name, family in model.schema_.families.items()
+        },
+        "support": model.support_,
+        "members": len(model.members_),
+        "numbers": sum(each.numel() for each in model.members_[0].parameters()),
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "format_version": document.get("format_version"),
+        "exfam_version": document.get("exfam_version"),
+        "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+    }
+    return facts | {"history": [_history(each) for each in getattr(model, "histories_", [])]}
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _history(history: Any) -> dict[str, Any]:
+    best = history.best
+    return {
+        "epochs": len(history),
+        "stopped": history.stopped,
+        "best_epoch": None if best is None else best.epoch,
+        "validation_nats": None if best is None else best.validation_nats,
+        "cpu_seconds": history.cpu_seconds,
+    }

@@ -1,0 +1,213 @@
+"""What an option may hold: each kind turns a word of the command line, or YAML, into its value.
+
+A kind gives back what it gave: its own value is accepted unchanged. It raises ValueError with the
+rule that was broken, "must be a number", and leaves the rest of the sentence to the caller.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import yaml
+
+__all__ = [
+    "KINDS",
+    "TRUTH",
+    "Kind",
+    "anything",
+    "column",
+    "columns",
+    "flag",
+    "labels",
+    "number",
+    "numbers",
+    "one_of",
+    "optional",
+    "text",
+    "whole",
+]
+
+Kind = Callable[[Any], Any]
+
+TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+_NOTHING = ("none", "null", "~")
+
+
+def text(value: Any) -> str:
+    """A word or a path.
+
+    >>> text("model")
+    'model'
+    """
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("must be a text")
+    return value
+
+
+def column(value: Any) -> str | None:
+    """The name of a column; a number is one too, and null none.
+
+    >>> column(2024), column("null")
+    ('2024', None)
+    """
+    if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
+        return None
+    return _name(value, "must be the name of a column")
+
+
+def columns(value: Any) -> str | list[str] | None:
+    """One column or several: a name, a list of names, or YAML of a list.
+
+    >>> columns("stars"), columns("[stars, price]"), columns(["2024", "2025"])
+    ('stars', ['stars', 'price'], ['2024', '2025'])
+    """
+    given = _maybe_list(value)
+    if not isinstance(given, list | tuple):
+        return column(given)
+    names = [_name(each, "must be the name of a column, or a list of names") for each in given]
+    return names[0] if len(names) == 1 else names
+
+
+def labels(value: Any) -> list[str]:
+    """One label or several.
+
+    >>> labels("anna"), labels("[anna, 7]")
+    (['anna'], ['anna', '7'])
+    """
+    given = _maybe_list(value)
+    listed = given if isinstance(given, list | tuple) else [given]
+    return [_name(each, "must be a label, or a list of labels") for each in listed]
+
+
+def flag(value: Any) -> bool:
+    """True or false; yes and no are as good.
+
+    >>> flag("yes"), flag("False")
+    (True, False)
+    """
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value.lower() not in TRUTH:
+        raise ValueError("must be true or false")
+    return TRUTH[value.lower()]
+
+
+def whole(value: Any) -> int:
+    """A whole number that 64 bits can hold.
+
+    >>> whole("32")
+    32
+    """
+    rule = "must be a whole number"
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            raise ValueError(rule) from None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(rule)
+    if abs(value) >= 2**63:
+        raise ValueError("must be a whole number of 64 bits")
+    return value
+
+
+def number(value: Any) -> float | int:
+    """A finite number.
+
+    >>> number("5e-3"), number(2)
+    (0.005, 2)
+    """
+    rule = "must be a finite number"
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise ValueError(rule) from None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or abs(value) > 1e300 or math.isnan(value):
+        raise ValueError(rule)
+    return value
+
+
+def numbers(value: Any) -> list[float | int]:
+    """One number or several.
+
+    >>> numbers("[0.1, 0.9]"), numbers("0.5")
+    ([0.1, 0.9], [0.5])
+    """
+    given = _maybe_list(value)
+    return [number(each) for each in (given if isinstance(given, list | tuple) else [given])]
+
+
+def one_of(choices: Sequence[str]) -> Kind:
+    """The kind that takes one of some words.
+
+    >>> one_of(["csv", "json"])("csv")
+    'csv'
+    """
+
+    def choice(value: Any) -> str:
+        if value not in choices:
+            raise ValueError("must be one of " + ", ".join(choices))
+        return str(value)
+
+    return choice
+
+
+def anything(value: Any) -> Any:
+    """Whatever the word is as YAML.
+
+    >>> anything("{a: 1}"), anything("b")
+    ({'a': 1}, 'b')
+    """
+    if not isinstance(value, str):
+        return value
+    return _from_yaml(value, "must be a word or YAML")
+
+
+def optional(kind: Kind) -> Kind:
+    """The kind that takes null besides.
+
+    >>> optional(whole)("null"), optional(whole)("3")
+    (None, 3)
+    """
+
+    def or_nothing(value: Any) -> Any:
+        if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
+            return None
+        return kind(value)
+
+    return or_nothing
+
+
+def _name(value: Any, rule: str) -> str:
+    is_name = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if not is_name or value == "":
+        raise ValueError(rule)
+    return str(value)
+
+
+def _maybe_list(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith("["):
+        given = _from_yaml(value, "must be a name or a list in brackets")
+        return given if isinstance(given, list) else value
+    return value
+
+
+def _from_yaml(value: str, rule: str) -> Any:
+    try:
+        return yaml.safe_load(value)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise ValueError(rule) from None
+
+
+# The annotation of an estimator's parameter -> its kind.
+KINDS: dict[str, Kind] = {
+    "str": text,
+    "str | None": optional(text),
+    "bool": flag,
+    "int": whole,
+    "int | None": optional(whole),
+    "float": number,
+    "float | None": optional(number),
+}

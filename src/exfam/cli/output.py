@@ -1,0 +1,200 @@
+"""Results as a table on a terminal, CSV, JSON or Parquet: on stdout, or in a file that is whole."""
+
+import io
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from exfam.checks import ExfamError
+from exfam.cli.places import check_writable
+from exfam.files import write_atomically
+
+__all__ = [
+    "Destination",
+    "deliver",
+    "deliver_document",
+    "destination",
+    "tell_rows",
+]
+
+_SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
+# More rows than anyone reads; rich would take minutes for a million.
+SHOWN_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where results go, and how they are written; stdout if `path` is None."""
+
+    format: str
+    path: Path | None = None
+
+
+def destination(format: str | None, output: str | None) -> Destination:
+    """Where to write, checked before the work begins.
+
+    Raises ExfamError for Parquet on a terminal, and for a file that could not be written.
+
+    >>> destination(None, "out.csv").format
+    'csv'
+    """
+    if output is None:
+        if format == "parquet" and sys.stdout.isatty():
+            raise ExfamError(
+                "`--format` must be text on a terminal, got parquet. Use --output FILE.parquet, or "
+                "send stdout to a file."
+            )
+        return Destination(format or "table")
+    path = Path(output)
+    chosen = format or _SUFFIXES.get(path.suffix.lower())
+    if chosen is None:
+        raise ExfamError(
+            f"`--output` must end in {', '.join(_SUFFIXES)}, got {output!r}. Or name a --format."
+        )
+    if path.is_dir():
+        raise ExfamError(f"`--output` must be a file, got a folder at {output}.")
+    check_writable("--output", path)
+    return Destination(chosen, path)
+
+
+def deliver(columns: Mapping[str, Any] | pa.Table, to: Destination) -> None:
+    """Write a table of results.
+
+    >>> deliver({"item": ["a", "b"], "nats": [0.5, None]}, Destination("csv"))
+    "item","nats"
+    "a",0.5
+    "b",
+    """
+    table = _plain(pa.table(columns))
+    if to.path is None:
+        _to_stdout(table, to.format)
+        return
+    buffer = io.BytesIO()
+    _write(table, to.format, buffer)
+    write_atomically(to.path, buffer.getvalue())
+
+
+def deliver_document(document: dict[str, Any], to: Destination) -> None:
+    """Write one JSON object.
+
+    >>> deliver_document({"items": 3}, Destination("json"))
+    {
+      "items": 3
+    }
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if to.path is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(to.path, text)
+
+
+def _to_stdout(table: pa.Table, format: str) -> None:
+    if format == "table":
+        tell_rows(table, sys.stdout)
+        if table.num_rows > SHOWN_ROWS:
+            more = table.num_rows - SHOWN_ROWS
+            print(f"{more:,} more rows: --format csv writes all.", file=sys.stderr)
+        return
+    if format == "parquet":
+        sys.stdout.flush()
+        _write(table, format, sys.stdout.buffer)
+        return
+    buffer = io.BytesIO()
+    _write(table, format, buffer)
+    sys.stdout.write(buffer.getvalue().decode())
+
+
+def _write(table: pa.Table, format: str, file: Any) -> None:
+    if format == "csv":
+        pa.csv.write_csv(table, file)
+    elif format == "parquet":
+        pa.parquet.write_table(table, file)
+    elif format == "json":
+        for line in _json_lines(table):
+            file.write(line.encode())
+    else:
+        page = io.StringIO()
+        tell_rows(table, page)
+        file.write(page.getvalue().encode())
+
+
+def _json_lines(table: pa.Table) -> Iterator[str]:
+    opening = "["
+    for batch in table.to_batches(max_chunksize=10_000):
+        for record in batch.to_pylist():
+            told = {name: _json_value(value) for name, value in record.items()}
+            yield f"{opening}\n{json.dumps(told, ensure_ascii=False, allow_nan=False)}"
+            opening = ","
+    yield "[]\n" if opening == "[" else "\n]\n"
+
+
+def _json_value(value: Any) -> Any:
+    """JSON knows no infinity: the probability of an impossible observation is told as a word."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Floats in double precision, NaN as missing, dates as text."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type
+        if pa.types.is_floating(kind):
+            column = pa.array(column.to_numpy().astype("float64"), from_pandas=True)
+        elif pa.types.is_temporal(kind):
+            column = column.cast(pa.string())
+        columns[name] = column
+    return pa.table(columns)
+
+
+def tell_rows(table: pa.Table, file: Any) -> None:
+    """Print the first rows as a table; as wide as it needs to be where no terminal cuts it.
+
+    >>> tell_rows(pa.table({"item": ["a"], "nats": [0.123456789]}), sys.stdout)
+    item      nats
+    a     0.123457
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    page = Table(box=SIMPLE_HEAD if file.isatty() else None, show_edge=False, pad_edge=False)
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        page.add_column(Text(_one_line(name)), justify=_side(kind), overflow="fold")
+    for row in table.slice(0, SHOWN_ROWS).to_pylist():
+        page.add_row(*(Text(_cell(value)) for value in row.values()))
+    if file.isatty():
+        Console(file=file, highlight=False).print(page)
+        return
+    console = Console(file=io.StringIO(), width=100_000, highlight=False)
+    with console.capture() as told:
+        console.print(page)
+    file.writelines(f"{line.rstrip()}\n" for line in told.get().splitlines())
+
+
+def _side(kind: pa.DataType) -> Any:
+    return "right" if pa.types.is_floating(kind) or pa.types.is_integer(kind) else "left"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else _one_line(str(value))
+
+
+def _one_line(word: str) -> str:
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in word
+    )

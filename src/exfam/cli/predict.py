@@ -1,0 +1,120 @@
+"""`exfam predict`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError
+from exfam.cli.common import DATA, OUTPUT
+from exfam.cli.kinds import column, flag, number, numbers
+from exfam.cli.options import Form, Option
+
+__all__ = ["form", "run"]
+
+# As many columns as a file of rows can bear.
+MOST_CLASSES = 2000
+
+_NOTES = """One row for each row of the file: its number (from 0), group and item, then what is
+predicted of it given the rest of its group. A model of values predicts means; one of
+items only, the most probable item."""
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam predict` can be asked."""
+    return Form(
+        "predict",
+        "Predict every observation of a file given its context",
+        [
+            *DATA,
+            Option("interval", number, "the ends of a central interval of this probability"),
+            Option(
+                "quantiles", numbers, "these quantiles instead of means: --quantiles 0.1 0.9",
+                metavar="P", many=True,
+            ),
+            Option(
+                "proba", flag, "probabilities of all items, or of a column's categories",
+                default=False, metavar="BOOL",
+            ),
+            Option(
+                "of", column,
+                "with --proba: item, or a value column (default: item, if the model has items)",
+                metavar="COLUMN",
+            ),
+            *OUTPUT,
+        ],
+        example="exfam predict model ratings.csv --interval 0.8\n"
+        "exfam predict model ratings.csv --proba --of stars -o stars.parquet",
+        notes=_NOTES,
+    )  # fmt: skip
+
+
+def run(chosen: Any) -> None:
+    """Print one prediction a row."""
+    from exfam.cli.output import deliver, destination
+    from exfam.cli.sources import as_array, element_columns, open_both
+
+    to = destination(chosen.format, chosen.output)
+    _check(chosen)
+    model, groups = open_both(chosen)
+    by_row, columns = element_columns(model, groups)
+    if chosen.proba:
+        told = _probabilities(model, groups, chosen.of)
+    else:
+        told = _values(model, groups, chosen)
+    for name, flat in told.items():
+        columns[_free(name, columns)] = as_array(flat[by_row])
+    deliver(columns, to)
+
+
+def _check(chosen: Any) -> None:
+    asked = [name for name in ("interval", "quantiles", "proba") if getattr(chosen, name)]
+    if len(asked) > 1:
+        raise ExfamError(f"`--{asked[0]}` must stand alone, got --{asked[1]} beside it.")
+    if chosen.of is not None and not chosen.proba:
+        raise ExfamError("`--of` must come with --proba, got it alone.")
+
+
+def _values(model: Any, groups: Any, chosen: Any) -> dict[str, np.ndarray]:
+    told = model.predict(groups, interval=chosen.interval, quantiles=chosen.quantiles)
+    names = list(model.schema_.families)
+    if not names:
+        return {f"predicted_{model.item or 'item'}": told}
+    each = told if isinstance(told, dict) else {names[0]: told}
+    if chosen.interval is not None:
+        suffixes = ["low", "high"]
+    elif chosen.quantiles is not None:
+        suffixes = [f"q{level:g}" for level in chosen.quantiles]
+    else:
+        return {f"{name}_mean": values for name, values in each.items()}
+    return {
+        f"{name}_{suffix}": values[:, place]
+        for name, values in each.items()
+        for place, suffix in enumerate(suffixes)
+    }
+
+
+def _probabilities(model: Any, groups: Any, of: str | None) -> dict[str, np.ndarray]:
+    chosen = of or ("item" if model._has_items else next(iter(model.schema_.families)))
+    if chosen == model.item and chosen not in model.schema_.families:
+        chosen = "item"
+    if chosen == "item" and model._n_items > MOST_CLASSES:
+        raise ExfamError(
+            f"`--proba` must be asked of {MOST_CLASSES} items at most, got {model._n_items}. Use "
+            "`exfam recommend` for the most probable."
+        )
+    told = model.predict_proba(groups, of=chosen)
+    if chosen == "item":
+        names, classes = model.item or "item", model.vocabulary_["item"].tolist()
+    else:
+        names, classes = chosen, list(model.schema_.families[chosen].categories)
+    return {
+        f"{names}={each:g}" if isinstance(each, float) else f"{names}={each}": told[:, place]
+        for place, each in enumerate(classes)
+    }
+
+
+def _free(name: str, taken: dict[str, Any]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,92 @@
+"""`exfam score`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError
+from exfam.cli.common import DATA, OUTPUT
+from exfam.cli.kinds import flag
+from exfam.cli.options import Form, Option
+
+__all__ = ["form", "mean_parts", "run"]
+
+_NOTES = """Scores are exact log-likelihoods, in nats, of an observation given its context: the mean
+over all targets. Higher is better. Items and each value column add up to the first row.
+The perplexity of items is exp(-nats). A bidirectional model's score is a pseudo-log-
+likelihood."""
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam score` can be asked."""
+    rows = Option(
+        "per_row", flag, "log-probabilities row by row instead of their mean (default no)",
+        default=False, metavar="BOOL",
+    )  # fmt: skip
+    return Form(
+        "score",
+        "The log-likelihood of a file under a model, in nats an observation",
+        [*DATA, rows, *OUTPUT],
+        example="exfam score model ratings.csv\n"
+        "exfam score model ratings.csv --per-row --format csv",
+        notes=_NOTES,
+    )
+
+
+def run(chosen: Any) -> None:
+    """Print the score and its parts, or the log-probability of every row."""
+    from exfam.cli.output import deliver, destination
+    from exfam.cli.sources import element_columns, open_both
+
+    to = destination(chosen.format, chosen.output)
+    model, groups = open_both(chosen)
+    parts = model.log_prob_parts(groups)
+    if not chosen.per_row:
+        deliver(_summary(parts), to)
+        return
+    by_row, columns = element_columns(model, groups)
+    deliver(columns | _rows(parts, by_row), to)
+
+
+def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
+    """The mean over all targets of each part's log-probabilities, and the number of targets.
+
+    `parts`: as an estimator's `log_prob_parts` tells them; items are told as "items".
+
+    Raises ExfamError if there are none.
+    """
+    told = ~np.isnan(np.stack(list(parts.values())))
+    n = int(told.any(axis=0).sum())
+    if n == 0:
+        raise ExfamError("`FILE` must hold at least one observation to score, got none.")
+    each = zip(parts.items(), told, strict=True)
+    return {_spoken(name): float(flat[seen].sum() / n) for (name, flat), seen in each}, n
+
+
+def _spoken(part: str) -> str:
+    return "items" if part == "item" else part
+
+
+def _summary(parts: dict[str, np.ndarray]) -> dict[str, Any]:
+    means, n = mean_parts(parts)
+    counts = {_spoken(name): int((~np.isnan(flat)).sum()) for name, flat in parts.items()}
+    nats = {"all": sum(means.values())} | means
+    perplexity = [float(np.exp(-told)) if name == "items" else None for name, told in nats.items()]
+    return {
+        "part": list(nats),
+        "nats": list(nats.values()),
+        "targets": [n, *counts.values()],
+        "perplexity": np.array(perplexity, dtype=float),
+    }
+
+
+def _rows(parts: dict[str, np.ndarray], by_row: np.ndarray) -> dict[str, np.ndarray]:
+    flat = np.stack(list(parts.values()))
+    told = ~np.isnan(flat)
+    total = np.where(told.any(0), np.where(told, flat, 0.0).sum(0), np.nan)
+    columns = {"nats": total[by_row]}
+    if len(parts) > 1:
+        for name, part in parts.items():
+            columns[f"nats_{_spoken(name)}"] = part[by_row]
+    return columns

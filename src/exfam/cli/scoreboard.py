@@ -1,0 +1,87 @@
+"""A fitted model's score beside those of cheap baselines that saw the same groups."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from exfam.checks import ExfamError
+from exfam.cli.score import mean_parts
+from exfam.cli.sources import tell
+from exfam.estimators.baselines import Marginal, ShrunkOffset
+
+__all__ = ["scoreboard"]
+
+_SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
+
+
+def scoreboard(model: Any, train: Any, held_out: Any, *, seconds: float) -> pa.Table:
+    """Nats an observation of the model and of baselines, on groups held out if there are any.
+
+    `seconds`: what the model's fit took. The columns after `nats` are the terms of it; a baseline
+    of values only has no `nats` beside a model of items and values.
+    """
+    on, groups = ("training groups", train) if held_out is None else ("held-out groups", held_out)
+    rows = [_row(type(model).__name__, model, groups, seconds=seconds)]
+    for name, baseline in _baselines(model).items():
+        started = time.perf_counter()
+        try:
+            baseline.fit(train, validation=held_out)
+        except ExfamError as error:
+            tell(f"{name} is left out: {error}")
+            continue
+        rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
+    tell(f"nats an observation on {len(groups):,} {on}; higher is better")
+    return _table(rows)
+
+
+@dataclass(frozen=True)
+class _Row:
+    name: str
+    parts: dict[str, float]
+    epochs: int | None
+    seconds: float
+
+
+def _row(name: str, model: Any, groups: Any, *, seconds: float) -> _Row:
+    parts, _ = mean_parts(model.log_prob_parts(groups))
+    histories = model.histories_ if hasattr(model, "histories_") else []
+    return _Row(name, parts, sum(map(len, histories)) or None, seconds)
+
+
+def _table(rows: list[_Row]) -> pa.Table:
+    parts = list(rows[0].parts)
+    nats = [sum(row.parts.values()) if list(row.parts) == parts else None for row in rows]
+    terms = parts if len(parts) > 1 else []
+    return pa.table(
+        {
+            "model": [row.name for row in rows],
+            "nats": pa.array(nats, pa.float64()),
+            **{f"nats_{part}": [row.parts.get(part) for row in rows] for part in terms},
+            "epochs": pa.array([row.epochs for row in rows], pa.int64()),
+            "seconds": [row.seconds for row in rows],
+        }
+    )
+
+
+def _baselines(model: Any) -> dict[str, Any]:
+    shared = {name: getattr(model, name) for name in _SHARED}
+    shared["parts"] = _parts(model)
+    shared["support"] = "hard" if model.support_ == "hard" else "none"
+    of_values, knows_items = bool(model.schema_.values), bool(model.schema_.n_items)
+    found: dict[str, Any] = {}
+    if not isinstance(model, Marginal):
+        found["Marginal"] = Marginal(**shared)
+        if of_values and knows_items:
+            found["Marginal by item"] = Marginal(**shared, by_item=True)
+    if of_values and not isinstance(model, Marginal | ShrunkOffset):
+        del shared["parts"], shared["support"]
+        found["ShrunkOffset"] = ShrunkOffset(**shared)
+    return found
+
+
+def _parts(model: Any) -> str:
+    if not model.schema_.values:
+        return "items"
+    return "both" if model._has_items else "values"

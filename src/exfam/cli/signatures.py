@@ -1,0 +1,135 @@
+"""The parameters of estimators as options, read off their source: nothing heavy is imported."""
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import exfam
+from exfam.checks import check_choice
+from exfam.cli.kinds import KINDS, Kind, anything, column, columns
+from exfam.cli.options import Option
+
+__all__ = ["MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Where an estimator lives."""
+
+    module: str
+    name: str
+
+
+# What `--model` may say.
+MODELS = {
+    "efa": Model("exfam.estimators.efa", "EFA"),
+    "latent-factor": Model("exfam.estimators.latent_factor", "LatentFactor"),
+    "marginal": Model("exfam.estimators.baselines", "Marginal"),
+    "shrunk-offset": Model("exfam.estimators.baselines", "ShrunkOffset"),
+}
+
+# Parameters whose annotation says less than the command line must know.
+_KINDS: dict[str, tuple[Kind, str]] = {
+    "group": (column, "COLUMN"),
+    "order": (columns, "COLUMN"),
+    "item": (column, "COLUMN"),
+    "value": (columns, "COLUMN"),
+    "attributes": (columns, "COLUMN"),
+    "group_attributes": (columns, "COLUMN"),
+    "known": (columns, "COLUMN"),
+    "position": (columns, "COLUMN"),
+    "family": (anything, "FAMILY"),
+}
+_FAMILY = (
+    "a family's name, with its arguments in parentheses, or a family for each value column: "
+    'poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}" (default \'gaussian\')'
+)
+_METAVARS = {"bool": "BOOL", "int": "N", "float": "X", "float | None": "X"}
+_TOLD = re.compile(r"^`(\w+)`:\s", re.MULTILINE)
+_HEADING = re.compile(r"^([A-Z][^\n:(]*?)(?: \([^)]*\))?:$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an estimator: its annotation, its default, what its docstring says of it."""
+
+    name: str
+    annotation: str
+    default: Any
+    help: str
+    section: str
+
+
+def estimator_options(model: str) -> list[Option]:
+    """An option for every parameter of an estimator.
+
+    >>> next(option.default for option in estimator_options("efa") if option.name == "n_heads")
+    2
+    """
+    return [_option(parameter) for parameter in parameters_of(model)]
+
+
+def parameters_of(model: str) -> list[Parameter]:
+    """The parameters of an estimator, from its `__init__` and the docstring of its class.
+
+    Raises ExfamError for an unknown model.
+
+    >>> [parameter.name for parameter in parameters_of("efa")][:3]
+    ['group', 'order', 'item']
+    """
+    check_choice("--model", model, MODELS)
+    found = _class(MODELS[model])
+    told = _told(ast.get_docstring(found) or "")
+    init = next(
+        node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+    )
+    return [
+        Parameter(
+            each.arg,
+            ast.unparse(each.annotation) if each.annotation else "Any",
+            ast.literal_eval(default) if default else None,
+            *told.get(each.arg, ("", "Model")),
+        )
+        for each, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
+    ]
+
+
+def _class(model: Model) -> ast.ClassDef:
+    inside = model.module.split(".")[1:]
+    source = Path(exfam.__path__[0], *inside).with_suffix(".py").read_text(encoding="utf-8")
+    return next(
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == model.name
+    )
+
+
+def _told(docstring: str) -> dict[str, tuple[str, str]]:
+    """Parameter -> what a docstring says of it, and under which heading."""
+    docstring = docstring.partition("\n\nAfter `fit`")[0]
+    headings = [(found.start(), found[1]) for found in _HEADING.finditer(docstring)]
+    told = {}
+    for found in _TOLD.finditer(docstring):
+        text = re.split(r"\n(?! )|\n\n", docstring[found.end() :], maxsplit=1)[0]
+        section = [title for start, title in headings if start < found.start()]
+        told[found[1]] = (" ".join(text.split()), (section or ["Model"])[-1].split(" of ")[0])
+    return told
+
+
+def _option(parameter: Parameter) -> Option:
+    kind, metavar = _KINDS.get(parameter.name, (None, "VALUE"))
+    annotation = parameter.annotation
+    if kind is None:
+        kind, metavar = KINDS.get(annotation, anything), _METAVARS.get(annotation, "WORD")
+    default = None if parameter.default == () else parameter.default
+    return Option(
+        parameter.name,
+        kind,
+        _FAMILY if parameter.name == "family" else parameter.help,
+        default=default,
+        metavar=metavar,
+        many=kind is columns,
+        section=parameter.section,
+    )

@@ -1,0 +1,117 @@
+"""The words of a command line, each with the option it belongs to."""
+
+import difflib
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from exfam.checks import ExfamError
+from exfam.cli.kinds import TRUTH, flag, numbers
+from exfam.cli.options import CONFIG, PRINT_CONFIG, Form, Option, convert
+
+__all__ = ["nearest", "spell_out"]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def spell_out(form: Form, words: Sequence[str]) -> list[str]:
+    """The same words with every option in full, `--name=value`, once.
+
+    Underscores are as good as dashes, options and files come in any order, the values of an
+    option that takes several become one list.
+    Raises ExfamError for an unknown option, naming the nearest, for a value that is missing or of
+    another kind, and for a word too many.
+    """
+    spelled = []
+    for option, values in _Reader(form).read(words):
+        if option in (CONFIG, PRINT_CONFIG):
+            spelled += [f"{option.long}={value}" if value else option.long for value in values]
+            continue
+        if len(values) > 1 and not option.many:
+            raise ExfamError(f"`{option.long}` must be given once, got {len(values)} values.")
+        converted = [convert(option, value) for value in values]
+        spelled.append(f"{option.long}={_one_word(values, converted)}")
+    return spelled
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name that is most like this one, or at the help.
+
+    >>> nearest("--grup", ["--group", "--order"])
+    'Did you mean --group?'
+    """
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]}?" if close else "--help lists all."
+
+
+def _one_word(values: list[str], converted: list) -> str:
+    if len(values) == 1:
+        return values[0]
+    # Several values are a list in YAML's short form, which is JSON.
+    each = [value if isinstance(value, list) else [value] for value in converted]
+    return json.dumps([one for some in each for one in some])
+
+
+class _Reader:
+    """Takes words off the left, one option with its values at a time."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.options = {option.long: option for option in form.options}
+        self.options |= {option.short: option for option in form.options if option.short}
+        if form.config:
+            self.options |= {CONFIG.long: CONFIG, PRINT_CONFIG.long: PRINT_CONFIG}
+        self.places = deque(form.places)
+        self.queue: deque[str] = deque()
+
+    def read(self, words: Sequence[str]) -> list[tuple[Option, list[str]]]:
+        """Every option that was given, in the order in which it first was, and its values."""
+        self.queue = deque(words)
+        given: dict[str, tuple[Option, list[str]]] = {}
+        while self.queue:
+            word = self.queue.popleft()
+            option, values = self._option(word) if _is_option(word) else self._place(word)
+            given.setdefault(option.name, (option, []))[1].extend(values)
+        return list(given.values())
+
+    def _place(self, word: str) -> tuple[Option, list[str]]:
+        if not self.places:
+            wanted = " ".join(place.metavar for place in self.form.places) or "options only"
+            raise ExfamError(
+                f"`exfam {self.form.command}` must be given {wanted}, got {word!r} besides. "
+                "Name an option before it, or put a text with spaces in quotes."
+            )
+        return self.places.popleft(), [word]
+
+    def _option(self, word: str) -> tuple[Option, list[str]]:
+        name, equals, value = word.partition("=")
+        option = self._find(name)
+        if equals:
+            return option, [value]
+        following = self.queue[0] if self.queue else None
+        if option is PRINT_CONFIG:
+            return option, [""]
+        if option.kind is flag:
+            is_answer = following is not None and following.lower() in TRUTH
+            return option, [self.queue.popleft() if is_answer else "true"]
+        if following is None or following.partition("=")[0] in self.options:
+            raise ExfamError(f"`{option.long}` must have a value, got none.")
+        values = [self.queue.popleft()]
+        while option.kind is numbers and self.queue and _NUMBER.fullmatch(self.queue[0]):
+            values.append(self.queue.popleft())
+        return option, values
+
+    def _find(self, name: str) -> Option:
+        long = name.replace("_", "-")
+        for known in (name, long, "--print_" + long.removeprefix("--print-")):
+            if known in self.options:
+                return self.options[known]
+        raise ExfamError(
+            f"`{name}` must be an option of `exfam {self.form.command}`. "
+            f"{nearest(long, self.options)}"
+        )
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word.startswith("-") and not _NUMBER.fullmatch(word)
