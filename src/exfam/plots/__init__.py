@@ -1,10 +1,27 @@
 """Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save."""
 
-from exfam.plots.attention import attention_map
+from exfam.plots.attention import attention_map, layer_map
 from exfam.plots.bars import result_bars
+from exfam.plots.calibration import integral_histogram, reliability_diagram
+from exfam.plots.counts import histogram
 from exfam.plots.curves import learning_curve
+from exfam.plots.intervals import interval_rows
+from exfam.plots.item_map import item_map
 from exfam.plots.means import means_by_case
 from exfam.plots.style import INK
 from exfam.plots.vectors import vector_map
 
-__all__ = ["INK", "attention_map", "learning_curve", "means_by_case", "result_bars", "vector_map"]
+__all__ = [
+    "INK",
+    "attention_map",
+    "histogram",
+    "integral_histogram",
+    "interval_rows",
+    "item_map",
+    "layer_map",
+    "learning_curve",
+    "means_by_case",
+    "reliability_diagram",
+    "result_bars",
+    "vector_map",
+]

@@ -9,9 +9,17 @@ from matplotlib.figure import Figure
 
 from exfam.checks import check_choice
 from exfam.estimators.explain import Explanation
-from exfam.plots.style import INK, ON_DATA, SHADES, make_figure, name_ticks, plain_axes
+from exfam.plots.style import (
+    INK,
+    ON_DATA,
+    SHADES,
+    make_figure,
+    name_ticks,
+    plain_axes,
+    shortened,
+)
 
-__all__ = ["attention_map"]
+__all__ = ["attention_map", "layer_map"]
 
 _LEVELS = np.linspace(0, 1, 21)
 _MOST_LABELS = 40
@@ -58,6 +66,45 @@ def attention_map(
     bar.set_label("attention weight", color=INK)
     figure.supxlabel("context", color=INK, fontsize=11)
     figure.supylabel("element given its context", color=INK, fontsize=11)
+    return figure
+
+
+def layer_map(explanation: Explanation, *, part: str, layer: int, width: float = 4.6) -> Figure:
+    """Attention weights of one layer, averaged over its heads; columns have the rows' numbers.
+
+    `part`: "items" or "values"; `layer` counts from 1.
+    `width`: of the figure, in inches (default 4.6)
+
+    >>> weights = np.array([[0.0, 0.3, 0.7], [1.0, 0.0, 0.0]])[None, None]
+    >>> told = Explanation("u", ["a", "b"], ["a", "b", "(nothing)"], {"items": weights})
+    >>> axes = layer_map(told, part="items", layer=1).axes[0]
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['a  1', 'b  2']
+    """
+    check_choice("part", part, explanation.weights)
+    check_choice("layer", layer, range(1, len(explanation.weights[part]) + 1))
+    weights = explanation.weights[part][layer - 1].mean(axis=0)
+    n_centers, n_columns = weights.shape
+    figure = make_figure(width=width, height=1.1 + 0.24 * n_centers)
+    axes = plain_axes(figure.subplots())
+    norm = BoundaryNorm(_LEVELS, SHADES.N)
+    axes.pcolormesh(weights, cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)
+    names = [f"{name}  {number}" for number, name in enumerate(explanation.centers, start=1)]
+    name_ticks(axes.yaxis, np.arange(n_centers) + 0.5, names)
+    axes.set_ylim(n_centers, 0)
+    more = [shortened(name.strip("()"), most=7) for name in explanation.columns[n_centers:]]
+    columns = [*map(str, range(1, n_centers + 1)), *more]
+    axes.set_xticks(np.arange(n_columns) + 0.5, columns)
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    for tick in axes.get_xticklabels()[n_centers:]:
+        tick.set_rotation(90)
+    bar = plain_axes(figure.colorbar(ScalarMappable(norm, SHADES), ax=axes, ticks=[0, 0.5, 1]).ax)
+    bar.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    bar.spines[:].set_visible(False)
+    bar.minorticks_off()
+    bar.tick_params(length=0)
+    axes.set_xlabel("number of the context element")
     return figure
 
 

@@ -13,10 +13,14 @@ from exfam.training.history import History
 __all__ = ["learning_curve"]
 
 
-def learning_curve(history: History, *, references: Mapping[str, float] | None = None) -> Figure:
+def learning_curve(
+    history: History, *, references: Mapping[str, float] | None = None, width: float = 7.0
+) -> Figure:
     """Training and validation loss by epoch, in nats an element; a ring marks the epoch kept.
 
     `references`: label -> loss, drawn as dashed lines, such as the best possible one.
+    `width`: of the figure, in inches (default 7.0)
+
     Raises ExfamError for a history without epochs.
 
     >>> from exfam.training.history import Epoch
@@ -26,7 +30,7 @@ def learning_curve(history: History, *, references: Mapping[str, float] | None =
     """
     if not len(history):
         raise ExfamError("`history` must hold at least one epoch to draw, got none.")
-    figure = make_figure(width=7.0, height=3.8)
+    figure = make_figure(width=width, height=1.4 + 0.34 * width)
     axes = plain_axes(figure.subplots())
     told = history.to_dict()
     curves = {"training": told["train_nats"], "validation": told["validation_nats"]}

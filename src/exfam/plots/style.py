@@ -15,6 +15,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.ft2font import FT2Font
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
@@ -31,6 +32,7 @@ __all__ = [
     "make_figure",
     "name_rows",
     "name_ticks",
+    "name_width",
     "plain_axes",
     "shortened",
     "write_beside",
@@ -84,8 +86,7 @@ def drawable(name: str) -> str:
     """
     if name.isascii() and name.isprintable():
         return name
-    families = FontProperties().get_family()
-    fonts = [get_font(findfont(FontProperties(family=[family]))) for family in families]
+    fonts = _fonts()
 
     def known(letter: str) -> bool:
         return any(font.get_char_index(ord(letter)) for font in fonts)
@@ -95,9 +96,32 @@ def drawable(name: str) -> str:
     )
 
 
+def _fonts() -> list[FT2Font]:
+    """Those that matplotlib writes with."""
+    families = FontProperties().get_family()
+    return [get_font(findfont(FontProperties(family=[family]))) for family in families]
+
+
 def _stand_in(letter: str) -> str:
     """Nothing for accents, joiners and controls, which have no width of their own."""
     return "" if unicodedata.category(letter)[0] in "MC" else _STAND_IN
+
+
+def name_width(name: str, *, size: float) -> float:
+    """Points that a name takes at this font size, about; letters that stand alone take one size.
+
+    >>> name_width("ii", size=10.0) < name_width("mm", size=10.0) < name_width("茶茶", size=10.0)
+    True
+    """
+    font = _fonts()[0]
+    font.set_size(size, 72)
+    return sum(
+        size
+        if unicodedata.east_asian_width(letter) in "WF"
+        else font.load_char(ord(letter)).linearHoriAdvance / 65536
+        for letter in name
+        if unicodedata.category(letter)[0] not in "MC"
+    )
 
 
 def write_name(text: Text, name: str) -> Text:
