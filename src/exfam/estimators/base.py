@@ -38,8 +38,9 @@ __all__ = ["GroupEstimator"]
 class GroupEstimator(BaseEstimator, ABC):
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
 
-    Data are `Groups`, or any frame (pandas, polars, pyarrow, dict of columns) with the column names
-    given to the constructor. Outputs have one entry a row of the frame.
+    Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that
+    `exfam.read` takes, with the column names given to the constructor, or a prepared folder.
+    Outputs have one entry a row of the frame or file, or one an own element of the groups.
     """
 
     kind: ClassVar[str]
@@ -82,7 +83,7 @@ class GroupEstimator(BaseEstimator, ABC):
         sample_weight: Any = None,
         checkpoint: str | Path | None = None,
     ) -> "GroupEstimator":
-        """Fit to `X`: Groups or a frame.
+        """Fit to `X`: Groups, a frame, or the path of a file or a prepared folder.
 
         `validation`: data that choose when to stop; a share of the groups unless given.
         `sample_weight`: one weight an element. `checkpoint`: a folder from which a fit that was
@@ -320,7 +321,8 @@ class GroupEstimator(BaseEstimator, ABC):
     def _each_value(self, inputs: Inputs, tell: Any, columns: Sequence[str] | None = None) -> Any:
         """What `tell` says of each value column's predictive distribution, in the user's order."""
         groups, out = inputs.groups, {}
-        item = None if groups.item is None else torch.as_tensor(groups.item).long()
+        # A copy, since the column may be a file that cannot be written.
+        item = None if groups.item is None else torch.from_numpy(groups.item.astype(np.int64))
         for column, eta in value_parameters(self.members_, groups).items():
             if columns is not None and column not in columns:
                 continue

@@ -1,7 +1,8 @@
-"""From what a user passes (a frame or Groups) to Groups that a fitted model understands."""
+"""From what a user passes (a frame, a file or Groups) to Groups that a fitted model understands."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice
 from exfam.data.batching import element_weights
+from exfam.data.prepared import is_prepared, open_prepared, prepared_columns
+from exfam.data.reading import ReadingOptions, read_with_facts
+from exfam.estimators.parameters import listed
 from exfam.groups import Groups
 from exfam.groups.columns import open_frame
 from exfam.groups.frames import FrameColumns, read_frame
@@ -22,21 +26,30 @@ Vocabulary = Mapping[str, np.ndarray]
 class Inputs:
     """Groups, and where each of their own elements stands in what the user passed.
 
-    Outputs have one entry a row of the frame, or one an own element of Groups; NaN where the
-    element was left out. `blank`: elements of Groups that came without an item, to be filled in;
-    None if there are none.
+    Outputs have `n_rows` entries, one a row of the frame or file, or one an own element of Groups;
+    NaN where the element was left out. `kept`: the places of elements of Groups, where some were
+    left out. `blank`: elements of Groups that came without an item, to be filled in; None if there
+    are none.
     """
 
     groups: Groups
-    elements: Int64[np.ndarray, "own"]
-    rows: Int64[np.ndarray, "own"]
     n_rows: int
+    by_row: bool = False
+    kept: Int64[np.ndarray, "own"] | None = None
     blank: Bool[np.ndarray, "elements"] | None = None
+
+    def _places(self, elements: Int64[np.ndarray, "own"]) -> Int64[np.ndarray, "own"] | slice:
+        """The entry of each own element."""
+        if self.by_row:
+            assert self.groups.source_row is not None
+            return self.groups.source_row[elements]
+        return slice(None) if self.kept is None else self.kept
 
     def spread(self, flat: np.ndarray) -> np.ndarray:
         """Numbers of the flat columns in the user's order."""
+        elements = self.groups.elements()
         out = np.full((self.n_rows, *flat.shape[1:]), np.nan)
-        out[self.rows] = flat[self.elements]
+        out[self._places(elements)] = flat[elements]
         return out
 
     def weights(self, sample_weight: Any) -> Float[np.ndarray, "elements"] | None:
@@ -52,7 +65,7 @@ class Inputs:
                 f"`sample_weight` must be {self.n_rows} finite numbers >= 0, one an element, got "
                 f"shape {weight.shape} with minimum {weight.min(initial=0):g}."
             )
-        return element_weights(self.groups, weight[self.rows])
+        return element_weights(self.groups, weight[self._places(self.groups.elements())])
 
 
 def read_inputs(
@@ -62,49 +75,79 @@ def read_inputs(
     vocabulary: Vocabulary | None = None,
     unknown: str = "error",
 ) -> Inputs:
-    """Groups from a frame with these columns, or Groups recoded to a fitted vocabulary.
+    """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
 
-    Raises DataError for a frame without column names, UnknownItemError for items that the
-    vocabulary does not hold if `unknown="error"`.
+    A path is that of a prepared folder, which is as good as its Groups, or of whatever
+    `exfam.read` reads. Rows of files are all kept, as those of frames are, exact duplicates too:
+    each has an entry in the outputs.
+    Raises DataError for a frame or file without column names, or a folder prepared with others;
+    UnknownItemError for items that the vocabulary does not hold if `unknown="error"`.
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
+    if is_prepared(data):
+        return _from_groups(_open(data, columns), vocabulary, unknown)
     if isinstance(data, Groups):
         return _from_groups(data, vocabulary, unknown)
     if columns is None:
         raise DataError(
-            "`group` must name the column of groups to read a frame, got None. Pass column names "
-            "to the estimator (group=…, item=…, value=…), or Groups."
+            "`group` must name the column of groups to read a frame or file, got None. Pass column "
+            "names to the estimator (group=…, item=…, value=…), or Groups."
         )
+    if isinstance(data, str | os.PathLike):
+        options = ReadingOptions(duplicates="keep")
+        groups, facts = read_with_facts(
+            data, columns, options=options, vocabulary=vocabulary, unknown=unknown
+        )
+        return Inputs(groups, facts.rows, by_row=True)
     table = open_frame(data)
     groups = read_frame(table, columns, vocabulary=vocabulary, unknown=unknown)
-    own = groups.elements()
-    assert groups.source_row is not None
-    return Inputs(groups, own, groups.source_row[own], len(table[columns.group]))
+    return Inputs(groups, len(table[columns.group]), by_row=True)
+
+
+def _open(folder: Any, columns: FrameColumns | None) -> Groups:
+    """The groups of a prepared folder, unless it was prepared with other columns than named."""
+    held = prepared_columns(folder)
+    for argument in fields(FrameColumns) if columns is not None and held is not None else ():
+        named, there = (listed(getattr(each, argument.name)) for each in (columns, held))
+        if list(named) != list(there):
+            raise DataError(
+                f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "
+                f"{_shown(there)}, got {_shown(named)}. Pass the same column names, or none at all "
+                "to take the folder as it is, or prepare the data again."
+            )
+    return open_prepared(folder)
+
+
+def _shown(names: Any) -> str:
+    return ", ".join(repr(name) for name in names) or "none"
 
 
 def _from_groups(data: Groups, vocabulary: Vocabulary | None, unknown: str) -> Inputs:
     if _share_elements(data):
         # Draws with replacement need rows of their own.
         data = data.compact()
-    own = data.elements()
-    rows = np.arange(len(own), dtype=np.int64)
+    n_rows = data.n_elements
     if vocabulary is None:
-        return Inputs(data, own, rows, len(own))
+        return Inputs(data, n_rows)
     recoded = _with_known_attributes(data, vocabulary, unknown)
     if data.item is None or "item" not in vocabulary:
-        return Inputs(recoded.with_(item=data.item), own, rows, len(own))
+        return Inputs(recoded.with_(item=data.item), n_rows)
     item, lost = _recoded(data, "item", data.item, vocabulary["item"])
-    visible = _visible(data)
-    if unknown == "error" and lost[visible].any():
-        raise UnknownItemError(_unknown_item(data, visible[lost[visible]]))
     recoded = recoded.with_(item=item)
-    if unknown == "ignore" and lost[visible].any():
-        rows = rows[~lost[own]]
-        recoded, blank = _without(recoded, lost, data.item < 0)
-        own, n_rows = recoded.elements(), len(own)
-        return Inputs(recoded, own, rows, n_rows, blank)
-    blank = data.item < 0
-    return Inputs(recoded, own, rows, len(own), blank if blank[own].any() else None)
+    if lost is not None and unknown != "unk":
+        visible = _visible(data)
+        if unknown == "error" and lost[visible].any():
+            raise UnknownItemError(_unknown_item(data, visible[lost[visible]]))
+        if lost[visible].any():
+            kept = np.flatnonzero(~lost[data.elements()])
+            recoded, blank = _without(recoded, lost, data.item < 0)
+            return Inputs(recoded, n_rows, kept=kept, blank=blank)
+    return Inputs(recoded, n_rows, blank=data.item < 0 if _has_blanks(data) else None)
+
+
+def _has_blanks(groups: Groups) -> bool:
+    item = groups.item
+    return item is not None and any((item[chunk.elements()] < 0).any() for chunk in groups.chunks())
 
 
 def _share_elements(groups: Groups) -> bool:
@@ -125,16 +168,19 @@ def _visible(groups: Groups) -> Int64[np.ndarray, "visible"]:
 
 def _recoded(
     groups: Groups, name: str, codes: np.ndarray, labels: np.ndarray
-) -> tuple[np.ndarray, Bool[np.ndarray, "codes"]]:
+) -> tuple[np.ndarray, Bool[np.ndarray, "codes"] | None]:
     """Codes in the fitted vocabulary, -1 where it has none, and which ones lost theirs so."""
     own = groups.vocabulary.get(name)
-    if own is None or own is labels or np.array_equal(own, labels):
-        new = np.where(codes < len(labels), codes, -1)
+    is_known = own is labels or (own is not None and np.array_equal(own, labels))
+    if is_known or (own is None and int(codes.max(initial=-1)) < len(labels)):
+        return codes, None  # no copy: the column may be a mapped file
+    if own is None:
+        new = np.where(codes < len(labels), codes.astype(np.int64), -1)
     else:
         place = {label: code for code, label in enumerate(labels.tolist())}
         known = np.array([place.get(label, -1) for label in own.tolist()] + [-1], dtype=np.int64)
         new = known[codes]
-    return new.astype(codes.dtype), (new < 0) & (codes >= 0)
+    return new, (new < 0) & (codes >= 0)
 
 
 def _with_known_attributes(groups: Groups, vocabulary: Vocabulary, unknown: str) -> Groups:
@@ -145,9 +191,8 @@ def _with_known_attributes(groups: Groups, vocabulary: Vocabulary, unknown: str)
         for name, codes in columns.items():
             if name not in vocabulary or codes.dtype.kind not in "iu" or codes.ndim > 1:
                 continue
-            signed = codes.astype(np.int64)
-            columns[name], lost = _recoded(groups, name, signed, vocabulary[name])
-            if unknown == "error" and lost.any():
+            columns[name], lost = _recoded(groups, name, codes, vocabulary[name])
+            if lost is not None and unknown == "error" and lost.any():
                 raise DataError(_unknown_category(groups, kind, name, codes, lost))
         changes[kind] = columns
     # The item column still has its own codes, which the new vocabulary may not know.

@@ -55,15 +55,17 @@ def _merged(one: Moments, two: Moments) -> Moments:
     return Moments(n, np.asarray(mean), np.asarray(within + between))
 
 
-def sampled(pieces: Iterable[np.ndarray], *, total: int, most: int = MAX_SAMPLE) -> np.ndarray:
+def sampled(pieces: Iterable[np.ndarray], *, total: int, most: int | None = None) -> np.ndarray:
     """All rows if `total` is at most `most`, else about `most` of them, drawn alike.
 
     The same pieces give the same sample.
+
+    `most`: 2 ** 20 if None (default None)
 
     >>> sampled([np.array([1.0, 3.0]), np.array([8.0])], total=3)
     array([1., 3., 8.])
     """
     draw = np.random.default_rng(0)
-    share = most / max(total, 1)
+    share = (MAX_SAMPLE if most is None else most) / max(total, 1)
     kept = [piece if share >= 1 else piece[draw.random(len(piece)) < share] for piece in pieces]
     return np.concatenate(kept or [np.zeros(0)])

@@ -1,0 +1,208 @@
+"""Estimators given paths: files as frames are, prepared folders as Groups are, in bounded memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import exfam
+from estimator_cases import COLUMNS, fitted_on, make, ratings, same_bits
+from exfam import DataError, ExfamError, Groups, open_prepared, prepare
+from exfam.estimators.plan import plan_fit
+from exfam.estimators.saving import KINDS
+from exfam.groups import arrange
+from exfam.models import columns
+
+FRAME = ratings(least=2)
+MORE = {**COLUMNS, "attributes": ["genre", "gap"], "group_attributes": ["age"], "order": "day"}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "ratings.csv"
+    FRAME.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(file):
+    prepare(file, file.parent / "prepared", **COLUMNS)
+    return file.parent / "prepared"
+
+
+class TestFit:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_a_prepared_folder_gives_the_bits_that_memory_gives(self, kind, file, folder):
+        groups = exfam.read(file, **COLUMNS)
+        from_memory = (
+            make(kind, dropout=0.2).fit(groups) if kind == "efa" else make(kind).fit(groups)
+        )
+        mapped = make(kind, dropout=0.2) if kind == "efa" else make(kind)
+        assert same_bits(mapped.fit(str(folder)), from_memory)
+        assert mapped.score(folder) == from_memory.score(groups)
+        assert mapped.schema_ == from_memory.schema_
+
+    def test_with_every_kind_of_column(self, file, tmp_path):
+        prepare(file, tmp_path / "more", **MORE)
+        parameters = {**MORE, "known": ["gap"], "direction": "causal"}
+        mapped = make("efa", **parameters).fit(tmp_path / "more")
+        assert same_bits(mapped, make("efa", **parameters).fit(exfam.read(file, **MORE)))
+        assert same_bits(mapped, make("efa", **parameters).fit(file))
+
+    def test_a_file_gives_the_bits_that_its_groups_give(self, file):
+        from_file = make("efa").fit(str(file))
+        assert same_bits(from_file, make("efa").fit(exfam.read(file, **COLUMNS)))
+        assert from_file.vocabulary_["item"].tolist() == sorted(set(FRAME["movie"]))
+
+    def test_validation_may_be_another_folder(self, file, folder, tmp_path):
+        half = exfam.read(file, **COLUMNS)[:6]
+        prepare(half, tmp_path / "half")
+        mapped = make("efa").fit(folder, validation=tmp_path / "half")
+        assert same_bits(mapped, make("efa").fit(exfam.read(file, **COLUMNS), validation=half))
+
+    def test_a_checkpoint_from_memory_is_one_of_the_mapped_fit(self, file, folder, tmp_path):
+        first = make("efa").fit(exfam.read(file, **COLUMNS), checkpoint=tmp_path)
+        resumed = make("efa").fit(folder, checkpoint=tmp_path)
+        assert same_bits(first, resumed)
+        assert resumed.history_.rows == first.history_.rows  # CPU seconds too: it is the same fit
+
+    def test_weights(self, file, folder):
+        groups = exfam.read(file, **COLUMNS)
+        weight = np.random.default_rng(0).random(groups.n_elements)
+        mapped = make("efa").fit(folder, sample_weight=weight)
+        assert same_bits(mapped, make("efa").fit(groups, sample_weight=weight))
+
+
+class TestAnswers:
+    def test_of_a_file_have_one_entry_a_row(self, file):
+        estimator = fitted_on(FRAME, "efa", noise=0.3)
+        assert estimator.log_prob(file).shape == (len(FRAME),)
+        np.testing.assert_allclose(estimator.log_prob(file), estimator.log_prob(FRAME), rtol=1e-5)
+        np.testing.assert_allclose(estimator.predict(file), estimator.predict(FRAME), rtol=1e-5)
+        assert estimator.score(file) == pytest.approx(estimator.score(FRAME))
+
+    def test_of_rows_that_are_left_out_are_missing(self, tmp_path):
+        estimator = fitted_on(FRAME, "efa", noise=0.3).set_params(unknown="ignore")
+        unseen = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
+        unseen.to_csv(tmp_path / "unseen.csv", index=False)
+        told = estimator.log_prob(tmp_path / "unseen.csv")
+        np.testing.assert_array_equal(np.isnan(told), (unseen["movie"] == "new").to_numpy())
+        np.testing.assert_allclose(told, estimator.log_prob(unseen), rtol=1e-5)
+
+    def test_duplicate_rows_keep_their_places(self, tmp_path):
+        estimator = fitted_on(FRAME, "efa", noise=0.3, support="none")
+        twice = FRAME.iloc[[0, *range(len(FRAME))]]
+        twice.to_csv(tmp_path / "twice.csv", index=False)
+        told = estimator.log_prob(tmp_path / "twice.csv")
+        assert told.shape == (len(FRAME) + 1,)
+        np.testing.assert_allclose(told, estimator.log_prob(twice), rtol=1e-5)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_of_a_prepared_folder_have_one_entry_an_element(self, kind, file, folder):
+        estimator = fitted_on(FRAME, kind)
+        groups = open_prepared(folder)
+        rows = groups.source_row[groups.elements()]
+        whole = estimator.log_prob(FRAME)
+        np.testing.assert_allclose(estimator.log_prob(folder), whole[rows], rtol=1e-4, atol=1e-5)
+        assert np.isfinite(estimator.predict(folder)).all()
+        if kind != "shrunk-offset":
+            assert len(estimator.recommend(folder, k=2).items) == len(groups)
+
+    def test_codes_of_another_vocabulary_are_recoded(self, file, tmp_path):
+        estimator = fitted_on(FRAME, "efa", noise=0.3)
+        some = FRAME[FRAME["movie"] > "b"]
+        again = prepare(some, tmp_path / "some", **COLUMNS)
+        assert again.n_items < 6
+        rows = again.source_row[again.elements()]
+        np.testing.assert_allclose(
+            estimator.log_prob(tmp_path / "some"), estimator.log_prob(some)[rows], rtol=1e-5
+        )
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("parameters", "match"),
+        [
+            ({"group": "movie"}, "`group` must be as .* was prepared with, 'user', got 'movie'"),
+            ({"item": None}, "`item` must be as .*, 'movie', got none"),
+            ({"value": ["stars", "day"]}, "`value` must be as .*, 'stars', got 'stars', 'day'"),
+            ({"attributes": ["gap"]}, "`attributes` must be as .*, none, got 'gap'. Pass the same"),
+            ({"order": "day"}, "`order` must be as .* or none at all to take the folder as it is"),
+        ],
+    )
+    def test_others_than_the_folder_was_prepared_with(self, folder, parameters, match):
+        with pytest.raises(DataError, match=match):
+            make("efa", **parameters).fit(folder)
+
+    def test_none_take_the_folder_as_it_is(self, folder):
+        named = make("efa").fit(folder)
+        assert same_bits(make("efa", group=None, item=None, value=None).fit(folder), named)
+
+    def test_groups_that_were_prepared_have_none(self, file, tmp_path):
+        prepare(exfam.read(file, **COLUMNS), tmp_path / "groups")
+        assert same_bits(make("efa").fit(tmp_path / "groups"), make("efa").fit(file))
+
+    def test_a_file_needs_them(self, file):
+        with pytest.raises(DataError, match="`group` must name the column of groups to read a fr"):
+            make("efa", group=None).fit(file)
+
+    def test_a_path_of_nothing(self, tmp_path):
+        with pytest.raises(DataError, match="nothing.csv"):
+            make("efa").fit(tmp_path / "nothing.csv")
+
+    def test_a_damaged_folder(self, folder, tmp_path):
+        prepare(Groups(start=[0], stop=[2], item=[0, 1]), tmp_path / "cut")
+        with (tmp_path / "cut" / "item.npy").open("rb+") as file:
+            file.truncate(130)
+        with pytest.raises(DataError, match="item.npy must have 136 bytes, got 130"):
+            make("efa", group=None).fit(tmp_path / "cut")
+
+
+class TestMemory:
+    """A column is larger than all that a plan takes."""
+
+    n_rows, length = 1_000_000, 100
+
+    @pytest.fixture(scope="class")
+    def large(self, tmp_path_factory):
+        start = np.arange(0, self.n_rows, self.length)
+        draw = np.random.default_rng(0)
+        item = np.argsort(draw.random((len(start), 200), dtype=np.float32), axis=1)[:, :100]
+        groups = Groups(
+            start=start,
+            stop=start + self.length,
+            item=item.ravel(),
+            values={"stars": draw.normal(size=self.n_rows)},
+            attributes={"genre": item.ravel() % 7, "gap": draw.normal(size=self.n_rows)},
+            position=np.cumsum(draw.random(self.n_rows)),
+            observed=draw.random(self.n_rows) < 0.9,
+            role=draw.integers(0, 2, self.n_rows),
+            source_row=np.arange(self.n_rows),
+        )
+        folder = tmp_path_factory.mktemp("large") / "prepared"
+        prepare(groups, folder)
+        return folder
+
+    @pytest.fixture
+    def small_chunks(self, monkeypatch):
+        monkeypatch.setattr(arrange, "ELEMENTS_PER_CHUNK", 1 << 13)
+        monkeypatch.setattr(columns, "MAX_SAMPLE", 1 << 13)
+
+    @pytest.mark.parametrize("known", [False, True])
+    def test_of_planning_a_fit(self, large, small_chunks, known):
+        estimator = make("efa", group=None)
+        vocabulary = None
+        tracemalloc.start()
+        told = plan_fit(
+            estimator,
+            large,
+            validation=large if known else None,
+            sample_weight=None,
+            checkpoint=None,
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert vocabulary is None and told.support == "hard"
+        assert told.schema.values[0].spread == pytest.approx(1, rel=0.01)
+        print(peak)
+        assert peak < 8 * self.n_rows / 4
