@@ -11,7 +11,15 @@ from jaxtyping import Int64, Shaped
 
 from exfam.checks import DataError
 
-__all__ = ["Labels", "holds_labels", "open_frame", "read_labels", "read_numbers", "read_order"]
+__all__ = [
+    "Labels",
+    "holds_labels",
+    "open_frame",
+    "read_array",
+    "read_labels",
+    "read_numbers",
+    "read_order",
+]
 
 DAY = np.timedelta64(1, "D")
 
@@ -90,6 +98,15 @@ def holds_labels(columns: Mapping[str, Any], argument: str, name: str) -> bool:
     """
     kind = _read(columns, argument, name).array.type
     return pa.types.is_boolean(kind) or pa.types.is_large_string(kind)
+
+
+def read_array(columns: Mapping[str, Any], argument: str, name: str) -> pa.Array:
+    """A column as one Arrow array: text of any kind as large strings, NaN as missing.
+
+    >>> read_array({"stars": [1.5, float("nan")]}, "value", "stars").null_count
+    1
+    """
+    return _read(columns, argument, name).array
 
 
 def read_labels(columns: Mapping[str, Any], argument: str, name: str) -> Labels:

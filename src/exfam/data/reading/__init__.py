@@ -1,7 +1,8 @@
 """Files, frames and queries as Groups, through DuckDB."""
 
+from exfam.data.reading.fill import Allocate
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
-from exfam.data.reading.reader import Allocate, read, read_groups, read_with_facts
+from exfam.data.reading.reader import read, read_groups, read_with_facts
 
 __all__ = [
     "Allocate",

@@ -15,9 +15,9 @@ class ReadingOptions:
         (the first stays) or "keep" (default "error")
     `connection`: the database that a query or table name is run in, as "sqlite:///shop.db" or
         "postgresql://user@host/shop"; None for files, frames and DuckDB's SQL (default None)
-    `memory_limit`: what DuckDB may use before it spills to disk, such as "2GB"; the columns read
-        come on top. None for half of the machine's memory (default None)
-    `threads`: None for one for each core (default None)
+    `memory_limit`: what DuckDB may use before it spills to disk, such as "2GB"; the columns that
+        are returned come on top. None for half of the machine's memory (default None)
+    `threads`: how many DuckDB uses; None for one a core (default None)
 
     >>> ReadingOptions(threads=2).duplicates
     'error'
@@ -38,10 +38,11 @@ class ReadingOptions:
 class ReadingFacts:
     """What was met while reading a source.
 
-    `rows`: rows of the source; `groups`, `items`: groups and items of the result; `ties`: rows
-    whose `order` is that of the row before them in the group, and which therefore keep the order
-    of the source; `duplicates`: rows dropped because an earlier row is equal; `unobserved`: rows
-    without one of their values; `unknown`: rows whose item the given vocabulary does not hold.
+    `rows`: rows of the source; `groups`, `items`: groups and item labels of the result; `ties`:
+    elements whose `order` is that of the element before them in the group, so that the order of
+    the source decided; `duplicates`: rows dropped because an earlier one is equal; `unobserved`:
+    elements without one of their values; `unknown`: rows with an item that the given vocabulary
+    does not hold.
 
     >>> ReadingFacts(rows=3, groups=2).ties
     0

@@ -1,24 +1,24 @@
 """Files, frames and queries as Groups."""
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from exfam.checks import DataError
+from exfam.checks import DataError, check_choice
+from exfam.data.reading.assemble import Source, assemble
+from exfam.data.reading.checks import check_table
+from exfam.data.reading.database import open_database
+from exfam.data.reading.fill import Allocate
+from exfam.data.reading.labels import encode, find_labels
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
+from exfam.data.reading.sources import open_source
+from exfam.data.reading.table import parts_of
 from exfam.groups import Groups
-from exfam.groups.frames import FrameColumns, Names, read_frame
+from exfam.groups.frames import FrameColumns, Names
 
-__all__ = ["Allocate", "read", "read_groups", "read_with_facts"]
-
-# (name, dtype, shape) -> an array to be filled; names are "item", "source_row", "observed",
-# "position", "values.NAME" and "attributes.NAME".
-Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]
+__all__ = ["read", "read_groups", "read_with_facts"]
 
 
 def read(
@@ -98,43 +98,44 @@ def read_with_facts(
     >>> read_with_facts(frame, columns, options=ReadingOptions())[1].rows
     3
     """
-    frame = _opened(source) if isinstance(source, (str, os.PathLike)) else source
-    groups = read_frame(frame, columns, vocabulary=vocabulary, unknown=unknown)
-    groups = _filled(groups, allocate or (lambda name, dtype, shape: np.empty(shape, dtype)))
-    observed = groups.observed
-    return groups, ReadingFacts(
-        rows=groups.n_elements,
-        groups=len(groups),
-        items=groups.n_items,
-        unobserved=0 if observed is None else int((~observed).sum()),
-    )
+    check_choice("unknown", unknown, ("error", "ignore", "unk"))
+    known, parts = dict(vocabulary or {}), parts_of(columns)
+    _check_names(columns)
+    with open_database(options) as database:
+        try:
+            table = open_source(
+                database, source, parts, connection=options.connection, vocabulary=known
+            )
+            checked = check_table(database, table, known)
+            encodings = {}
+            for k, part in enumerate(part for part in parts if part in checked.labels):
+                labels = find_labels(database, checked, part, table=f"labels{k}")
+                encodings[part] = encode(checked, part, labels, known, unknown=unknown)
+            found = Source(database, checked, encodings, unknown == "ignore")
+            return assemble(found, duplicates=options.duplicates, allocate=allocate or _empty)
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            what = str(error).splitlines()[0].rstrip(".")
+            raise DataError(f"`source` must be readable, got: {what}.") from error
 
 
-def _opened(source: str | os.PathLike[str]) -> Any:
-    path = Path(source)
-    if not path.is_file():
-        raise DataError(f"`source` must be a file, got {str(path)!r}.")
-    with duckdb.connect() as con:
-        reader = con.read_parquet if path.suffix == ".parquet" else con.read_csv
-        return reader(str(path)).to_arrow_table()
+def _empty(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    return np.empty(shape, dtype)
 
 
-def _filled(groups: Groups, allocate: Allocate) -> Groups:
-    def copy(name: str, column: np.ndarray | None) -> Any:
-        if column is None:
-            return None
-        made = allocate(name, column.dtype, column.shape)
-        made[...] = column
-        return made
+def _check_names(columns: FrameColumns) -> None:
+    """Raise before anything is read if columns of Groups would share a name."""
+    zero = np.zeros(0, dtype=np.int64)
 
-    return replace(
-        groups,
-        item=copy("item", groups.item),
-        values={name: copy(f"values.{name}", column) for name, column in groups.values.items()},
-        attributes={
-            name: copy(f"attributes.{name}", column) for name, column in groups.attributes.items()
-        },
-        position=copy("position", groups.position),
-        observed=copy("observed", groups.observed),
-        source_row=copy("source_row", groups.source_row),
+    def named(argument: str) -> dict[str, np.ndarray]:
+        return {part.name: zero for part in parts_of(columns) if part.argument == argument}
+
+    Groups(
+        start=zero,
+        stop=zero,
+        item=None if columns.item is None else zero,
+        values=named("value"),
+        attributes=named("attributes"),
+        group_attributes=named("group_attributes"),
     )

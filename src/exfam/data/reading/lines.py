@@ -1,0 +1,132 @@
+"""Where a text file is broken: looked for by reading it again, once reading it has failed."""
+
+import codecs
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from exfam.checks import DataError
+
+__all__ = ["bad_cells", "bad_encoding", "bad_object", "first_bad"]
+
+CHUNK = 1 << 20
+
+
+def first_bad(
+    files: Sequence[tuple[str, Path]], search: Callable[[Path], str | None]
+) -> DataError | None:
+    """What is wrong with the first of some (name, path) that has a wrong encoding or more.
+
+    >>> first_bad([], bad_object) is None
+    True
+    """
+    for name, path in files:
+        if told := bad_encoding(path) or search(path):
+            return DataError(told.replace("FILE", name))
+    return None
+
+
+def bad_encoding(path: Path) -> str | None:
+    """What is wrong with the encoding of a file; None if it is UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    before, lines = 0, 0
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK):
+            pending = len(decoder.getstate()[0])
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as error:
+                offset = error.start - pending
+                line = lines + chunk[: max(offset, 0)].count(b"\n") + 1
+                return (
+                    f"`source` must be encoded in UTF-8, got byte {error.object[error.start]:#04x} "
+                    f"at byte {before + offset} (line {line}) of FILE. Convert the file to UTF-8."
+                )
+            before, lines = before + len(chunk), lines + chunk.count(b"\n")
+    return None
+
+
+def bad_cells(path: Path, *, delimiter: str) -> str | None:
+    """What is wrong with the first line of a CSV file that has more or fewer cells than its header.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "a.csv")
+    >>> _ = path.write_text("user,movie\\nzoe,up\\nadam\\n")
+    >>> print(bad_cells(path, delimiter=","))
+    `source` must have as many cells in a line as in its header, 2, got 1 on line 3 of FILE. Mend
+    the line; a cell with a ',' or a line end in it stands in double quotes.
+    """
+    start = 1
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, delimiter=delimiter, strict=True)
+        try:
+            n_cells = len(next(lines))
+            start = lines.line_num + 1
+            for cells in lines:
+                if cells and len(cells) != n_cells and cells[n_cells:] != [""]:
+                    return (
+                        "`source` must have as many cells in a line as in its header, "
+                        f"{n_cells}, got {len(cells)} on line {start} of FILE. Mend the line; a "
+                        f"cell with a {delimiter!r} or a line end in it stands in double quotes."
+                    )
+                start = lines.line_num + 1
+        except csv.Error as error:
+            return (
+                f"`source` must be a CSV file, got {error} in the cells that begin on line {start} "
+                "of FILE. Mend the line; double quotes within quotes are doubled."
+            )
+    return _mixed_ends(path)
+
+
+def _mixed_ends(path: Path) -> str | None:
+    with open(path, "rb") as file:
+        ends = [line.endswith(b"\r\n") for line in file if line.endswith(b"\n")]
+    if not ends or all(end == ends[0] for end in ends):
+        return None
+    return (
+        f"`source` must end all lines alike, got another end on line {ends.index(not ends[0]) + 1} "
+        "of FILE than on the first. Save it anew with one kind of line end."
+    )
+
+
+def bad_object(path: Path) -> str | None:
+    """What is wrong with the first line of a JSON lines file that is not one object.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "a.jsonl")
+    >>> _ = path.write_text('{"user": 1}\\n{"user": }\\n')
+    >>> print(bad_object(path))
+    `source` must have one JSON object a line, got Expecting value on line 2 of FILE.
+    """
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line, object_pairs_hook=_once)
+        except ValueError as error:
+            what = getattr(error, "msg", str(error))
+            return (
+                f"`source` must have one JSON object a line, got {what} on line {number} of FILE."
+            )
+        if not isinstance(found, dict):
+            what = f"a {type(found).__name__}"
+            return (
+                f"`source` must have one JSON object a line, got {what} on line {number} of FILE."
+            )
+    return None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} twice")
+    return found
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with open(path, encoding="utf-8", newline="\n") as file:
+        yield from file
