@@ -34,4 +34,8 @@ EXPERIMENTS = {
         "exfam.reproduce.efa_movielens_ratings",
         "how movies are rated: Exponential Family Attention, Table 2",
     ),
+    "efa-instacart": Experiment(
+        "exfam.reproduce.efa_instacart",
+        "which product is in which basket: Exponential Family Attention, section 6.3 and Table 3",
+    ),
 }

@@ -1,0 +1,130 @@
+"""Experiments on items, on baskets of this file's own: 8 items, each followed by its partner."""
+
+import numpy as np
+import pytest
+
+from exfam.data.public_sets.splits import Splits
+from exfam.groups import Groups
+from exfam.reproduce.harness import Options
+from exfam.reproduce.items import DIRECTIONS, SUPPORTS, ItemExperiment, item_rows
+
+PLACES = [(direction, support) for direction in DIRECTIONS for support in SUPPORTS]
+BRIEF = {"max_epochs": 3, "learning_rate": 3e-2}
+
+
+def partners(n_groups, *, seed):
+    """Groups of two pairs (0, 1), (2, 3), … of different items."""
+    drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(4), (n_groups, 1)), axis=1)
+    item = (2 * drawn[:, :2, None] + np.arange(2)).reshape(-1)
+    start = np.arange(0, 4 * n_groups, 4)
+    return Groups(start=start, stop=start + 4, item=item, vocabulary={"item": np.arange(8)})
+
+
+def read(split):
+    return Splits(*(partners(60, seed=len(split) + part) for part in range(3)))
+
+
+def experiment(**more):
+    return ItemExperiment(
+        task="pairs-",
+        read=read,
+        efa={place: {**BRIEF, "embed_dim": 8, "n_layers": 1} for place in PLACES},
+        n_efa=dict.fromkeys(PLACES, 7),
+        latent_factor={place: {**BRIEF, "dim": 4} for place in PLACES},
+        n_latent_factor=3,
+        latent_factors={
+            "latent-factor-notebook": {"pooling": "sum", "intercept": False},
+            "latent-factor": {},
+        },
+        plain={**BRIEF, "dim": 2},
+        paper_efa={"bidirectional": 1.0, "causal": 2.0},
+        paper_fm={"bidirectional": 3.0, "causal": 4.0},
+        reference_seconds={"causal": 1000.0},
+        neighbors=(2, 7),
+        ridges=(1.0, 10.0),
+        seeds=2,
+        correct_seeds=1,
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def told():
+    """The rows, and the models that were handed over for further ones."""
+    further = []
+
+    def more(contender, fits, task):
+        further.append((contender.model, contender.settings["split"], len(fits), task))
+        return []
+
+    return item_rows(experiment(more=more), Options(only=["pairs-causal"])), further
+
+
+def find(rows, **wanted):
+    return [
+        row
+        for row in rows
+        if all(getattr(row, n, None) == v or row.settings.get(n) == v for n, v in wanted.items())
+    ]
+
+
+def value(rows, **wanted):
+    (row,) = find(rows, **wanted)
+    return row.value
+
+
+def test_only_the_wanted_direction_is_run(told):
+    assert {row.task for row in told[0]} == {"pairs-causal"}
+    assert item_rows(experiment(), Options(only=["pairs-both"])) == []
+
+
+def test_fits_are_counted_by_split(told):
+    for split, n_fits in (("paper", 2), ("correct", 1)):
+        for model in ("efa", "latent-factor"):
+            assert {row.n_seeds for row in find(told[0], model=model, split=split)} == {n_fits}
+    assert {row.n_seeds for row in find(told[0], model="marginal")} == {1}
+    assert {row.settings["members"] for row in find(told[0], model="efa-ensemble")} == {2}
+
+
+def test_the_unseen_split_tells_nats_of_what_was_chosen(told):
+    unseen = find(told[0], split="correct")
+    assert {row.metric for row in unseen} == {"nats"}
+    assert {row.model for row in unseen} == {"marginal", "latent-factor", "efa"}
+
+
+def test_the_papers_figures_stand_where_the_paper_has_been(told):
+    printed = {row.model: (row.paper, dict(row.settings)) for row in told[0] if row.paper}
+    where = {"support": "all", "split": "paper"}
+    assert printed == {"efa": (2.0, where), "latent-factor-notebook": (4.0, where)}
+    tried = {(row.model, row.n_configurations) for row in find(told[0], metric="nats")}
+    assert {("efa", 7), ("latent-factor", 3), ("latent-factor-notebook", 1)} <= tried
+
+
+def test_further_rows_are_asked_of_models_on_the_papers_split(told):
+    models = ["marginal", "latent-factor-notebook", "latent-factor", "efa"] * 2
+    assert [each[0] for each in told[1]] == models
+    assert {each[1:] for each in told[1]} == {("paper", n, "pairs-causal") for n in (1, 2)}
+
+
+def test_popularity_ranks_as_the_marginal_does(told):
+    for support in SUPPORTS:
+        marginal, popularity = (
+            value(told[0], model=model, support=support, metric="mrr")
+            for model in ("marginal", "popularity")
+        )
+        assert marginal == pytest.approx(popularity)
+
+
+def test_who_sees_the_partner_ranks_it_first(told):
+    for support in SUPPORTS:
+        where = {"support": support, "metric": "ndcg@10"}
+        ranked = {m: value(told[0], model=m, **where) for m in ("popularity", "item-knn", "ease")}
+        assert min(ranked["item-knn"], ranked["ease"]) > ranked["popularity"]
+        assert {row.n_configurations for row in find(told[0], model="ease", **where)} == {2}
+
+
+def test_the_ratio_is_that_of_the_authors_seconds(told):
+    ratios = find(told[0], metric="cpu-ratio-to-reference")
+    assert [row.model for row in ratios] == ["efa"] * 2
+    assert {row.settings["split"] for row in ratios} == {"paper"}
+    assert all(row.value > 1 for row in ratios)
