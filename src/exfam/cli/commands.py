@@ -23,6 +23,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "fit": Command("fit a model to a file and save it", "exfam.cli.fit"),
+    "prepare": Command("read a file once, for data larger than memory", "exfam.cli.prepare"),
     "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
     "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),
     "recommend": Command("the most probable further items of each group", "exfam.cli.recommend"),

@@ -25,6 +25,11 @@ READING = (
         "a database for FILE to be a query or a table in, such as sqlite:///shop.db",
         metavar="URI",
     ),
+    Option(
+        "memory_limit", text,
+        "memory for reading before it spills to disk, such as 2GB (default: half of the machine's)",
+        metavar="SIZE",
+    ),
 )  # fmt: skip
 DATA = (
     MODEL,

@@ -3,16 +3,19 @@
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
+from inspect import formatannotation
 from typing import Any
 
 from exfam.checks import ExfamError
+from exfam.cli.kinds import KINDS
 from exfam.families import FAMILIES, Family, PerItem
 
 __all__ = ["family_from_words"]
 
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EXAMPLE = 'Write it as poisson, "ordinal(n=5, start=1)" or {name: ordinal, n: 5, start: 1}.'
+_PER_ITEM = "Write it as {name: per-item, families: {ITEM: FAMILY, …}, default: FAMILY}."
 
 
 def family_from_words(given: Any) -> Any:
@@ -35,12 +38,12 @@ def _family(given: Any) -> Family:
         if given.get("name") == PerItem.name:
             return _per_item(given)
         options = {key: value for key, value in given.items() if key != "name"}
-        return _build(given.get("name"), [], options, given)
+        return _build(given.get("name"), [], options)
     found = _CALL.fullmatch(given) if isinstance(given, str) else None
     if found is None:
-        raise _error(given, f"got {given!r}. {_EXAMPLE}")
+        raise _error(f"got {given!r}. {_EXAMPLE}")
     places, options = _arguments(found[2] or "", given)
-    return _build(found[1], places, options, given)
+    return _build(found[1], places, options)
 
 
 def _arguments(text: str, given: str) -> tuple[list[Any], dict[str, Any]]:
@@ -48,39 +51,47 @@ def _arguments(text: str, given: str) -> tuple[list[Any], dict[str, Any]]:
     try:
         call = ast.parse(f"f({text})", mode="eval").body
         assert isinstance(call, ast.Call)
-        if isinstance(call.func, ast.Name) and not any(word.arg is None for word in call.keywords):
+        words = {word.arg: word.value for word in call.keywords}
+        if (
+            isinstance(call.func, ast.Name)
+            and None not in words
+            and len(words) == len(call.keywords)
+        ):
             places = [ast.literal_eval(each) for each in call.args]
-            return places, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+            return places, {str(name): ast.literal_eval(each) for name, each in words.items()}
     except (SyntaxError, ValueError, TypeError, AssertionError, MemoryError, RecursionError):
         pass
-    raise _error(given, f"got {given!r}. {_EXAMPLE}")
+    raise _error(f"got {given!r}. {_EXAMPLE}")
 
 
-def _build(name: Any, places: list[Any], options: dict[str, Any], given: Any) -> Family:
+def _build(name: Any, places: list[Any], options: dict[str, Any]) -> Family:
     known = {word.lower().replace("_", "-"): word for word in FAMILIES}
     found = known.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
     if found is None:
-        raise _error(given, f"got {name!r}. Choose one of {', '.join(FAMILIES)}.")
+        raise _error(f"got {name!r}. Choose one of {', '.join(FAMILIES)}.")
     kind = FAMILIES[found]
     if kind is PerItem:
-        raise _error(
-            given,
-            f"got {given!r}. Write {{name: per-item, families: {{ITEM: FAMILY, …}}, "
-            "default: FAMILY}.",
-        )
-    allowed = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    options = dict(zip(allowed, places, strict=False)) | options
-    wrong = [repr(key) for key in options if key not in allowed] + [
-        repr(place) for place in places[len(allowed) :]
-    ]
-    if wrong:
-        takes = ", ".join(allowed) or "none"
-        raise _error(given, f"got {wrong[0]}, no argument of {found} (it takes {takes}).")
-    try:
-        return kind(**options)
-    except TypeError as error:
-        takes = ", ".join(allowed)
-        raise _error(given, f"got {given!r}. {found} takes {takes}.") from error
+        raise _error(f"got {found!r}. {_PER_ITEM}")
+    return kind(**_checked(kind, places, options))
+
+
+def _checked(kind: type[Family], places: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a family by name, each of its type."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    takes = f"{kind.name} takes {', '.join(known) or 'none'}."
+    named = dict(zip(known, places, strict=False)) | options
+    for unknown in [key for key in named if key not in known] + places[len(known) :]:
+        raise _error(f"got {unknown!r} as an argument. {takes}")
+    for name, field in known.items():
+        if name not in named and field.default is MISSING:
+            raise _error(f"got none for {name!r}. {takes}")
+    checked = {}
+    for name, value in named.items():
+        try:
+            checked[name] = KINDS[formatannotation(known[name].type)](value)
+        except ValueError as error:
+            raise ExfamError(f"`{name}` of {kind.name} {error}, got {value!r}.") from error
+    return checked
 
 
 def _per_item(given: Mapping[str, Any]) -> PerItem:
@@ -90,16 +101,12 @@ def _per_item(given: Mapping[str, Any]) -> PerItem:
         isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
     )
     if not is_pairs or not pairs or set(given) - {"name", "families", "default"}:
-        raise _error(
-            given,
-            f"got {dict(given)!r}. Write {{name: per-item, families: {{ITEM: FAMILY, …}}, "
-            "default: FAMILY}.",
-        )
+        raise _error(f"got {dict(given)!r}. {_PER_ITEM}")
     default = given.get("default")
     return PerItem(
         {item: _family(one) for item, one in pairs}, None if default is None else _family(default)
     )
 
 
-def _error(given: Any, got: str) -> ExfamError:
+def _error(got: str) -> ExfamError:
     return ExfamError(f"`--family` must be a family with arguments it takes, {got}")

@@ -94,7 +94,7 @@ def _chosen_model(words: Sequence[str]) -> str:
 
 
 def _values_of(name: str, words: Sequence[str]) -> list[str]:
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip(words, [*words[1:], ""], strict=False)
     return [
         word.partition("=")[2] if "=" in word else following
         for word, following in pairs

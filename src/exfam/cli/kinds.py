@@ -111,11 +111,11 @@ def whole(value: Any) -> int:
     return value
 
 
-def number(value: Any) -> float | int:
+def number(value: Any) -> float:
     """A finite number.
 
     >>> number("5e-3"), number(2)
-    (0.005, 2)
+    (0.005, 2.0)
     """
     rule = "must be a finite number"
     if isinstance(value, str):
@@ -126,10 +126,10 @@ def number(value: Any) -> float | int:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or abs(value) > 1e300 or math.isnan(value):
         raise ValueError(rule)
-    return value
+    return float(value)
 
 
-def numbers(value: Any) -> list[float | int]:
+def numbers(value: Any) -> list[float]:
     """One number or several.
 
     >>> numbers("[0.1, 0.9]"), numbers("0.5")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import exfam
 from exfam.checks import check_choice
 from exfam.cli.kinds import KINDS, Kind, anything, column, columns
 from exfam.cli.options import Option
@@ -98,7 +97,9 @@ def parameters_of(model: str) -> list[Parameter]:
 
 def _class(model: Model) -> ast.ClassDef:
     inside = model.module.split(".")[1:]
-    source = Path(exfam.__path__[0], *inside).with_suffix(".py").read_text(encoding="utf-8")
+    source = (
+        Path(__file__).parents[1].joinpath(*inside).with_suffix(".py").read_text(encoding="utf-8")
+    )
     return next(
         node
         for node in ast.parse(source).body

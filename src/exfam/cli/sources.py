@@ -17,6 +17,7 @@ __all__ = [
     "open_both",
     "open_model",
     "read_source",
+    "reading_options",
     "stacked",
     "tell",
 ]
@@ -51,9 +52,21 @@ def read_source(
     unknown: str = "error",
 ) -> tuple[Groups, ReadingFacts]:
     """A file, the one chosen unless it is named, as groups, and what was met in it."""
-    options = ReadingOptions(duplicates=chosen.duplicates, connection=chosen.database)
     return read_with_facts(
-        file or chosen.file, columns, options=options, vocabulary=vocabulary, unknown=unknown
+        file or chosen.file,
+        columns,
+        options=reading_options(chosen),
+        vocabulary=vocabulary,
+        unknown=unknown,
+    )
+
+
+def reading_options(chosen: Any) -> ReadingOptions:
+    """How the file is to be read, as chosen."""
+    return ReadingOptions(
+        duplicates=chosen.duplicates,
+        connection=chosen.database,
+        memory_limit=chosen.memory_limit,
     )
 
 

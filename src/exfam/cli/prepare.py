@@ -1,0 +1,68 @@
+"""`exfam prepare`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from exfam.cli.common import FILE, READING
+from exfam.cli.kinds import flag, text
+from exfam.cli.options import Form, Option
+from exfam.cli.signatures import estimator_options
+
+__all__ = ["form", "run"]
+
+COLUMNS = ("group", "order", "item", "value", "attributes", "group_attributes", "position")
+
+_NOTES = """The folder holds the columns read, sorted and encoded. It may stand wherever a file of
+data can, is opened at once, and may be larger than memory. `exfam fit FOLDER` needs no
+column names."""
+
+
+_EXAMPLE = """\
+exfam prepare ratings.csv --group user --order time --item movie --value stars -o prepared
+exfam fit prepared --family "ordinal(n=5, start=1)" --max-epochs 20 -o fitted"""
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam prepare` can be asked."""
+    columns = [option for option in estimator_options("efa") if option.name in COLUMNS]
+    return Form(
+        "prepare",
+        "Read, sort and encode a file once, into a folder that fits map into memory",
+        [
+            FILE,
+            Option(
+                "output", text, "the folder to write", metavar="FOLDER", short="-o", required=True
+            ),
+            Option(
+                "overwrite", flag, "replace a prepared folder in --output (default no)",
+                default=False, metavar="BOOL",
+            ),
+            *READING,
+            *columns,
+        ],
+        example=_EXAMPLE,
+        notes=_NOTES,
+        config=True,
+    )  # fmt: skip
+
+
+def run(chosen: Any) -> None:
+    """Write the folder."""
+    from exfam.cli.sources import describe, reading_options, tell
+    from exfam.data.prepared import prepare, prepared_facts
+
+    columns = {name: value for name in COLUMNS if (value := getattr(chosen, name)) is not None}
+    options = reading_options(chosen)
+    prepare(
+        chosen.file,
+        chosen.output,
+        **columns,
+        connection=options.connection,
+        duplicates=options.duplicates,
+        memory_limit=options.memory_limit,
+        overwrite=chosen.overwrite,
+    )
+    facts = prepared_facts(chosen.output)
+    assert facts is not None
+    tell(f"{chosen.file}: {describe(facts)}")
+    tell(f"prepared in {chosen.output}")

@@ -1,0 +1,127 @@
+import inspect
+
+import pytest
+
+from exfam.checks import ExfamError
+from exfam.cli.commands import COMMANDS
+from exfam.cli.families import family_from_words
+from exfam.cli.fit import form
+from exfam.cli.signatures import MODELS, estimator_options, parameters_of
+from exfam.estimators import saving
+from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
+
+
+def test_the_models_are_those_that_can_be_saved():
+    assert {name: (model.module, model.name) for name, model in MODELS.items()} == saving.KINDS
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_parameters_read_off_the_source_are_those_of_the_class(model):
+    module, name = saving.KINDS[model]
+    signature = inspect.signature(getattr(__import__(module, fromlist=[name]), name))
+    told = {each.name: each.default for each in parameters_of(model)}
+    assert told == {each.name: each.default for each in signature.parameters.values()}
+    annotations = {
+        name: inspect.formatannotation(each.annotation).replace("typing.", "")
+        for name, each in signature.parameters.items()
+    }
+    assert {each.name: each.annotation for each in parameters_of(model)} == annotations
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_parameter_is_an_option_with_help_and_no_name_is_taken_twice(model):
+    options = form(["--model", model]).options
+    names = [option.name for option in options]
+    assert len(names) == len(set(names)) and len({option.long for option in options}) == len(names)
+    assert {option.name for option in estimator_options(model)} <= set(names)
+    for option in options:
+        assert option.help and option.help[0].islower() or option.help[0] in '"('
+        if option.default is not None:
+            assert option.kind(option.default) == option.default
+
+
+def test_an_unknown_model_is_told():
+    with pytest.raises(ExfamError, match="`--model` must be one of 'efa'"):
+        parameters_of("random-forest")
+
+
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        ([], "efa"),
+        (["--model", "marginal"], "marginal"),
+        (["--model=marginal"], "marginal"),
+        (["--config", "CONFIG"], "latent-factor"),
+        (["--config", "CONFIG", "--model", "marginal"], "marginal"),
+        (["--config", "nowhere.yaml"], "efa"),
+        (["--model", "random-forest"], "efa"),
+        (["--model"], "efa"),
+    ],
+)
+def test_the_options_are_those_of_the_chosen_model(words, model, tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text("model: latent-factor\n")
+    options = form([word.replace("CONFIG", str(config)) for word in words]).options
+    assert options[-1] == estimator_options(model)[-1]
+    assert {"n_heads", "smoothing", "dim"}.isdisjoint(
+        {option.name for option in options} - {option.name for option in estimator_options(model)}
+    )
+
+
+def test_the_titles_of_commands_are_short():
+    assert all(len(command.title) < 75 for command in COMMANDS.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "family"),
+    [
+        ("poisson", Poisson()),
+        ("Poisson()", Poisson()),
+        ("poisson(1)", Poisson(shift=1)),
+        (" ordinal( n = 5 , start=1 ) ", Ordinal(5, start=1)),
+        ("gaussian(scale=2.5)", Gaussian(scale=2.5)),
+        ("negative_binomial", NegativeBinomial()),
+        ("negative-binomial(shift=1)", NegativeBinomial(shift=1)),
+        ({"name": "ordinal", "n": 5}, Ordinal(5)),
+        ({"stars": "ordinal(5)", "price": {"name": "gaussian", "scale": 1.0}},
+         {"stars": Ordinal(5), "price": Gaussian(scale=1.0)}),
+        ({"name": "per-item", "families": {"a": "poisson"}, "default": "gaussian"},
+         PerItem({"a": Poisson()}, Gaussian())),
+        ({"name": "per-item", "families": [["a", "poisson"]]}, PerItem({"a": Poisson()})),
+        ({"name": "poisson"}, Poisson()),
+    ],
+)  # fmt: skip
+def test_families_are_written_as_words_or_yaml(given, family):
+    assert family_from_words(given) == family
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("zipf", "got 'zipf'. Choose one of bernoulli"),
+        ("ordinal", "got none for 'n'. ordinal takes n, start."),
+        ("ordinal(n=5, begin=1)", "got 'begin' as an argument. ordinal takes n, start."),
+        ("poisson(1, 'log', 7)", "got 7 as an argument. poisson takes shift, link."),
+        ("ordinal(n=__import__('os'))", "Write it as poisson"),
+        ("ordinal(**{})", "Write it as poisson"),
+        ("ordinal(5)(6)", "Write it as poisson"),
+        ("ordinal(5", "Write it as poisson"),
+        ("", "Write it as poisson"),
+        ("ordinal(n=5, n=6)", "Write it as poisson"),
+        (7, "got 7. Write it as poisson"),
+        ({"stars": None}, "got None. Write it as poisson"),
+        ({"name": "ordinal"}, "got none for 'n'. ordinal takes n, start."),
+        ({"name": "poisson", "rate": 2}, "got 'rate' as an argument."),
+        ("per-item", "Write it as {name: per-item, families:"),
+        ({"name": "per-item"}, "Write it as {name: per-item, families:"),
+        ({"name": "per-item", "families": ["a"]}, "Write it as {name: per-item, families:"),
+        ({"name": "per-item", "families": {}}, "Write it as {name: per-item, families:"),
+        ("poisson(shift='x')", "`shift` of poisson must be a whole number, got 'x'."),
+        ("ordinal(n='x')", "`n` of ordinal must be a whole number, got 'x'."),
+        ("gaussian(scale=-1)", "`scale` must be"),
+    ],
+)  # fmt: skip
+def test_a_wrong_family_is_told(given, told):
+    with pytest.raises(ExfamError) as raised:
+        family_from_words(given)
+    assert told in str(raised.value)
