@@ -14,6 +14,7 @@ from exfam.checks import ExfamError, check_positive
 from exfam.families import Family
 from exfam.groups import Batch, Groups
 from exfam.likelihoods import likelihood_for
+from exfam.models.catalog import LinearEta
 from exfam.models.dispersion import item_rows
 from exfam.models.most_likely import (
     Sample,
@@ -58,6 +59,17 @@ class MarginalItems(nn.Module):
     def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
         """Log-frequencies, the same for every element."""
         return self.log_frequency.expand(*batch.present.shape, -1)
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        return len(self.log_frequency)
+
+    def linear(self, batch: Batch) -> LinearEta:
+        """The outputs as factors: states of length 0, and biases."""
+        empty = self.log_frequency.new_zeros
+        state, vectors = empty(*batch.present.shape, 0), empty(self.n_items, 0)
+        return LinearEta(state, vectors, self.log_frequency, self.n_items)
 
 
 class MarginalValues(nn.Module):

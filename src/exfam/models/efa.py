@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -22,6 +22,7 @@ from exfam.conditionals import Conditional, Hidden, Tokens, choose_conditional
 from exfam.embeddings import TokenEmbedding
 from exfam.encodings import Encoding, build_encoding, share_positions
 from exfam.groups import Batch
+from exfam.models.catalog import LinearEta
 
 __all__ = ["EFANetwork", "EFASettings", "build_network"]
 
@@ -107,6 +108,16 @@ class EFANetwork(nn.Module):
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """The head's outputs for all elements, each given its context."""
         return self.head(self.hidden(batch).state, batch)
+
+    @property
+    def n_items(self) -> int:
+        """How many items its head has outputs for, as factors; 0 if it has no such head."""
+        return int(getattr(self.head, "n_items", 0))
+
+    def linear(self, batch: Batch) -> LinearEta:
+        """The outputs of an item head as factors."""
+        head: Any = self.head  # nn.Module's attributes have no better type
+        return head.linear(self.hidden(batch).state)
 
 
 def build_network(

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.groups import Batch
+from exfam.models.catalog import LinearEta, item_products
 from exfam.models.dispersion import Dispersion, ItemBias
 from exfam.models.offsets import GroupOffset
 
@@ -35,6 +36,16 @@ class ItemHead(nn.Module):
         """One output an item."""
         eta = self.norm(state) @ self.centers.vectors().T
         return eta if self.bias is None else eta + self.bias
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        items = self.centers.items if isinstance(self.centers, Reflected) else self.centers
+        return items.n_items
+
+    def linear(self, state: State) -> LinearEta:
+        """The outputs as factors."""
+        return item_products(self.norm(state), self.centers, self.bias)
 
 
 class ValueHead(nn.Module):

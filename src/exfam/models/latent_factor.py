@@ -12,6 +12,7 @@ from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import normal
+from exfam.models.catalog import LinearEta, item_products
 from exfam.models.dispersion import Dispersion, ItemBias, split_initial
 from exfam.models.pooling import POOLINGS, Pooling, pool
 from exfam.models.support import DIRECTIONS
@@ -83,6 +84,15 @@ class LatentFactorItems(nn.Module):
         """One output an item for every element, given its context."""
         eta = self.pooled(batch) @ self.center.vectors().T
         return eta if self.intercept is None else eta + self.intercept
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        return self.context.n_items
+
+    def linear(self, batch: Batch) -> LinearEta:
+        """The outputs as factors."""
+        return item_products(self.pooled(batch), self.center, self.intercept)
 
 
 class LatentFactorValues(nn.Module):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice
 from exfam.groups import Batch
+from exfam.models.catalog import Choice, ContextItems, LinearEta, runs
 
 __all__ = [
     "DIRECTIONS",
@@ -27,6 +28,7 @@ __all__ = [
 DIRECTIONS = ("causal", "bidirectional")
 
 Items = Float[Tensor, "batch length items"]
+Where = tuple[Int[Tensor, "rows"], Int[Tensor, "rows"]]
 
 
 def _codes(batch: Batch, n_items: int) -> Int[Tensor, "batch length"]:
@@ -61,12 +63,16 @@ def repeated(batch: Batch, direction: str, *, n_items: int) -> Bool[Tensor, "bat
     """
     check_choice("direction", direction, DIRECTIONS)
     code = _codes(batch, n_items)
-    if direction == "causal":
-        position = torch.arange(code.shape[1], device=code.device)
-        again = _first_seen(code, n_items).gather(1, code) < position
-    else:
-        again = _occurrences(code, n_items).gather(1, code) > 1
-    return again & (code < n_items)
+    _, place, again = runs(code)
+    if direction == "bidirectional":
+        again[:, :-1] |= again[:, 1:].clone()
+    return torch.empty_like(again).scatter_(1, place, again) & (code < n_items)
+
+
+def _context_of(batch: Batch, direction: str, where: Where, n_items: int) -> ContextItems:
+    """The items in the contexts of some elements, in memory of the contexts."""
+    causal = direction == "causal"
+    return ContextItems.of(_codes(batch, n_items), where, n_items=n_items, causal=causal)
 
 
 def context_items(batch: Batch, direction: str, n_items: int) -> Bool[Tensor, "batch length items"]:
@@ -95,6 +101,10 @@ class NoExclusion(nn.Module):
         """`eta` as it is."""
         return eta
 
+    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> Choice:
+        """The choice of the elements at `where`, whose outputs are `eta`."""
+        return Choice(eta)
+
 
 class HardExclusion(nn.Module):
     """Items of the context cannot occur again.
@@ -115,6 +125,17 @@ class HardExclusion(nn.Module):
             # Only a group longer than the catalog can use it up.
             excluded = excluded & ~excluded.all(-1, keepdim=True)
         return eta.masked_fill(excluded, -torch.inf)
+
+    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> Choice:
+        """The choice of the elements at `where`, whose outputs are `eta`.
+
+        Raises ExfamError if a target repeats an item of its context, naming the element.
+        """
+        _check_no_target_repeats(batch, direction, n_items=eta.n_items)
+        seen = _context_of(batch, direction, where, eta.n_items)
+        if batch.present.shape[1] > eta.n_items:
+            seen = seen.sparing(eta.n_items)
+        return Choice(eta, excluded=(seen,))
 
 
 class RepeatPenalty(nn.Module):
@@ -137,6 +158,15 @@ class RepeatPenalty(nn.Module):
     def forward(self, eta: Items, batch: Batch, direction: str) -> Items:
         """`eta` with the penalty taken off at the context's items."""
         return eta - self.penalty * context_items(batch, direction, eta.shape[-1])
+
+    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> Choice:
+        """The choice of the elements at `where`, whose outputs are `eta`."""
+        return Choice(
+            eta,
+            penalized=(_context_of(batch, direction, where, eta.n_items),),
+            penalty=self.penalty,
+            again=repeated(batch, direction, n_items=eta.n_items)[where],
+        )
 
 
 def _check_no_target_repeats(batch: Batch, direction: str, *, n_items: int) -> None:

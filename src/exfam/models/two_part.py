@@ -4,23 +4,34 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.likelihoods import LogProb
+from exfam.models.catalog import (
+    LARGE_CATALOG,
+    Choice,
+    ItemSampler,
+    log_prob_of,
+    sampled_log_prob,
+)
 from exfam.models.support import DIRECTIONS, NoExclusion
 
 __all__ = ["TwoPartModel"]
+
+Index = Int64[Tensor, "rows"]
 
 
 class TwoPartModel(nn.Module):
     """log p(x_i | context) + log p(y_i | x_i, context), exactly and in nats.
 
     A part is a module with `.eta(batch)`: one output an item, or the parameters of the value
-    columns' families side by side, in the order of `families`.
+    columns' families side by side, in the order of `families`. Item parts of many items give their
+    outputs as factors, with `.linear(batch)`, and no array of elements x items is made. With a
+    `sampler`, training estimates the items' normalizer; evaluation is exact all the same.
     Source: "Exponential Family Attention", eq. 2.
     """
 
@@ -32,6 +43,7 @@ class TwoPartModel(nn.Module):
         value_part: nn.Module | None = None,
         families: Mapping[str, Family] | None = None,
         support: nn.Module | None = None,
+        sampler: ItemSampler | None = None,
     ) -> None:
         super().__init__()
         check_choice("direction", direction, DIRECTIONS)
@@ -49,6 +61,18 @@ class TwoPartModel(nn.Module):
         self.item_part = item_part
         self.value_part = value_part
         self.support = NoExclusion() if support is None else support
+        self.sampler = sampler
+
+    @property
+    def has_large_catalog(self) -> bool:
+        """Whether items are so many that their outputs are kept as factors."""
+        return getattr(self.item_part, "n_items", 0) >= LARGE_CATALOG
+
+    def choice(self, batch: Batch, where: tuple[Index, Index]) -> Choice:
+        """What the elements at `where` (in order) may choose of the items, as factors."""
+        part: Any = self.item_part  # nn.Module's attributes have no better type
+        support: Any = self.support
+        return support.choice(part.linear(batch).at(where), batch, self.direction, where)
 
     def item_log_probs(self, batch: Batch) -> Float[Tensor, "batch length items"]:
         """Log-probability of every item at every element, normalized, support applied.
@@ -78,10 +102,26 @@ class TwoPartModel(nn.Module):
         return LogProb(item=item, value=value)
 
     def _item_log_prob(self, batch: Batch) -> Float[Tensor, "batch length"]:
+        if batch.item is not None and (self._samples or self.has_large_catalog):
+            return self._log_prob_of_choice(batch, batch.item)
         log_probs = self.item_log_probs(batch)
         assert batch.item is not None
         chosen = log_probs.gather(-1, batch.item.clamp_min(0)[..., None])[..., 0]
         return torch.where(batch.target & (batch.item >= 0), chosen, 0.0)
+
+    @property
+    def _samples(self) -> bool:
+        return self.training and self.sampler is not None
+
+    def _log_prob_of_choice(self, batch: Batch, item: Tensor) -> Float[Tensor, "batch length"]:
+        row, place = (batch.target & (item >= 0)).nonzero(as_tuple=True)
+        choice, own = self.choice(batch, (row, place)), item[row, place]
+        if self._samples:
+            assert self.sampler is not None
+            nats = sampled_log_prob(choice, own, self.sampler())
+        else:
+            nats = log_prob_of(choice, own)
+        return nats.new_zeros(item.shape).index_put((row, place), nats)
 
 
 def _eta(part: nn.Module, batch: Batch) -> Float[Tensor, "batch length eta"]:

@@ -1,0 +1,39 @@
+"""Large catalogs: which of a million items, without an array of elements x items.
+
+A fit or a score needs the log-probabilities of single items: outputs stay the factors that they are
+products of, and are multiplied out, summed up and forgotten tile by tile.
+
+    linear       outputs as factors: hidden states, item vectors, biases
+    listed       the items that a row may not choose, or less likely, in memory of its context
+    normalizer   exact log-probabilities, tile by tile, with gradients
+    sampled      the same with the normalizer estimated from a few items, for training
+    ranking      the most probable items, ranks, tile by tile
+"""
+
+from exfam.models.catalog.linear import LinearEta, item_products
+from exfam.models.catalog.listed import ContextItems, OnePerRow, runs
+from exfam.models.catalog.normalizer import Choice, log_normalizer, log_prob_of
+from exfam.models.catalog.ranking import BestItems, all_log_probs, best_items, item_rank
+from exfam.models.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
+
+__all__ = [
+    "LARGE_CATALOG",
+    "BestItems",
+    "Choice",
+    "ContextItems",
+    "Drawn",
+    "ItemSampler",
+    "LinearEta",
+    "OnePerRow",
+    "all_log_probs",
+    "best_items",
+    "item_products",
+    "item_rank",
+    "log_normalizer",
+    "log_prob_of",
+    "runs",
+    "sampled_log_prob",
+]
+
+# Items from which on outputs are kept as factors.
+LARGE_CATALOG = 1000

@@ -1,0 +1,80 @@
+"""Outputs that are products of hidden states and item vectors, computed a chunk at a time."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.embeddings import ItemEmbedding, Reflected
+
+__all__ = ["LinearEta", "chunks_of", "item_products", "tile_shape"]
+
+# Outputs computed at a time. A processor works fastest on what its cache holds; a GPU needs more
+# of them to be busy at all.
+TILE = {"cpu": 2**20, "cuda": 2**25}
+# Rows of a tile, if there are that many: matrix products want both sides large.
+TILE_ROWS = {"cpu": 512, "cuda": 4096}
+
+
+class LinearEta(NamedTuple):
+    """eta = state @ vectors[:n_items].T + bias, kept as its factors.
+
+    Rows of `vectors` beyond the items, such as one for unknown items, are no outputs.
+
+    >>> LinearEta(torch.ones(2, 1), torch.tensor([[3.0], [4.0]]), torch.zeros(2), 2).dense()
+    tensor([[3., 4.],
+            [3., 4.]])
+    """
+
+    state: Float[Tensor, "*rows dim"]
+    vectors: Float[Tensor, "items_or_more dim"]
+    bias: Float[Tensor, "items"] | None
+    n_items: int
+
+    def dense(self) -> Float[Tensor, "*rows items"]:
+        """The product."""
+        eta = self.state @ self.vectors[: self.n_items].T
+        return eta if self.bias is None else eta + self.bias
+
+    def at(self, where: tuple[Tensor, ...] | Tensor) -> "LinearEta":
+        """Some of the rows."""
+        return self._replace(state=self.state[where])
+
+
+def item_products(
+    state: Float[Tensor, "*rows dim"],
+    items: ItemEmbedding | Reflected,
+    bias: Float[Tensor, "items"] | None,
+) -> LinearEta:
+    """The products of states with the items' vectors, without a copy of the vectors.
+
+    >>> items = ItemEmbedding(3, 2, generator=torch.Generator().manual_seed(0))
+    >>> item_products(torch.ones(1, 2), items, None).dense().shape
+    torch.Size([1, 3])
+    """
+    if isinstance(items, Reflected):
+        # The reflection of one side of a product is as good as that of the other.
+        return item_products(state * items.signs, items.items, bias)
+    return LinearEta(state, items.table.weight, bias, items.n_items)
+
+
+def tile_shape(n_rows: int, n_classes: int, *, device: torch.device) -> tuple[int, int]:
+    """Rows and classes computed at a time.
+
+    >>> tile_shape(10, 1_000_000, device=torch.device("cpu"))
+    (10, 104857)
+    """
+    kind = device.type if device.type in TILE else "cpu"
+    rows = max(1, min(n_rows, TILE_ROWS[kind]))
+    return rows, max(1, min(n_classes, TILE[kind] // rows))
+
+
+def chunks_of(n: int, size: int) -> Iterator[slice]:
+    """0 .. n - 1 in slices of at most `size`.
+
+    >>> list(chunks_of(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    return (slice(first, min(first + size, n)) for first in range(0, n, size))

@@ -1,0 +1,169 @@
+"""Which classes are listed for which rows: what a row may not choose, in memory of its context."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+__all__ = ["ContextItems", "Listed", "OnePerRow", "runs"]
+
+Pairs = tuple[Int64[Tensor, "pairs"], Int64[Tensor, "pairs"]]
+
+
+@runtime_checkable
+class Listed(Protocol):
+    """Distinct pairs of a row and a class, told for any tile of the rows and classes."""
+
+    def within(self, rows: slice, classes: slice) -> Pairs:
+        """The pairs of a tile, counted from its first row and class."""
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "Listed":
+        """The same in a catalog of the `chosen` (increasing) items: classes are places in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnePerRow:
+    """One class a row, or none (-1).
+
+    >>> rows, classes = OnePerRow(torch.tensor([4, -1, 7])).within(slice(0, 3), slice(5, 10))
+    >>> rows.tolist(), classes.tolist()
+    ([2], [2])
+    """
+
+    code: Int64[Tensor, "rows"]
+
+    def within(self, rows: slice, classes: slice) -> Pairs:
+        """The pairs of a tile, counted from its first row and class."""
+        code = self.code[rows]
+        row = ((code >= classes.start) & (code < classes.stop)).nonzero()[:, 0]
+        return row, code[row] - classes.start
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "OnePerRow":
+        """The same in a catalog of the `chosen` (increasing) items: classes are places in it.
+
+        >>> OnePerRow(torch.tensor([4, -1, 7])).among(torch.tensor([1, 4])).code
+        tensor([ 1, -1, -1])
+        """
+        place, held = _places(chosen, self.code)
+        return OnePerRow(torch.where(held, place, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class ContextItems:
+    """The items in the context of each row, kept as the distinct items of each group.
+
+    `code`, increasing: an item of a group, at places `first` to `last`; the group's rows are
+    `start` to `stop`, and row r stands at `place[r]`. Rows that are `free` see nothing.
+    """
+
+    code: Int64[Tensor, "entries"]
+    first: Int64[Tensor, "entries"]
+    last: Int64[Tensor, "entries"]
+    start: Int64[Tensor, "entries"]
+    stop: Int64[Tensor, "entries"]
+    place: Int64[Tensor, "rows"]
+    causal: bool
+    free: Bool[Tensor, "rows"] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        code: Int64[Tensor, "batch length"],
+        where: tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]],
+        *,
+        n_items: int,
+        causal: bool,
+    ) -> "ContextItems":
+        """Of the rows at `where` (in order) of padded groups; codes from `n_items` on are no items.
+
+        >>> code, where = torch.tensor([[2, 5, 2]]), torch.ones(1, 3).nonzero(as_tuple=True)
+        >>> seen = ContextItems.of(code, where, n_items=9, causal=True)
+        >>> [pairs.tolist() for pairs in seen.within(slice(0, 3), slice(0, 9))]
+        [[1, 2, 2], [2, 2, 5]]
+        """
+        group, place = where
+        ordered, places, again = runs(code)
+        ends = torch.ones_like(again)
+        ends[:, :-1] = ~again[:, 1:]
+        known = ordered < n_items
+        begins, ends = known & ~again, known & ends
+        entry_code, order = ordered[begins].sort()
+        entry_group = begins.nonzero()[:, 0][order]
+        return cls(
+            code=entry_code,
+            first=places[begins][order],
+            last=places[ends][order],
+            start=torch.searchsorted(group, entry_group),
+            stop=torch.searchsorted(group, entry_group, right=True),
+            place=place,
+            causal=causal,
+        )
+
+    def within(self, rows: slice, classes: slice) -> Pairs:
+        """The pairs of a tile, counted from its first row and class."""
+        ends = self.code.new_tensor([classes.start, classes.stop])
+        low, high = torch.searchsorted(self.code, ends).tolist()
+        if low == high:
+            return self.code[:0], self.code[:0]
+        first = self.start[low:high].clamp(rows.start, rows.stop)
+        times = self.stop[low:high].clamp(rows.start, rows.stop) - first
+        entry = torch.arange(low, high, device=first.device).repeat_interleave(times)
+        skipped = (times.cumsum(0) - times - first).repeat_interleave(times)
+        row = torch.arange(len(entry), device=first.device) - skipped
+        seen = self._seen(row, entry)
+        return row[seen] - rows.start, self.code[entry[seen]] - classes.start
+
+    def _seen(
+        self, row: Int64[Tensor, "pairs"], entry: Int64[Tensor, "pairs"]
+    ) -> Bool[Tensor, "pairs"]:
+        place = self.place[row]
+        if self.causal:
+            seen = self.first[entry] < place
+        else:
+            seen = (self.first[entry] != place) | (self.last[entry] != place)
+        return seen if self.free is None else seen & ~self.free[row]
+
+    def sparing(self, n_items: int) -> "ContextItems":
+        """The same, but nothing for rows that see the whole catalog."""
+        row, _ = self.within(slice(0, len(self.place)), slice(0, n_items))
+        count = torch.bincount(row, minlength=len(self.place))
+        return replace(self, free=count == n_items)
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "ContextItems":
+        """The same in a catalog of the `chosen` (increasing) items: classes are places in it.
+
+        >>> code, where = torch.tensor([[2, 5]]), torch.ones(1, 2).nonzero(as_tuple=True)
+        >>> seen = ContextItems.of(code, where, n_items=9, causal=True)
+        >>> few = seen.among(torch.tensor([0, 2, 7]))
+        >>> [pairs.tolist() for pairs in few.within(slice(0, 2), slice(0, 3))]
+        [[1], [1]]
+        """
+        place, held = _places(chosen, self.code)
+        entries = {name: getattr(self, name)[held] for name in ("first", "last", "start", "stop")}
+        return replace(self, code=place[held], **entries)
+
+
+def _places(
+    chosen: Int64[Tensor, "chosen"], code: Int64[Tensor, "codes"]
+) -> tuple[Int64[Tensor, "codes"], Bool[Tensor, "codes"]]:
+    """Where codes stand among the chosen ones, and whether they do."""
+    place = torch.searchsorted(chosen, code).clamp_max(len(chosen) - 1)
+    return place, chosen[place] == code
+
+
+def runs(
+    code: Int64[Tensor, "batch length"],
+) -> tuple[
+    Int64[Tensor, "batch length"], Int64[Tensor, "batch length"], Bool[Tensor, "batch length"]
+]:
+    """Each group's codes in increasing order, their places, and which repeat the one before.
+
+    >>> [part.tolist() for part in runs(torch.tensor([[7, 3, 7]]))]
+    [[[3, 7, 7]], [[1, 0, 2]], [[False, False, True]]]
+    """
+    ordered, place = code.sort(dim=1, stable=True)
+    again = torch.zeros_like(code, dtype=torch.bool)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return ordered, place, again

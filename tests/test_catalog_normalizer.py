@@ -1,0 +1,169 @@
+"""Exact log-probabilities tile by tile: those of a dense softmax, and so are their gradients."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
+from exfam.models.catalog import Choice, LinearEta, OnePerRow, linear, log_normalizer, log_prob_of
+
+SUPPORTS = ("none", "hard", "penalty")
+
+
+@pytest.fixture
+def tile(monkeypatch):
+    """Sets the size of tiles."""
+
+    def set_tile(numbers, rows):
+        monkeypatch.setitem(linear.TILE, "cpu", numbers)
+        monkeypatch.setitem(linear.TILE_ROWS, "cpu", rows)
+
+    return set_tile
+
+
+def with_tensors(choice, state, vectors, bias, penalty=None):
+    eta = choice.eta._replace(state=state, vectors=vectors, bias=bias)
+    return Choice(eta, choice.excluded, choice.penalized, penalty, choice.again)
+
+
+def gradients(nats, choice, seed=1):
+    """Of a sum in which every row has a weight of its own."""
+    weight = torch.randn(len(nats), generator=generator(seed), dtype=torch.float64)
+    return torch.autograd.grad((weight.to(nats.dtype) * nats).sum(), tensors(choice))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_is_the_dense_softmax(support, causal):
+    choice, own = make_choice(support=support, causal=causal)
+    told = log_prob_of(choice, own)
+    expected = dense_log_probs(choice)[torch.arange(len(own)), own]
+    assert told.std() > 0.1
+    torch.testing.assert_close(told, expected, rtol=1e-5, atol=1e-5)
+    for mine, dense in zip(gradients(told, choice), gradients(expected, choice), strict=True):
+        assert dense.abs().max() > 0
+        torch.testing.assert_close(mine, dense, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_bfloat16_sums_in_single_precision(support):
+    """Inputs are rounded, sums are not: far closer to exact than a softmax in bfloat16."""
+    choice, own = make_choice(support=support, dtype=torch.bfloat16)
+    exact = with_tensors(choice, *(t.detach().double().requires_grad_() for t in tensors(choice)))
+    rows = torch.arange(len(own))
+    told, expected = log_prob_of(choice, own), dense_log_probs(exact)[rows, own]
+    assert told.dtype == torch.bfloat16
+    torch.testing.assert_close(told.double(), expected, rtol=2**-8, atol=1e-3)
+    for mine, true in zip(gradients(told, choice), gradients(expected, exact), strict=True):
+        assert mine.dtype == torch.bfloat16
+        # The weights of the rows are rounded too.
+        torch.testing.assert_close(mine.double(), true, rtol=2**-7, atol=2**-7)
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("item", [True, False])
+def test_gradients_are_those_of_differences(support, item, tile):
+    choice, own = make_choice(support=support, dtype=torch.float64)
+    tile(20, 5)
+
+    def told(*given):
+        changed = with_tensors(choice, *given)
+        return log_prob_of(changed, own) if item else log_normalizer(changed)
+
+    assert torch.autograd.gradcheck(told, tensors(choice), fast_mode=True)
+
+
+@pytest.mark.parametrize(("numbers", "rows"), [(1, 1), (7, 3), (30, 1), (30, 30), (64, 4)])
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_tiles_change_nothing(support, numbers, rows, tile):
+    choice, own = make_choice(support=support)
+    whole = log_prob_of(choice, own)
+    sums = gradients(whole, choice)
+    tile(numbers, rows)
+    cut = log_prob_of(choice, own)
+    torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-5)
+    for mine, other in zip(gradients(cut, choice), sums, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e2, 1e4, 1e15])
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_extreme_outputs_stay_finite(support, scale, tile):
+    tile(20, 5)
+    choice, own = make_choice(support=support, scale=scale)
+    told = log_prob_of(choice, own)
+    assert torch.isfinite(told).all() and told.min() < -scale
+    assert all(torch.isfinite(g).all() for g in gradients(told, choice))
+
+
+def test_log_probabilities_are_never_positive():
+    eta = LinearEta(torch.tensor([[20.0], [3.0]]), torch.tensor([[1.0], [-1.0]]), None, 2)
+    told = log_prob_of(Choice(eta), torch.tensor([0, 0]))
+    assert (told <= 0).all() and told[0] > -1e-6
+
+
+@pytest.mark.parametrize("item", [True, False])
+def test_no_rows_no_bias_and_nothing_to_choose_from_but_one(item):
+    state = torch.ones(0, 2, requires_grad=True)
+    eta = LinearEta(state, torch.ones(4, 2), None, 3)
+    ask = partial(log_prob_of, item=torch.ones(0).long()) if item else log_normalizer
+    nothing = ask(Choice(eta))
+    assert nothing.shape == (0,)
+    nothing.sum().backward()
+    assert state.grad.shape == (0, 2)
+    only = Choice(eta._replace(state=torch.ones(2, 2), n_items=1))
+    torch.testing.assert_close(log_prob_of(only, torch.zeros(2).long()), torch.zeros(2))
+
+
+def test_rows_that_exclude_all_but_one_item_are_sure(tile):
+    tile(6, 2)
+    choice, _ = make_choice()
+    rows = len(choice.eta.state)
+    others = tuple(
+        OnePerRow(torch.where(torch.arange(rows) % N_ITEMS == code, -1, code))
+        for code in range(N_ITEMS)
+    )
+    sure = Choice(choice.eta, excluded=others)
+    told = log_prob_of(sure, torch.arange(rows) % N_ITEMS)
+    torch.testing.assert_close(told, torch.zeros(rows))
+    assert all(g.abs().max() < 1e-6 for g in gradients(told, sure))
+
+
+def test_nan_is_told():
+    choice, own = make_choice()
+    with torch.no_grad():
+        choice.eta.state[2, 0] = torch.nan
+    told = log_prob_of(choice, own)
+    assert torch.isnan(told).nonzero().flatten().tolist() == [2]
+
+
+def test_frozen_vectors_have_no_gradient():
+    choice, own = make_choice()
+    frozen = Choice(choice.eta._replace(vectors=choice.eta.vectors.detach()))
+    log_prob_of(frozen, own).sum().backward()
+    assert frozen.eta.vectors.grad is None and choice.eta.state.grad is not None
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers in any tensor that is made."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        made = out if isinstance(out, tuple | list) else [out]
+        self.numbers = max([self.numbers, *(t.numel() for t in made if torch.is_tensor(t))])
+        return out
+
+
+def test_no_tensor_is_larger_than_a_tile_or_an_input(tile):
+    tile(2048, 64)
+    source = generator()
+    state = torch.randn(256, 4, generator=source, requires_grad=True)
+    vectors = torch.randn(3_000, 4, generator=source, requires_grad=True)
+    choice, item = Choice(LinearEta(state, vectors, None, 3_000)), torch.zeros(256).long()
+    with Largest() as largest:
+        (-log_prob_of(choice, item).sum()).backward()
+    assert largest.numbers == vectors.numel() < 256 * 3_000
