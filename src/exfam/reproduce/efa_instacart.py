@@ -28,45 +28,43 @@ SPLIT_SEED = 1001
 # Figure 3 shows two baskets of the causal model, without saying which.
 N_BASKETS = 2
 
-# Chosen on validation of the paper's split among N_EFA_CONFIGURATIONS.
+# Chosen on validation of the paper's split among N_EFA_CONFIGURATIONS, those of both supports
+# together. Vectors of 64 and four heads overfit without weight decay; feed-forward layers, exact
+# conditionals of unnormalized layers and, causal, mixing content (two_stream) did not help.
 EFA_COMMON: dict[str, Any] = {
-    "embed_dim": 64, "n_heads": 4, "dropout": 0.0, "weight_decay": 0.3,
+    "embed_dim": 64, "n_heads": 4, "conditional": "static", "dropout": 0.0,
     "learning_rate": 4e-3, "batch_size": 128, "patience": 100,
 }  # fmt: skip
 EFA_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
-    ("bidirectional", "all"): {"max_epochs": 25, **EFA_COMMON},
-    ("bidirectional", "exclusion"): {"max_epochs": 25, **EFA_COMMON},
-    ("causal", "all"): {"max_epochs": 15, **EFA_COMMON},
-    ("causal", "exclusion"): {"max_epochs": 15, **EFA_COMMON},
+    ("bidirectional", "all"): {"max_epochs": 25, "weight_decay": 0.6, **EFA_COMMON},
+    ("bidirectional", "exclusion"): {"max_epochs": 25, "weight_decay": 0.3, **EFA_COMMON},
+    ("causal", "all"): {"max_epochs": 16, "weight_decay": 0.6, **EFA_COMMON},
+    ("causal", "exclusion"): {"max_epochs": 16, "weight_decay": 0.6, **EFA_COMMON},
 }
 N_EFA_CONFIGURATIONS = {
-    ("bidirectional", "all"): 1,
-    ("bidirectional", "exclusion"): 20,
-    ("causal", "all"): 1,
-    ("causal", "exclusion"): 4,
+    ("bidirectional", "all"): 22,
+    ("bidirectional", "exclusion"): 22,
+    ("causal", "all"): 8,
+    ("causal", "exclusion"): 8,
 }
-# Of all forms of latent factor models.
-LATENT_FACTOR_COMMON: dict[str, Any] = {"batch_size": 128, "max_epochs": 40}
-LATENT_FACTOR_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
-    ("bidirectional", "all"): LATENT_FACTOR_COMMON,
-    ("bidirectional", "exclusion"): LATENT_FACTOR_COMMON,
-    ("causal", "all"): LATENT_FACTOR_COMMON,
-    ("causal", "exclusion"): LATENT_FACTOR_COMMON,
-}
+# As many passes for all forms of latent factor models: about where validation stops falling.
+PASSES: dict[str, Any] = {"batch_size": 128, "max_epochs": 40}
+# Of "latent-factor", chosen in the same way, for all tasks and supports alike.
+LATENT_FACTOR: dict[str, Any] = {"dim": 64, **PASSES}
 # The notebooks' sums, in the causal one with a MASK vector that is always there; ours.
 LATENT_FACTORS: dict[str, dict[str, Any]] = {
     "latent-factor-notebook": {"pooling": "sum", "intercept": False},
-    "latent-factor": {"pooling": "mean", "intercept": True},
+    "latent-factor": {"pooling": "sum", "intercept": True},
 }
 EXPERIMENT = ItemExperiment(
     task=TASK,
     read=partial(instacart_baskets, seed=SPLIT_SEED),
     efa=EFA_SETTINGS,
     n_efa=N_EFA_CONFIGURATIONS,
-    latent_factor=LATENT_FACTOR_SETTINGS,
+    latent_factor=dict.fromkeys(EFA_SETTINGS, LATENT_FACTOR),
     n_latent_factor=6,
     latent_factors=LATENT_FACTORS,
-    plain={"dim": 32, **LATENT_FACTOR_COMMON},
+    plain={"dim": 32, **PASSES},
     # Section 6.3.
     paper_efa={"bidirectional": 3.420, "causal": 3.706},
     paper_fm={"bidirectional": 3.476, "causal": 3.715},
