@@ -103,6 +103,7 @@ WRONG = {
     "learning_rate": [(-1.0, "`learning_rate` must be a number > 0, got -1.0")],
     "weight_decay": [(-1.0, "`weight_decay` must be a number >= 0, got -1.0")],
     "batch_size": [(0, "`batch_size` must be an integer >= 1, got 0")],
+    "batch_tokens": [(0, "`batch_tokens` must be an integer >= 1, got 0")],
     "max_epochs": [(0, "`max_epochs` must be an integer >= 1, got 0")],
     "patience": [(0, "`patience` must be an integer >= 1, got 0")],
     "warmup": [(1.5, "`warmup` must be a number in \\[0, 1\\), got 1.5")],

@@ -30,6 +30,16 @@ def ensemble():
     return make("efa", ensemble=3, seed=4, direction="causal").fit(FRAME)
 
 
+class TestBatches:
+    @pytest.mark.parametrize("kind", TRAINED)
+    @pytest.mark.parametrize(("tokens", "steps"), [(10**6, 1), (1, 9)])
+    def test_batch_tokens_stand_in_place_of_batch_size(self, kind, tokens, steps):
+        options = {"validation_fraction": 0.25, "max_epochs": 1}
+        estimator = make(kind, batch_tokens=tokens, **options).fit(FRAME)
+        assert estimator.history_.steps == steps
+        assert make(kind, **options).fit(FRAME).history_.steps == 3
+
+
 class TestEnsembles:
     def test_members_differ(self, ensemble):
         assert len(ensemble.members_) == len(ensemble.histories_) == 3

@@ -7,8 +7,9 @@ from torch import nn
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, Groups
+from exfam.training.devices import choose_device
 from exfam.training.optimizer import TrainingSettings, clip_gradients, parameter_groups
-from exfam.training.steps import TorchEngine, Weighted, choose_device
+from exfam.training.steps import TorchEngine, Weighted
 from toy_fit import (
     ToyModel,
     counting,
@@ -48,8 +49,9 @@ def test_a_batch_without_weight_takes_no_step():
     assert set(moved.any(-1).nonzero()[:, 0].tolist()) <= set(groups.item[groups[1].elements()])
 
 
+@pytest.mark.parametrize("size", [{}, {"batch_tokens": 30}], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_every_element_counts_alike_whatever_its_batch(weighted):
+def test_every_element_counts_alike_whatever_its_batch(weighted, size):
     groups = toy_groups()
     role = (np.arange(groups.n_elements) % 3 == 0).astype(np.int8) * CONTEXT
     weight = np.linspace(0.0, 1.0, groups.n_elements) if weighted else None
@@ -60,7 +62,7 @@ def test_every_element_counts_alike_whatever_its_batch(weighted):
         squares,
         train=Weighted(groups, weight),
         validation=None,
-        settings=toy_settings(clip=None, learning_rate=1e-12),
+        settings=toy_settings(clip=None, learning_rate=1e-12, **size),
     )
     total, gradient = 0.0, torch.zeros_like(model.item.weight)
     n_steps = engine.begin_epoch(0)
@@ -70,6 +72,46 @@ def test_every_element_counts_alike_whatever_its_batch(weighted):
     nats, _ = squares(model, groups.pad(np.arange(len(groups)), weight=weight))
     expected = torch.autograd.grad(nats / total, model.item.weight)[0]
     torch.testing.assert_close(gradient, expected)
+
+
+def test_a_budget_of_elements_takes_the_place_of_a_number_of_groups():
+    settings = toy_settings(batch_tokens=30, max_epochs=6)
+    groups = toy_groups()
+    engine = TorchEngine(
+        ToyModel(), squares, train=Weighted(groups), validation=None, settings=settings
+    )
+    steps = []
+    for epoch in range(settings.max_epochs):
+        steps.append(engine.begin_epoch(epoch))
+        padded = [len(index) * groups.lengths[index].max() for index in engine._batches]
+        assert max(padded) <= 30
+    assert len(set(steps)) > 1
+    _, history = toy_fit(settings=settings)
+    assert [row.steps for row in history.rows] == np.cumsum(steps).tolist()
+    rates = history.to_dict()["learning_rate"]
+    assert (np.diff(rates[1:]) < 0).all()
+    assert rates[-1] < 0.01 * settings.learning_rate
+
+
+def test_learning_rates_are_those_of_the_fraction_that_is_done_however_many_steps_epochs_have():
+    settings = toy_settings(batch_tokens=30, max_epochs=6, warmup=0.2)
+    engine = TorchEngine(
+        ToyModel(), squares, train=Weighted(toy_groups()), validation=None, settings=settings
+    )
+    starts, ends, rates = [], [], []
+    for epoch in range(settings.max_epochs):
+        n_steps = engine.begin_epoch(epoch)
+        for index in range(n_steps):
+            engine.step(index)
+            starts.append((epoch + index / n_steps) / settings.max_epochs)
+            ends.append((epoch + (index + 1) / n_steps) / settings.max_epochs)
+            rates.append(engine.learning_rate / settings.learning_rate)
+    done, rates = np.array(starts), np.array(rates)
+    falling = done >= 0.2
+    expected = 0.5 * (1 + np.cos(np.pi * (done[falling] - 0.2) / 0.8))
+    assert rates[falling] == pytest.approx(expected, abs=1e-6)
+    rising = np.minimum(1.0, np.array(ends)[~falling] / 0.2)
+    assert rates[~falling] == pytest.approx(rising, abs=0.01)
 
 
 def test_training_data_without_weight_are_refused():
@@ -239,6 +281,7 @@ def test_a_model_without_parameters_is_refused():
         ({"learning_rate": 0.0}, r"`learning_rate` must be a number > 0, got 0\.0"),
         ({"weight_decay": -1.0}, r"`weight_decay` must be a number >= 0"),
         ({"batch_size": 0}, r"`batch_size` must be an integer >= 1, got 0"),
+        ({"batch_tokens": 0}, r"`batch_tokens` must be an integer >= 1, got 0"),
         ({"max_epochs": 0}, r"`max_epochs` must be an integer >= 1"),
         ({"patience": True}, r"`patience` must be an integer >= 1"),
         ({"seed": -1}, r"`seed` must be an integer >= 0"),

@@ -74,6 +74,8 @@ class EFA(GroupEstimator):
     `learning_rate`: largest step size of AdamW (default 5e-3)
     `weight_decay`: decoupled weight decay (default 0.1)
     `batch_size`: groups in a step; more for large data (default 32)
+    `batch_tokens`: padded elements in a step at most, in place of `batch_size`: groups of like
+        length share a step, so that little of it is padding (default None)
     `max_epochs`: passes over the training groups at most (default 60)
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.05)
@@ -138,6 +140,7 @@ class EFA(GroupEstimator):
         learning_rate: float = 5e-3,
         weight_decay: float = 0.1,
         batch_size: int = 32,
+        batch_tokens: int | None = None,
         max_epochs: int = 60,
         patience: int = 10,
         warmup: float = 0.05,
@@ -184,6 +187,7 @@ class EFA(GroupEstimator):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.batch_tokens = batch_tokens
         self.max_epochs = max_epochs
         self.patience = patience
         self.warmup = warmup

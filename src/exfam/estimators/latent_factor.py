@@ -58,6 +58,8 @@ class LatentFactor(GroupEstimator):
     `learning_rate`: largest step size of AdamW (default 1e-2)
     `weight_decay`: decoupled weight decay (default 0.0)
     `batch_size`: groups in a step (default 64)
+    `batch_tokens`: padded elements in a step at most, in place of `batch_size`: groups of like
+        length share a step, so that little of it is padding (default None)
     `max_epochs`: passes over the training groups at most (default 100)
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.05)
@@ -106,6 +108,7 @@ class LatentFactor(GroupEstimator):
         learning_rate: float = 1e-2,
         weight_decay: float = 0.0,
         batch_size: int = 64,
+        batch_tokens: int | None = None,
         max_epochs: int = 100,
         patience: int = 10,
         warmup: float = 0.05,
@@ -133,6 +136,7 @@ class LatentFactor(GroupEstimator):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.batch_tokens = batch_tokens
         self.max_epochs = max_epochs
         self.patience = patience
         self.warmup = warmup

@@ -11,9 +11,10 @@ from exfam.estimators.plan import FitPlan
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel
 from exfam.training.checkpoints import Checkpoint
+from exfam.training.devices import choose_device
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import Weighted, choose_device, fit
+from exfam.training.steps import Weighted, fit
 
 __all__ = ["train_members", "training_settings"]
 
@@ -23,6 +24,7 @@ TRAINING_FIELDS = (
     "learning_rate",
     "weight_decay",
     "batch_size",
+    "batch_tokens",
     "max_epochs",
     "patience",
     "warmup",

@@ -22,6 +22,8 @@ class TrainingSettings:
     `betas`: decay of its two moments (default (0.9, 0.98))
     `weight_decay`: of matrices and embeddings; biases, norms and scalars have none (default 0.0)
     `batch_size`: groups a step (default 64)
+    `batch_tokens`: padded elements a step at most, in place of `batch_size`: the number of groups
+        times the longest of them; a longer group has a step of its own (default None)
     `max_epochs`: epochs, unless stopped before (default 60)
     `patience`: epochs without a better validation before stopping (default 10)
     `warmup`: fraction of all steps over which the learning rate rises from 0 (default 0.05)
@@ -35,6 +37,7 @@ class TrainingSettings:
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.0
     batch_size: int = 64
+    batch_tokens: int | None = None
     max_epochs: int = 60
     patience: int = 10
     warmup: float = 0.05
@@ -48,6 +51,8 @@ class TrainingSettings:
         check_positive("weight_decay", self.weight_decay, zero=True)
         for name in ("batch_size", "max_epochs", "patience"):
             _check_integer(name, getattr(self, name), least=1)
+        if self.batch_tokens is not None:
+            _check_integer("batch_tokens", self.batch_tokens, least=1)
         _check_integer("seed", self.seed, least=0)
         for beta in self.betas:
             check_fraction("betas", beta)

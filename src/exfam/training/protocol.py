@@ -1,7 +1,8 @@
 """The run protocol: what every fit does around its steps, whatever computes them.
 
 A `Run` owns the order of things, progress, Ctrl-C, early stopping, checkpoints and the history; an
-`Engine` owns the numbers. Nothing here knows torch.
+`Engine` owns the numbers. Nothing here knows torch. Of several ranks each has a run of its own, and
+all of them come to the same decisions, since the sums they decide by are those of all ranks.
 """
 
 import math
@@ -19,6 +20,7 @@ from exfam.checks import ExfamError
 from exfam.training.checkpoints import CheckpointFolder
 from exfam.training.history import Epoch, History, best_of
 from exfam.training.progress import EpochProgress
+from exfam.training.ranks import ONE_PROCESS, Ranks, State
 
 __all__ = ["Engine", "Interruption", "Run", "Sums"]
 
@@ -67,16 +69,18 @@ class _StopRequested(Exception):
 class Interruption:
     """Within it, the first Ctrl-C asks to stop after the step at hand, the second raises.
 
-    Outside the main thread, where Python delivers no signals, it does nothing.
+    `signals`: what counts as Ctrl-C. Outside the main thread, where Python delivers no signals, it
+    does nothing.
 
     >>> with Interruption() as interruption:
     ...     interruption.requested
     False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *signals: signal.Signals) -> None:
         self.count = 0
-        self._previous: Any = None
+        self._signals = signals or (signal.SIGINT,)
+        self._previous: dict[signal.Signals, Any] = {}
 
     @property
     def requested(self) -> bool:
@@ -84,9 +88,10 @@ class Interruption:
         return self.count > 0
 
     def __enter__(self) -> "Interruption":
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
-            self._previous = signal.signal(signal.SIGINT, self._pressed)
+        if threading.current_thread() is threading.main_thread():
+            for each in self._signals:
+                if signal.getsignal(each) not in (signal.SIG_IGN, None):
+                    self._previous[each] = signal.signal(each, self._pressed)
         return self
 
     def __exit__(
@@ -95,19 +100,13 @@ class Interruption:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
-            self._previous = None
+        while self._previous:
+            signal.signal(*self._previous.popitem())
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
         if self.count > 1:
             raise KeyboardInterrupt("second Ctrl-C")
-
-    def check(self) -> None:
-        """Raise, between steps, if Ctrl-C was pressed."""
-        if self.requested:
-            raise _StopRequested("Ctrl-C")
 
 
 @dataclass
@@ -130,7 +129,8 @@ class Run:
 
     With validation groups the best epoch's parameters are the result, and `patience` epochs without
     a better one end the fit; without them the last parameters are. Ctrl-C keeps the best so far and
-    returns; a second one raises KeyboardInterrupt.
+    returns; a second one raises KeyboardInterrupt. With several `ranks` Ctrl-C or SIGTERM at any
+    one stops all before the same step; progress and checkpoints are the main one's.
     """
 
     def __init__(
@@ -141,11 +141,15 @@ class Run:
         patience: int,
         progress: EpochProgress,
         checkpoints: CheckpointFolder | None = None,
+        ranks: Ranks = ONE_PROCESS,
     ) -> None:
         self._engine = engine
         self._max_epochs, self._patience = max_epochs, patience
         self._progress, self._checkpoints = progress, checkpoints
-        self._interruption = Interruption()
+        self._ranks = ranks
+        # torchrun ends its ranks by SIGTERM; a process of its own may be ended by it as ever.
+        signals = (signal.SIGINT,) if ranks.size == 1 else (signal.SIGINT, signal.SIGTERM)
+        self._interruption = Interruption(*signals)
         self._place = _Place()
         self._cpu_start = time.process_time()
 
@@ -163,13 +167,21 @@ class Run:
         return History(tuple(self._place.rows), self._place.stopped or "interrupted")
 
     def _resume(self) -> None:
-        saved = None if self._checkpoints is None else self._checkpoints.load()
+        saved = self._ranks.from_main(self._saved)
         if saved is not None:
             arrays, facts = saved
             self._engine.load_state(arrays)
             rows = [Epoch(**row) for row in facts.pop("rows")]
             self._place = _Place(**facts, rows=rows)
+        # The main rank's seconds stand for those that each of the others had spent.
         self._cpu_start = time.process_time() - self._place.cpu_seconds
+
+    def _saved(self) -> State | None:
+        return None if self._checkpoints is None else self._checkpoints.load()
+
+    def _check_stop(self) -> None:
+        if self._ranks.stops(self._interruption.requested):
+            raise _StopRequested("Ctrl-C")
 
     def _until_stopped(self) -> None:
         try:
@@ -186,7 +198,7 @@ class Run:
     def _epoch(self) -> None:
         n_steps = self._engine.begin_epoch(self._place.epoch)
         for index in range(self._place.step, n_steps):
-            self._interruption.check()
+            self._check_stop()
             self._step(index)
             self._progress.draw(self._place.rows, fraction=self._place.step / n_steps)
         if self._place.weight <= 0:
@@ -216,7 +228,7 @@ class Run:
             return None
         nats = weight = 0.0
         for part_nats, part_weight in parts:
-            self._interruption.check()
+            self._check_stop()
             nats += part_nats
             weight += part_weight
         if weight <= 0:
@@ -249,7 +261,7 @@ class Run:
                 train_nats=place.nats / place.weight,
                 validation_nats=validation,
                 learning_rate=place.learning_rate,
-                cpu_seconds=time.process_time() - self._cpu_start,
+                cpu_seconds=self._ranks.sum([time.process_time() - self._cpu_start])[0],
                 best=is_best,
             )
         )

@@ -1,0 +1,77 @@
+"""Where a fit computes, and its randomness there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from exfam.checks import ExfamError
+from exfam.training.ranks import Place, place_in_world
+
+__all__ = ["choose_device", "own_randomness", "seed_generators"]
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; "auto" is CUDA where there is one, else the CPU.
+
+    Under torchrun, "cuda" is the GPU of the rank's number on its machine.
+    Raises ExfamError for a device that torch does not know or this machine does not have, or if
+    the ranks of a machine are more than its GPUs.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    place = place_in_world()
+    if place.size > 1 and name.startswith("cuda"):
+        name = _own_gpu(name, place)
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ExfamError(
+            f"`device` must be one that torch finds on this machine, got {name!r}. Use 'cpu'."
+        ) from error
+
+
+def _own_gpu(name: str, place: Place) -> str:
+    if name != "cuda":
+        raise ExfamError(
+            f"`device` must be 'cpu', 'cuda' or 'auto' with several ranks, got {name!r}. With "
+            "'cuda' each rank takes the GPU of its own number."
+        )
+    n_gpus = torch.cuda.device_count()
+    if place.local_size > n_gpus:
+        raise ExfamError(
+            f"`device` must have a GPU for each of the {place.local_size} ranks of a machine, got "
+            f"'cuda' and {n_gpus}. Start fewer ranks, or use device='cpu'."
+        )
+    return f"cuda:{place.local_rank}"
+
+
+@contextmanager
+def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's generators for the fit and put their states back after it.
+
+    Dropout modules draw from torch's default generators and take no other.
+
+    >>> with own_randomness(0, torch.device("cpu")):
+    ...     first = torch.rand(1)
+    >>> with own_randomness(0, torch.device("cpu")):
+    ...     torch.equal(torch.rand(1), first)
+    True
+    """
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        seed_generators(seed, device)
+        yield
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed the generators that modules on this device draw from.
+
+    >>> with own_randomness(0, torch.device("cpu")):
+    ...     seed_generators(1, torch.device("cpu"))
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index].manual_seed(seed)

@@ -1,0 +1,136 @@
+"""Ranks as torchrun starts them: gloo on CPUs, NCCL on GPUs.
+
+torch's DistributedDataParallel is not used. It divides every rank's gradients alike, where our loss
+is one sum over the batch of all ranks, divided by one number; and it follows a module's `forward`,
+where an objective may call any method of a model. So gradients are summed here, after the backward
+pass, in one message that also carries the nats, the weights and the request to stop.
+"""
+
+import atexit
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import safetensors.numpy
+import torch
+import torch.distributed
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError
+from exfam.training.ranks import ONE_PROCESS, Ranks, State, place_in_world, share_of
+
+__all__ = ["ManyRanks", "join_ranks"]
+
+
+def join_ranks(device: torch.device) -> Ranks:
+    """The ranks that torchrun started this process among, or the one process that it is.
+
+    The first call waits for all ranks to make theirs; they part when their programs end.
+
+    >>> join_ranks(torch.device("cpu"))
+    OneProcess(rank=0, size=1)
+    """
+    if place_in_world().size == 1:
+        return ONE_PROCESS
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(_leave)
+    return ManyRanks(device)
+
+
+def _leave() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+class ManyRanks:
+    """This rank of torch's default process group, whose messages are tensors on `device`.
+
+    Raises ExfamError where another rank has ended.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.rank = torch.distributed.get_rank()
+        self.size = torch.distributed.get_world_size()
+        self._device = device
+        self._requested = self._stopped = False
+
+    def share(
+        self, index: Int64[np.ndarray, "batch"], lengths: Int64[np.ndarray, "groups"]
+    ) -> Int64[np.ndarray, "share"]:
+        """This rank's groups of a batch that all ranks know."""
+        return share_of(index, lengths, rank=self.rank, size=self.size)
+
+    def sum(self, numbers: Sequence[float], parameters: Sequence[nn.Parameter] = ()) -> list[float]:
+        """Each number summed over the ranks, and so, in place, the gradients of `parameters`.
+
+        A parameter has no gradient after it only if it had none on any rank.
+        """
+        has_gradient = [float(p.grad is not None) for p in parameters]
+        told = [*has_gradient, *numbers, float(self._requested)]
+        sizes = [p.numel() for p in parameters]
+        message = torch.empty(sum(sizes) + len(told), dtype=_dtype(parameters), device=self._device)
+        *sums, tail = message.split([*sizes, len(told)])
+        for part, parameter in zip(sums, parameters, strict=True):
+            if parameter.grad is None:
+                part.zero_()
+            else:
+                part.copy_(parameter.grad.reshape(-1))
+        tail.copy_(torch.tensor(told, dtype=message.dtype))
+        self._send(torch.distributed.all_reduce, message)
+        counts = tail.tolist()
+        for part, parameter, count in zip(sums, parameters, counts, strict=False):
+            if count:
+                parameter.grad = part.view_as(parameter).to(parameter.dtype)
+        self._stopped = counts[-1] > 0
+        return counts[len(parameters) : -1]
+
+    def stops(self, requested: bool) -> bool:
+        """Whether any rank had requested to stop when all summed last."""
+        self._requested = requested
+        return self._stopped
+
+    def from_main(self, produce: Callable[[], State | None]) -> State | None:
+        """What `produce` returns on the main rank; it is called there only."""
+        state = produce() if self.rank == 0 else None
+        content = b"" if state is None else _packed(state)
+        size = torch.tensor([len(content)], device=self._device)
+        self._send(torch.distributed.broadcast, size, src=0)
+        if not size.item():
+            return None
+        message = torch.empty(int(size.item()), dtype=torch.uint8, device=self._device)
+        if self.rank == 0:
+            message.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+        self._send(torch.distributed.broadcast, message, src=0)
+        return _unpacked(message.cpu().numpy().tobytes()) if state is None else state
+
+    def _send(self, message: Callable, tensor: Tensor, **to: int) -> None:
+        try:
+            message(tensor, **to)
+        except RuntimeError as error:
+            raise ExfamError(
+                f"All {self.size} ranks must stay until the fit ends, got one that has left it "
+                f"(told to rank {self.rank}). See what the others say, and start all ranks again."
+            ) from error
+
+
+def _dtype(parameters: Sequence[nn.Parameter]) -> torch.dtype:
+    if not parameters:
+        return torch.float64
+    dtype = torch.float32  # at least: the sum of bfloat16 gradients is rounded once
+    for parameter in parameters:
+        dtype = torch.promote_types(dtype, parameter.dtype)
+    return dtype
+
+
+def _packed(state: State) -> bytes:
+    arrays, facts = state
+    told = json.dumps(facts).encode()
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    return len(told).to_bytes(8, "little") + told + safetensors.numpy.save(whole)
+
+
+def _unpacked(content: bytes) -> State:
+    start = 8 + int.from_bytes(content[:8], "little")
+    return safetensors.numpy.load(content[start:]), json.loads(content[8:start])

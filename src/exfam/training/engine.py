@@ -1,0 +1,243 @@
+"""The torch engine: batches of whole groups, AdamW steps, validation, states."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError
+from exfam.data.batching import epoch_batches, sequential_batches
+from exfam.groups import TARGET, Batch, Groups
+from exfam.training.devices import seed_generators
+from exfam.training.optimizer import TrainingSettings, clip_gradients, make_optimizer
+from exfam.training.protocol import Sums
+from exfam.training.ranks import ONE_PROCESS, Ranks
+from exfam.training.tensors import as_array, as_tensor, copy_into, unpacked
+
+__all__ = ["Objective", "TorchEngine", "Weighted"]
+
+# Sum of the batch's nats (to minimize) and the sum of the weights they were summed with.
+Objective = Callable[[Any, Batch], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Groups, and one weight for every row of their flat columns (None: all weigh 1)."""
+
+    groups: Groups
+    weight: Float[np.ndarray, "elements"] | None = None
+
+    def pad(self, index: Int64[np.ndarray, "batch"]) -> Batch:
+        """The groups at `index` side by side, with their weights."""
+        return self.groups.pad(index, weight=self.weight)
+
+    def total(self) -> float:
+        """Sum of the weights of all targets.
+
+        >>> Weighted(Groups(start=[0], stop=[2]), np.array([0.5, 2.0])).total()
+        2.5
+        """
+        if self.weight is None:
+            return float(self.groups.n_targets)
+        total = 0.0
+        for chunk in self.groups.chunks():
+            own = chunk.elements()
+            own = own if chunk.role is None else own[chunk.role[own] == TARGET]
+            total += float(self.weight[own].sum())
+        return total
+
+
+class TorchEngine:
+    """Steps of AdamW on random batches of whole groups; what a `Run` asks of an engine.
+
+    With several ranks, each computes its share of a batch, and all take the same step. Raises
+    ExfamError if batches have fewer groups than there are ranks.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        *,
+        train: Weighted,
+        validation: Weighted | None,
+        settings: TrainingSettings,
+        ranks: Ranks = ONE_PROCESS,
+    ) -> None:
+        _check_size(settings, ranks)
+        self.model, self.objective, self.settings = model, objective, settings
+        self.train, self.validate_on = train, validation
+        self.optimizer = make_optimizer(model, settings)
+        self.device = next(model.parameters()).device
+        self._ranks = ranks
+        self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self._tensors = model.state_dict()
+        self._best: dict[str, Tensor] = {}
+        self._lengths = train.groups.lengths
+        self._batches: list[np.ndarray] = []
+        self._epoch = 0
+        self._learning_rate = 0.0
+        self._total_weight = _total_weight(train, ranks)
+        self._typical_weight = 1.0
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last step taken, before multipliers."""
+        return self._learning_rate
+
+    def begin_epoch(self, epoch: int) -> int:
+        """Draw the epoch's batches, from the seed and the epoch's number alone."""
+        settings = self.settings
+        tokens = settings.batch_tokens
+        size = None if tokens is not None else settings.batch_size
+        generator = np.random.default_rng([settings.seed, epoch])
+        self._batches = list(
+            epoch_batches(
+                self.train.groups, generator=generator, batch_size=size, max_tokens=tokens
+            )
+        )
+        # Batches are divided by one number, not by their own weights: then every element counts
+        # alike, however many elements its batch happens to hold.
+        n_batches = len(self._batches) if size is None else math.ceil(len(self._lengths) / size)
+        self._typical_weight = max(self._total_weight / max(1, n_batches), 1e-12)
+        self._epoch = epoch
+        self.model.train()
+        return len(self._batches)
+
+    def step(self, index: int) -> Sums:
+        """One step on the epoch's batch `index`; none if the batch weighs nothing."""
+        share = self._ranks.share(self._batches[index], self._lengths)
+        nats, weight = self._ranks.sum(self._add_gradients(share, index), self._parameters)
+        if weight == 0 or not math.isfinite(nats + weight):
+            return nats, weight
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        if not math.isfinite(clip_gradients(gradients, self.settings.clip)):
+            return math.nan, weight
+        self._set_learning_rate(index)
+        self.optimizer.step()
+        return nats, weight
+
+    def _add_gradients(self, share: Int64[np.ndarray, "share"], index: int) -> Sums:
+        """Nats and weight of these groups, their gradients in place of the last step's."""
+        # What zero_grad does, without the tenth of a millisecond that its bookkeeping takes.
+        for parameter in self._parameters:
+            parameter.grad = None
+        if not len(share):
+            return 0.0, 0.0
+        if self._ranks.size > 1:
+            self._seed_step(index)
+        nats, weight = self.objective(self.model, self._batch(self.train, share))
+        sums = float(nats.item()), float(weight.item())
+        if sums[1] != 0 and math.isfinite(sum(sums)):
+            (nats / self._typical_weight).backward()
+        return sums
+
+    def _seed_step(self, index: int) -> None:
+        # Each rank's dropout depends on its number and on the step alone: then there are no states
+        # of other ranks to be kept for the fit to go on from.
+        place = [self.settings.seed, self._epoch, index, self._ranks.rank]
+        seed = np.random.SeedSequence(place).generate_state(1, np.uint64)[0]
+        seed_generators(int(seed), self.device)
+
+    def _set_learning_rate(self, index: int) -> None:
+        # Epochs of token budgets may differ in their numbers of steps: counted as if all had this
+        # one's, the fraction of the fit that is done is right at every epoch's start.
+        n_steps = len(self._batches)
+        factor = self.settings.rate_factor(
+            step=self._epoch * n_steps + index, n_steps=self.settings.max_epochs * n_steps
+        )
+        self._learning_rate = self.settings.learning_rate * factor
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate * group["multiplier"]
+
+    def validation(self) -> Iterator[Sums] | None:
+        """The validation groups, in batches as large as the largest training batch."""
+        return None if self.validate_on is None else self._validation_sums(self.validate_on)
+
+    def _validation_sums(self, part: Weighted) -> Iterator[Sums]:
+        self.model.eval()
+        lengths = part.groups.lengths
+        for index in sequential_batches(part.groups, max_tokens=self._max_tokens):
+            share = self._ranks.share(index, lengths)
+            sums = (0.0, 0.0)
+            if len(share):
+                with torch.inference_mode():
+                    nats, weight = self.objective(self.model, self._batch(part, share))
+                    sums = float(nats.item()), float(weight.item())
+            nats_of_all, weight_of_all = self._ranks.sum(sums)
+            yield nats_of_all, weight_of_all
+
+    @property
+    def _max_tokens(self) -> int:
+        # Validation needs no gradients, so as many elements as the largest training batch has fit.
+        tokens = self.settings.batch_tokens
+        return tokens or self.settings.batch_size * int(self._lengths.max(initial=1))
+
+    def _batch(self, part: Weighted, index: np.ndarray) -> Batch:
+        batch = part.pad(index)
+        return batch if self.device.type == "cpu" else batch.to(self.device)
+
+    def keep_best(self) -> None:
+        """Copy the model's tensors."""
+        if not self._best:
+            self._best = {name: tensor.clone() for name, tensor in self._tensors.items()}
+        else:
+            copy_into(self._best, self._tensors)
+
+    def use_best(self) -> None:
+        """Copy them back."""
+        copy_into(self._tensors, self._best)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's tensors as they are."""
+        return {name: as_array(tensor) for name, tensor in self._tensors.items()}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The model's tensors, the best so far, AdamW's moments and torch's random state."""
+        tensors = {f"best.{name}": tensor for name, tensor in self._best.items()}
+        for index, moments in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
+        tensors["random.cpu"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        state = {name: as_array(tensor) for name, tensor in tensors.items()}
+        return state | {f"model.{name}": array for name, array in self.weights().items()}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Return to a state of the same model, copying into the tensors it has."""
+        copy_into(self._tensors, unpacked(state, "model", self._tensors))
+        self._best = unpacked(state, "best", self._tensors)
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, array in state.items():
+            kind, _, rest = name.partition(".")
+            if kind == "optimizer":
+                index, _, moment = rest.partition(".")
+                like = torch.float32 if moment == "step" else self._parameters[int(index)].dtype
+                moments.setdefault(int(index), {})[moment] = as_tensor(array, like)
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        torch.set_rng_state(torch.tensor(state["random.cpu"]))
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(torch.tensor(state["random.cuda"]), self.device)
+
+
+def _check_size(settings: TrainingSettings, ranks: Ranks) -> None:
+    name = "batch_size" if settings.batch_tokens is None else "batch_tokens"
+    size = getattr(settings, name)
+    if size < ranks.size:
+        raise ExfamError(
+            f"`{name}` must be at least the number of ranks, {ranks.size}, got {size}. It is that "
+            "of all ranks together."
+        )
+
+
+def _total_weight(part: Weighted, ranks: Ranks) -> float:
+    """Sum of the weights of all targets; each rank goes through its part of the groups."""
+    n_groups = len(part.groups)
+    first, last = (n_groups * (ranks.rank + i) // ranks.size for i in range(2))
+    own = Weighted(part.groups[first:last], part.weight)
+    return float(ranks.sum([own.total()])[0])

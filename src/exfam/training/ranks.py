@@ -1,0 +1,173 @@
+"""The processes that train one model together, seen from one of them. Nothing here knows torch.
+
+`torchrun` starts the same program several times and tells each its number, its rank. All ranks draw
+the same batches from the same seed, take their shares of each, and add up what they computed.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int64
+
+from exfam.checks import ExfamError
+
+__all__ = [
+    "ONE_PROCESS",
+    "OneProcess",
+    "Place",
+    "Ranks",
+    "State",
+    "check_agreement",
+    "is_main_rank",
+    "place_in_world",
+    "share_of",
+]
+
+# Named arrays, and facts as plain JSON: what a checkpoint holds.
+State = tuple[dict[str, np.ndarray], dict[str, Any]]
+
+
+@runtime_checkable
+class Ranks(Protocol):
+    """What a run and its engine ask of the ranks they are one of."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this one; 0 is the main rank, which shows progress and writes files."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def share(
+        self, index: Int64[np.ndarray, "batch"], lengths: Int64[np.ndarray, "groups"]
+    ) -> Int64[np.ndarray, "share"]:
+        """This rank's groups of a batch that all ranks know; `lengths` are those of all groups."""
+
+    def sum(self, numbers: Sequence[float], parameters: Sequence[Any] = ()) -> Sequence[float]:
+        """Each number summed over the ranks, and so, in place, the gradients of `parameters`."""
+
+    def stops(self, requested: bool) -> bool:
+        """Whether all ranks stop now; one's request is known to all after their next `sum`."""
+
+    def from_main(self, produce: Callable[[], State | None]) -> State | None:
+        """What `produce` returns on the main rank; it is called there only."""
+
+
+@dataclass(frozen=True)
+class OneProcess:
+    """All ranks there are: nothing to share, to sum or to send.
+
+    >>> OneProcess().sum([2.0, 1.0])
+    [2.0, 1.0]
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def share(
+        self, index: Int64[np.ndarray, "batch"], lengths: Int64[np.ndarray, "groups"]
+    ) -> Int64[np.ndarray, "batch"]:
+        """The whole batch."""
+        return index
+
+    def sum(self, numbers: Sequence[float], parameters: Sequence[Any] = ()) -> Sequence[float]:
+        """The numbers as they are."""
+        return numbers
+
+    def stops(self, requested: bool) -> bool:
+        """Whether a stop is requested."""
+        return requested
+
+    def from_main(self, produce: Callable[[], State | None]) -> State | None:
+        """What `produce` returns."""
+        return produce()
+
+
+ONE_PROCESS = OneProcess()
+
+
+def share_of(
+    index: Int64[np.ndarray, "batch"],
+    lengths: Int64[np.ndarray, "groups"],
+    *,
+    rank: int,
+    size: int,
+) -> Int64[np.ndarray, "share"]:
+    """The groups of a batch that are dealt to `rank`, from the longest to the shortest.
+
+    They are dealt to and fro, 0 1 2 2 1 0 0 1 …, so the shares' sums of lengths differ by no more
+    than the longest group, and their numbers of groups by no more than one.
+
+    >>> lengths = np.array([1, 9, 2, 8])
+    >>> [share_of(np.arange(4), lengths, rank=rank, size=2).tolist() for rank in range(2)]
+    [[1, 0], [3, 2]]
+    """
+    order = np.argsort(-lengths[index], kind="stable")
+    turn = np.arange(len(order)) % (2 * size)
+    return index[order[np.minimum(turn, 2 * size - 1 - turn) == rank]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process stands: among all ranks, and among those of its machine."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+
+
+def place_in_world(environment: Mapping[str, str] | None = None) -> Place:
+    """The place that torchrun's variables tell; the only process where WORLD_SIZE is not above 1.
+
+    `environment`: that of the process if None (default None)
+
+    Raises ExfamError if WORLD_SIZE tells of several ranks and RANK does not tell which one.
+
+    >>> place_in_world({"WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
+    Place(rank=3, size=4, local_rank=1, local_size=2)
+    >>> place_in_world({})
+    Place(rank=0, size=1, local_rank=0, local_size=1)
+    """
+    told = os.environ if environment is None else environment
+    size = told.get("WORLD_SIZE", "1")
+    if size == "1":
+        return Place()
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    numbers = [told.get(name, "") for name in names]
+    if not all(number.isdecimal() for number in numbers):
+        got = ", ".join(f"{name}={told.get(name)!r}" for name in names)
+        raise ExfamError(
+            f"`RANK` and the like must be numbers where WORLD_SIZE is not 1, got {got}. "
+            "Start the program with torchrun, or unset WORLD_SIZE."
+        )
+    return Place(*map(int, numbers))
+
+
+def is_main_rank() -> bool:
+    """Whether this process is the one that writes files: the only one, or rank 0 under torchrun.
+
+    >>> is_main_rank()
+    True
+    """
+    return place_in_world().rank == 0
+
+
+def check_agreement(ranks: Ranks, told: Mapping[str, str]) -> None:
+    """Raise ExfamError, on every rank, unless all ranks tell the same as the main one.
+
+    >>> check_agreement(ONE_PROCESS, {"seed": "0"})
+    """
+    main = ranks.from_main(lambda: ({}, dict(told)))
+    facts = {} if main is None else main[1]
+    others = ranks.sum([float(facts.get(name) != text) for name, text in told.items()])
+    for name, count in zip(told, others, strict=True):
+        if count:
+            raise ExfamError(
+                f"`{name}` must be the same on all ranks, got {int(count)} of {ranks.size} that "
+                "differ from the first. Give all ranks the same data, parameters and seed."
+            )
