@@ -1,4 +1,4 @@
-"""Estimators given paths: files as frames are, prepared folders as Groups are, in bounded memory."""
+"""Estimators given paths: files are as good as frames, prepared folders as Groups."""
 
 import tracemalloc
 
@@ -7,11 +7,13 @@ import pytest
 
 import exfam
 from estimator_cases import COLUMNS, fitted_on, make, ratings, same_bits
-from exfam import DataError, ExfamError, Groups, open_prepared, prepare
+from exfam import DataError, Groups, open_prepared, prepare
 from exfam.estimators.plan import plan_fit
 from exfam.estimators.saving import KINDS
 from exfam.groups import arrange
 from exfam.models import columns
+from exfam.models.baselines import fit_marginal_items
+from exfam.training.fingerprint import groups_digest
 
 FRAME = ratings(least=2)
 MORE = {**COLUMNS, "attributes": ["genre", "gap"], "group_attributes": ["age"], "order": "day"}
@@ -158,51 +160,41 @@ class TestNames:
             make("efa", group=None).fit(tmp_path / "cut")
 
 
-class TestMemory:
-    """A column is larger than all that a plan takes."""
+N_ROWS, LENGTH = 400_000, 100
 
-    n_rows, length = 1_000_000, 100
 
-    @pytest.fixture(scope="class")
-    def large(self, tmp_path_factory):
-        start = np.arange(0, self.n_rows, self.length)
-        draw = np.random.default_rng(0)
-        item = np.argsort(draw.random((len(start), 200), dtype=np.float32), axis=1)[:, :100]
-        groups = Groups(
-            start=start,
-            stop=start + self.length,
-            item=item.ravel(),
-            values={"stars": draw.normal(size=self.n_rows)},
-            attributes={"genre": item.ravel() % 7, "gap": draw.normal(size=self.n_rows)},
-            position=np.cumsum(draw.random(self.n_rows)),
-            observed=draw.random(self.n_rows) < 0.9,
-            role=draw.integers(0, 2, self.n_rows),
-            source_row=np.arange(self.n_rows),
-        )
-        folder = tmp_path_factory.mktemp("large") / "prepared"
-        prepare(groups, folder)
-        return folder
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Mapped groups with every kind of column; no item twice in a group."""
+    draw, start = np.random.default_rng(0), np.arange(0, N_ROWS, LENGTH)
+    item = (np.arange(N_ROWS) * 7 + np.repeat(draw.integers(0, 200, len(start)), LENGTH)) % 200
+    groups = Groups(
+        start=start,
+        stop=start + LENGTH,
+        item=item,
+        values={"stars": draw.normal(size=N_ROWS)},
+        attributes={"genre": item % 7, "gap": draw.normal(size=N_ROWS)},
+        position=np.cumsum(draw.random(N_ROWS)),
+        observed=draw.random(N_ROWS) < 0.9,
+        role=draw.integers(0, 2, N_ROWS),
+        source_row=np.arange(N_ROWS),
+    )
+    folder = tmp_path_factory.mktemp("large") / "prepared"
+    prepare(groups, folder)
+    return folder
 
-    @pytest.fixture
-    def small_chunks(self, monkeypatch):
-        monkeypatch.setattr(arrange, "ELEMENTS_PER_CHUNK", 1 << 13)
-        monkeypatch.setattr(columns, "MAX_SAMPLE", 1 << 13)
 
-    @pytest.mark.parametrize("known", [False, True])
-    def test_of_planning_a_fit(self, large, small_chunks, known):
-        estimator = make("efa", group=None)
-        vocabulary = None
-        tracemalloc.start()
-        told = plan_fit(
-            estimator,
-            large,
-            validation=large if known else None,
-            sample_weight=None,
-            checkpoint=None,
-        )
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert vocabulary is None and told.support == "hard"
-        assert told.schema.values[0].spread == pytest.approx(1, rel=0.01)
-        print(peak)
-        assert peak < 8 * self.n_rows / 4
+@pytest.mark.parametrize("validated", [False, True])
+def test_planning_a_fit_takes_less_memory_than_a_column(large, monkeypatch, validated):
+    monkeypatch.setattr(arrange, "ELEMENTS_PER_CHUNK", 1 << 12)
+    monkeypatch.setattr(columns, "MAX_SAMPLE", 1 << 12)
+    estimator = make("efa", group=None)
+    more = {"validation": large if validated else None, "sample_weight": None, "checkpoint": None}
+    tracemalloc.start()
+    plan = plan_fit(estimator, large, **more)
+    fit_marginal_items(plan.train, 200)
+    groups_digest(plan.train)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plan.support == "hard" and plan.schema.values[0].spread == pytest.approx(1, rel=0.01)
+    assert peak < 8 * N_ROWS / 4
