@@ -129,7 +129,9 @@ def free_port():
 def test_offline_the_error_is_one_sentence_of_what_to_do(cache, register, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     register(f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(DataError, match="`toy` must be downloaded once from http.* got no") as got:
+    with pytest.raises(
+        DataError, match="`toy` must be downloaded once from http.* got no file"
+    ) as got:
         public("toy")
     assert str(got.value).endswith("online, or get it by hand: Write them.")
     assert len(str(got.value)) < 250
@@ -139,7 +141,9 @@ def test_offline_the_error_is_one_sentence_of_what_to_do(cache, register, monkey
 
 def test_an_address_without_the_file_is_told_with_its_status(cache, served, register):
     register(served[1])
-    with pytest.raises(DataError, match=r"`toy` must be downloaded once .* \(status 404\)"):
+    with pytest.raises(
+        DataError, match=r"`toy` must be downloaded once .* got no file \(status 404\)"
+    ):
         public("toy")
 
 

@@ -80,7 +80,7 @@ def read_file(source: Source, name: str) -> bytes:
     """
     path = find_file(name)
     if path is None:
-        return _download(source)[name]
+        return _download(source, name)[name]
     content = _unpacked(path)
     if name in source.md5:
         _check_md5(source, name, content, where=str(path))
@@ -109,13 +109,13 @@ def _check_md5(source: Source, name: str, content: bytes, *, where: str) -> None
         )
 
 
-def _download(source: Source) -> dict[str, bytes]:
+def _download(source: Source, wanted: str) -> dict[str, bytes]:
     """All files of the source's archive, checked and put into the cache."""
     if source.archive is None:
         listed = ", ".join(f"{name} of md5 {md5}" for name, md5 in source.md5.items())
         raise DataError(
             f"`{source.name}` must have its files ({listed}) in the folder that EXFAM_DATA names "
-            f"or in {cache_folder()}, got none there. {source.how_to_get}"
+            f"or in {cache_folder()}, got no {wanted} there. {source.how_to_get}"
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "archive.zip")
@@ -138,7 +138,7 @@ def _fetch(source: Source, url: str, path: Path) -> None:
         told = type(error).__name__ if status is None else f"status {status}"
         # Without a cause: what requests tells fills a screen and helps nobody.
         raise DataError(
-            f"`{source.name}` must be downloaded once from {url}, got no answer with it ({told}). "
+            f"`{source.name}` must be downloaded once from {url}, got no file ({told}). "
             f"Try again when you are online, or get it by hand: {source.how_to_get}"
         ) from None
 
