@@ -46,10 +46,10 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
         statements = database.con.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise DataError(f"`source` must be one query, got {_short(query)}.")
-        text = statements[0].query.strip().rstrip(";")
-        names = database.con.sql(text).columns
+        database.run(f"CREATE TEMP VIEW asked AS {statements[0].query}")
+        names = database.table("SELECT * FROM asked LIMIT 0").column_names
         check_named(parts, names, " in the query")
-        scan = f"({text}\n) AS t({', '.join(f'c{k}' for k in range(len(names)))})"
+        scan = f"asked AS t({', '.join(f'c{k}' for k in range(len(names)))})"
         listed = ", ".join(f"c{names.index(part.name)}" for part in parts)
         kinds = database.table(f"SELECT {listed} FROM {scan} LIMIT 0").schema.types
         columns = {
@@ -139,7 +139,8 @@ def _sqlite_schema(
 ) -> pa.Schema:
     """The type of each column by what all its rows hold: SQLite has a type for every cell."""
     listed = ", ".join(f"typeof({identifier(part.name)})" for part in parts)
-    found = con.execute(f"SELECT DISTINCT {listed} FROM ({text}\n)").fetchall()
+    con.execute(f"CREATE TEMP VIEW asked AS {text}")
+    found = con.execute(f"SELECT DISTINCT {listed} FROM asked").fetchall()
     fields = []
     for k, part in enumerate(parts):
         held = {row[k] for row in found} - {"null"}

@@ -1,0 +1,61 @@
+"""Columns of a source as they stand in it: the labels beside what a model says of its rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from exfam.checks import DataError
+from exfam.data.reading.database import open_database
+from exfam.data.reading.kinds import restored
+from exfam.data.reading.options import ReadingOptions
+from exfam.data.reading.sources import open_source
+from exfam.data.reading.table import parts_of
+from exfam.groups.frames import FrameColumns
+
+__all__ = ["read_columns"]
+
+SHOWN = ("group", "order", "item")
+
+
+def read_columns(
+    source: Any,
+    columns: FrameColumns,
+    *,
+    options: ReadingOptions,
+    vocabulary: Mapping[str, Any] | None = None,
+    arguments: Sequence[str] = SHOWN,
+) -> pa.Table:
+    """The columns of some parts, one row a row of the source, in its order.
+
+    `arguments`: the parts to return (default ("group", "order", "item"))
+
+    Raises DataError for what is no source, or lacks a column.
+
+    >>> frame = {"user": ["b", "a"], "movie": ["x", "y"]}
+    >>> columns = FrameColumns(group="user", item="movie")
+    >>> read_columns(frame, columns, options=ReadingOptions())["user"].to_pylist()
+    ['b', 'a']
+    """
+    parts = [part for part in parts_of(columns) if part.argument in arguments]
+    with open_database(options) as database:
+        try:
+            table = open_source(
+                database,
+                source,
+                parts,
+                connection=options.connection,
+                vocabulary=dict(vocabulary or {}),
+            )
+            each = [f"{table.columns[part].sql} AS p{k}" for k, part in enumerate(parts)]
+            found = database.table(f"SELECT {', '.join(each)} FROM {table.relation} ORDER BY row")
+        except duckdb.Error as error:
+            what = str(error).splitlines()[0].rstrip(".")
+            raise DataError(f"`source` must be readable, got: {what}.") from error
+        return pa.table(
+            {
+                part.name: restored(found[f"p{k}"].combine_chunks(), table.columns[part].type)
+                for k, part in enumerate(parts)
+            }
+        )
