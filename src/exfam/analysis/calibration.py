@@ -16,6 +16,7 @@ __all__ = [
     "Reliability",
     "TopItem",
     "distance_to_uniform",
+    "has_jumps",
     "interval_coverage",
     "probability_integral",
     "reliability",
@@ -100,11 +101,16 @@ def interval_coverage(
 
 def _cdf_below(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
     """P(Y < value): the cdf itself where Y is continuous."""
-    return mixture.cdf(torch.where(_whole(mixture, value), value - 0.5, value))
+    return mixture.cdf(torch.where(has_jumps(mixture, value), value - 0.5, value))
 
 
-def _whole(mixture: Mixture, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
-    """Where the law knows whole numbers only: halves are outside its support."""
+def has_jumps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+    """Where the law knows whole numbers only: halves are outside its support.
+
+    >>> from exfam.families import Poisson
+    >>> has_jumps(Mixture(Poisson(), torch.zeros(1, 1, 1)), torch.tensor([3.0]))
+    tensor([True])
+    """
     return ~mixture.family.in_support(value.round().abs() + 0.5, item=mixture.item)
 
 

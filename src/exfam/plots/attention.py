@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import BoundaryNorm
+from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from exfam.checks import check_choice
@@ -16,14 +16,15 @@ from exfam.plots.style import (
     make_figure,
     name_ticks,
     plain_axes,
-    shortened,
 )
 
 __all__ = ["attention_map", "layer_map"]
 
+_SHORT = {"(nothing)": "∅", "(mask)": "?"}
 _LEVELS = np.linspace(0, 1, 21)
 _MOST_LABELS = 40
 _MOST_NUMBERS = 8
+_MANY_COLUMNS = 10
 
 
 def attention_map(
@@ -72,40 +73,50 @@ def attention_map(
 def layer_map(explanation: Explanation, *, part: str, layer: int, width: float = 4.6) -> Figure:
     """Attention weights of one layer, averaged over its heads; columns have the rows' numbers.
 
+    The column ∅ is that of "(nothing)", ? that of "(mask)", the hidden element itself. The darkest
+    shade is the largest weight that an element has in any layer of the part, or more.
+
     `part`: "items" or "values"; `layer` counts from 1.
     `width`: of the figure, in inches (default 4.6)
 
     >>> weights = np.array([[0.0, 0.3, 0.7], [1.0, 0.0, 0.0]])[None, None]
     >>> told = Explanation("u", ["a", "b"], ["a", "b", "(nothing)"], {"items": weights})
     >>> axes = layer_map(told, part="items", layer=1).axes[0]
-    >>> [label.get_text() for label in axes.get_yticklabels()]
-    ['a  1', 'b  2']
+    >>> [label.get_text() for label in axes.get_xticklabels()]
+    ['1', '2', '∅']
     """
     check_choice("part", part, explanation.weights)
     check_choice("layer", layer, range(1, len(explanation.weights[part]) + 1))
-    weights = explanation.weights[part][layer - 1].mean(axis=0)
+    of_layers = explanation.weights[part].mean(axis=1)
+    weights = of_layers[layer - 1]
     n_centers, n_columns = weights.shape
-    figure = make_figure(width=width, height=1.1 + 0.24 * n_centers)
+    figure = make_figure(width=width, height=1.0 + 0.24 * n_centers)
     axes = plain_axes(figure.subplots())
-    norm = BoundaryNorm(_LEVELS, SHADES.N)
+    largest = max(float(of_layers[..., :n_centers].max()), 1e-6)
+    norm = Normalize(0.0, largest)
     axes.pcolormesh(weights, cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)
-    names = [f"{name}  {number}" for number, name in enumerate(explanation.centers, start=1)]
+    names = [f"{name}\u2002{number}" for number, name in enumerate(explanation.centers, start=1)]
     name_ticks(axes.yaxis, np.arange(n_centers) + 0.5, names)
     axes.set_ylim(n_centers, 0)
-    more = [shortened(name.strip("()"), most=7) for name in explanation.columns[n_centers:]]
-    columns = [*map(str, range(1, n_centers + 1)), *more]
-    axes.set_xticks(np.arange(n_columns) + 0.5, columns)
+    more = [_SHORT.get(name, name) for name in explanation.columns[n_centers:]]
+    numbers = [str(number) for number in range(1, n_centers + 1)]
+    axes.set_xticks(np.arange(n_columns) + 0.5, numbers + more)
     axes.tick_params(length=0)
+    axes.tick_params(axis="x", labelsize=10 if n_columns < _MANY_COLUMNS else 8.5)
     axes.spines[["left", "bottom"]].set_visible(False)
-    for tick in axes.get_xticklabels()[n_centers:]:
-        tick.set_rotation(90)
-    bar = plain_axes(figure.colorbar(ScalarMappable(norm, SHADES), ax=axes, ticks=[0, 0.5, 1]).ax)
-    bar.set_yticks([0, 0.5, 1], ["0", "½", "1"])
-    bar.spines[:].set_visible(False)
-    bar.minorticks_off()
-    bar.tick_params(length=0)
+    _short_bar(figure, axes, largest)
     axes.set_xlabel("number of the context element")
     return figure
+
+
+def _short_bar(figure: Figure, axes: Axes, largest: float) -> None:
+    """A color bar of a few steps from 0 to the largest weight."""
+    steps = LinearSegmentedColormap.from_list("steps", SHADES(_LEVELS), N=len(_LEVELS))
+    bar = figure.colorbar(ScalarMappable(Normalize(0.0, largest), steps), ax=axes)
+    plain_axes(bar.ax).set_yticks([0.0, largest], ["0", f"{largest:.2f}"])
+    bar.outline.set_visible(False)
+    bar.minorticks_off()
+    bar.ax.tick_params(length=0)
 
 
 def _panel(n_cells: int) -> float:

@@ -3,7 +3,13 @@
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    MaxNLocator,
+    NullLocator,
+    PercentFormatter,
+)
 
 from exfam.analysis.calibration import Reliability
 from exfam.checks import DataError
@@ -46,7 +52,8 @@ def integral_histogram(
     axes.set_ylim(0, 1.15 * max(share.max(), even + spread))
     axes.set_xlabel("predicted probability of a value this low")
     axes.set_ylabel("share of values")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="y", length=0)
     legend_above(axes)
     return figure

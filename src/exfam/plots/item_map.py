@@ -13,7 +13,7 @@ from exfam.plots.style import COLORS, INK, make_figure, name_width, plain_axes, 
 
 __all__ = ["item_map"]
 
-_FONT_SIZE = 8.5
+_FONT_SIZE = 9.0
 _GAP = 3.0
 _MARGIN = 0.06
 # A map with all its names would be unreadable: the others are dots.

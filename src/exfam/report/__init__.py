@@ -3,6 +3,7 @@
 from exfam.report.model_report import write_report
 from exfam.report.page import (
     Facts,
+    Pairs,
     Picture,
     Section,
     SideBySide,
@@ -13,6 +14,7 @@ from exfam.report.page import (
 
 __all__ = [
     "Facts",
+    "Pairs",
     "Picture",
     "Section",
     "SideBySide",

@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from exfam.estimators.base import GroupEstimator
-from exfam.report.page import Section, TableData, write_page
+from exfam.report.evaluation import tell
+from exfam.report.material import Material, gather
+from exfam.report.page import write_page
+from exfam.report.sections.attention import attention_section
+from exfam.report.sections.calibration import calibration_section
+from exfam.report.sections.data import data_section
+from exfam.report.sections.items import complements_section, map_section
+from exfam.report.sections.model import model_section
+from exfam.report.sections.scores import score_section
+from exfam.report.words import clean, counted
 
 __all__ = ["write_report"]
 
@@ -20,31 +29,52 @@ def write_report(
     baselines: bool = True,
     seed: int = 0,
 ) -> Path:
-    """Write a page about a fitted model, and return its path.
+    """Write one HTML page, below 2 MB, about a fitted model and its data; return its path.
 
-    `data`: Groups, or whatever else the model reads, to score it on; without, the page tells of
-        the model alone
-    `train`: what cheap baselines are fitted on; half of the groups of `data` unless given
-    `baselines`: whether to fit them (default True)
-    `seed`: of samples of groups, halves and baselines (default 0)
+    Data summary, model and learning curve, exact scores beside cheap baselines, calibration,
+    attention, a map of items and their complements; what does not apply is left out and the page
+    says why. Large data are sampled, and the page says so.
+
+    `data`: Groups, a frame or a path, whatever the model reads; without it the page tells of the
+        model alone (default None)
+    `title`: of the page; the estimator's name unless given (default None)
+    `train`: what the baselines are fitted on, such as the model's training data; half of the
+        groups of `data` unless given (default None)
+    `baselines`: whether to fit cheap baselines at all (default True)
+    `seed`: of samples, halves, baselines and random spreads (default 0)
+
+    Raises ExfamError for data without a target, and what the model raises for data it cannot take.
+
+    >>> from exfam.estimators import Marginal
+    >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
+    >>> model = Marginal(group="user", item="movie").fit(frame)
+    >>> import tempfile
+    >>> write_report(model, frame, path=Path(tempfile.mkdtemp(), "report.html")).name
+    'report.html'
     """
-    sections = [_model_section(model)]
-    if data is not None:
-        inputs = model._inputs(data)
-        parts = ", ".join(
-            f"{name} {nats:.4f}" for name, nats in model.score_parts(inputs.groups).items()
-        )
-        sections.append(Section("Scores", text=[f"Nats an element: {parts}."]))
+    material = gather(model, data, train, baselines=baselines, seed=seed)
+    scored = material.scored
+    told = None if scored is None else tell(model, scored, calibration=True)
     return write_page(
         path,
-        title=title or f"{type(model).__name__} model",
-        lead="What the model is and what it says of the data.",
-        sections=sections,
+        title=clean(title or f"{type(model).__name__}: a report", most=120),
+        lead=_lead(material),
+        sections=[
+            data_section(material),
+            model_section(material),
+            score_section(material, told),
+            calibration_section(material, told),
+            attention_section(material),
+            map_section(material),
+            complements_section(material),
+        ],
     )
 
 
-def _model_section(model: GroupEstimator) -> Section:
-    rows = [[name, str(value)] for name, value in model.get_params(deep=False).items()]
-    return Section(
-        "The model", parts=[TableData(["parameter", "value"], rows, words=["parameter", "value"])]
-    )
+def _lead(material: Material) -> str:
+    parts = ["items"] if material.has_items else []
+    parts += [f"“{clean(spec.column, most=30)}”" for spec in material.model.schema_.values[:3]]
+    what = f"{type(material.model).__name__}, {material.model.direction}, of {' and '.join(parts)}"
+    if material.data is None:
+        return f"{what}, without data."
+    return f"{what}, on {counted(len(material.data), 'group')} of data."

@@ -17,6 +17,7 @@ from exfam.report.inline import inline_svg
 
 __all__ = [
     "Facts",
+    "Pairs",
     "Picture",
     "Section",
     "SideBySide",
@@ -40,6 +41,13 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """A cell of words with a figure each, such as related items; an en dash if there are none."""
+
+    entries: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
 class TableData:
     """A table of finished words and figures. Columns named in `words` start at the left.
 
@@ -49,7 +57,7 @@ class TableData:
     """
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Pairs]]
     words: Sequence[str] = ()
     caption: str = ""
     title: str = ""

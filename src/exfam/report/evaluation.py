@@ -1,0 +1,125 @@
+"""What a model and its rivals say of the scored groups, element by element."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+
+from exfam.analysis.calibration import Reliability, TopItem, reliability, top_item
+from exfam.analysis.evaluate import item_probabilities, value_parameters
+from exfam.analysis.mixtures import Mixture
+from exfam.analysis.recommenders import LinearRecommender
+from exfam.analysis.scores import ranks
+from exfam.estimators.base import GroupEstimator
+from exfam.groups import TARGET, Groups
+from exfam.report.rivals import Rival, same_columns
+
+__all__ = ["Told", "ValueTold", "tell", "tell_of_rival", "told_values"]
+
+Numbers = Float[np.ndarray, "rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """One entry an own element of the groups; NaN where there is nothing to tell.
+
+    `nats`: log-probabilities of "item" and of each value column. `rank`: of the element's item
+    among all. `mean`: predicted, of each value column.
+    """
+
+    nats: Mapping[str, Numbers]
+    rank: Numbers | None
+    mean: Mapping[str, Numbers]
+    reliability: Reliability | None = None
+    top: TopItem | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ValueTold:
+    """Observed values of a column's targets, their places, and their predicted laws."""
+
+    rows: Int64[np.ndarray, "told"]
+    value: Float[torch.Tensor, "told"]
+    law: Mixture
+
+
+def tell(model: GroupEstimator, groups: Groups, *, calibration: bool = False) -> Told:
+    """What the model says of compact groups; `calibration` of items on request."""
+    nats = model.log_prob_parts(groups)
+    rank, reliable, top = None, None, None
+    if model.members_[0].item_part is not None:
+        rank, reliable, top = _tell_items(model, groups, calibration)
+    mean = {
+        column: _spread(told.law.mean().double().numpy(), told.rows, groups.n_elements)
+        for column, told in told_values(model, groups).items()
+    }
+    return Told(nats, rank, mean, reliable, top)
+
+
+def _spread(numbers: np.ndarray, rows: np.ndarray, n: int) -> Numbers:
+    out = np.full(n, np.nan)
+    out[rows] = numbers
+    return out
+
+
+def _tell_items(
+    model: GroupEstimator, groups: Groups, calibration: bool
+) -> tuple[Numbers, Reliability | None, TopItem | None]:
+    assert groups.item is not None
+    rank = np.full(groups.n_elements, np.nan)
+    bins, tops = [], []
+    for rows, probability in item_probabilities(model.members_, groups):
+        item = groups.item[rows].astype(np.int64)
+        rank[rows] = ranks(probability, item)
+        known = item >= 0
+        if calibration and known.any():
+            bins.append(reliability(probability[known], item[known]))
+            tops.append(top_item(probability[known], item[known]))
+    if not bins:
+        return rank, None, None
+    confidence = np.concatenate([top.confidence for top in tops])
+    correct = np.concatenate([top.correct for top in tops])
+    return rank, sum(bins[1:], bins[0]), TopItem(confidence, correct)
+
+
+def told_values(model: GroupEstimator, groups: Groups) -> dict[str, ValueTold]:
+    """The predicted laws of all observed values that are targets, by column."""
+    if model.members_[0].value_part is None:
+        return {}
+    out = {}
+    rows = np.flatnonzero(_observed_targets(groups))
+    item = None if groups.item is None else torch.from_numpy(groups.item[rows].astype(np.int64))
+    for column, eta in value_parameters(model.members_, groups).items():
+        family = model.schema_.families[column]
+        # As single precision models saw them, doubles for the tails of their laws.
+        value = torch.from_numpy(groups.values[column][rows].astype(np.float32)).double()
+        law = Mixture(family, eta[:, torch.from_numpy(rows)].double(), item)
+        out[column] = ValueTold(rows, value, law)
+    return out
+
+
+def _observed_targets(groups: Groups) -> Bool[np.ndarray, "own"]:
+    own = np.ones(groups.n_elements, dtype=bool)
+    if groups.observed is not None:
+        own &= groups.observed[: len(own)]
+    if groups.role is not None:
+        own &= groups.role[: len(own)] == TARGET
+    return own
+
+
+def tell_of_rival(rival: Rival, model: GroupEstimator, groups: Groups) -> Told:
+    """What a baseline says of the same groups."""
+    groups = same_columns(model, groups)
+    if isinstance(rival.fitted, GroupEstimator):
+        return tell(rival.fitted, groups)
+    assert isinstance(rival.fitted, LinearRecommender)
+    rank = np.full(groups.n_elements, np.nan)
+    targets = np.ones(groups.n_elements, dtype=bool)
+    if groups.role is not None:
+        targets = groups.role[: groups.n_elements] == TARGET
+    rank[targets] = rival.fitted.ranks(
+        groups, direction=model.direction, exclude=model.support_ == "hard"
+    )
+    return Told({}, rank, {})

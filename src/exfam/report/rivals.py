@@ -1,0 +1,124 @@
+"""Cheap baselines for a report, fitted on the spot in bounded time."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from exfam.analysis.recommenders import LinearRecommender, ease, item_knn
+from exfam.checks import ExfamError
+from exfam.estimators.base import GroupEstimator
+from exfam.estimators.baselines import Marginal, ShrunkOffset
+from exfam.estimators.latent_factor import LatentFactor
+from exfam.groups import Groups
+from exfam.report.material import draw_groups
+from exfam.report.words import counted
+
+__all__ = ["Rival", "fit_rivals", "same_columns"]
+
+# Elements times items times epochs that a latent factor fit may take.
+_LATENT_FACTOR_WORK = 6e8
+_EPOCHS, _FEWEST_EPOCHS, _FEWEST_ELEMENTS = 40, 12, 4_000
+_MOST_ITEMS_OF_EASE = 3_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """A fitted baseline: an estimator, which has nats, or a ranking of items, which has none."""
+
+    name: str
+    fitted: GroupEstimator | LinearRecommender
+    note: str = ""
+
+
+def fit_rivals(model: GroupEstimator, learn: Groups, *, seed: int) -> tuple[list[Rival], list[str]]:
+    """Baselines of the model's parts, families, direction and support; and what was left out, why.
+
+    >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2])
+    >>> model = Marginal().fit(groups)
+    >>> [rival.name for rival in fit_rivals(model, groups, seed=0)[0]]
+    ['latent factor', 'marginal', 'item-kNN', 'EASE']
+    """
+    learn = same_columns(model, learn)
+    fitted, left_out = [], []
+    for name, fit in _recipes(model, learn, seed):
+        try:
+            fitted.append(fit())
+        except ExfamError as error:
+            left_out.append(f"{name}: {error}")
+    return fitted, left_out
+
+
+def same_columns(model: GroupEstimator, groups: Groups) -> Groups:
+    """Groups with the items and values that the model knows, and no attributes."""
+    values = {name: groups.values[name] for name in model.schema_.families}
+    item = groups.item if model.schema_.n_items is not None else None
+    return groups.with_(item=item, values=values, attributes={}, group_attributes={})
+
+
+def _recipes(
+    model: GroupEstimator, learn: Groups, seed: int
+) -> Iterator[tuple[str, Callable[[], Rival]]]:
+    """Names of the baselines that apply, and how to fit each."""
+    items, values = model.members_[0].item_part is not None, bool(model.schema_.families)
+    parts = "both" if items and values else "items" if items else "values"
+    common: dict[str, Any] = {
+        "direction": model.direction,
+        "unknown": "unk",
+        "family": model.family,
+    }
+    support = model.support_ if items else "none"
+    fixed = "none" if support == "penalty" else support
+    if learn.item is not None:
+        trained = common | {"parts": parts, "support": support, "seed": seed}
+        yield "latent factor", lambda: _latent_factor(learn, trained)
+    if values:
+        yield "shrunk offset", lambda: _shrunk_offset(model, learn, common)
+    if values and learn.item is not None:
+        by_item = Marginal(**common, parts="values", by_item=True)
+        yield "marginal by item", lambda: Rival("marginal by item", by_item.fit(learn))
+    plain = Marginal(**common, parts=parts, support=fixed)
+    yield "marginal", lambda: Rival("marginal", plain.fit(learn))
+    if items:
+        yield "item-kNN", lambda: Rival("item-kNN", item_knn(learn), "20 neighbors")
+        yield "EASE", lambda: _ease(learn)
+
+
+def _shrunk_offset(model: GroupEstimator, learn: Groups, common: dict[str, Any]) -> Rival:
+    for family in model.schema_.families.values():
+        try:
+            family.from_mean(torch.zeros(1))
+        except ExfamError as error:
+            raise ExfamError(
+                f"it needs a family that its mean determines, which {family.name} is not."
+            ) from error
+    return Rival("shrunk offset", ShrunkOffset(**common).fit(learn), "k = 5")
+
+
+def _ease(learn: Groups) -> Rival:
+    if learn.n_items > _MOST_ITEMS_OF_EASE:
+        raise ExfamError(
+            f"it inverts a table of all items by all items, too large here with {learn.n_items:,} "
+            "items."
+        )
+    return Rival("EASE", ease(learn), "ridge 100")
+
+
+def _latent_factor(learn: Groups, common: dict[str, Any]) -> Rival:
+    """A small model: fewer factors and epochs than the defaults, perhaps fewer groups."""
+    items = learn.n_items if common["parts"] != "values" else 32
+    most = int(_LATENT_FACTOR_WORK / _FEWEST_EPOCHS / max(items, 1))
+    if most < min(_FEWEST_ELEMENTS, learn.n_elements):
+        raise ExfamError(f"{items:,} items are too many for a fit within seconds.")
+    used = draw_groups(learn, most_elements=most, seed=common["seed"])
+    epochs = int(np.clip(_LATENT_FACTOR_WORK / items / used.n_elements, 1, _EPOCHS))
+    model = LatentFactor(
+        **common, dim=16, max_epochs=epochs, patience=4, learning_rate=2e-2, progress=False
+    )
+    model.fit(used)
+    note = f"16 factors, {counted(len(model.history_), 'epoch')}"
+    if len(used) < len(learn):
+        note += f", {len(used):,} of {counted(len(learn), 'group')}"
+    return Rival("latent factor", model, note)

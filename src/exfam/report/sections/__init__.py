@@ -1,0 +1,1 @@
+"""The sections of a report, one file each: what is said, and when it is left out and why."""

@@ -1,0 +1,102 @@
+"""Which elements of a group the model looks at."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from exfam.estimators.explain import Explanation
+from exfam.groups import Groups
+from exfam.plots import layer_map
+from exfam.report.material import Material
+from exfam.report.page import Part, Picture, Section, SideBySide
+from exfam.report.words import clean, counted
+
+__all__ = ["attention_section"]
+
+_TITLE = "Attention"
+_FEWEST, _MOST = 4, 10
+_CANDIDATES = 40
+_PANELS = 8
+_MOST_LAYERS = 3
+_IN_PICTURES = 30
+
+
+def attention_section(material: Material) -> Section:
+    """Attention weights of a few groups, a picture for each layer."""
+    model, groups = material.model, material.scored
+    if not hasattr(model, "explain"):
+        why = f"Left out: {type(model).__name__} has no attention."
+        return Section(_TITLE, text=[why])
+    if groups is None:
+        return Section(_TITLE, text=["Left out: no data were given to attend to."])
+    candidates, cut = _candidates(groups, seed=material.seed)
+    told = [] if candidates is None else model.explain(candidates)
+    told = [each for each in told if len(each.centers) <= 2 * _MOST]
+    if not told:
+        return Section(_TITLE, text=["Left out: no group has two elements or more."])
+    shown = _most_telling(told)
+    text = [
+        "Weights that an element's prediction gives to the others of its group, averaged over the "
+        "heads of a layer. Rows are the predicted elements; columns have the numbers of the rows; "
+        "∅ takes what no element gets. Darkest: the largest weight of an element of the group. "
+        f"Shown {'is the one' if len(shown) == 1 else f'are the {len(shown)}'} of "
+        f"{counted(len(told), 'group')} drawn at random whose weights are the most uneven"
+        + (f", each cut to its first {_MOST} elements." if cut else ".")
+    ]
+    if len(model.members_) > 1:
+        text.append("Of the first member of the ensemble.")
+    parts: list[Part] = [SideBySide(_pictures(each)) for each in shown]
+    return Section(_TITLE, text=text, parts=parts)
+
+
+def _candidates(groups: Groups, *, seed: int) -> tuple[Groups | None, bool]:
+    """Random groups of a size that can be shown; long ones are cut where there are no others."""
+    length = groups.stop - groups.start
+    able = np.flatnonzero((length >= _FEWEST) & (length <= _MOST))
+    if not len(able):
+        able = np.flatnonzero(length >= 2)
+    if not len(able):
+        return None, False
+    drawn = np.random.default_rng(seed).permutation(able)[:_CANDIDATES]
+    chosen = groups[np.sort(drawn)]
+    cut = bool(((chosen.stop - chosen.start) > _MOST).any())
+    return chosen.with_(stop=np.minimum(chosen.stop, chosen.start + _MOST)), cut
+
+
+def _most_telling(told: Sequence[Explanation]) -> list[Explanation]:
+    first = told[0]
+    panels = sum(min(len(weights), _MOST_LAYERS) for weights in first.weights.values())
+    number = int(np.clip(_PANELS // panels, 1, 3))
+    order = np.argsort([-_unevenness(each) for each in told], kind="stable")
+    return [told[index] for index in order[:number]]
+
+
+def _unevenness(told: Explanation) -> float:
+    """How much of a row's weight its largest entry has over an even share, on average.
+
+    Rows that see one element or none have no choice.
+    """
+    n = len(told.centers)
+
+    def one(weights: Float[np.ndarray, "layers heads center column"]) -> float:
+        on_elements = weights.mean(axis=1)[..., :n]
+        seen = (on_elements != 0).sum(axis=-1)
+        over = on_elements.max(axis=-1) - on_elements.sum(axis=-1) / np.maximum(seen, 1)
+        return float(np.where(seen > 1, over, 0.0).mean())
+
+    return float(np.mean([one(weights) for weights in told.weights.values()]))
+
+
+def _pictures(told: Explanation) -> list[Picture]:
+    names = [clean(name, most=_IN_PICTURES) for name in told.centers]
+    short = Explanation(told.group, names, told.columns, told.weights)
+    group = clean(told.group, most=30)
+    several = len(told.weights) > 1
+    pictures = []
+    for part, weights in told.weights.items():
+        for layer in range(1, min(len(weights), _MOST_LAYERS) + 1):
+            of_part = f" of the {part[:-1]} part" if several else ""
+            title = f"Group {group}: layer {layer}{of_part}"
+            pictures.append(Picture(title, layer_map(short, part=part, layer=layer)))
+    return pictures

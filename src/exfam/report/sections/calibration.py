@@ -1,0 +1,104 @@
+"""Whether the model's probabilities come true."""
+
+import numpy as np
+
+from exfam.analysis.calibration import (
+    Reliability,
+    TopItem,
+    distance_to_uniform,
+    has_jumps,
+    interval_coverage,
+    probability_integral,
+)
+from exfam.plots import integral_histogram, reliability_diagram
+from exfam.report.evaluation import Told, ValueTold, told_values
+from exfam.report.material import Material
+from exfam.report.page import Part, Picture, Section, SideBySide, TableData
+from exfam.report.words import counted, figure, percent
+
+__all__ = ["calibration_section"]
+
+_TITLE = "Calibration"
+_MOST_COLUMNS = 3
+_LEVELS = (0.5, 0.8, 0.9)
+
+
+def calibration_section(material: Material, told: Told | None) -> Section:
+    """Reliability of items' probabilities; integrals and intervals of values."""
+    if material.scored is None or told is None:
+        return Section(_TITLE, text=["Left out: no data were given to compare predictions with."])
+    parts: list[Part] = []
+    if told.reliability is not None and told.top is not None:
+        parts.append(_items(told.reliability, told.top))
+    values = told_values(material.model, material.scored)
+    for column, each in list(values.items())[:_MOST_COLUMNS]:
+        if len(each.rows):
+            parts.append(_values(column, each, material.seed))
+    if not parts:
+        return Section(_TITLE, text=["Left out: the data hold no observed target."])
+    text = [
+        f"Of the same {counted(len(material.scored), 'group')} as the scores. A model is "
+        "calibrated if what it gives 10 % happens one time in ten."
+    ]
+    return Section(_TITLE, text=text, parts=parts)
+
+
+def _items(told: Reliability, top: TopItem) -> SideBySide:
+    n = len(top.confidence)
+    rows = [
+        ["targets", f"{n:,}"],
+        ["mean probability of the most probable item", percent(float(top.confidence.mean()))],
+        ["how often it was that item", percent(float(top.correct.mean()))],
+        ["expected calibration error, most probable item", percent(top.error())],
+        ["expected calibration error, all items", percent(told.error)],
+    ]
+    table = TableData(
+        ["items", ""],
+        rows,
+        words=["items"],
+        title="Probabilities of items",
+        caption="Error of the most probable item: mean distance between its probability and its "
+        "share of hits, in ten bins of equal size. Error over all items: the same over every pair "
+        "of target and item, in bins of a factor of two, for each target.",
+    )
+    drawn = [] if told.predicted.max() < 5 else [_diagram(told)]
+    return SideBySide([*drawn, table])
+
+
+def _diagram(told: Reliability) -> Picture:
+    return Picture(
+        "Predicted probability and frequency of items",
+        reliability_diagram(told),
+        "All items at all targets, in bins of a factor of two. Below the line the model is too "
+        "sure, above it not sure enough. Shaded: where 95 of 100 dots would be by chance.",
+    )
+
+
+def _values(column: str, told: ValueTold, seed: int) -> SideBySide:
+    integral = probability_integral(told.law, told.value, seed=seed)
+    rows = [
+        [f"{100 * each.level:.0f} %", percent(each.promised), percent(each.observed)]
+        for each in interval_coverage(told.law, told.value, levels=_LEVELS)
+    ]
+    n, distance = len(integral), distance_to_uniform(integral)
+    table = TableData(
+        ["central interval", "promised", "observed"],
+        rows,
+        title=f"Intervals of “{column}”",
+        caption="Promised: the probability that the model gives its intervals, more than asked "
+        f"for where values are whole numbers. {counted(n, 'value')}. Largest distance of the "
+        f"integrals from uniform: {figure(distance)}; by chance below {figure(1.36 / np.sqrt(n))} "
+        "in 95 of 100 cases if all laws were right.",
+    )
+    how = (
+        "Flat if calibrated; high ends: the laws are too narrow; a hill: too wide; a slope: means "
+    )
+    how += "are off. Band: 95 of 100 bars by chance."
+    if has_jumps(told.law, told.value).any():
+        how += " Whole numbers are spread over their own probability at random."
+    picture = Picture(
+        f"Where values of “{column}” fall in their predicted laws",
+        integral_histogram(integral),
+        how,
+    )
+    return SideBySide([picture, table])

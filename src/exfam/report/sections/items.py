@@ -1,0 +1,156 @@
+"""Where items lie, and which go together."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from exfam.analysis.item_map import nearest_items, principal_plane
+from exfam.embeddings import ItemEmbedding
+from exfam.plots import item_map
+from exfam.report.lifts import lifts_among, related_items
+from exfam.report.material import Material
+from exfam.report.page import Pairs, Part, Picture, Section, TableData
+from exfam.report.words import clean, counted, figure, percent
+
+__all__ = ["complements_section", "map_section"]
+
+_MAP, _COMPLEMENTS = "Map of items", "Items that go together"
+_ON_MAP, _IN_TABLE, _NEIGHBORS = 150, 12, 4
+_ON_NARROW_MAP = 60
+# Items whose lifts are computed, and numbers in all: some seconds of work.
+_MOST_CANDIDATES, _FEWEST_CANDIDATES, _WORK = 300, 10, 2e7
+_RELATED = 3
+_IN_PICTURES = 30
+
+
+def map_section(material: Material) -> Section:
+    """A plane of item vectors, and each frequent item's nearest neighbors."""
+    vectors = _vectors(material)
+    if vectors is None:
+        return Section(_MAP, text=[f"Left out: {_name(material)} has no vectors of items."])
+    codes = material.most_frequent(_ON_MAP)
+    if len(codes) < 3:
+        return Section(_MAP, text=["Left out: fewer than three items occur."])
+    n_items = len(vectors)
+    which = f"the {len(codes)} most frequent of {n_items:,} items"
+    which = which if len(codes) < n_items else f"all {n_items:,} items"
+    text = [
+        f"Vectors of {which}: near each other if the model expects them in the same contexts. A "
+        "plane shows part of this only; the neighbors are those of the whole vectors."
+    ]
+    parts: list[Part] = [_map(material, vectors, codes), _neighbors(material, vectors, codes)]
+    return Section(_MAP, text=text, parts=parts)
+
+
+def _name(material: Material) -> str:
+    return type(material.model).__name__
+
+
+def _vectors(material: Material) -> Float[np.ndarray, "items dim"] | None:
+    """Center vectors of the item part; without one, the value part's vectors of items."""
+    if not len(material.names):
+        return None
+    vectors = getattr(material.model, "item_vectors_", None)
+    if vectors is not None:
+        return vectors.reshape(len(vectors), -1)
+    part: Any = material.member.value_part
+    fields = getattr(getattr(part, "embedding", None), "fields", [])
+    if len(fields) and isinstance(fields[0], ItemEmbedding):
+        return fields[0].vectors().detach().cpu().numpy()
+    return None
+
+
+def _map(
+    material: Material, vectors: Float[np.ndarray, "items dim"], codes: Int64[np.ndarray, "shown"]
+) -> Picture:
+    plane = principal_plane(vectors[codes].astype(np.float64))
+    names = material.names.all(codes, most=_IN_PICTURES)
+    weight = material.frequency[codes]
+    axes = ("first principal component", "second principal component")
+    few = slice(_ON_NARROW_MAP)
+    sized = "how often an item occurs" if material.data is not None else "how likely an item is"
+    return Picture(
+        "Vectors of items in a plane",
+        item_map(plane.points, names, weight=weight, labels=axes, width=9.4, height=6.6),
+        f"Areas of dots: {sized}. Names as they fit, the most frequent first. The plane holds "
+        f"{percent(plane.share, 0)} of the variance of the vectors, each scaled to length 1.",
+        narrow=item_map(
+            plane.points[few], [clean(name, most=16) for name in names[few]],
+            weight=weight[few], labels=axes, width=4.4, height=5.2,
+        ),
+    )  # fmt: skip
+
+
+def _neighbors(
+    material: Material, vectors: Float[np.ndarray, "items dim"], codes: Int64[np.ndarray, "shown"]
+) -> TableData:
+    of = codes[:_IN_TABLE]
+    # Vectors of items hardly ever seen say little: neighbors are looked for among frequent ones.
+    among = material.most_frequent(max(_ON_MAP, 1000))
+    near = nearest_items(vectors[among], np.arange(len(of)), k=_NEIGHBORS)
+    rows: list[list[str | Pairs]] = [
+        [material.names(int(code)), _listed(material, among[items], cosine)]
+        for code, items, cosine in zip(of, near.items, near.cosine, strict=True)
+    ]
+    caption = f"Cosines between vectors, among {counted(len(among), 'item')}."
+    return TableData(
+        ["item", "nearest"], rows, words=["item", "nearest"], caption=caption,
+        title="Nearest neighbors of the most frequent items",
+    )  # fmt: skip
+
+
+def _listed(material: Material, codes: np.ndarray, strength: np.ndarray, sign: str = "") -> Pairs:
+    names = material.names.all(codes, most=40)
+    return Pairs([(name, sign + figure(x, 2)) for name, x in zip(names, strength, strict=True)])
+
+
+def complements_section(material: Material) -> Section:
+    """Complements and substitutes of the most frequent items."""
+    if not material.has_items:
+        why = f"Left out: this {_name(material)} does not predict items."
+        return Section(_COMPLEMENTS, text=[why])
+    codes = material.most_frequent(_candidates(material))
+    if len(codes) < 2:
+        return Section(_COMPLEMENTS, text=["Left out: fewer than two items occur."])
+    lift = lifts_among(material.model, codes)
+    if np.abs(lift - np.diag(np.diag(lift))).max() < 1e-6:
+        why = f"Left out: to this {_name(material)} no item makes another more likely."
+        return Section(_COMPLEMENTS, text=[why])
+    return Section(
+        _COMPLEMENTS, text=[_what(material, codes)], parts=[_related(material, codes, lift)]
+    )
+
+
+def _candidates(material: Material) -> int:
+    each = max(len(material.names) * len(material.model.members_), 1)
+    return int(np.clip(_WORK / each, _FEWEST_CANDIDATES, _MOST_CANDIDATES))
+
+
+def _what(material: Material, codes: np.ndarray) -> str:
+    n_items = len(material.names)
+    among = f"the {len(codes)} most frequent of {n_items:,} items"
+    return (
+        "Complements make each other more likely: the mean of both lifts, log p(one | the other "
+        "alone) − log p(one | nothing), in nats. Substitutes are called for by the same third "
+        "items but not by each other: correlation of the lifts given by these. Among "
+        f"{among if len(codes) < n_items else f'all {n_items:,} items'}."
+    )
+
+
+def _related(
+    material: Material, codes: np.ndarray, lift: Float[np.ndarray, "items items"]
+) -> TableData:
+    told = related_items(lift, of=min(_IN_TABLE, len(codes)), k=_RELATED)
+    rows: list[list[str | Pairs]] = [
+        [
+            material.names(int(codes[row])),
+            _listed(material, codes[told.complements[row]], told.lift[row], "+"),
+            _listed(material, codes[told.substitutes[row]], told.likeness[row]),
+        ]
+        for row in range(len(told.lift))
+    ]
+    columns = ["item", "goes with", "stands in for"]
+    return TableData(
+        columns, rows, words=columns, title="Complements and substitutes of the most frequent items"
+    )

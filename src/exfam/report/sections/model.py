@@ -1,0 +1,99 @@
+"""What the model is and how it was fitted."""
+
+import inspect
+from typing import Any
+
+from exfam.plots import learning_curve
+from exfam.report.material import Material
+from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
+from exfam.report.words import clean, counted, figure
+
+__all__ = ["model_section"]
+
+_DIRECTIONS = {
+    "bidirectional": "Each element is predicted from all the others of its group.",
+    "causal": "Each element is predicted from the earlier ones of its group.",
+}
+_SUPPORTS = {
+    "none": "Items of the context may occur again.",
+    "hard": "Items of the context are excluded: they cannot occur again.",
+    "penalty": "How likely items of the context are to occur again is learned.",
+}
+
+
+def model_section(material: Material) -> Section:
+    """Choices, parameters that differ from the defaults, and the learning curve."""
+    model = material.model
+    text = [_DIRECTIONS[model.direction]]
+    if material.has_items:
+        text[0] += " " + _SUPPORTS[model.support_]
+    curve = _curve(material)
+    if curve is None:
+        text.append(
+            f"{type(model).__name__} is fitted in closed form or nearly so: there is no learning "
+            "curve."
+        )
+    table = _parameters(model)
+    if not table.rows:
+        text.append("All parameters have their default values.")
+    inside = ([table] if table.rows else []) + ([] if curve is None else [curve])
+    parts: list[Part] = [Facts(_facts(material))]
+    return Section("The model", text=text, parts=[*parts, SideBySide(inside)] if inside else parts)
+
+
+def _facts(material: Material) -> list[tuple[str, str]]:
+    model = material.model
+    facts = [("estimator", type(model).__name__), ("direction", model.direction)]
+    if material.has_items:
+        facts += [("items", f"{len(material.names):,}"), ("support of items", model.support_)]
+    for spec in model.schema_.values[:3]:
+        facts.append((f"family of “{clean(spec.column, most=20)}”", clean(spec.family.name)))
+    trained = sum(parameter.numel() for parameter in material.member.parameters())
+    if trained:
+        facts.append(("trained numbers", f"{trained:,}"))
+    if len(model.members_) > 1:
+        facts.append(("members of the ensemble", str(len(model.members_))))
+    history = getattr(model, "history_", None)
+    if history is not None and len(history):
+        facts.append(("epochs", f"{len(history):,}"))
+        facts.append(("processor seconds", figure(history.cpu_seconds, 1)))
+    return facts
+
+
+def _parameters(model: Any) -> TableData:
+    """Those that differ from the constructor's defaults."""
+    defaults = inspect.signature(type(model)).parameters
+    rows = [
+        [name, clean(_shown(value), most=120)]
+        for name, value in model.get_params(deep=False).items()
+        if _shown(value) != _shown(defaults[name].default)
+    ]
+    columns = ["parameter", "value"]
+    return TableData(columns, rows, words=columns, title="Parameters that differ from the defaults")
+
+
+def _shown(value: Any) -> str:
+    """Lists read as tuples do: a saved model comes back with these."""
+    if isinstance(value, list | tuple):
+        return ", ".join(str(each) for each in value)
+    return str(value)
+
+
+def _curve(material: Material) -> Picture | None:
+    history = getattr(material.model, "history_", None)
+    if history is None or not len(history):
+        return None
+    told = f"{counted(history.steps, 'step')}; stopped by {_reason(history.stopped)}."
+    if history.best is not None:
+        nats = figure(history.best.validation_nats)
+        told += f" The ring marks epoch {history.best.epoch}, whose weights were kept: {nats} nats."
+    else:
+        told += " There was no validation data: the last weights were kept."
+    if len(material.model.members_) > 1:
+        told += " First member of the ensemble."
+    return Picture("Learning curve", learning_curve(history, width=4.6), told)
+
+
+def _reason(stopped: str) -> str:
+    words = {"max_epochs": "the largest number of epochs", "patience": "lack of improvement"}
+    return words.get(stopped, "an interruption")

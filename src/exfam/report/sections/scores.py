@@ -1,0 +1,244 @@
+"""Exact scores of the model beside cheap baselines on the same elements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from exfam.analysis.estimates import Estimate, mean_over_groups
+from exfam.analysis.scores import Interval, ndcg_at, paired_bootstrap, recall_at
+from exfam.groups import Groups
+from exfam.plots import interval_rows
+from exfam.report.evaluation import Told, tell_of_rival
+from exfam.report.material import Material
+from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
+from exfam.report.rivals import Rival, fit_rivals
+from exfam.report.words import counted, figure, listing
+
+__all__ = ["score_section"]
+
+_MINE = "this model"
+_MOST_COLUMNS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """A row of a table: a model with what it says of the compared elements."""
+
+    name: str
+    note: str
+    told: Told
+
+
+def score_section(material: Material, told: Told | None) -> Section:
+    """Nats of the model on the data, and tables of it and its rivals, one for each part."""
+    if material.scored is None or told is None:
+        return Section("Scores", text=["Left out: no data were given to score the model on."])
+    text = [_what(material)]
+    parts: list[Part] = [Facts(_facts(material.scored, told))]
+    if material.learn is None or not material.compared.any():
+        text.append(_why_alone(material))
+        return Section("Scores", text=text, parts=parts)
+    rivals, left_out = fit_rivals(material.model, material.learn, seed=material.seed)
+    text.append(_fairness(material))
+    parts += _comparisons(material, told, rivals)
+    if left_out:
+        text.append("Baselines left out: " + " ".join(left_out))
+    return Section("Scores", text=text, parts=parts)
+
+
+def _what(material: Material) -> str:
+    kind = "log-likelihood" if material.model.direction == "causal" else "pseudo-log-likelihood"
+    assert material.scored is not None and material.data is not None
+    part = f"{len(material.scored):,} of {counted(len(material.data), 'group')}, drawn at random"
+    whole = len(material.scored) == len(material.data)
+    told = f"all {counted(len(material.data), 'group')}" if whole else part
+    return (
+        f"Exact {kind} in nats for each predicted element, of {told}; higher is better. Standard "
+        "errors (±) take groups as independent, not elements."
+    )
+
+
+def _why_alone(material: Material) -> str:
+    if material.data is not None and len(material.data) < 2 and not material.given_train:
+        return "Without cheap baselines: one group cannot be split to fit them on one half."
+    return "Without cheap baselines, as asked for."
+
+
+def _fairness(material: Material) -> str:
+    assert material.learn is not None
+    n, learned = int(material.compared.sum()), counted(len(material.learn), "group")
+    if material.given_train:
+        return (
+            f"The baselines were fitted on {learned} given as training data, and are compared on "
+            f"{counted(n, 'group')} of the data. The comparison is fair if the model was fitted on "
+            "the same training data and not on these."
+        )
+    return (
+        f"No training data were given: the baselines were fitted on {learned} of the data, one "
+        f"half, and all are compared on {counted(n, 'group')} of the other half. If the model was "
+        "fitted on these very data, it is judged on what it has seen and the baselines are not; "
+        "for a fair comparison give the training data apart from data of its own."
+    )
+
+
+def _facts(groups: Groups, told: Told) -> list[tuple[str, str]]:
+    group = _group_of_rows(groups)
+    nats = np.stack([told.nats[name] for name in told.nats])
+    counts = ~np.isnan(nats).all(axis=0)
+    facts = []
+    if len(told.nats) > 1:
+        total = np.nansum(nats, axis=0)[counts]
+        facts.append(("nats an element", _with_error(mean_over_groups(total, group[counts]))))
+    for name, each in list(told.nats.items())[:_MOST_COLUMNS]:
+        here = ~np.isnan(each)
+        if here.any():
+            label = "nats an item" if name == "item" else f"nats a value of “{name}”"
+            facts.append((label, _with_error(mean_over_groups(each[here], group[here]))))
+    facts.append(("predicted elements", f"{int(counts.sum()):,}"))
+    return facts
+
+
+def _with_error(estimate: Estimate) -> str:
+    mean = figure(estimate.mean)
+    return mean if np.isnan(estimate.error) else f"{mean} ± {figure(estimate.error)}"
+
+
+def _group_of_rows(groups: Groups) -> np.ndarray:
+    return np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+
+
+def _comparisons(material: Material, told: Told, rivals: Sequence[Rival]) -> list[Part]:
+    assert material.scored is not None
+    groups = material.scored
+    rows = material.compared[_group_of_rows(groups)]
+    entries = [_Entry(_MINE, "", told)]
+    for rival in rivals:
+        entries.append(_Entry(rival.name, rival.note, tell_of_rival(rival, material.model, groups)))
+    parts: list[Part] = []
+    columns = list(told.nats)[: _MOST_COLUMNS + 1]
+    for name in columns:
+        here = rows & ~np.isnan(told.nats[name])
+        if here.any():
+            parts += _comparison(material, name, entries, here)
+    return parts
+
+
+def _comparison(
+    material: Material, name: str, entries: Sequence[_Entry], here: np.ndarray
+) -> list[Part]:
+    """The table of one part and the picture of the differences."""
+    assert material.scored is not None
+    group = _group_of_rows(material.scored)[here]
+    mine = entries[0].told.nats[name][here]
+    behind: dict[str, Interval] = {}
+    for entry in entries[1:]:
+        if name in entry.told.nats:
+            theirs = entry.told.nats[name][here]
+            # An impossible observation leaves no finite difference to draw.
+            if np.isfinite(mine - theirs).all():
+                behind[entry.name] = paired_bootstrap(
+                    mine - theirs, group, seed=material.seed, n=1000
+                )
+    score = {e.name: _mean(e.told.nats[name][here]) for e in entries if name in e.told.nats}
+    ranked = sorted(
+        (entry for entry in entries if name in entry.told.nats or _ranks(entry, name)),
+        key=lambda entry: -score.get(entry.name, -np.inf),
+    )
+    table = _table(material, name, ranked, here, behind)
+    if not behind:
+        return [table]
+    return [SideBySide([table, _picture(name, behind)])]
+
+
+def _mean(nats: Float[np.ndarray, "targets"]) -> float:
+    return float(nats.mean())
+
+
+def _ranks(entry: _Entry, name: str) -> bool:
+    return name == "item" and entry.told.rank is not None
+
+
+def _table(
+    material: Material,
+    name: str,
+    ranked: Sequence[_Entry],
+    here: np.ndarray,
+    behind: dict[str, Interval],
+) -> TableData:
+    assert material.scored is not None
+    group = _group_of_rows(material.scored)[here]
+    k = _first(len(material.names))
+    more = [f"recall@{k}", f"NDCG@{k}"] if name == "item" else ["RMSE"]
+    rows = []
+    for entry in ranked:
+        nats = "–"
+        if name in entry.told.nats:
+            nats = _with_error(mean_over_groups(entry.told.nats[name][here], group))
+        further = _item_metrics(entry, here, k) if name == "item" else _value_metrics(
+            material, name, entry, here
+        )  # fmt: skip
+        rows.append([entry.name, nats, *further])
+    return TableData(
+        ["", "nats", *more],
+        rows,
+        words=[""],
+        title="Items" if name == "item" else f"Values of “{name}”",
+        marked=[number for number, entry in enumerate(ranked) if entry.name == _MINE],
+        caption=_caption(name, ranked, here, behind, k),
+    )
+
+
+def _first(n_items: int) -> int:
+    """How many items a ranking is judged by: 10, or a fifth of a small catalog."""
+    return 10 if n_items >= 50 else max(1, n_items // 5)
+
+
+def _item_metrics(entry: _Entry, here: np.ndarray, k: int) -> list[str]:
+    if entry.told.rank is None:
+        return ["–", "–"]
+    rank = entry.told.rank[here]
+    return [figure(recall_at(rank, k=k)), figure(ndcg_at(rank, k=k))]
+
+
+def _value_metrics(material: Material, name: str, entry: _Entry, here: np.ndarray) -> list[str]:
+    assert material.scored is not None
+    value = np.asarray(material.scored.values[name], dtype=np.float64)[: len(here)][here]
+    mean = entry.told.mean[name][here]
+    return [figure(float(np.sqrt(np.mean((value - mean) ** 2))))]
+
+
+def _caption(
+    name: str, ranked: Sequence[_Entry], here: np.ndarray, behind: dict[str, Interval], k: int
+) -> str:
+    """Who is ahead, first of all where it is a baseline; then what the figures are."""
+    ahead = [each for each, interval in behind.items() if interval.high < 0]
+    unclear = [each for each, interval in behind.items() if interval.low <= 0 <= interval.high]
+    verdict = ""
+    if ahead:
+        verdict = f"Ahead of this model in nats: {listing(ahead)}. "
+    elif behind and not unclear:
+        verdict = "This model is ahead of all baselines in nats. "
+    if unclear:
+        verdict += f"Not to be told apart from this model: {listing(unclear)}. "
+    told = f"{counted(int(here.sum()), 'target')}."
+    if name == "item":
+        told += f" Recall and NDCG: the item among the first {k} of the whole catalog."
+        told += " “marginal” ranks by popularity."
+    else:
+        told += " RMSE of the predicted means."
+    notes = [f"{entry.name}: {entry.note}" for entry in ranked if entry.note]
+    return verdict + told + (f" Settings: {'; '.join(notes)}." if notes else "")
+
+
+def _picture(name: str, behind: dict[str, Interval]) -> Picture:
+    order = sorted(behind, key=lambda each: behind[each].mean)
+    intervals = np.array([(i.low, i.mean, i.high) for i in (behind[each] for each in order)])
+    what = "items" if name == "item" else f"values of “{name}”"
+    return Picture(
+        f"How far baselines are behind: {what}",
+        interval_rows(order, intervals, metric="nats behind this model"),
+        "Mean difference for each target, with its 95 % interval when groups are drawn anew; left "
+        "of zero a baseline is ahead.",
+    )
