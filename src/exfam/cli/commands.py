@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import importlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,8 @@ COMMANDS = {
     "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),
     "recommend": Command("the most probable further items of each group", "exfam.cli.recommend"),
     "explain": Command("which context counted, by attention weights", "exfam.cli.explain"),
-    "info": Command("what a model holds", "exfam.cli.info"),
+    "info": Command("what a model or a prepared folder holds", "exfam.cli.info"),
+    "report": Command("a page about a model and its data", "exfam.cli.report"),
     "reproduce": Command("print a paper's table with our columns", "exfam.cli.reproduce"),
     "demo": Command(
         "simulate ratings, fit, print what was found, write a model and a page", "exfam.cli.demo"
@@ -69,12 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(name: str, words: list[str]) -> int:
     spoken = f"exfam {name}"
+    names: list[str] = []
     try:
         with _short_warnings(spoken):
             module = importlib.import_module(COMMANDS[name].module)
             from exfam.cli.parser import parse
 
-            chosen = parse(module.form(words), words)
+            form = module.form(words)
+            names = [option.name for option in form.options]
+            chosen = parse(form, words)
             status = 0 if chosen is None else module.run(chosen) or 0
             sys.stdout.flush()
     except BrokenPipeError:
@@ -82,7 +87,7 @@ def _run(name: str, words: list[str]) -> int:
         _silence_stdout()
         return BROKEN_PIPE
     except (ExfamError, OSError) as error:
-        return _fail(spoken, _told(error))
+        return _fail(spoken, _as_options(_told(error), names))
     except KeyboardInterrupt:
         return _fail(spoken, "interrupted", status=INTERRUPTED)
     except (MemoryError, RuntimeError) as error:
@@ -121,6 +126,20 @@ def _told(error: BaseException) -> str:
         where = "" if error.filename is None else f": {error.filename}"
         return f"{error.strerror}{where}"
     return str(error) or type(error).__name__
+
+
+def _as_options(message: str, names: Sequence[str]) -> str:
+    """A message that speaks of Python arguments, for those who write options.
+
+    >>> _as_options("`source` must be a file. Choose unknown='ignore'.", ["unknown"])
+    '`FILE` must be a file. Choose --unknown ignore.'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"--{name.replace('_', '-')} {found[3]}" if name in names else found[0]
+
+    return re.sub(r"\b(\w+)=(['\"])([\w-]+)\2", option, message).replace("`source`", "`FILE`")
 
 
 def _is_memory(error: BaseException) -> bool:

@@ -3,7 +3,21 @@
 from exfam.cli.kinds import one_of, text
 from exfam.cli.options import Option
 
-__all__ = ["DATA", "FILE", "FORMATS", "MODEL", "OUTPUT", "READING"]
+__all__ = ["DATA", "FILE", "FORMATS", "MODEL", "OUTPUT", "READING", "duplicates"]
+
+
+def duplicates(default: str) -> Option:
+    """What to do with equal rows.
+
+    >>> duplicates("keep").default
+    'keep'
+    """
+    return Option(
+        "duplicates", one_of(("error", "drop", "keep")),
+        f"rows that are the same in every column read: error, drop or keep (default {default})",
+        default=default, metavar="{error,drop,keep}",
+    )  # fmt: skip
+
 
 FORMATS = ("table", "csv", "json", "parquet")
 
@@ -15,11 +29,6 @@ FILE = Option(
     metavar="FILE", place=True, required=True,
 )  # fmt: skip
 READING = (
-    Option(
-        "duplicates", one_of(("error", "drop", "keep")),
-        "rows that are the same in every column read: error, drop or keep (default error)",
-        default="error", metavar="{error,drop,keep}",
-    ),
     Option(
         "database", text,
         "a database for FILE to be a query or a table in, such as sqlite:///shop.db",
@@ -34,6 +43,7 @@ READING = (
 DATA = (
     MODEL,
     FILE,
+    duplicates("keep"),
     *READING,
     Option(
         "unknown", one_of(("error", "ignore", "unk")),

@@ -3,13 +3,13 @@
 import importlib
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from exfam.checks import ExfamError
-from exfam.cli.common import FILE, FORMATS, READING
+from exfam.cli.common import FILE, FORMATS, READING, duplicates
 from exfam.cli.kinds import flag, one_of, text
 from exfam.cli.options import Form, Option
 from exfam.cli.signatures import MODELS, estimator_options
@@ -71,6 +71,7 @@ def _options() -> list[Option]:
             "overwrite", flag, "replace the model in --output (default no)",
             default=False, metavar="BOOL",
         ),
+        duplicates("error"),
         *READING,
         Option(
             "format", one_of(FORMATS),
@@ -106,7 +107,9 @@ def run(chosen: Any) -> int:
     """Fit, save, print scores beside baselines."""
     from exfam.cli.output import deliver, destination
     from exfam.cli.places import check_model_place
+    from exfam.cli.scoreboard import scoreboard
     from exfam.cli.sources import describe, tell
+    from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
     check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
@@ -118,11 +121,10 @@ def run(chosen: Any) -> int:
     estimator.fit(train, validation=held_out, checkpoint=chosen.checkpoint)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator)
-    estimator.save(chosen.output, overwrite=chosen.overwrite)
-    tell(f"saved in {chosen.output}")
-    from exfam.cli.scoreboard import scoreboard
-
-    deliver(scoreboard(estimator, train, held_out, seconds=seconds), to)
+    if is_main_rank():
+        estimator.save(chosen.output, overwrite=chosen.overwrite)
+        tell(f"saved in {chosen.output}")
+        deliver(scoreboard(estimator, train, held_out, seconds=seconds), to)
     return status
 
 
@@ -145,12 +147,12 @@ def build_estimator(chosen: Any) -> Any:
 
 def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
     """Training groups, those held out to choose the epoch by (or None), and what was read."""
-    from exfam.cli.sources import read_source
+    from exfam.cli.sources import read_source, reading_options
     from exfam.estimators.plan import hold_out
 
-    if estimator.group is None:
-        raise ExfamError("`--group COLUMN` must be given to read a file, got none.")
-    groups, facts = read_source(chosen, estimator._columns())
+    _know_columns(estimator, chosen)
+    columns, options = estimator._columns(), reading_options(chosen)
+    groups, facts = read_source(chosen.file, columns, options=options)
     if chosen.validation is None:
         train, held_out = hold_out(
             groups,
@@ -160,13 +162,24 @@ def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
         )
         return train, held_out, facts
     held_out, _ = read_source(
-        chosen,
-        estimator._columns(),
-        file=chosen.validation,
+        chosen.validation,
+        columns,
+        options=options,
         vocabulary=groups.vocabulary,
         unknown=estimator.unknown,
     )
     return groups, held_out, facts
+
+
+def _know_columns(estimator: Any, chosen: Any) -> None:
+    """Columns that are not named are those that a prepared folder was made of."""
+    from exfam.data.prepared import is_prepared, prepared_columns
+
+    held = prepared_columns(chosen.file) if is_prepared(chosen.file) else None
+    if held is not None and chosen.database is None:
+        for name, value in asdict(held).items():
+            if not getattr(estimator, name, True):
+                setattr(estimator, name, value)
 
 
 def _interrupted(estimator: Any) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,22 @@ def form(words: Sequence[str]) -> Form:
     """What `exfam info` can be asked."""
     return Form(
         "info",
-        "What a saved model holds",
-        [MODEL, *OUTPUT],
+        "What a saved model or a prepared folder holds",
+        [replace(MODEL, help="a saved model, or a prepared folder"), *OUTPUT],
         example="exfam info model\nexfam info model --format json",
         notes=_NOTES,
     )
 
 
 def run(chosen: Any) -> None:
-    """Print what a model holds."""
+    """Print what a model or a prepared folder holds."""
     from exfam.cli.output import deliver, deliver_document, destination
     from exfam.cli.sources import open_model
+    from exfam.data.prepared import is_prepared
 
     to = destination(chosen.format, chosen.output)
-    facts = _model_facts(open_model(chosen), Path(chosen.model))
+    path = Path(chosen.model)
+    facts = _folder_facts(path) if is_prepared(path) else _model_facts(open_model(chosen), path)
     if to.format == "json":
         deliver_document(facts, to)
         return
@@ -63,12 +66,37 @@ def _model_facts(model: Any, path: Path) -> dict[str, Any]:
         "support": model.support_,
         "members": len(model.members_),
         "numbers": sum(each.numel() for each in model.members_[0].parameters()),
-        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "bytes": _size(path),
         "format_version": document.get("format_version"),
         "exfam_version": document.get("exfam_version"),
         "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
     }
     return facts | {"history": [_history(each) for each in getattr(model, "histories_", [])]}
+
+
+def _folder_facts(path: Path) -> dict[str, Any]:
+    from exfam.data.prepared import open_prepared, prepared_columns, prepared_facts
+
+    groups = open_prepared(path, verify=True)
+    columns, facts = prepared_columns(path), prepared_facts(path)
+    document = json.loads((path / "manifest.json").read_bytes())
+    return {
+        "groups": len(groups),
+        "elements": groups.n_elements,
+        "items": groups.n_items if groups.item is not None else None,
+        "longest": int(groups.lengths.max(initial=0)),
+        "values": list(groups.values),
+        "attributes": [*groups.attributes, *groups.group_attributes],
+        "bytes": _size(path),
+        "format_version": document.get("format_version"),
+        "exfam_version": document.get("exfam_version"),
+        "read_with": None if columns is None else asdict(columns),
+        "met_in_reading": None if facts is None else asdict(facts),
+    }
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def _plain(value: Any) -> Any:

@@ -19,6 +19,7 @@ from exfam.files import write_atomically
 
 __all__ = [
     "Destination",
+    "beside",
     "deliver",
     "deliver_document",
     "destination",
@@ -63,6 +64,20 @@ def destination(format: str | None, output: str | None) -> Destination:
         raise ExfamError(f"`--output` must be a file, got a folder at {output}.")
     check_writable("--output", path)
     return Destination(chosen, path)
+
+
+def beside(columns: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns and more of them; those with a name that is taken get a longer one.
+
+    >>> beside({"nats": [1]}, {"nats": [2]})
+    {'nats': [1], 'nats_': [2]}
+    """
+    told = dict(columns)
+    for name, column in more.items():
+        while name in told:
+            name += "_"
+        told[name] = column
+    return told
 
 
 def deliver(columns: Mapping[str, Any] | pa.Table, to: Destination) -> None:

@@ -51,20 +51,18 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print one prediction a row."""
-    from exfam.cli.output import deliver, destination
-    from exfam.cli.sources import as_array, element_columns, open_both
+    from exfam.cli.output import beside, deliver, destination
+    from exfam.cli.sources import file_rows, open_both
 
     to = destination(chosen.format, chosen.output)
     _check(chosen)
     model, groups = open_both(chosen)
-    by_row, columns = element_columns(model, groups)
+    rows = file_rows(model, groups, chosen)
     if chosen.proba:
         told = _probabilities(model, groups, chosen.of)
     else:
         told = _values(model, groups, chosen)
-    for name, flat in told.items():
-        columns[_free(name, columns)] = as_array(flat[by_row])
-    deliver(columns, to)
+    deliver(beside(rows.columns, {name: rows.spread(each) for name, each in told.items()}), to)
 
 
 def _check(chosen: Any) -> None:
@@ -112,9 +110,3 @@ def _probabilities(model: Any, groups: Any, of: str | None) -> dict[str, np.ndar
         f"{names}={each:g}" if isinstance(each, float) else f"{names}={each}": told[:, place]
         for place, each in enumerate(classes)
     }
-
-
-def _free(name: str, taken: dict[str, Any]) -> str:
-    while name in taken:
-        name += "_"
-    return name

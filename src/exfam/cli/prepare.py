@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from exfam.cli.common import FILE, READING
+from exfam.cli.common import FILE, READING, duplicates
 from exfam.cli.kinds import flag, text
 from exfam.cli.options import Form, Option
 from exfam.cli.signatures import estimator_options
@@ -37,6 +37,7 @@ def form(words: Sequence[str]) -> Form:
                 "overwrite", flag, "replace a prepared folder in --output (default no)",
                 default=False, metavar="BOOL",
             ),
+            duplicates("error"),
             *READING,
             *columns,
         ],

@@ -36,8 +36,8 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print the score and its parts, or the log-probability of every row."""
-    from exfam.cli.output import deliver, destination
-    from exfam.cli.sources import element_columns, open_both
+    from exfam.cli.output import beside, deliver, destination
+    from exfam.cli.sources import file_rows, open_both
 
     to = destination(chosen.format, chosen.output)
     model, groups = open_both(chosen)
@@ -45,8 +45,9 @@ def run(chosen: Any) -> None:
     if not chosen.per_row:
         deliver(_summary(parts), to)
         return
-    by_row, columns = element_columns(model, groups)
-    deliver(columns | _rows(parts, by_row), to)
+    rows = file_rows(model, groups, chosen)
+    told = {name: rows.spread(each) for name, each in _each(parts).items()}
+    deliver(beside(rows.columns, told), to)
 
 
 def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
@@ -81,12 +82,13 @@ def _summary(parts: dict[str, np.ndarray]) -> dict[str, Any]:
     }
 
 
-def _rows(parts: dict[str, np.ndarray], by_row: np.ndarray) -> dict[str, np.ndarray]:
+def _each(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The log-probability of each element, and its terms if there are several."""
     flat = np.stack(list(parts.values()))
     told = ~np.isnan(flat)
     total = np.where(told.any(0), np.where(told, flat, 0.0).sum(0), np.nan)
-    columns = {"nats": total[by_row]}
+    columns = {"nats": total}
     if len(parts) > 1:
         for name, part in parts.items():
-            columns[f"nats_{_spoken(name)}"] = part[by_row]
+            columns[f"nats_{_spoken(name)}"] = part
     return columns

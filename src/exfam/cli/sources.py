@@ -2,20 +2,30 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from jaxtyping import Int64
 
+from exfam.checks import ExfamError
+from exfam.data.prepared import is_prepared, prepared_facts
 from exfam.data.reading import ReadingFacts, ReadingOptions, read_with_facts
+from exfam.data.reading.raw import read_columns
+from exfam.estimators.inputs import read_inputs
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
+from exfam.training.ranks import is_main_rank
 
 __all__ = [
+    "FileRows",
+    "as_array",
     "describe",
-    "element_columns",
+    "file_rows",
     "open_both",
     "open_model",
+    "read_known",
     "read_source",
     "reading_options",
     "stacked",
@@ -34,31 +44,49 @@ def open_model(chosen: Any) -> Any:
 
 
 def open_both(chosen: Any) -> tuple[Any, Groups]:
-    """The model, and the file as the model reads it: with its columns and the codes it knows."""
+    """The model, and the file as the model reads it; what was met is told."""
     model = open_model(chosen)
-    groups, facts = read_source(
-        chosen, model._columns(), vocabulary=model.vocabulary_, unknown=model.unknown
-    )
+    groups, facts = read_known(model, chosen, file=chosen.file)
     tell(f"{chosen.file}: {describe(facts)}")
     return model, groups
 
 
+def read_known(model: Any, chosen: Any, *, file: str) -> tuple[Groups, ReadingFacts]:
+    """A file with a model's columns, and the codes that the model knows."""
+    return read_source(
+        file,
+        model._columns(),
+        options=reading_options(chosen),
+        vocabulary=model.vocabulary_,
+        unknown=model.unknown,
+    )
+
+
 def read_source(
-    chosen: Any,
-    columns: FrameColumns,
+    file: str,
+    columns: FrameColumns | None,
     *,
-    file: str | None = None,
+    options: ReadingOptions,
     vocabulary: Mapping[str, np.ndarray] | None = None,
     unknown: str = "error",
 ) -> tuple[Groups, ReadingFacts]:
-    """A file, the one chosen unless it is named, as groups, and what was met in it."""
-    return read_with_facts(
-        file or chosen.file,
-        columns,
-        options=reading_options(chosen),
-        vocabulary=vocabulary,
-        unknown=unknown,
-    )
+    """A file as groups, and what was met in it. A prepared folder needs no columns.
+
+    Raises ExfamError where columns are needed, and there are none.
+    """
+    if options.connection is None and is_prepared(file):
+        groups = read_inputs(file, columns).groups
+        return groups, prepared_facts(file) or _counted(groups)
+    if columns is None:
+        raise ExfamError(
+            f"`--group` must name the column of groups to read {file}, got none. Only prepared "
+            "folders need none."
+        )
+    return read_with_facts(file, columns, options=options, vocabulary=vocabulary, unknown=unknown)
+
+
+def _counted(groups: Groups) -> ReadingFacts:
+    return ReadingFacts(rows=groups.n_elements, groups=len(groups), items=groups.n_items)
 
 
 def reading_options(chosen: Any) -> ReadingOptions:
@@ -90,26 +118,63 @@ def describe(facts: ReadingFacts) -> str:
 
 
 def tell(line: str) -> None:
-    """Print a line for the reader, not for programs."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line for the reader, not for programs; once under torchrun."""
+    if is_main_rank():
+        print(line, file=sys.stderr, flush=True)
 
 
-def element_columns(model: Any, groups: Groups) -> tuple[np.ndarray, dict[str, Any]]:
-    """The order of the file among a group's own elements, and group and item of each in it."""
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """The rows of a file: the columns that tell them apart, and which one each element is.
+
+    Elements are those that the groups own, in their order.
+    """
+
+    columns: dict[str, Any]
+    n_rows: int
+    row: Int64[np.ndarray, "elements"]
+
+    def spread(self, told: np.ndarray) -> pa.Array:
+        """What was told of each element, by row; nothing for rows that are no element."""
+        missing = None if told.dtype == object else np.nan
+        out = np.full(self.n_rows, missing, dtype=object if missing is None else np.float64)
+        out[self.row] = told
+        return as_array(out)
+
+
+def file_rows(model: Any, groups: Groups, chosen: Any) -> FileRows:
+    """The rows of the chosen file, with its columns of groups, order and items.
+
+    Of a prepared folder, only what it keeps: one row an element, without order.
+    """
     own = groups.elements()
-    rows = own if groups.source_row is None else groups.source_row[own]
-    by_row = np.argsort(rows, kind="stable")
-    lengths = groups.stop - groups.start
+    source_row = own if groups.source_row is None else groups.source_row[own]
+    if chosen.database is None and is_prepared(chosen.file):
+        by_row = np.argsort(source_row, kind="stable")
+        place = np.empty(len(own), dtype=np.int64)
+        place[by_row] = np.arange(len(own))
+        kept = _kept_columns(model, groups, by_row)
+        return FileRows({"row": source_row[by_row]} | kept, len(own), place)
+    raw = read_columns(
+        chosen.file,
+        model._columns(),
+        options=reading_options(chosen),
+        vocabulary=model.vocabulary_,
+    )
+    n_rows = raw.num_rows
+    named = {"row": np.arange(n_rows)} | dict(zip(raw.column_names, raw.columns, strict=True))
+    return FileRows(named, n_rows, source_row)
+
+
+def _kept_columns(model: Any, groups: Groups, by_row: np.ndarray) -> dict[str, Any]:
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
-    columns: dict[str, Any] = {
-        "row": rows[by_row],
-        model.group or "group": as_array(np.repeat(names, lengths)[by_row]),
-    }
-    if groups.item is not None:
-        code = groups.item[own][by_row]
-        labels = as_array(model.vocabulary_["item"])
+    group = np.repeat(names, groups.stop - groups.start)[by_row]
+    columns = {model.group or "group": as_array(group)}
+    if groups.item is not None and "item" in groups.vocabulary:
+        code = groups.item[groups.elements()][by_row]
+        labels = as_array(groups.vocabulary["item"])
         columns[model.item or "item"] = labels.take(pa.array(code, mask=code < 0))
-    return by_row, columns
+    return columns
 
 
 def as_array(labels: np.ndarray) -> pa.Array:
