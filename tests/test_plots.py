@@ -128,3 +128,29 @@ def test_bars_are_as_long_as_their_values():
 def test_each_bar_needs_a_label():
     with pytest.raises(ExfamError, match="`labels` must be one a value, got 1 labels for 2"):
         plots.result_bars(["EFA"], np.array([1.0, 2.0]), metric="MSE")
+
+
+def test_one_panel_a_layer_shows_the_mean_over_heads():
+    told = explanation()
+    figure = plots.attention_map(told, heads="mean")
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["layer 1", "layer 2"]
+    for layer, axes in enumerate(figure.axes[:2]):
+        shown = axes.collections[0].get_array().reshape(3, 4)
+        np.testing.assert_allclose(shown, told.weights["values"][layer].mean(axis=0))
+    with pytest.raises(ExfamError, match="`heads` must be one of 'each', 'mean', got 'both'"):
+        plots.attention_map(told, heads="both")
+
+
+def test_vectors_of_all_kinds_are_shown_on_one_scale():
+    vectors = {"key": np.array([[1.0, -4.0]] * 3), "value": np.ones((3, 5))}
+    figure = plots.vector_map(vectors, ["a", "b", "c"])
+    shown = [axes.collections[0] for axes in figure.axes[:2]]
+    for picture, expected in zip(shown, vectors.values(), strict=True):
+        np.testing.assert_array_equal(picture.get_array().reshape(expected.shape), expected)
+        assert (picture.norm.vmin, picture.norm.vmax) == (-4.0, 4.0)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_each_vector_needs_a_name():
+    with pytest.raises(ExfamError, match="`names` must be one for each vector, got 1 names for 2"):
+        plots.vector_map({"key": np.eye(2)}, ["a"])
