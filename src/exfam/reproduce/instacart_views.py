@@ -133,6 +133,8 @@ def draw_views(estimator: EFA, baskets: Groups, folder: Path) -> list[Path]:
 def head_vectors(estimator: EFA) -> list[dict[str, Float[np.ndarray, "items head"]]]:
     """Query, key and value of every item in each head of layer 1, without its position.
 
+    Where keys come from each token alone ("static"), only hidden centers ask: there an item's query
+    is what it would ask, and plays no part.
     Source: "Exponential Family Attention", Figure 4 (W^Q beta, W^K beta, W^V beta).
     """
     network: Any = estimator.members_[0].item_part
