@@ -108,8 +108,8 @@ def _rules(part: Part, column: Column, known: Container[str]) -> Iterator[_Rule]
         if is_real(kind):
             yield _Rule(LABELS, f"{x} <> floor({x}) OR abs({x}) > 9.2e18", "")
         if types.is_floating(kind):
-            rule = "be at most 2**53 in size where it is a floating-point number"
-            yield _Rule(rule, f"abs({x}) > {EXACT}", "Convert the column to integers or text.")
+            rule = "be below 2**53 in size where it is a floating-point number"
+            yield _Rule(rule, f"abs({x}) >= {EXACT}", "Convert the column to integers or text.")
     elif types.is_floating(kind):
         yield _Rule("be finite", f"isinf({x})", "Drop or mend these rows.")
     elif part.argument in ("value", "position") and types.is_integer(kind):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from exfam.checks import DataError, ExfamError
 from exfam.data.reading.options import ReadingOptions
 
-__all__ = ["Database", "identifier", "literal", "open_database"]
+__all__ = ["Database", "first_line", "identifier", "literal", "open_database"]
 
 # DuckDB starts with 80% of the memory that it may use, container limits included.
 HALF = 0.5 / 0.8
@@ -72,7 +72,7 @@ def open_database(options: ReadingOptions) -> Iterator[Database]:
         except duckdb.OutOfMemoryException as error:
             raise DataError(
                 "`memory_limit` must leave room for the work, and the temporary folder for what "
-                f"does not fit, got {_first_line(error)} Raise the limit, or set TMPDIR to a "
+                f"does not fit, got {first_line(error)}. Raise the limit, or set TMPDIR to a "
                 "larger disk."
             ) from error
         finally:
@@ -90,7 +90,7 @@ def _configure(con: duckdb.DuckDBPyConnection, options: ReadingOptions, folder: 
         con.execute(f"SET memory_limit = {literal(str(limit))}")
     except duckdb.Error as error:
         raise ExfamError(
-            f"`memory_limit` must be a size such as '2GB', got {limit!r}: {_first_line(error)}"
+            f"`memory_limit` must be a size such as '2GB', got {limit!r}: {first_line(error)}."
         ) from error
     if options.threads is not None:
         con.execute(f"SET threads = {int(options.threads)}")
@@ -102,8 +102,13 @@ def _half_of_memory(con: duckdb.DuckDBPyConnection) -> str:
     return f"{int(float(size) * 1024 ** UNITS[unit] * HALF)}B"
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") + "."
+def first_line(error: Exception) -> str:
+    """What an error says, in short.
+
+    >>> first_line(ValueError("No.\\nNever."))
+    'No'
+    """
+    return str(error).strip().splitlines()[0].rstrip(".:")
 
 
 def identifier(name: str) -> str:

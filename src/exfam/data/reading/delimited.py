@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
-from exfam.data.reading.database import Database, literal
+from exfam.data.reading.database import Database, first_line, literal
 from exfam.data.reading.files import unpacked
 from exfam.data.reading.lines import bad_cells, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
@@ -67,7 +67,7 @@ def open_delimited(
         raise
     except duckdb.Error as error:
         found = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
-        what = str(error).splitlines()[0]
+        what = first_line(error)
         raise found or DataError(f"`source` must be a CSV file, got {what}.") from error
 
 

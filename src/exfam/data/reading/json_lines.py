@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
-from exfam.data.reading.database import Database, literal
+from exfam.data.reading.database import Database, first_line, literal
 from exfam.data.reading.files import unpacked
 from exfam.data.reading.lines import bad_object, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
@@ -39,7 +39,7 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        what = str(error).splitlines()[0]
+        what = first_line(error)
         found = first_bad(files, bad_object)
         raise found or DataError(f"`source` must be a JSON lines file, got {what}.") from error
 
@@ -73,7 +73,10 @@ def _raw(database: Database, files: Sequence[tuple[str, Path]], parts: Sequence[
 def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
     listed = ", ".join(literal(str(path)) for path in paths)
     columns = ", ".join(f"{literal(name)}: 'JSON'" for name in names)
-    return f"read_json([{listed}], format = 'newline_delimited', columns = {{{columns}}})"
+    return (
+        f"read_json([{listed}], format = 'newline_delimited', records = true, "
+        f"columns = {{{columns}}})"
+    )
 
 
 def _keys(database: Database, files: Sequence[tuple[str, Path]]) -> list[str]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exfam.checks import DataError
-from exfam.data.reading.database import literal
+from exfam.data.reading.database import first_line, literal
 from exfam.data.reading.kinds import plain_type
 from exfam.data.reading.table import Column, Part, Places, Table, check_named
 
@@ -41,8 +41,8 @@ def _parquet_file(path: Path) -> pq.ParquetFile:
         with pq.ParquetFile(path) as file:
             return file
     except (pa.ArrowException, OSError) as error:
-        what = str(error).splitlines()[0].rstrip(".")
-        raise DataError(f"`source` must be a Parquet file, got {path}: {what}.") from error
+        message = f"`source` must be a Parquet file, got {path}: {first_line(error)}."
+        raise DataError(message) from error
 
 
 def _check_alike(

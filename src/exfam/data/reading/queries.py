@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.reading.database import Database, identifier
+from exfam.data.reading.database import Database, first_line, identifier
 from exfam.data.reading.kinds import plain_type
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
@@ -60,7 +60,7 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        raise DataError(_cannot_run(query, str(error))) from error
+        raise DataError(_cannot_run(query, error)) from error
 
 
 def open_remote_query(
@@ -100,9 +100,8 @@ def _short(query: str) -> str:
     return repr(flat if len(flat) <= 60 else flat[:57] + "...")
 
 
-def _cannot_run(query: str, why: str) -> str:
-    first = next((line for line in why.splitlines() if line.strip()), "no reason").rstrip(".")
-    return f"`source` must be a query that can be run, got {_short(query)}: {first}."
+def _cannot_run(query: str, why: Exception) -> str:
+    return f"`source` must be a query that can be run, got {_short(query)}: {first_line(why)}."
 
 
 @contextmanager
@@ -114,7 +113,7 @@ def _sqlite(query: str, path: Path) -> Iterator[sqlite3.Connection]:
             con.execute("BEGIN")  # both passes see the same rows
             yield con
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise DataError(_cannot_run(query, str(error))) from error
+            raise DataError(_cannot_run(query, error)) from error
 
 
 def _sqlite_batches(query: str, parts: Sequence[Part], path: Path) -> Iterator[pa.Table]:
@@ -185,7 +184,7 @@ def _postgres_batches(query: str, parts: Sequence[Part], url: str) -> Iterator[p
             for batch in reader:
                 yield _as_scanned(pa.Table.from_batches([batch]), parts)
     except dbapi.Error as error:
-        raise DataError(_cannot_run(query, str(error))) from error
+        raise DataError(_cannot_run(query, error)) from error
 
 
 def _as_scanned(batch: pa.Table, parts: Sequence[Part]) -> pa.Table:

@@ -9,7 +9,7 @@ import numpy as np
 from exfam.checks import DataError, check_choice
 from exfam.data.reading.assemble import Source, assemble
 from exfam.data.reading.checks import check_table
-from exfam.data.reading.database import open_database
+from exfam.data.reading.database import first_line, open_database
 from exfam.data.reading.fill import Allocate
 from exfam.data.reading.labels import encode, find_labels
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
@@ -102,10 +102,10 @@ def read_with_facts(
     known, parts = dict(vocabulary or {}), parts_of(columns)
     _check_names(columns)
     with open_database(options) as database:
+        table = open_source(
+            database, source, parts, connection=options.connection, vocabulary=known
+        )
         try:
-            table = open_source(
-                database, source, parts, connection=options.connection, vocabulary=known
-            )
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):
@@ -116,8 +116,10 @@ def read_with_facts(
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
-            what = str(error).splitlines()[0].rstrip(".")
-            raise DataError(f"`source` must be readable, got: {what}.") from error
+            what = first_line(error)
+            raise DataError(
+                f"`source` must be readable, got {what}{table.places.where}."
+            ) from error
 
 
 def _empty(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,0 +1,365 @@
+"""What cannot be read is told in one line that names the file and the row."""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import exfam
+from exfam.checks import DataError, ExfamError, UnknownItemError
+from group_cases import FRAME
+from reading.cases import FEW, ROWS, pack, read, write_csv, write_folder, write_json, write_parquet
+
+HEAD = "user,movie,stars,time\n"
+GOOD = HEAD + "zoe,up,5,1\nadam,heat,3,2\n"
+ASKED = {"group": "user", "item": "movie", "value": "stars", "order": "time"} | FEW
+
+
+def changed(name, row, value):
+    column = list(ROWS[name])
+    column[row] = value
+    return ROWS | {name: column}
+
+
+TEXTS = [
+    ("", "`source` must have a header, got an empty file: .*a.csv"),
+    (HEAD, r"`source` must have at least one row, got none in .*a\.csv"),
+    (
+        "user,film,stars,time\nzoe,up,5,1\n",
+        r"`item` must name a column of the source, got 'movie' in .*a\.csv. "
+        "Its columns: 'user', 'film', 'stars', 'time'",
+    ),
+    ("zoe\n", r"`group` must name a column of the source, got 'user' .* Its columns: 'zoe'"),
+    ("user,movie,stars,user,time\n", "`source` must have one column of each name, got 'user' twic"),
+    (
+        GOOD + ",up,1,1\n",
+        r"`group` must not be missing, got nothing at row 2 of column 'user' in .*a\.csv "
+        r"\(1 of 3 rows\). Drop or fill",
+    ),
+    (GOOD + "zoe,,1,1\nzoe,,1,2\n", r"`item` must not be missing, got nothing at row 2 .*\(2 of 4"),
+    (GOOD + "zoe,up,1,\n", "`order` must not be missing, got nothing at row 2 of column 'time'"),
+    (GOOD + "zoe,up,five,3\n", "`value` must be numeric, got 'five' at row 2 of column 'stars' in"),
+    (GOOD + 'zoe,up,"3,5",3\n', "`value` must be numeric, got '3,5' at row 2 of column 'stars' in"),
+    (GOOD + "zoe,up,1_000,3\n", "`value` must be numeric, got '1_000' at row 2"),
+    (GOOD + "zoe,up,0x1F,3\n", "`value` must be numeric, got '0x1F' at row 2"),
+    (GOOD + "zoe,up,-inf,3\n", "`value` must be finite, got -inf at row 2 of column 'stars'"),
+    (GOOD + "zoe,up,1e999,3\n", "`value` must be finite, got inf at row 2"),
+    (
+        GOOD + "zoe,up,9007199254740993,3\nzoe,up,,4\n",
+        r"`value` must be at most 2\*\*53 in size in a column with gaps, got 9007199254740993 at r",
+    ),
+    (GOOD + "zoe,up,1,later\n", "`order` must be all numbers or all text, got 'later' at row 2"),
+    (
+        GOOD + "zoe,up,1\n",
+        r"as many cells in a line as in its header, 4, got 3 on line 4 of .*a\.csv. Mend the line",
+    ),
+    (GOOD + "zoe,up,1,1,1\n", "as many cells in a line as in its header, 4, got 5 on line 4 of"),
+    (
+        GOOD + '"zoe,up,1,1\n' * 1,
+        "`source` must be a CSV file, got unexpected end of data in the cells that begin on line 4",
+    ),
+    (GOOD + '"zoe"x,up,1,1\n', "`source` must be a CSV file, got .* that begin on line 4 of"),
+    (
+        HEAD.replace("\n", "\r\n") + "zoe,up,5,1\nadam,heat,3,2\r\n",
+        "`source` must end all lines alike, got another end on line 2 of .*a.csv than",
+    ),
+    (
+        GOOD.encode() + b"zo\xeb,up,1,1\n",
+        r"`source` must be encoded in UTF-8, got byte 0xeb at byte 49 \(line 4\) of .*a\.csv",
+    ),
+    (
+        "us\u00e9r,movie\n".encode("latin-1"),
+        r"`source` must be encoded in UTF-8, got byte 0xe9 at byte 2 \(line 1\)",
+    ),
+    (GOOD.encode("utf-16"), r"must be encoded in UTF-8, got byte 0xff at byte 0 \(line 1\)"),
+    (
+        HEAD + f"zoe,{'x' * 3_000_000},1,1\n",
+        r"`source` must be a CSV file, got .*line 2|Maximum line size",
+    ),
+    (
+        '"' + "x" * 200_000 + '",user\n',
+        "`source` must be a CSV file, got field larger than field limit .* in the header of",
+    ),
+]
+
+
+@pytest.mark.parametrize("content, match", TEXTS, ids=lambda case: repr(case)[-40:])
+def test_a_broken_csv_file(content, match, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=match) as found:
+        exfam.read(path, **ASKED)
+    assert str(found.value).count("\n") == 0
+
+
+def test_an_encoding_that_breaks_far_behind_is_found(tmp_path):
+    line = "zoe,up,5,1\u00e9\n".encode()
+    path = tmp_path / "a.csv"
+    path.write_bytes(HEAD.encode() + line * 100_000 + b"z\xffe,up,1,1\n")
+    byte = len(HEAD) + 100_000 * len(line) + 1
+    with pytest.raises(DataError, match=rf"got byte 0xff at byte {byte} \(line 100002\)"):
+        exfam.read(path, group="user", item="movie", **FEW)
+
+
+JSONS = [
+    ("", r"`source` must have at least one row, got none in .*a\.jsonl"),
+    (
+        '{"user": 1}\n{"user": }\n',
+        r"one JSON object a line, got Expecting value on line 2 of .*l\.",
+    ),
+    ('{"user": 1}\n\n[1]\n', "one JSON object a line, got a list on line 3 of"),
+    ('{"user": 1} {"user": 2}\n', "one JSON object a line, got Extra data on line 1 of"),
+    ('{"user": 1, "user": 2}\n', "one JSON object a line, got the key 'user' twice on line 1 of"),
+    ('{"user": 1}\n{"us', "one JSON object a line, got .* on line 2 of"),
+    (b'{"user": "\xe9"}\n', r"encoded in UTF-8, got byte 0xe9 at byte 10 \(line 1\) of"),
+    ('{"who": 1}\n{"User": 2}\n', "`group` must name a column .* got 'user' .* 'User', 'who'"),
+    ('{"user": 1}\n{"item": 2}\n', "`group` must not be missing, got nothing at row 1 of column"),
+    (
+        '{"user": null}\n{"user": 7}\n{"user": "7"}\n{"user": 8}\n',
+        "`group` must hold values of one plain type, got '\"7\"' at row 2 of column 'user' in .* "
+        r"\(1 of 4 rows\). Row 1 in .*a\.jsonl has a number. Make them alike",
+    ),
+    ('{"user": true}\n{"user": 1}\n', "one plain type, got '1' at row 1 .* has a boolean"),
+    ('{"user": {"name": "zoe"}}\n', '`group` must hold labels .* got \'{"name":"zoe"}\' at row 0'),
+    ('{"user": 1.5}\n', r"`group` must hold labels .*, got 1.5 at row 0"),
+    (
+        '{"user": 9007199254740993}\n{"user": 1.0}\n',
+        r"`group` must be below 2\*\*53 in size where it is a floating-point number",
+    ),
+    ('{"user": 1e300}\n', r"`group` must hold labels .*, got 1e\+300 at row 0"),
+]
+
+
+@pytest.mark.parametrize("content, match", JSONS, ids=lambda case: repr(case)[-40:])
+def test_a_broken_json_lines_file(content, match, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=match) as found:
+        exfam.read(path, group="user", **FEW)
+    assert str(found.value).count("\n") == 0
+
+
+def test_names_that_differ_in_case_only(tmp_path):
+    rows = {"user": ["a", "b"], "User": ["x", "y"]}
+    match = "`item` must not be named as another column but for upper and lower case .* 'User' and"
+    with pytest.raises(DataError, match=match):
+        exfam.read(write_json(rows, tmp_path / "a.jsonl"), group="user", item="User")
+    for source in (
+        write_csv(rows, tmp_path / "a.csv"),
+        write_parquet(rows, tmp_path / "a.parquet"),
+    ):
+        groups = exfam.read(source, group="user", item="User", **FEW)
+        assert groups.vocabulary["item"].tolist() == ["x", "y"]
+
+
+class TestFiles:
+    def test_that_are_not_there(self, tmp_path):
+        with pytest.raises(DataError, match="`source` must name a file.* which is not there"):
+            exfam.read(tmp_path / "no.csv", group="user")
+        with pytest.raises(DataError, match="`source` must name a file.* which is not there"):
+            exfam.read(f"{tmp_path}/*.csv", group="user")
+        with pytest.raises(DataError, match="a folder without files"):
+            exfam.read(tmp_path, group="user")
+        with pytest.raises(DataError, match="`source` must be on this machine, got 'https://"):
+            exfam.read("https://example.org/a.csv", group="user")
+
+    def test_of_unknown_or_different_kinds(self, tmp_path):
+        write_csv(ROWS, tmp_path / "a.csv")
+        write_parquet(ROWS, tmp_path / "b.parquet")
+        match = "`source` must be of files of one kind, got 'a.csv' and 'b.parquet' in"
+        with pytest.raises(DataError, match=match):
+            read(tmp_path)
+        (tmp_path / "c.xlsx").write_text("")
+        with pytest.raises(DataError, match=r"must be of files that end in \.csv.* got '.*c.xlsx'"):
+            read(tmp_path / "c.xlsx")
+        (tmp_path / "d.parquet.gz").write_text("")
+        with pytest.raises(DataError, match=r"must be of files that end in .* got '.*d.parquet.gz"):
+            read(tmp_path / "d.parquet.gz")
+
+    @pytest.mark.parametrize(
+        "damage, match",
+        [
+            (lambda packed: packed[:-9], "got .*a.csv.gz: Compressed file ended before"),
+            (lambda packed: packed[:-8] + bytes(8), "got .*a.csv.gz: CRC check failed"),
+            (lambda packed: b"user,movie\n", "got .*a.csv.gz: Not a gzipped file"),
+            (lambda packed: packed[:20] + b"\xff" * 9 + packed[29:], "got .*a.csv.gz: Error"),
+        ],
+        ids=["cut", "wrong sum", "not packed", "damaged"],
+    )
+    def test_that_are_packed_badly(self, damage, match, tmp_path):
+        path = pack(write_csv(ROWS, tmp_path / "a.csv"))
+        path.write_bytes(damage(path.read_bytes()))
+        with pytest.raises(DataError, match=f"`source` must be a whole gzip file, {match}"):
+            read(path)
+
+    def test_of_parquet(self, tmp_path):
+        path = tmp_path / "a.parquet"
+        path.write_bytes(b"PAR1, or is it?")
+        with pytest.raises(DataError, match=r"`source` must be a Parquet file, got .*a\.parquet: "):
+            read(path)
+        names = pa.table({"user": [f"user {k % 77}" for k in range(9999)]})
+        pq.write_table(names, path, compression="zstd")
+        damaged = bytearray(path.read_bytes())
+        damaged[30:230] = b"\xff" * 200
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"`source` must be readable, got .* in .*a\.parquet"):
+            exfam.read(path, group="user", **FEW)
+
+
+class TestFolders:
+    def test_name_the_file_and_the_row_in_it(self, tmp_path):
+        for ending in (".csv", ".jsonl", ".parquet"):
+            for row, place in ((1, "row 1 .*part-1"), (4, "row 2 .*part-2")):
+                folder = write_folder(
+                    changed("user", row, None), tmp_path / f"{row}{ending}", ending
+                )
+                match = f"`group` must not be missing, got nothing at {place}{ending}"
+                with pytest.raises(DataError, match=match):
+                    read(folder)
+
+    def test_of_one_header(self, tmp_path):
+        folder = write_folder(ROWS, tmp_path / "a")
+        write_csv({"user": [1]}, folder / "part-3.csv")
+        match = r"files with the same columns, got \['user'\] in .*part-3.csv, where .*part-1.csv"
+        with pytest.raises(DataError, match=match):
+            read(folder)
+
+    def test_of_one_schema(self, tmp_path):
+        folder = write_folder(ROWS, tmp_path / "a", ".parquet")
+        write_parquet(ROWS | {"time": ["x"] * 6}, folder / "part-3.parquet")
+        match = r"`position` must be of one type .* got large_string in column 'time' of .*part-3"
+        with pytest.raises(DataError, match=match):
+            read(folder)
+        write_parquet({"user": [1]}, folder / "part-3.parquet")
+        with pytest.raises(DataError, match=r"with the same columns, got \['user'\] in .*part-3"):
+            read(folder)
+
+    def test_without_rows(self, tmp_path):
+        folder = write_folder({name: [] for name in ROWS}, tmp_path / "a")
+        match = "`source` must have at least one row, got none in .*part-1.csv and 1 more"
+        with pytest.raises(DataError, match=match):
+            read(folder)
+
+
+FRAMES = [
+    (FRAME, {"item": "film"}, "`item` must name a column of the frame, got 'film'"),
+    ({"user": []}, {}, "`source` must have at least one row, got none"),
+    (
+        {"user": [1, 2], "movie": [1]},
+        {"item": "movie"},
+        "`item` must have as many rows as 'user', 2",
+    ),
+    ([1, 2], {}, "`frame` must be a pandas or polars frame, an Arrow table or a mapping"),
+    (
+        {"user": [[1], [2]]},
+        {},
+        r"`group` must hold labels .* got \[1\] at row 0 of column 'user' \(2",
+    ),
+    (
+        {"user": [None, [2]]},
+        {},
+        "`group` must not be missing, got nothing at row 0 of column 'user'",
+    ),
+    ({"user": [b"a"]}, {}, "`group` must hold labels .* got b'a' at row 0"),
+    ({"user": [1.5]}, {}, "`group` must hold labels .* got 1.5 at row 0"),
+    ({"user": [float("inf")]}, {}, "`group` must hold labels .* got inf at row 0"),
+    ({"user": [2.0**60]}, {}, r"`group` must be below 2\*\*53 in size"),
+    (
+        FRAME | {"stars": [None, "x", "y", None, None]},
+        {"value": "stars"},
+        r"`value` must be numeric, got 'x' at row 1 of column 'stars' \(2 of 5 rows\)",
+    ),
+    (
+        pa.table({"user": [1, 1], "y": pa.array([2**63, 1], pa.uint64())}),
+        {"value": "y"},
+        r"`value` must be at most 2\*\*53 in size in a column with gaps",
+    ),
+    (
+        FRAME | {"age": [30, 41, 30, 41, 31]},
+        {"group_attributes": "age"},
+        "`group_attributes` must be constant within a group, got a second value of 'age' in group "
+        "'zoe' at row 4",
+    ),
+    (FRAME, {"value": "stars", "attributes": "stars"}, "`attributes` must have names of their own"),
+    (
+        FRAME,
+        {"value": "item", "item": "movie"},
+        "`values` must have names of their own, got 'item'",
+    ),
+]
+
+
+@pytest.mark.parametrize("frame, options, match", FRAMES, ids=lambda case: repr(case)[-40:])
+def test_a_broken_frame(frame, options, match):
+    with pytest.raises(DataError, match=match):
+        exfam.read(frame, group="user", **options, **FEW)
+
+
+def test_values_all_missing_may_be_of_any_kind(tmp_path):
+    kinds = [pa.string(), pa.list_(pa.int64()), pa.binary(), pa.null(), pa.float64()]
+    for kind in kinds:
+        table = pa.table({"user": [1, 1], "y": pa.nulls(2, kind)})
+        pq.write_table(table, path := tmp_path / "a.parquet")
+        for source in (table, path):
+            groups = exfam.read(source, group="user", value="y", duplicates="keep", **FEW)
+            assert np.isnan(groups.values["y"]).all() and not groups.observed.any()
+
+
+class TestLabels:
+    def test_unknown_ones_name_the_first_row(self, tmp_path):
+        path = write_csv(ROWS, tmp_path / "a.csv")
+        match = (
+            r"`item` must be in the vocabulary \(1 labels\), got 'heat' at row 2 in .*a\.csv \(3"
+        )
+        with pytest.raises(UnknownItemError, match=match):
+            read(path, vocabulary={"item": ["007"]})
+        match = (
+            r"`attributes` must be in the vocabulary of 'genre' \(1 labels\), got 'crime' at row"
+        )
+        with pytest.raises(DataError, match=match) as found:
+            read(path, vocabulary={"genre": ["kids"]})
+        assert not isinstance(found.value, UnknownItemError)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        "options, match",
+        [
+            ({"duplicates": "maybe"}, "`duplicates` must be one of 'error', 'drop', 'keep'"),
+            ({"unknown": "maybe"}, "`unknown` must be one of 'error', 'ignore', 'unk'"),
+            (
+                {"memory_limit": "plenty"},
+                "`memory_limit` must be a size such as '2GB', got 'plenty'",
+            ),
+            ({"threads": 0}, "`threads` must be a number > 0, got 0"),
+            (
+                {"connection": "mysql://x"},
+                "`connection` must begin with sqlite:/// or postgresql://",
+            ),
+        ],
+        ids=str,
+    )
+    def test_are_checked(self, options, match):
+        with pytest.raises(ExfamError, match=match):
+            exfam.read("rows", group="user", **options)
+
+    def test_a_connection_takes_a_query(self):
+        match = "`source` must be a query or the name of a table where there is a connection, got d"
+        with pytest.raises(DataError, match=match):
+            exfam.read(FRAME, group="user", connection="sqlite:///a.db")
+
+    def test_memory_that_is_too_little_is_told(self):
+        frame = {"user": np.arange(300_000) % 999, "movie": np.arange(300_000)}
+        match = "`memory_limit` must leave room for the work, .* Raise the limit, or set TMPDIR"
+        with pytest.raises(DataError, match=match):
+            exfam.read(frame, group="user", item="movie", memory_limit="2MB", threads=1)
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    exfam.read(pack(write_csv(ROWS, tmp_path / "a.csv")), group="user", duplicates="keep", **FEW)
+    with pytest.raises(DataError, match="must name a column"):
+        exfam.read(tmp_path / "a.csv.gz", group="nobody", **FEW)
+    assert os.listdir(tmp_path) == ["a.csv.gz"]
