@@ -154,7 +154,7 @@ def reliability(
 ) -> Reliability:
     """Bins of the probabilities of all items, and how often they were the target's item.
 
-    Probabilities below 2^-20 share the last bin; those of exactly 0 (excluded items) are left out.
+    Probabilities below 2^-19 share the last bin; pairs of exactly 0 (excluded items) are left out.
     Raises ExfamError for a target without an item.
 
     >>> told = reliability(np.array([[0.8, 0.2], [0.7, 0.3]]), np.array([0, 1]))
@@ -165,17 +165,21 @@ def reliability(
         raise ExfamError("`item` must be known for every target, got code -1. Leave it out.")
     exponent = np.frexp(probability)[1]
     # frexp gives [1/2, 1) the exponent 0, and 1 itself 1.
-    bins = np.clip(-exponent, 0, N_BINS - 1)
+    bins = np.where(probability > 0, np.clip(-exponent, 0, N_BINS - 1), N_BINS - 1)
     hits = np.take_along_axis(bins, item[:, None], axis=1)[:, 0]
     flat, bins = probability.ravel(), bins.ravel()
     if not flat.all():
         possible = flat > 0
         flat, bins = flat[possible], bins[possible]
+
+    def sums(weights: Float[np.ndarray, "pairs"]) -> Float[np.ndarray, "bins"]:
+        return np.bincount(bins, weights=weights, minlength=N_BINS).astype(np.float64)
+
     return Reliability(
         pairs=np.bincount(bins, minlength=N_BINS),
-        predicted=np.bincount(bins, weights=flat, minlength=N_BINS),
-        observed=np.bincount(hits, minlength=N_BINS).astype(float),
-        variance=np.bincount(bins, weights=flat * (1 - flat), minlength=N_BINS),
+        predicted=sums(flat),
+        observed=np.bincount(hits, minlength=N_BINS).astype(np.float64),
+        variance=sums(flat * (1 - flat)),
     )
 
 

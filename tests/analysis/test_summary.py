@@ -1,0 +1,121 @@
+"""What groups hold, means over groups, and where items lie."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import cosine_similarity
+
+from exfam.analysis.estimates import mean_over_groups
+from exfam.analysis.item_map import nearest_items, principal_plane
+from exfam.analysis.summary import item_counts, summarize
+from exfam.checks import DataError, ExfamError
+from exfam.groups import Groups
+
+
+def drawn(seed=0, n_groups=60):
+    random = np.random.default_rng(seed)
+    length = random.integers(0, 6, size=n_groups)
+    stop, n = np.cumsum(length), int(length.sum())
+    return Groups(
+        start=stop - length,
+        stop=stop,
+        item=random.integers(-1, 9, size=n),
+        observed=random.random(n) < 0.7,
+        role=(random.random(n) < 0.2).astype(np.int8),
+        vocabulary={"item": np.arange(12)},
+    )
+
+
+def as_frame(groups):
+    rows = [
+        (g, groups.item[e], groups.observed[e], groups.role[e])
+        for g in range(len(groups))
+        for e in groups[g].elements()
+    ]
+    return pd.DataFrame(rows, columns=["group", "item", "observed", "role"])
+
+
+@pytest.mark.parametrize("chosen", [slice(None), slice(10, 40), [5, 3, 50]])
+def test_a_summary_is_what_a_frame_says(chosen):
+    groups = drawn()[chosen]
+    frame, told = as_frame(groups), summarize(groups)
+    known = frame[frame.item >= 0]
+    assert told.n_groups == len(groups) and told.n_elements == len(frame)
+    assert told.n_targets == (frame.role == 0).sum()
+    assert told.items_present == known.item.nunique() and told.n_items == 12
+    assert told.unknown == pytest.approx((frame.item < 0).mean())
+    assert told.unobserved == pytest.approx((~frame.observed).mean())
+    twice = known.duplicated(["group", "item"])
+    assert told.repeating == pytest.approx(known[twice].group.nunique() / len(groups))
+    assert told.lengths.sum() == len(frame)
+    expected = known.item.value_counts()
+    assert {i: n for i, n in enumerate(item_counts(groups)) if n} == expected.to_dict()
+
+
+def test_groups_without_items_and_no_groups_have_summaries():
+    told = summarize(Groups(start=[0], stop=[2], values={"y": np.zeros(2)}))
+    assert (told.items_present, told.repeating, told.unknown, told.unobserved) == (0, 0, 0, 0)
+    none = summarize(drawn()[:0])
+    assert (none.n_elements, none.repeating, none.unknown) == (0, 0, 0)
+
+
+def test_errors_of_groups_of_one_size_are_those_of_their_means():
+    number = np.random.default_rng(0).normal(size=(30, 4))
+    told = mean_over_groups(number.ravel(), np.repeat(np.arange(30), 4))
+    assert told.mean == pytest.approx(number.mean())
+    assert told.error == pytest.approx(stats.sem(number.mean(axis=1)))
+    assert (told.n, told.n_groups) == (120, 30)
+
+
+def test_elements_that_repeat_in_their_group_tell_nothing_new():
+    random = np.random.default_rng(0)
+    number, group = random.normal(size=50), random.integers(9, size=50)
+    once = mean_over_groups(number, group)
+    twice = mean_over_groups(np.repeat(number, 2), np.repeat(group, 2))
+    assert (twice.mean, twice.error) == pytest.approx((once.mean, once.error))
+
+
+def test_one_group_has_a_mean_without_error():
+    told = mean_over_groups(np.array([1.0, 2.0]), np.array([7, 7]))
+    assert told.mean == 1.5 and np.isnan(told.error)
+    with pytest.raises(DataError, match="`number` must hold at least one element, got none"):
+        mean_over_groups(np.zeros(0), np.zeros(0, dtype=int))
+
+
+def test_the_plane_is_that_of_principal_components():
+    vectors = np.random.default_rng(0).normal(size=(20, 6))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    witness = PCA(2).fit(unit)
+    plane = principal_plane(vectors)
+    np.testing.assert_allclose(np.abs(plane.points), np.abs(witness.transform(unit)), atol=1e-10)
+    assert plane.share == pytest.approx(witness.explained_variance_ratio_.sum())
+    np.testing.assert_allclose(principal_plane(3 * vectors).points, plane.points, atol=1e-10)
+
+
+def test_vectors_in_a_line_or_all_alike_have_a_plane():
+    line = np.ones((4, 1)) * np.array([[1.0], [-1.0], [2.0], [3.0]])
+    assert principal_plane(line).points[:, 1].tolist() == [0.0] * 4
+    alike = principal_plane(np.ones((5, 3)))
+    assert alike.points.shape == (5, 2) and np.abs(alike.points).max() < 1e-9
+    assert np.isfinite(principal_plane(np.zeros((3, 2))).points).all()
+    with pytest.raises(DataError, match="`vectors` must be 3 or more to lie in a plane, got 2"):
+        principal_plane(np.ones((2, 3)))
+
+
+def test_neighbors_have_the_largest_cosines():
+    vectors = np.random.default_rng(0).normal(size=(15, 4))
+    cosine = cosine_similarity(vectors)
+    np.fill_diagonal(cosine, -np.inf)
+    near = nearest_items(vectors, np.array([3, 0]), k=5)
+    expected = np.argsort(-cosine[[3, 0]], axis=1)[:, :5]
+    np.testing.assert_array_equal(near.items, expected)
+    np.testing.assert_allclose(near.cosine, np.take_along_axis(cosine[[3, 0]], expected, axis=1))
+
+
+def test_no_more_neighbors_than_there_are_others():
+    assert nearest_items(np.eye(3), np.array([0]), k=10).items.shape == (1, 2)
+    assert nearest_items(np.eye(3), np.zeros(0, dtype=int), k=2).items.shape == (0, 2)
+    with pytest.raises(ExfamError, match="`k` must be a number > 0, got 0"):
+        nearest_items(np.eye(3), np.array([0]), k=0)
