@@ -12,6 +12,7 @@ from exfam.estimators.parameters import from_plain, to_plain
 from exfam.models.schema import Schema
 from exfam.models.storage import Stored, load_folder, save_folder
 from exfam.training.history import History
+from exfam.training.ranks import is_main_rank
 
 __all__ = ["KINDS", "load", "load_estimator", "save_estimator"]
 
@@ -25,7 +26,12 @@ KINDS = {
 
 
 def save_estimator(estimator: GroupEstimator, path: str | Path, *, overwrite: bool) -> None:
-    """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors."""
+    """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors.
+
+    Under torchrun the main rank writes; all others, which hold the same, do nothing.
+    """
+    if not is_main_rank():
+        return
     first = estimator.members_[0]
     config = {
         "estimator": estimator.kind,

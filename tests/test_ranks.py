@@ -1,0 +1,270 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from exfam.checks import ExfamError
+from exfam.training import distributed
+from exfam.training.devices import choose_device
+from exfam.training.distributed import ManyRanks
+from exfam.training.ranks import (
+    OneProcess,
+    Place,
+    Ranks,
+    check_agreement,
+    is_main_rank,
+    place_in_world,
+    share_of,
+)
+from exfam.training.steps import TorchEngine, Weighted
+from toy_fit import ToyModel, run_python, same_bits, squares, toy_groups, toy_settings
+
+# Shares
+
+
+@given(
+    lengths=st.lists(st.integers(1, 50), min_size=1, max_size=40),
+    size=st.integers(1, 9),
+    data=st.data(),
+)
+def test_shares_are_all_of_a_batch_and_disjoint_and_of_like_length(lengths, size, data):
+    lengths = np.array(lengths)
+    batch = np.array(data.draw(st.permutations(range(len(lengths)))))
+    batch = batch[: data.draw(st.integers(1, len(batch)))]
+    shares = [share_of(batch, lengths, rank=rank, size=size) for rank in range(size)]
+    assert sorted(np.concatenate(shares)) == sorted(batch)
+    counts = [len(share) for share in shares]
+    assert max(counts) - min(counts) <= 1
+    sums = [lengths[share].sum() for share in shares]
+    assert max(sums) - min(sums) <= lengths[batch].max()
+
+
+class Part(OneProcess):
+    """A rank that takes its share, and counts alone."""
+
+    def share(self, index, lengths):
+        return share_of(index, lengths, rank=self.rank, size=self.size)
+
+
+def engine(ranks, *, objective=squares, **changes):
+    return TorchEngine(
+        ToyModel(),
+        objective,
+        train=Weighted(toy_groups()),
+        validation=None,
+        settings=toy_settings(**changes),
+        ranks=ranks,
+    )
+
+
+@pytest.mark.parametrize("size", [{"batch_size": 8}, {"batch_tokens": 7}], ids=str)
+def test_ranks_read_the_elements_of_their_own_shares(size):
+    groups = toy_groups()
+    read = []
+
+    def seen(model, batch):
+        read[-1].append(batch.element[batch.present].tolist())
+        return squares(model, batch)
+
+    for rank in range(3):
+        read.append([])
+        part = engine(Part(rank, 3), objective=seen, **size)
+        for index in range(part.begin_epoch(0)):
+            part.step(index)
+    whole = engine(OneProcess(), **size)
+    whole.begin_epoch(0)
+    flat = sorted(itertools.chain.from_iterable(itertools.chain.from_iterable(read)))
+    assert flat == list(range(groups.n_elements))
+    assert max(map(len, read)) <= len(whole._batches)
+
+
+def test_a_rank_without_a_share_adds_nothing():
+    idle = engine(Part(1, 2), batch_tokens=2)
+    idle.begin_epoch(0)
+    alone = next(i for i, index in enumerate(idle._batches) if len(index) == 1)
+    before = ToyModel()
+    assert idle.step(alone) == (0.0, 0.0)
+    assert same_bits(idle.model, before)
+
+
+def test_every_rank_and_step_has_dropout_of_its_own_that_comes_again():
+    def masks(rank, steps=(0, 1)):
+        told = []
+
+        def drop(model, batch):
+            told.append(nn.functional.dropout(torch.ones(50)).tolist())
+            return squares(model, batch)
+
+        each = engine(OneProcess(rank, 2), objective=drop)
+        each.begin_epoch(0)
+        with torch.random.fork_rng():
+            for step in steps:
+                each.step(step)
+        return told
+
+    zero, one = masks(0), masks(1)
+    assert len({tuple(mask) for mask in zero + one}) == 4
+    assert masks(0) == zero
+    # After a resumption only the later steps are taken.
+    assert masks(1, steps=(1,)) == one[1:]
+
+
+@pytest.mark.parametrize("name", ["batch_size", "batch_tokens"])
+def test_a_batch_smaller_than_the_ranks_is_refused(name):
+    with pytest.raises(ExfamError, match=f"`{name}` must be at least the number of ranks, 9, got"):
+        engine(OneProcess(0, 9), **{name: 8})
+
+
+# Places
+
+
+def places(**variables):
+    return {name.upper(): str(value) for name, value in variables.items()}
+
+
+def test_places_are_what_torchrun_tells():
+    told = places(rank=3, world_size=4, local_rank=1, local_world_size=2)
+    assert place_in_world(told) == Place(3, 4, 1, 2)
+    assert place_in_world(places(rank=0, world_size=1, local_rank=0)) == Place()
+
+
+@pytest.mark.parametrize(
+    ("told", "match"),
+    [
+        (places(world_size=2), "numbers where WORLD_SIZE is not 1, got RANK=None, WORLD_SIZE='2'"),
+        (places(world_size="two", rank=0), "got RANK='0', WORLD_SIZE='two'.*with torchrun"),
+        (places(world_size=2, rank=-1, local_rank=0, local_world_size=2), "got RANK='-1'"),
+    ],
+)
+def test_half_a_place_is_refused(told, match):
+    with pytest.raises(ExfamError, match=match):
+        place_in_world(told)
+
+
+@pytest.fixture
+def as_rank(monkeypatch):
+    """Say to this process that it is a rank of several."""
+
+    def say(**variables):
+        defaults = {"rank": 1, "world_size": 2, "local_rank": 1, "local_world_size": 2}
+        for name, value in places(**{**defaults, **variables}).items():
+            monkeypatch.setenv(name, value)
+
+    return say
+
+
+def test_the_main_rank_is_the_first(as_rank):
+    assert is_main_rank()
+    as_rank(rank=1)
+    assert not is_main_rank()
+    as_rank(rank=0)
+    assert is_main_rank()
+
+
+def test_asking_for_the_main_rank_needs_no_torch():
+    code = "import sys, exfam.training.ranks as r; r.is_main_rank(); print('torch' in sys.modules)"
+    assert run_python(code) == "False"
+
+
+def test_gpus_are_given_out_by_rank(as_rank, monkeypatch):
+    as_rank()
+    assert choose_device("cpu").type == "cpu"
+    with pytest.raises(ExfamError, match="`device` must be 'cpu', 'cuda' or 'auto' with several"):
+        choose_device("cuda:0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ExfamError, match="GPU for each of the 2 ranks of a machine, got 'cuda' an"):
+        choose_device("cuda")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    asked = []
+    monkeypatch.setattr(torch, "empty", lambda *_, device: asked.append(device) or torch.zeros(0))
+    choose_device("cuda")
+    assert asked == ["cuda:1"]
+
+
+# Agreement
+
+
+class Other(OneProcess):
+    """A rank whose main rank told something else."""
+
+    def from_main(self, produce):
+        return {}, {"seed": "1", "data": "same"}
+
+
+def test_ranks_that_differ_are_told_in_what():
+    check_agreement(Other(1, 2), {"data": "same"})
+    with pytest.raises(ExfamError, match="`seed` must be the same on all ranks, got 1 of 2 that"):
+        check_agreement(Other(1, 2), {"data": "same", "seed": "2"})
+
+
+# torch's process group, of one rank
+
+
+@pytest.fixture
+def group():
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield ManyRanks(torch.device("cpu"))
+    distributed._leave()
+    assert not torch.distributed.is_initialized()
+
+
+def as_if_two_alike(tensor):
+    tensor.mul_(2)
+
+
+def test_a_group_is_ranks(group):
+    assert isinstance(group, Ranks)
+    assert (group.rank, group.size) == (0, 1)
+    assert group.share(np.array([3, 5]), np.arange(9)).tolist() == [5, 3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_numbers_and_gradients_are_summed(group, monkeypatch, dtype):
+    monkeypatch.setattr(torch.distributed, "all_reduce", as_if_two_alike)
+    parameters = [nn.Parameter(torch.ones(shape, dtype=dtype)) for shape in ((2, 3), (), (4,))]
+    parameters[0].grad = torch.arange(6.0, dtype=dtype).view(3, 2).T
+    parameters[1].grad = torch.tensor(0.5, dtype=dtype)
+    expected = [2 * parameters[0].grad, 2 * parameters[1].grad]
+    assert group.sum([1.5, 2.0], parameters) == [3.0, 4.0]
+    for parameter, gradient in zip(parameters, expected, strict=False):
+        torch.testing.assert_close(parameter.grad, gradient)
+    assert parameters[2].grad is None, "no rank had a gradient of it"
+
+
+def test_numbers_alone_keep_their_digits(group):
+    assert group.sum([1 / 3, 1e12 + 0.25]) == [1 / 3, 1e12 + 0.25]
+
+
+def test_a_request_to_stop_is_known_after_the_next_sum(group):
+    assert not group.stops(False)
+    group.sum([1.0])
+    assert not group.stops(True)
+    group.sum([1.0])
+    assert group.stops(False)
+
+
+def test_what_the_main_rank_has_is_sent_whole(group):
+    arrays = {"turned": np.arange(6.0).reshape(2, 3).T, "scalar": np.array(2, dtype=np.int64)}
+    facts = {"large": 2**200, "float": 0.1 + 0.2, "none": None}
+    assert group.from_main(lambda: (arrays, facts)) == (arrays, facts)
+    assert group.from_main(lambda: None) is None
+    sent, told = distributed._unpacked(distributed._packed((arrays, facts)))
+    assert told == facts
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(sent[name], array)
+        assert sent[name].dtype == array.dtype
+    assert distributed._unpacked(distributed._packed(({}, {}))) == ({}, {})
+
+
+def test_a_rank_that_has_left_is_told_of(group, monkeypatch):
+    def reset(tensor):
+        raise RuntimeError("Connection reset by peer")
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", reset)
+    with pytest.raises(ExfamError, match="All 1 ranks must stay until the fit ends, got one that"):
+        group.sum([1.0])
