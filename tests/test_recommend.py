@@ -6,10 +6,12 @@ import torch
 
 from estimator_cases import CASES, WITH_ITEMS, fitted_on, make, random_weights, ratings
 from exfam import ExfamError, Groups, UnknownItemError
+from exfam.estimators import base
 from exfam.estimators import recommend as recommendations
 from exfam.estimators.recommend import append_blank, item_lifts
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
+from exfam.models import two_part
 from exfam.models.schema import Schema
 
 FRAME = ratings(least=2)
@@ -236,6 +238,20 @@ class TestRelations:
         after = estimator.substitutes("tea")
         np.testing.assert_allclose(after.strength, before.strength, rtol=1e-5)
 
+    @pytest.mark.parametrize("n_candidates", [5, 2])
+    def test_candidates_of_a_large_catalog(self, estimator, monkeypatch, n_candidates):
+        whole = {kind: getattr(estimator, kind)("tea") for kind in ("complements", "substitutes")}
+        monkeypatch.setattr(recommendations, "MANY_ITEMS", 1)
+        monkeypatch.setattr(recommendations, "N_CANDIDATES", n_candidates)
+        for kind, all_of_them in whole.items():
+            told = getattr(estimator, kind)("tea")
+            assert told.items[0] == all_of_them.items[0] and "tea" not in told.items
+            assert 1 <= len(told.items) <= n_candidates
+            strength = dict(zip(all_of_them.items, all_of_them.strength, strict=True))
+            if kind == "complements" or n_candidates == 5:
+                expected = [strength[item] for item in told.items]
+                np.testing.assert_allclose(told.strength, expected, rtol=1e-5)
+
     def test_unseen_item(self, estimator):
         for ask in (estimator.complements, estimator.substitutes):
             with pytest.raises(UnknownItemError, match="`item` must be one seen in training, got"):
@@ -252,6 +268,37 @@ class TestRelations:
         frame = {"user": [1, 2], "movie": ["a", "a"], "stars": [1.0, 2.0]}
         estimator = make("marginal").fit(frame)
         assert len(estimator.complements("a").items) == len(estimator.substitutes("a").items) == 0
+
+
+def test_large_catalogs_are_told_of_as_small_ones_are(monkeypatch):
+    estimator = fitted_on(FRAME, "efa", noise=0.5, ensemble=2, value=None)
+
+    def told():
+        of, labels = estimator.recommend(FRAME, k=3), estimator.predict(FRAME)
+        numbers = [of.probabilities, estimator.predict_proba(FRAME), estimator.log_prob(FRAME)]
+        strength = [estimator.complements("a").strength, estimator.substitutes("b").strength]
+        return [of.items, labels], numbers + strength
+
+    names, numbers = told()
+    monkeypatch.setattr(two_part, "LARGE_CATALOG", 1)
+    other_names, other_numbers = told()
+    for one, other in zip(names, other_names, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(numbers, other_numbers, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_more_probabilities_than_memory_can_hold(monkeypatch):
+    estimator = make("marginal").fit(FRAME)
+    size = 8 * len(FRAME) * 6
+    monkeypatch.setattr(base, "MAX_BYTES", size)
+    assert estimator.predict_proba(FRAME).nbytes == size
+    monkeypatch.setattr(base, "MAX_BYTES", size - 1)
+    with pytest.raises(
+        ExfamError,
+        match=rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB. Ask",
+    ):
+        estimator.predict_proba(FRAME)
 
 
 def test_unfinished_ensemble_members_are_all_asked():

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from exfam.analysis.scores import ranks
 from exfam.checks import ExfamError
 from exfam.conditionals import Copies
 from exfam.data.batching import sequential_batches
 from exfam.groups import Batch, Groups
+from exfam.models.catalog import Choice, all_log_probs, best_items, chunks_of, item_rank
 from exfam.models.efa import EFANetwork
 from exfam.models.two_part import TwoPartModel
 
@@ -24,7 +26,9 @@ __all__ = [
     "LogProbs",
     "evaluation_batches",
     "item_probabilities",
+    "item_ranks",
     "log_probs",
+    "top_items",
     "value_parameters",
 ]
 
@@ -54,7 +58,8 @@ def evaluation_batches(
 
 def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int:
     """Numbers that an element of a group of that length takes in the largest array."""
-    needs = [64, n_items if member.item_part is not None else 0]
+    dense = member.item_part is not None and not member.has_large_catalog
+    needs = [64, n_items if dense else 0]
     for part in (member.item_part, member.value_part):
         if isinstance(part, EFANetwork):
             first: Any = part.blocks[0]  # nn.Module's attributes have no better type
@@ -90,7 +95,12 @@ def _place(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
     rows = batch.element[where].cpu().numpy()
     out[rows] = nats[where].double().cpu().numpy()
     # NaN in `out` means "no target": one that a model computed must not pass for that.
-    wrong = rows[np.isnan(out[rows])]
+    _check_numbers(rows, out[rows])
+
+
+def _check_numbers(rows: np.ndarray, told: np.ndarray) -> None:
+    """Raise where what a model tells of a row is NaN."""
+    wrong = rows[np.isnan(told)]
     if len(wrong):
         raise ExfamError(
             f"`X` must lead to log-probabilities that are numbers, got NaN at element {wrong[0]} "
@@ -147,10 +157,86 @@ def item_probabilities(
     members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """Probabilities of all items at the targets, batch by batch: (rows, their probabilities)."""
-    if members[0].item_part is None:
-        raise ExfamError("`model` must have an item part for item probabilities, got values only.")
+    if _has_large_catalog(members):
+        yield from _probabilities_of_many(members, groups, max_numbers)
+        return
     with torch.inference_mode():
         for batch in _each_batch(members, groups, max_numbers):
             told = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
             rows = batch.element[batch.target]
             yield rows.cpu().numpy(), told.double().mean(0).cpu().numpy()
+
+
+def top_items(
+    members: Sequence[TwoPartModel], groups: Groups, *, k: int, max_numbers: int = MAX_NUMBERS
+) -> Iterator[tuple[np.ndarray, Int64[np.ndarray, "rows k"], Float[np.ndarray, "rows k"]]]:
+    """The `k` most probable items at the targets: (rows, items, their probabilities), best first.
+
+    Equally probable ones are in the order of their codes. Large catalogs are never held whole.
+    Raises ExfamError if a model's numbers are NaN.
+    """
+    if not _has_large_catalog(members):
+        for rows, probability in item_probabilities(members, groups, max_numbers=max_numbers):
+            _check_numbers(rows, probability.sum(1))
+            best = np.argsort(-probability, axis=1, kind="stable")[:, :k]
+            yield rows, best, np.take_along_axis(probability, best, axis=1)
+        return
+    with torch.inference_mode():
+        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+            item, nats = best_items(choices, k=k)
+            rows = batch.element[row, place].cpu().numpy()
+            probability = nats.double().exp().cpu().numpy()
+            _check_numbers(rows, probability.sum(1))
+            yield rows, item.cpu().numpy(), probability
+
+
+def item_ranks(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> Float[np.ndarray, "rows"]:
+    """Rank of every target's own item among all items, 1 the most probable; NaN for other rows.
+
+    As `analysis.scores.ranks`: equals share the mean of their ranks, unknown items have rank
+    infinity. Large catalogs are never held whole. Raises ExfamError if a model's numbers are NaN.
+    """
+    out = np.full(groups.n_rows, np.nan)
+    if not _has_large_catalog(members):
+        assert groups.item is not None
+        for rows, probability in item_probabilities(members, groups, max_numbers=max_numbers):
+            _check_numbers(rows, probability.sum(1))
+            out[rows] = ranks(probability, groups.item[rows])
+        return out
+    with torch.inference_mode():
+        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+            assert batch.item is not None
+            item, rows = batch.item[row, place], batch.element[row, place].cpu().numpy()
+            rank = item_rank(choices, item).masked_fill(item < 0, torch.inf)
+            out[rows] = rank.cpu().numpy()
+            _check_numbers(rows, out[rows])
+    return out
+
+
+def _has_large_catalog(members: Sequence[TwoPartModel]) -> bool:
+    if members[0].item_part is None:
+        raise ExfamError("`model` must have an item part for item probabilities, got values only.")
+    return members[0].has_large_catalog
+
+
+def _choices(
+    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+) -> Iterator[tuple[Batch, tuple[Tensor, Tensor], list[Choice]]]:
+    """Batches, where their targets are, and what each member says that these may choose."""
+    for batch in _each_batch(members, groups, max_numbers):
+        row, place = batch.target.nonzero(as_tuple=True)
+        yield batch, (row, place), [member.choice(batch, (row, place)) for member in members]
+
+
+def _probabilities_of_many(
+    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """As `item_probabilities`, some targets at a time, however many a group has."""
+    with torch.inference_mode():
+        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+            for some in chunks_of(len(row), max(1, max_numbers // choices[0].eta.n_items)):
+                nats = [all_log_probs(choice.part(some)) for choice in choices]
+                told = torch.stack([each.exp() for each in nats]).double().mean(0)
+                yield batch.element[row[some], place[some]].cpu().numpy(), told.cpu().numpy()

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.evaluate import item_probabilities, log_probs, value_parameters
+from exfam.analysis.evaluate import item_probabilities, log_probs, top_items, value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError, check_choice, check_fraction
 from exfam.estimators.choices import (
@@ -33,6 +33,9 @@ from exfam.models.support import DIRECTIONS
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["GroupEstimator"]
+
+# Of the array that predict_proba gives.
+MAX_BYTES = 8e9
 
 
 class GroupEstimator(BaseEstimator, ABC):
@@ -199,7 +202,8 @@ class GroupEstimator(BaseEstimator, ABC):
         """Probabilities of all items (`of="item"`), or of a finite value column's categories.
 
         `of` is the item unless there is no item part. Columns follow `vocabulary_["item"]` or
-        the family's `categories`.
+        the family's `categories`. Raises ExfamError where all items' probabilities would take more
+        than 8 GB.
         """
         inputs = self._inputs(X)
         names = (["item"] if self._has_items else []) + list(self.schema_.families)
@@ -208,6 +212,7 @@ class GroupEstimator(BaseEstimator, ABC):
         if chosen != "item":
             told = self._each_value(inputs, Mixture.probs, columns=(chosen,))
             return np.asarray(told)
+        _check_size(inputs.groups.n_rows, self._n_items)
         flat = np.full((inputs.groups.n_rows, self._n_items), np.nan)
         for rows, probability in item_probabilities(self.members_, inputs.groups):
             flat[rows] = probability
@@ -312,8 +317,8 @@ class GroupEstimator(BaseEstimator, ABC):
 
     def _likely_items(self, inputs: Inputs) -> np.ndarray:
         flat = np.full(inputs.groups.n_rows, np.nan)
-        for rows, probability in item_probabilities(self.members_, inputs.groups):
-            flat[rows] = probability.argmax(1)
+        for rows, items, _ in top_items(self.members_, inputs.groups, k=1):
+            flat[rows] = items[:, 0]
         codes = np.nan_to_num(inputs.spread(flat), nan=-1).astype(int)
         labels = self.vocabulary_["item"].tolist()
         return np.array([None if code < 0 else labels[code] for code in codes], dtype=object)
@@ -334,6 +339,16 @@ class GroupEstimator(BaseEstimator, ABC):
             flat[told.numpy()] = numbers
             out[column] = inputs.spread(flat)
         return next(iter(out.values())) if len(out) == 1 else out
+
+
+def _check_size(n_rows: int, n_items: int) -> None:
+    size = n_rows * n_items * np.dtype(np.float64).itemsize
+    if size > MAX_BYTES:
+        raise ExfamError(
+            f"`X` must lead to at most {MAX_BYTES / 1e9:g} GB of probabilities, got {n_rows} rows "
+            f"and {n_items} items, {size / 1e9:.1f} GB. Ask for fewer rows, or recommend for the "
+            "most probable items, or log_prob for those that occurred."
+        )
 
 
 def _levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
-from exfam.analysis.evaluate import item_probabilities
+from exfam.analysis.evaluate import item_probabilities, log_probs, top_items
 from exfam.checks import ExfamError, UnknownItemError
 from exfam.estimators.parameters import check_count
 from exfam.groups import CONTEXT, TARGET, Groups
@@ -25,6 +25,8 @@ __all__ = [
 
 # Items that hard support excludes have probability 0; their lift is finite all the same.
 TINY = 1e-30
+# Items up to which all are compared with all, and those of a larger catalog that are looked at.
+MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,46 +173,44 @@ def recommend(
     top = np.zeros((len(groups), k), dtype=np.int64)
     chance = np.zeros((len(groups), k))
     place = {int(row): g for g, row in enumerate(blank.stop - 1)}
-    for rows, probability in item_probabilities(members, blank):
-        best = np.argpartition(-probability, k - 1, axis=1)[:, :k]
-        value = np.take_along_axis(probability, best, axis=1)
-        order = np.lexsort((best, -value), axis=1)
+    for rows, items, probability in top_items(members, blank, k=k):
         which = [place[int(row)] for row in rows]
-        top[which] = np.take_along_axis(best, order, axis=1)
-        chance[which] = np.take_along_axis(value, order, axis=1)
+        top[which], chance[which] = items, probability
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     return Recommendations(names, labels[top], chance)
 
 
 def item_lifts(
-    members: Sequence[TwoPartModel], schema: Schema
+    members: Sequence[TwoPartModel], schema: Schema, *, given: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """lift[j, i] = log p(i | j alone in the group) - log p(i | nothing), in nats, rows by rows.
 
-    Values are unobserved, attributes unknown or average. An item's own lift reads 0.
+    Values are unobserved, attributes unknown or average. An item's own lift reads 0. `given`: the
+    items j, all unless given.
     """
-    n_items = schema.n_items or 0
-    alone = append_blank(_alone(schema, n_items), schema)
+    items = np.arange(schema.n_items or 0) if given is None else given
+    alone = append_blank(_alone(schema, items), schema)
     # The last group is empty, and batches come by length: its probabilities are needed first.
-    ((_, nothing),) = item_probabilities(members, alone[n_items:])
-    for rows, probability in item_probabilities(members, alone[:n_items]):
+    ((_, nothing),) = item_probabilities(members, alone[len(items) :])
+    for rows, probability in item_probabilities(members, alone[: len(items)]):
         lift = np.log(np.maximum(probability, TINY)) - np.log(np.maximum(nothing, TINY))
-        given = rows // 2  # a group of an item and a blank has two rows
-        lift[np.arange(len(given)), given] = 0.0
-        yield given, lift
+        own = items[rows // 2]  # a group of an item and a blank has two rows
+        lift[np.arange(len(own)), own] = 0.0
+        yield own, lift
 
 
-def _alone(schema: Schema, n_items: int) -> Groups:
-    """A group for each item, with nothing else in it, and an empty one."""
-    attributes = schema.attributes
+def _alone(schema: Schema, items: np.ndarray) -> Groups:
+    """A group for each of the items, with nothing else in it, and an empty one."""
+    attributes, n = schema.attributes, len(items)
     return Groups(
-        start=np.append(np.arange(n_items), n_items),
-        stop=np.append(np.arange(1, n_items + 1), n_items),
-        item=np.arange(n_items),
-        values={column: np.zeros(n_items) for column in schema.families},
-        attributes={a.name: _typical(a, n_items) for a in attributes if not a.of_group},
-        group_attributes={a.name: _typical(a, n_items + 1) for a in attributes if a.of_group},
-        observed=np.zeros(n_items, dtype=bool),
+        start=np.append(np.arange(n), n),
+        stop=np.append(np.arange(1, n + 1), n),
+        item=items,
+        values={column: np.zeros(n) for column in schema.families},
+        attributes={a.name: _typical(a, n) for a in attributes if not a.of_group},
+        group_attributes={a.name: _typical(a, n + 1) for a in attributes if a.of_group},
+        observed=np.zeros(n, dtype=bool),
+        vocabulary={"item": np.arange(schema.n_items or 0)},
     )
 
 
@@ -225,6 +225,8 @@ def relations(
 ) -> Relations:
     """Complements (mutual lift) or substitutes (same lifts by others, little mutual lift).
 
+    Of more than 10,000 items those are looked at from both sides that come first from one: the
+    1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
     Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
     """
     check_count("k", k)
@@ -234,39 +236,90 @@ def relations(
     if item not in names:
         raise UnknownItemError(f"`item` must be one seen in training, got {item!r}.")
     code = names.index(item)
-    mutual, alike = _mutual_and_alike(members, schema, code)
-    strength = mutual
-    if kind == "substitutes":
-        others = np.delete(mutual, code)
-        little = max(0.0, float(np.median(others))) if len(others) else 0.0
-        strength = np.where(mutual <= little, alike, -np.inf)
+    look = _strengths if len(names) <= MANY_ITEMS else _strengths_of_candidates
+    strength = look(members, schema, code, kind=kind)
     strength[code] = -np.inf
     best = np.argsort(-strength, kind="stable")[: int(k)]
     best = best[np.isfinite(strength[best])]
     return Relations(item, labels[best], strength[best])
 
 
-def _mutual_and_alike(
-    members: Sequence[TwoPartModel], schema: Schema, code: int
-) -> tuple[Float[np.ndarray, "items"], Float[np.ndarray, "items"]]:
-    """Mutual lifts with item `code`, and correlations of lifts by all third items with its own.
+def _strengths(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, kind: str
+) -> Float[np.ndarray, "items"]:
+    """How strongly every item is related to item `code`; minus infinity if not at all."""
+    of, by, alike = _lifts_of_and_by(members, schema, code, given=np.arange(schema.n_items or 0))
+    mutual = (of + by) / 2
+    if kind == "complements":
+        return mutual
+    return np.where(mutual <= _little(np.delete(mutual, code)), alike, -np.inf)
 
-    One pass over the rows of the table of lifts, which is never held whole.
+
+def _strengths_of_candidates(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, kind: str
+) -> Float[np.ndarray, "items"]:
+    """As `_strengths`, of the items alone that come first from one side."""
+    given = np.array([code])
+    if kind == "substitutes":
+        empty = append_blank(_alone(schema, given[:0]), schema)
+        ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
+        given = np.union1d(frequent, given)
+    _, by, alike = _lifts_of_and_by(members, schema, code, given=given)
+    first = by.copy() if kind == "complements" else alike.copy()
+    first[code] = -np.inf
+    candidates = np.argsort(-first, kind="stable")[: min(N_CANDIDATES, len(by) - 1)]
+    mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
+    strength = np.full(len(by), -np.inf)
+    if kind == "complements":
+        strength[candidates] = mutual
+    else:
+        apart = mutual <= _little(np.delete(by, code))
+        strength[candidates] = np.where(apart, alike[candidates], -np.inf)
+    return strength
+
+
+def _little(mutual: np.ndarray) -> float:
+    """What a lift may be at most between items that are no complements."""
+    return max(0.0, float(np.median(mutual))) if len(mutual) else 0.0
+
+
+def _lifts_of(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
+) -> Float[np.ndarray, "given"]:
+    """Lift of item `code` by each of the given ones, with no other item's."""
+    alone = append_blank(_alone(schema, given), schema)
+    assert alone.item is not None and alone.role is not None
+    asked = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
+    nats = log_probs(members, asked).item
+    assert nats is not None
+    nats = np.maximum(nats[asked.stop - 1], np.log(TINY))
+    return nats[:-1] - nats[-1]
+
+
+def _lifts_of_and_by(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lifts of item `code` by the given items, its lifts of all items, and how alike lifts are.
+
+    Alike: the correlation over all third given items of their lifts of an item and of `code`. One
+    pass over rows of the table of lifts, which is never held whole. `code` must be among `given`.
     """
     n = schema.n_items or 0
     of, by = np.zeros(n), np.zeros(n)
     total, square, product = np.zeros(n), np.zeros(n), np.zeros(n)
-    for given, lift in item_lifts(members, schema):
-        of[given] = lift[:, code]
-        by += lift[given == code].sum(0)
-        lift = lift[given != code]
+    for some, lift in item_lifts(members, schema, given=given):
+        of[some] = lift[:, code]
+        by += lift[some == code].sum(0)
+        lift = lift[some != code]
         total += lift.sum(0)
         square += (lift**2).sum(0)
         product += lift[:, code] @ lift
     # An item's lift by itself reads 0, so only its lift of `code` is still to be taken out.
     own_total, own_square = total[code] - of, square[code] - of**2
-    third = max(n - 2, 1)
+    third = np.full(n, len(given) - 1)
+    third[given] -= 1
+    third = np.maximum(third, 1)
     spread = np.maximum(square - total**2 / third, 0.0)
     own_spread = np.maximum(own_square - own_total**2 / third, 0.0)
     covariance = product - total * own_total / third
-    return (of + by) / 2, covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)
+    return of, by, covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)

@@ -10,7 +10,7 @@ products of, and are multiplied out, summed up and forgotten tile by tile.
     ranking      the most probable items, ranks, tile by tile
 """
 
-from exfam.models.catalog.linear import LinearEta, item_products
+from exfam.models.catalog.linear import LinearEta, chunks_of, item_products
 from exfam.models.catalog.listed import ContextItems, OnePerRow, runs
 from exfam.models.catalog.normalizer import Choice, log_normalizer, log_prob_of
 from exfam.models.catalog.ranking import BestItems, all_log_probs, best_items, item_rank
@@ -27,6 +27,7 @@ __all__ = [
     "OnePerRow",
     "all_log_probs",
     "best_items",
+    "chunks_of",
     "item_products",
     "item_rank",
     "log_normalizer",

@@ -38,7 +38,7 @@ class LinearEta(NamedTuple):
         eta = self.state @ self.vectors[: self.n_items].T
         return eta if self.bias is None else eta + self.bias
 
-    def at(self, where: tuple[Tensor, ...] | Tensor) -> "LinearEta":
+    def at(self, where: tuple[Tensor, ...] | slice) -> "LinearEta":
         """Some of the rows."""
         return self._replace(state=self.state[where])
 

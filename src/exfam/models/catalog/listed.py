@@ -22,6 +22,9 @@ class Listed(Protocol):
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "Listed":
         """The same in a catalog of the `chosen` (increasing) items: classes are places in it."""
 
+    def part(self, rows: slice) -> "Listed":
+        """The same of some rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class OnePerRow:
@@ -48,6 +51,10 @@ class OnePerRow:
         """
         place, held = _places(chosen, self.code)
         return OnePerRow(torch.where(held, place, -1))
+
+    def part(self, rows: slice) -> "OnePerRow":
+        """The same of some rows."""
+        return OnePerRow(self.code[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +150,12 @@ class ContextItems:
         place, held = _places(chosen, self.code)
         entries = {name: getattr(self, name)[held] for name in ("first", "last", "start", "stop")}
         return replace(self, code=place[held], **entries)
+
+    def part(self, rows: slice) -> "ContextItems":
+        """The same of some rows."""
+        start, stop = (b.clamp(rows.start, rows.stop) - rows.start for b in (self.start, self.stop))
+        free = None if self.free is None else self.free[rows]
+        return replace(self, start=start, stop=stop, place=self.place[rows], free=free)
 
 
 def _places(

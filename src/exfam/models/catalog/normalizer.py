@@ -33,6 +33,16 @@ class Choice:
     penalty: Float[Tensor, ""] | None = None
     again: Bool[Tensor, "rows"] | None = None
 
+    def part(self, rows: slice) -> "Choice":
+        """The same of some rows."""
+        return Choice(
+            self.eta.at(rows),
+            excluded=tuple(listed.part(rows) for listed in self.excluded),
+            penalized=tuple(listed.part(rows) for listed in self.penalized),
+            penalty=self.penalty,
+            again=None if self.again is None else self.again[rows],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class _Tile:

@@ -34,8 +34,8 @@ def best_items(choices: Sequence[Choice], *, k: int) -> BestItems:
     """
     eta = choices[0].eta
     n_rows, n_items, device = len(eta.state), eta.n_items, eta.state.device
-    best = torch.full((n_rows, k), torch.iinfo(torch.int64).min, device=device)
     least = torch.full((n_rows,), -torch.inf, device=device)
+    best = _keys(least[:, None], 0).repeat(1, k)
     total = torch.full((n_rows,), -torch.inf, dtype=torch.float64, device=device)
     for rows, classes, scores in _scores(choices):
         better = (scores.amax(1) > least[rows]).nonzero()[:, 0]
@@ -71,7 +71,7 @@ def item_rank(choices: Sequence[Choice], item: Int64[Tensor, "rows"]) -> Float[T
         scores[row, column] = here[row, 0]
         higher[rows] += (scores > here).sum(1)
         equal[rows] += (scores == here).sum(1)
-    return higher + (equal.double() + 1) / 2
+    return (higher + (equal.double() + 1) / 2).masked_fill(own.isnan(), torch.nan)
 
 
 def all_log_probs(choice: Choice) -> Float[Tensor, "rows items"]:

@@ -1,0 +1,180 @@
+"""Models of large catalogs say what the same models say of small ones."""
+
+import numpy as np
+import pytest
+import torch
+
+from efa_cases import small_model
+from exfam.analysis import evaluate
+from exfam.checks import ExfamError
+from exfam.families import Gaussian
+from exfam.groups import CONTEXT, TARGET
+from exfam.models import two_part
+from exfam.models.baselines import MarginalItems
+from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
+from exfam.models.schema import Schema
+from exfam.models.support import DIRECTIONS, SUPPORTS
+from exfam.models.two_part import TwoPartModel
+from model_cases import make_groups, more_padding, whole
+
+N_ITEMS = 9
+
+
+def groups_with_everything(*, repeats):
+    """Unknown items, context-only elements, context ranges, an empty group."""
+    groups = make_groups(lengths=(4, 1, 6, 0, 5), repeats=repeats, seed=1)
+    item = groups.item.copy()
+    item[[3, 9]] = -1
+    role = np.where(np.arange(16) % 5 == 0, CONTEXT, TARGET).astype(np.int8)
+    if not repeats:
+        return groups.with_(item=item, role=role)
+    lag = np.array([[0], [0], [4], [5], [0]])
+    ranges = {"context_start": lag, "context_stop": lag + [[0], [2], [1], [3], [4]]}
+    return groups.with_(item=item, role=role, **ranges)
+
+
+def marginal(direction, support):
+    logits = torch.randn(N_ITEMS, generator=torch.Generator().manual_seed(3))
+    part = MarginalItems(logits.log_softmax(0))
+    return TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
+
+
+def latent_factor(direction, support):
+    generator = torch.Generator().manual_seed(0)
+    settings = LatentFactorSettings(direction=direction, dim=4, mask_vector=True)
+    part = build_latent_factor_items(N_ITEMS, settings, generator=generator)
+    model = TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
+    with torch.no_grad():
+        for parameter in part.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def efa(direction, support, **choices):
+    schema = Schema.of(make_groups(), families={"value": Gaussian()})
+    network = {"direction": direction, "n_layers": 1}
+    return small_model(schema, network=network, values=False, support=support, **choices)
+
+
+def reflected(direction, support):
+    return efa(direction, support, tie="reflection")
+
+
+MAKERS = (marginal, latent_factor, efa, reflected)
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Calls a function as for a small and as for a large catalog."""
+
+    def call(function):
+        told = []
+        for large in (10**9, 1):
+            monkeypatch.setattr(two_part, "LARGE_CATALOG", large)
+            told.append(function())
+        return told
+
+    return call
+
+
+def nats_and_gradients(model, batch):
+    model.zero_grad()
+    nats = model.log_prob(batch).item
+    if nats.requires_grad:
+        weight = torch.randn(nats.shape, generator=torch.Generator().manual_seed(1))
+        (weight * nats).sum().backward()
+    return nats.detach(), {name: p.grad for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_log_prob_and_gradients_are_the_same(maker, support, direction, both):
+    model = maker(direction, support)
+    batch = more_padding(whole(groups_with_everything(repeats=support != "hard")))
+    (dense, gradients), (told, others) = both(lambda: nats_and_gradients(model, batch))
+    assert torch.equal(told != 0, batch.target & (batch.item >= 0))
+    torch.testing.assert_close(told, dense, rtol=1e-5, atol=1e-5)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(others[name], gradient, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_used_up_catalog_is_kept_whole(maker, direction, both):
+    """A group of all items and an unknown one, which nothing would be left for."""
+    item = np.append(np.random.default_rng(0).permutation(N_ITEMS), -1).astype(np.int32)
+    groups = make_groups(lengths=[10], item=item, values={})
+    model = maker(direction, "hard")
+    dense, told = both(lambda: list(evaluate.item_probabilities([model], groups)))
+    probability = np.concatenate([each for _, each in told])
+    np.testing.assert_allclose(probability.sum(1), 1, atol=1e-5)
+    np.testing.assert_allclose(probability, dense[0][1], atol=1e-6)
+    assert (probability[-1] > 0).all() and (probability[1] == 0).any()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_target_that_repeats_is_named(maker, direction, both):
+    groups = make_groups(lengths=[2, 3], item=np.array([0, 1, 5, 3, 5], dtype=np.int32))
+
+    def refused():
+        with pytest.raises(ExfamError, match="must not repeat .* support='hard', got item code 5"):
+            maker(direction, "hard").log_prob(whole(groups))
+
+    both(refused)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_all_that_is_told_of_groups_is_the_same(support, direction, both):
+    groups = groups_with_everything(repeats=support != "hard")
+    members = [latent_factor(direction, support), efa(direction, support)]
+
+    def told():
+        probability = np.full((groups.n_rows, N_ITEMS), np.nan)
+        for rows, each in evaluate.item_probabilities(members, groups, max_numbers=20):
+            probability[rows] = each
+        best, chance = np.full((groups.n_rows, 4), -1), np.full((groups.n_rows, 4), np.nan)
+        for rows, items, each in evaluate.top_items(members, groups, k=4):
+            best[rows], chance[rows] = np.where(each > 0, items, -1), each
+        rank = evaluate.item_ranks(members, groups)
+        return [probability, best, chance, rank, evaluate.log_probs(members, groups).item]
+
+    small, large = both(told)
+    for one, other in zip(small, large, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    rank = large[3]
+    assert np.array_equal(np.isnan(rank), groups.role == CONTEXT)
+    assert np.array_equal(np.isinf(rank), (groups.role == TARGET) & (groups.item < 0))
+
+
+@pytest.mark.parametrize("ask", [evaluate.top_items, evaluate.item_ranks])
+def test_nan_is_an_error(ask, both):
+    model = latent_factor("causal", "none")
+    with torch.no_grad():
+        model.item_part.mask_vector.fill_(torch.nan)
+    more = {"k": 1} if ask is evaluate.top_items else {}
+
+    def refused():
+        with pytest.raises(ExfamError, match="must lead to log-probabilities that are numbers"):
+            list(ask([model], make_groups(), **more))
+
+    both(refused)
+
+
+@pytest.mark.parametrize("ask", [evaluate.top_items, evaluate.item_ranks])
+def test_ranking_needs_an_item_part(ask):
+    schema = Schema.of(make_groups(), families={"value": Gaussian()})
+    more = {"k": 1} if ask is evaluate.top_items else {}
+    with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
+        list(ask([small_model(schema, items=False)], make_groups(), **more))
+
+
+def test_batches_are_cut_by_elements_where_items_are_many(monkeypatch):
+    model, groups = latent_factor("causal", "none"), make_groups()
+    for large, n_batches in ((10**9, 5), (1, 1)):
+        monkeypatch.setattr(two_part, "LARGE_CATALOG", large)
+        wide = groups.with_(vocabulary={"item": np.arange(10_000)})
+        batches = list(evaluate.evaluation_batches(wide, [model], max_numbers=10_000))
+        assert len(batches) == n_batches
