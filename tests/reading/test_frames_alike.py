@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exfam
-from exfam.checks import DataError
 from exfam.groups import Groups
 from group_cases import FRAME
 from reading.cases import FEW, assert_identical
@@ -100,7 +99,7 @@ def frames(draw):
 
 
 @given(frame=frames(), data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_generated_frames(frame, data):
     options = {
         "group": "user",

@@ -202,7 +202,8 @@ def _label_type(cells: _Cells, part: Part, known: Any) -> pa.DataType:
         return BOOLEAN
     if kind in (None, "i", "u") and cells.all_are(part, "empty", "whole"):
         return WHOLE
-    if kind in ("i", "u") and cells.all_are(part, "empty", "number"):
+    is_padded = cells.counts[part]["padded"] > 0
+    if kind in ("i", "u") and cells.all_are(part, "empty", "number") and not is_padded:
         return NUMBER  # whole numbers that a frame with gaps once held and wrote as 7.0
     return TEXT
 

@@ -183,7 +183,7 @@ def _postgres_batches(query: str, parts: Sequence[Part], url: str) -> Iterator[p
             yield _as_scanned(reader.schema.empty_table(), parts)
             for batch in reader:
                 yield _as_scanned(pa.Table.from_batches([batch]), parts)
-    except dbapi.Error as error:
+    except (dbapi.Error, pa.ArrowException, OSError) as error:
         raise DataError(_cannot_run(query, error)) from error
 
 

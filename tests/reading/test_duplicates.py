@@ -1,0 +1,128 @@
+"""Ties keep the order of the source; equal rows are an error, dropped or kept, as is asked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import exfam
+from exfam.checks import DataError
+from exfam.data.reading import ReadingOptions, duplicates, read_with_facts, stream
+from exfam.groups import Groups
+from exfam.groups.frames import FrameColumns
+from reading.cases import FEW, assert_identical, write_csv, write_folder
+
+REPEATED = {
+    "user": ["a", "b", "a", "b", "a", "a"],
+    "time": [1, 1, 1, 1, 2, 1],
+    "movie": ["x", "x", "x", "y", "x", "x"],
+    "stars": [1.0, None, 1.0, None, 1.0, 1.0],
+}
+ASKED = {"group": "user", "order": "time", "item": "movie", "value": "stars"}
+
+
+@pytest.fixture(params=[1 << 18, 2, 1], ids="batches of {}".format)
+def small_batches(request, monkeypatch):
+    """Runs of equal rows end anywhere in what DuckDB hands over."""
+    monkeypatch.setattr(stream, "ROWS_A_BATCH", request.param)
+
+
+def test_two_equal_rows_are_named(small_batches):
+    match = (
+        "`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got row 2 "
+        "equal to row 0 in 'user', 'movie', 'stars', 'time'. Choose one, or read a column that"
+    )
+    with pytest.raises(DataError, match=match):
+        exfam.read(REPEATED, **ASKED, **FEW)
+
+
+def test_files_of_equal_rows_are_named(tmp_path):
+    folder = write_folder(REPEATED, tmp_path / "a")
+    match = r"got row 0 in .*part-2\.csv equal to row 0 in .*part-1\.csv in 'user'"
+    with pytest.raises(DataError, match=match):
+        exfam.read(folder, **ASKED, **FEW)
+
+
+def test_missing_values_are_equal_and_other_columns_do_not_count(small_batches):
+    rows = {"user": [1, 1], "stars": [None, None], "note": ["x", "y"]}
+    with pytest.raises(DataError, match="got row 1 equal to row 0 in 'user', 'stars'"):
+        exfam.read(rows, group="user", value="stars", **FEW)
+    assert exfam.read(rows, group="user", value="stars", item="note", **FEW).n_elements == 2
+
+
+def test_labels_that_a_vocabulary_lacks_are_not_equal():
+    rows = {"user": [1, 1], "movie": ["x", "y"]}
+    given = {"vocabulary": {"item": ["z"]}, "unknown": "unk"}
+    assert exfam.read(rows, group="user", item="movie", **given, **FEW).item.tolist() == [-1, -1]
+
+
+def test_ignored_rows_do_not_count_as_duplicates():
+    rows = {"user": [1, 1, 1], "movie": ["x", "x", "z"]}
+    given = {"vocabulary": {"item": ["z"]}, "unknown": "ignore"}
+    groups = exfam.read(rows, group="user", item="movie", **given, **FEW)
+    assert groups.item.tolist() == [0] and groups.ignored.tolist() == [2]
+
+
+def facts_of(rows, duplicates, **columns):
+    options = ReadingOptions(duplicates=duplicates, threads=1)
+    return read_with_facts(rows, FrameColumns(**columns), options=options)
+
+
+def test_ties_are_counted_within_groups(small_batches):
+    groups, facts = facts_of(REPEATED, "keep", **ASKED)
+    assert groups.source_row.tolist() == [0, 2, 5, 4, 1, 3]
+    assert facts.ties == 3 and facts.duplicates == 0
+    assert facts_of(REPEATED, "keep", group="user", item="movie")[1].ties == 0
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(1, 30))
+    few = st.integers(0, 2)
+    columns = {
+        name: draw(st.lists(few, min_size=n, max_size=n)) for name in ("user", "time", "movie")
+    }
+    stars = st.sampled_from([0.0, -0.0, 1.5, None])
+    return columns | {"stars": draw(st.lists(stars, min_size=n, max_size=n))}
+
+
+@given(table=tables(), order=st.sampled_from([None, "time"]), rows=st.integers(1, 9))
+@settings(max_examples=15)
+def test_dropping_is_what_pandas_drops(table, order, rows):
+    frame = pd.DataFrame(table).astype({"stars": float})
+    columns = {"group": "user", "order": order, "item": "movie", "value": "stars"}
+    read = [name for name in ("user", order, "movie", "stars") if name]
+    firsts = frame[~frame[read].duplicated()]
+    expected = Groups.from_frame(firsts, **columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "ROWS_A_BATCH", rows)
+        dropped, facts = facts_of(frame, "drop", **columns)
+        kept, _ = facts_of(frame, "keep", **columns)
+    rows_of_frame = firsts.index.to_numpy()[expected.source_row]
+    assert_identical(dropped, expected.with_(source_row=rows_of_frame))
+    assert facts.duplicates == len(frame) - len(firsts)
+    assert_identical(kept, Groups.from_frame(frame, **columns))
+
+
+def test_a_hash_that_fails_makes_no_duplicates(monkeypatch):
+    # All rows are candidates then; none of them is equal to another.
+    monkeypatch.setattr(duplicates, "SPREAD", np.uint64(0))
+    rows = {"user": [1] * 9, "movie": list(range(9))}
+    assert exfam.read(rows, group="user", item="movie", **FEW).n_elements == 9
+    with pytest.raises(DataError, match="got row 9 equal to row 4"):
+        again = {"user": [1] * 10, "movie": [*range(9), 4]}
+        exfam.read(again, group="user", item="movie", **FEW)
+
+
+def test_a_source_that_changes_while_it_is_read(tmp_path, monkeypatch):
+    path = write_csv(REPEATED, tmp_path / "a.csv")
+    batches = stream.Database.batches
+
+    def without_the_last(self, query, *, rows):
+        yield from list(batches(self, query, rows=1))[:-1]
+
+    monkeypatch.setattr(stream.Database, "batches", without_the_last)
+    match = r"`source` must not change while it is read, got 5 rows after 6 in .*a\.csv"
+    with pytest.raises(DataError, match=match):
+        exfam.read(path, **ASKED, duplicates="keep", **FEW)
