@@ -6,6 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from exfam import plots
+from exfam.analysis.calibration import Reliability
 from exfam.checks import ExfamError
 from exfam.estimators.explain import Explanation
 from exfam.training.history import Epoch, History
@@ -25,6 +26,12 @@ def history(*, validation=True):
     return History(tuple(rows), "max_epochs")
 
 
+def reliable(error=1.0):
+    """100 targets a bin; with `error` times as many hits as expected."""
+    predicted, pairs = np.full(20, 100.0), 150 * 2 ** np.arange(20)
+    return Reliability(pairs, predicted, error * predicted, predicted * (1 - predicted / pairs))
+
+
 MEANS = {
     "predicted": {"EFA": np.array([1.1, 2.9, 3.1]), "LF": np.array([2.0, 2.0, 2.0])},
     "true": np.array([1.0, 3.0, 3.0]),
@@ -32,7 +39,17 @@ MEANS = {
 }
 BARS = {"labels": ["EFA", "LF"], "values": np.array([1.03, 2.2]), "metric": "MSE"}
 
+POINTS = np.random.default_rng(0).normal(size=(30, 2))
+
 FIGURES = {
+    "histogram": lambda: plots.histogram(np.array([1, 2, 2, 5]), label="length", of="groups"),
+    "histogram, of ranges": lambda: plots.histogram(POINTS.ravel(), label="value"),
+    "integral_histogram": lambda: plots.integral_histogram(np.linspace(0, 1, 50)),
+    "interval_rows": lambda: plots.interval_rows(["LF"], np.array([[0.1, 0.2, 0.3]]), metric="x"),
+    "item_map": lambda: plots.item_map(POINTS, [f"item {i}" for i in range(30)], labels=("a", "b")),
+    "layer_map": lambda: plots.layer_map(explanation(), part="values", layer=2),
+    "layer_map, large": lambda: plots.layer_map(explanation(20), part="values", layer=1),
+    "reliability_diagram": lambda: plots.reliability_diagram(reliable()),
     "attention_map": lambda: plots.attention_map(explanation()),
     "attention_map, one panel a layer": lambda: plots.attention_map(explanation(), heads="mean"),
     "attention_map, large": lambda: plots.attention_map(explanation(60, layers=1, heads=1)),
@@ -62,6 +79,7 @@ def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name):
     words = [figure.get_supxlabel(), figure.get_supylabel()]
     words += [label for axes in figure.axes for label in (axes.get_xlabel(), axes.get_ylabel())]
     names = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
+    names += [text.get_text() for axes in figure.axes for text in axes.texts]
     assert any(words) and any(names)
 
 

@@ -15,6 +15,8 @@ __all__ = ["item_map"]
 
 _FONT_SIZE = 9.0
 _GAP = 3.0
+# Widths are estimates.
+_SLACK = 1.5
 _MARGIN = 0.06
 # A map with all its names would be unreadable: the others are dots.
 _MOST_NAMES = 80
@@ -118,7 +120,7 @@ def _place_names(
         others = np.delete(dots, index, axis=0)
         if len(taken) >= _MOST_NAMES:
             return
-        size = name_width(name, size=_FONT_SIZE), 1.1 * _FONT_SIZE
+        size = name_width(name, size=_FONT_SIZE) + _SLACK, 1.1 * _FONT_SIZE
         for box, align in _sides(at[index], radius[index] + _GAP, size):
             if box.within(*edge[0]) and not box.meets(others) and not box.meets(taken):
                 _write(axes, name, box, align)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
+from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.evaluate import item_probabilities
 from exfam.analysis.summary import item_counts
@@ -67,6 +68,7 @@ def gather(model: GroupEstimator, data: Any, train: Any, *, baselines: bool, see
     Raises ExfamError for data without a target, and whatever the model raises for data it cannot
     take.
     """
+    check_is_fitted(model, "members_")
     groups, given = read_data(model, data, "data"), read_data(model, train, "train")
     scored, learn, compared = groups, given, np.zeros(0, dtype=bool)
     if groups is not None:

@@ -19,8 +19,8 @@ from exfam.report.words import counted
 __all__ = ["Rival", "fit_rivals", "same_columns"]
 
 # Elements times items times epochs that a latent factor fit may take.
-_LATENT_FACTOR_WORK = 6e8
-_EPOCHS, _FEWEST_EPOCHS, _FEWEST_ELEMENTS = 40, 12, 4_000
+_LATENT_FACTOR_WORK = 4e8
+_EPOCHS, _FEWEST_EPOCHS, _FEWEST_ELEMENTS = 40, 10, 4_000
 _MOST_ITEMS_OF_EASE = 3_000
 
 
