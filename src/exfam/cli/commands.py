@@ -131,15 +131,19 @@ def _told(error: BaseException) -> str:
 def _as_options(message: str, names: Sequence[str]) -> str:
     """A message that speaks of Python arguments, for those who write options.
 
-    >>> _as_options("`source` must be a file. Choose unknown='ignore'.", ["unknown"])
-    '`FILE` must be a file. Choose --unknown ignore.'
+    >>> _as_options("`seed` must be 1. Choose unknown='unk' or k=True.", ["k", "seed", "unknown"])
+    '`--seed` must be 1. Choose --unknown unk or --k.'
     """
 
     def option(found: re.Match[str]) -> str:
-        name = found[1]
-        return f"--{name.replace('_', '-')} {found[3]}" if name in names else found[0]
+        name, value = found[1] or found[2], found[4]
+        if name not in names:
+            return found[0]
+        long = f"--{name.replace('_', '-')}"
+        return f"`{long}`" if found[1] else f"{long} {value}" if value else long
 
-    return re.sub(r"\b(\w+)=(['\"])([\w-]+)\2", option, message).replace("`source`", "`FILE`")
+    message = message.replace("`source`", "`FILE`")
+    return re.sub(r"`(\w+)`|\b(\w+)=(?:True|(['\"])([\w-]+)\3)", option, message)
 
 
 def _is_memory(error: BaseException) -> bool:

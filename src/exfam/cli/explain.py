@@ -49,14 +49,16 @@ def form(words: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Print group, center, context and weight."""
     from exfam.cli.output import deliver, destination
-    from exfam.cli.sources import open_both, stacked
+    from exfam.cli.sources import open_both, stacked, tell
 
     to = destination(chosen.format, chosen.output)
     if chosen.top is not None:
         check_positive("--top", chosen.top)
-    model, groups = open_both(chosen)
+    model, groups, met = open_both(chosen)
     asked = groups if chosen.groups is None else groups[_places(groups, chosen.groups)]
-    deliver(stacked(_weights(model, asked, chosen)), to)
+    weights = stacked(_weights(model, asked, chosen))
+    tell(met)
+    deliver(weights, to)
 
 
 def _weights(model: Any, groups: Any, chosen: Any) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """`exfam fit`."""
 
 import importlib
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -116,13 +117,18 @@ def run(chosen: Any) -> int:
     estimator = build_estimator(chosen)
     estimator._check_parameters()
     train, held_out, facts = _read(estimator, chosen)
-    tell(f"{chosen.file}: {describe(facts)}")
+    met = f"{chosen.file}: {describe(facts)}"
+    # On a terminal at once. Elsewhere an error is the only line, so that facts wait for success.
+    if sys.stderr.isatty():
+        tell(met)
     started = time.perf_counter()
     estimator.fit(train, validation=held_out, checkpoint=chosen.checkpoint)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator)
     if is_main_rank():
         estimator.save(chosen.output, overwrite=chosen.overwrite)
+        if not sys.stderr.isatty():
+            tell(met)
         tell(f"saved in {chosen.output}")
         deliver(scoreboard(estimator, train, held_out, seconds=seconds), to)
     return status

@@ -23,7 +23,8 @@ __all__ = [
     "deliver",
     "deliver_document",
     "destination",
-    "tell_rows",
+    "show_rows",
+    "table_lines",
 ]
 
 _SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
@@ -107,25 +108,30 @@ def deliver_document(document: dict[str, Any], to: Destination) -> None:
     """
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if to.path is None:
-        sys.stdout.write(text)
+        _put(text.encode())
     else:
         write_atomically(to.path, text)
 
 
 def _to_stdout(table: pa.Table, format: str) -> None:
-    if format == "table":
-        tell_rows(table, sys.stdout)
+    if format == "table" and sys.stdout.isatty():
+        show_rows(table, sys.stdout)
         if table.num_rows > SHOWN_ROWS:
             more = table.num_rows - SHOWN_ROWS
             print(f"{more:,} more rows: --format csv writes all.", file=sys.stderr)
         return
-    if format == "parquet":
-        sys.stdout.flush()
-        _write(table, format, sys.stdout.buffer)
-        return
     buffer = io.BytesIO()
     _write(table, format, buffer)
-    sys.stdout.write(buffer.getvalue().decode())
+    _put(buffer.getvalue())
+
+
+def _put(content: bytes) -> None:
+    """Bytes to stdout; UTF-8 whatever the locale, as in a file."""
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(content.decode())
 
 
 def _write(table: pa.Table, format: str, file: Any) -> None:
@@ -137,9 +143,8 @@ def _write(table: pa.Table, format: str, file: Any) -> None:
         for line in _json_lines(table):
             file.write(line.encode())
     else:
-        page = io.StringIO()
-        tell_rows(table, page)
-        file.write(page.getvalue().encode())
+        for line in table_lines(table):
+            file.write(line.encode())
 
 
 def _json_lines(table: pa.Table) -> Iterator[str]:
@@ -172,30 +177,42 @@ def _plain(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def tell_rows(table: pa.Table, file: Any) -> None:
-    """Print the first rows as a table; as wide as it needs to be where no terminal cuts it.
+def table_lines(table: pa.Table) -> Iterator[str]:
+    """A table as plain lines, as wide as it needs to be.
 
-    >>> tell_rows(pa.table({"item": ["a"], "nats": [0.123456789]}), sys.stdout)
+    >>> print(*table_lines(pa.table({"item": ["a"], "nats": [0.123456789]})), sep="")
     item      nats
     a     0.123457
     """
+    from rich.cells import cell_len
+
+    columns, sides = [], []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        cells = [_one_line(name), *(_cell(value) for value in column.to_pylist())]
+        width = max(map(cell_len, cells))
+        columns.append([(cell, " " * (width - cell_len(cell))) for cell in cells])
+        sides.append(_side(column.type))
+    for row in zip(*columns, strict=True):
+        padded = [
+            space + cell if side == "right" else cell + space
+            for (cell, space), side in zip(row, sides, strict=True)
+        ]
+        yield "  ".join(padded).rstrip() + "\n"
+
+
+def show_rows(table: pa.Table, file: Any) -> None:
+    """The first rows as a table on a terminal, no wider than it."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    page = Table(box=SIMPLE_HEAD if file.isatty() else None, show_edge=False, pad_edge=False)
+    page = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         page.add_column(Text(_one_line(name)), justify=_side(kind), overflow="fold")
     for row in table.slice(0, SHOWN_ROWS).to_pylist():
         page.add_row(*(Text(_cell(value)) for value in row.values()))
-    if file.isatty():
-        Console(file=file, highlight=False).print(page)
-        return
-    console = Console(file=io.StringIO(), width=100_000, highlight=False)
-    with console.capture() as told:
-        console.print(page)
-    file.writelines(f"{line.rstrip()}\n" for line in told.get().splitlines())
+    Console(file=file, highlight=False).print(page)
 
 
 def _side(kind: pa.DataType) -> Any:

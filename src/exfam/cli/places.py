@@ -32,6 +32,5 @@ def check_model_place(path: Path, *, overwrite: bool) -> None:
     try:
         check_replaceable(path, overwrite=overwrite)
     except ExfamError as error:
-        told = str(error).replace("`path`", "`--output`", 1)
-        raise ExfamError(told.replace("Pass overwrite=True", "Pass --overwrite")) from error
+        raise ExfamError(str(error).replace("`path`", "`output`", 1)) from error
     check_writable("--output", path)

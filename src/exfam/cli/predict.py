@@ -52,16 +52,17 @@ def form(words: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Print one prediction a row."""
     from exfam.cli.output import beside, deliver, destination
-    from exfam.cli.sources import file_rows, open_both
+    from exfam.cli.sources import file_rows, open_both, tell
 
     to = destination(chosen.format, chosen.output)
     _check(chosen)
-    model, groups = open_both(chosen)
+    model, groups, met = open_both(chosen)
     rows = file_rows(model, groups, chosen)
     if chosen.proba:
         told = _probabilities(model, groups, chosen.of)
     else:
         told = _values(model, groups, chosen)
+    tell(met)
     deliver(beside(rows.columns, {name: rows.spread(each) for name, each in told.items()}), to)
 
 

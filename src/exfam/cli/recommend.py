@@ -28,9 +28,10 @@ def form(words: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Print group, rank, item and probability."""
     from exfam.cli.output import deliver, destination
-    from exfam.cli.sources import as_array, open_both
+    from exfam.cli.sources import as_array, open_both, tell
 
     to = destination(chosen.format, chosen.output)
-    model, groups = open_both(chosen)
+    model, groups, met = open_both(chosen)
     told = model.recommend(groups, k=chosen.k).to_dict()
+    tell(met)
     deliver({name: as_array(column) for name, column in told.items()}, to)

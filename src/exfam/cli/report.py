@@ -54,11 +54,12 @@ def run(chosen: Any) -> None:
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
     model = open_model(chosen)
-    read = {}
+    read: dict[str, Any] = {}
+    met = []
     for name in ("data", "train"):
         if (file := getattr(chosen, name)) is not None:
             read[name], facts = read_known(model, chosen, file=file)
-            tell(f"{file}: {describe(facts)}")
+            met.append(f"{file}: {describe(facts)}")
     write_report(
         model,
         read.get("data"),
@@ -68,4 +69,5 @@ def run(chosen: Any) -> None:
         baselines=chosen.baselines,
         seed=chosen.seed,
     )
-    tell(f"written to {path}")
+    for line in (*met, f"written to {path}"):
+        tell(line)

@@ -37,17 +37,19 @@ def form(words: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Print the score and its parts, or the log-probability of every row."""
     from exfam.cli.output import beside, deliver, destination
-    from exfam.cli.sources import file_rows, open_both
+    from exfam.cli.sources import file_rows, open_both, tell
 
     to = destination(chosen.format, chosen.output)
-    model, groups = open_both(chosen)
+    model, groups, met = open_both(chosen)
     parts = model.log_prob_parts(groups)
-    if not chosen.per_row:
-        deliver(_summary(parts), to)
-        return
-    rows = file_rows(model, groups, chosen)
-    told = {name: rows.spread(each) for name, each in _each(parts).items()}
-    deliver(beside(rows.columns, told), to)
+    if chosen.per_row:
+        rows = file_rows(model, groups, chosen)
+        told = {name: rows.spread(each) for name, each in _each(parts).items()}
+        columns = beside(rows.columns, told)
+    else:
+        columns = _summary(parts)
+    tell(met)
+    deliver(columns, to)
 
 
 def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:

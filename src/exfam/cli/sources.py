@@ -43,12 +43,11 @@ def open_model(chosen: Any) -> Any:
     return model
 
 
-def open_both(chosen: Any) -> tuple[Any, Groups]:
-    """The model, and the file as the model reads it; what was met is told."""
+def open_both(chosen: Any) -> tuple[Any, Groups, str]:
+    """The model, the file as the model reads it, and what was met in it, in words."""
     model = open_model(chosen)
     groups, facts = read_known(model, chosen, file=chosen.file)
-    tell(f"{chosen.file}: {describe(facts)}")
-    return model, groups
+    return model, groups, f"{chosen.file}: {describe(facts)}"
 
 
 def read_known(model: Any, chosen: Any, *, file: str) -> tuple[Groups, ReadingFacts]:

@@ -1,0 +1,48 @@
+"""The examples that the helps show, one after the other, as a new user would try them."""
+
+import importlib
+import shlex
+
+import pytest
+
+from cli.cases import ratings, write_csv
+from exfam import cli
+from exfam.cli.commands import COMMANDS
+
+FIRST = ("fit", "prepare")
+
+
+def examples():
+    for name in (*FIRST, *(name for name in COMMANDS if name not in FIRST)):
+        form = importlib.import_module(COMMANDS[name].module).form([])
+        for line in form.example.replace("\\\n", " ").splitlines():
+            yield name, line
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("examples")
+    write_csv(folder / "ratings.csv", ratings())
+    return folder
+
+
+@pytest.mark.parametrize(("name", "line"), list(examples()), ids=lambda each: str(each)[:30])
+def test_an_example_works(name, line, folder, monkeypatch, capfd):
+    monkeypatch.chdir(folder)
+    # These run for minutes and have tests of their own.
+    monkeypatch.setattr("exfam.reproduce.demo.run", lambda **_: print("ran"))
+    monkeypatch.setattr("exfam.reproduce.harness.reproduce", lambda *_, **__: print("ran"))
+    program, command, *words = shlex.split(line)
+    assert program == "exfam" and (command == name or command in FIRST)
+    if command == "fit" and "--max-epochs" not in words:
+        words += ["--max-epochs", "3"]
+    assert cli.main([command, *words]) == 0
+    told = capfd.readouterr()
+    assert "Traceback" not in told.err and (told.out or "-o" in words)
+
+
+def test_every_help_shows_an_example(capfd):
+    for name in COMMANDS:
+        assert cli.main([name, "--help"]) == 0
+        told = capfd.readouterr()
+        assert told.err == "" and f"Example:\n  exfam {name}" in told.out

@@ -1,0 +1,117 @@
+import io
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.text import Text
+
+from exfam.checks import ExfamError
+from exfam.cli.output import SHOWN_ROWS, Destination, beside, deliver, destination
+from exfam.cli.sources import as_array, describe, stacked
+from exfam.data.reading import ReadingFacts
+
+ODD = {
+    "name": ["a,b", 'say "x"', "two\nlines", "[bold]é\x1b[31m"],
+    "nats": np.array([0.1, np.nan, -np.inf, 1 / 3]),
+    "n": [1, 2, 3, 4],
+}
+
+
+def written(columns, form, capfd):
+    deliver(columns, Destination(form))
+    return capfd.readouterr().out
+
+
+def test_json_is_json_whatever_it_holds(capfd):
+    told = json.loads(written(ODD, "json", capfd))
+    assert [row["name"] for row in told] == ODD["name"]
+    assert [row["nats"] for row in told] == [0.1, None, "-Infinity", 1 / 3]
+    assert json.loads(written({"name": pa.array([], pa.string())}, "json", capfd)) == []
+
+
+def test_csv_is_exact(capfd):
+    text = written({"nats": np.array([1 / 3, np.nan, 1e-300, 2.0])}, "csv", capfd)
+    assert text.splitlines() == ['"nats"', repr(1 / 3), "", "1e-300", "2"]
+
+
+def test_a_row_of_a_table_is_a_line(capfd):
+    lines = written(ODD, "table", capfd).splitlines()
+    assert len(lines) == 5 and lines[0].split() == ["name", "nats", "n"]
+    assert lines[3].split() == ["two\\nlines", "-inf", "3"]
+    assert "[bold]é\\x1b[31m" in lines[4] and not any(line.endswith(" ") for line in lines)
+
+
+def test_a_table_in_a_pipe_or_file_is_whole(tmp_path, capfd):
+    rows = {"n": np.arange(SHOWN_ROWS + 5)}
+    deliver(rows, Destination("table", tmp_path / "n.txt"))
+    text = written(rows, "table", capfd)
+    assert text == (tmp_path / "n.txt").read_text() and len(text.splitlines()) == SHOWN_ROWS + 6
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_a_table_of_its_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", page := Terminal())
+    deliver({"name": ["x" * 100], "n": [1]}, Destination("table"))
+    lines = Text.from_ansi(page.getvalue()).plain.splitlines()
+    assert max(map(len, lines)) <= 40 and page.getvalue().count("x") == 100
+    with pytest.raises(ExfamError, match="`--format` must be text on a terminal, got parquet"):
+        destination("parquet", None)
+
+
+def test_a_terminal_is_told_what_is_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", page := Terminal())
+    deliver({"n": np.arange(SHOWN_ROWS + 5)}, Destination("table"))
+    assert len(page.getvalue().splitlines()) == SHOWN_ROWS + 2
+    assert capsys.readouterr().err == "5 more rows: --format csv writes all.\n"
+
+
+def test_parquet_goes_to_a_pipe(capfdbinary):
+    deliver({"n": [1, 2]}, Destination("parquet"))
+    told = capfdbinary.readouterr().out
+    assert pa.parquet.read_table(io.BytesIO(told)).to_pydict() == {"n": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("form", "output", "told"),
+    [
+        (None, "rows.xlsx", "`--output` must end in .txt, .csv, .json, .parquet, got 'rows.xlsx'"),
+        ("csv", ".", "`--output` must be a file, got a folder at ."),
+        ("csv", "FILE/rows.csv", "`--output` must lie in a folder"),
+    ],
+)
+def test_a_place_that_cannot_be_is_told_at_once(form, output, told, tmp_path):
+    (tmp_path / "file").write_text("x")
+    output = output.replace("FILE", str(tmp_path / "file"))
+    with pytest.raises(ExfamError, match=told.replace(".", r"\.")):
+        destination(form, output)
+
+
+def test_the_format_wins_over_the_suffix(tmp_path):
+    assert destination("json", str(tmp_path / "rows.csv")).format == "json"
+    assert destination(None, str(tmp_path / "ROWS.CSV")).format == "csv"
+
+
+def test_columns_with_a_name_that_is_taken():
+    assert list(beside({"row": 1, "row_": 2}, {"row": 3})) == ["row", "row_", "row__"]
+
+
+def test_labels_of_several_types_are_text():
+    assert as_array(np.array(["a", 1, None], dtype=object)).to_pylist() == ["a", "1", None]
+    assert as_array(np.array([1, 2], dtype=object)).to_pylist() == [1, 2]
+    pieces = [{"group": ["a"], "n": [1]}, {"group": ["b"], "n": [2]}]
+    assert stacked(pieces).to_pydict() == {"group": ["a", "b"], "n": [1, 2]}
+
+
+def test_facts_are_told_in_words():
+    facts = ReadingFacts(rows=1, groups=1, ties=2, duplicates=1, unobserved=3, unknown=1000)
+    assert describe(facts) == (
+        "1 row, 1 group; 2 rows tied in order, in the order of the file; 1 row dropped as "
+        "duplicates; 3 rows without a value; 1,000 rows with items never seen in training"
+    )
