@@ -1,11 +1,13 @@
 """README and docs do what they say: their Python runs, their commands exist."""
 
+import importlib
 import re
 import shlex
 
 import pytest
 
-from exfam import cli
+from exfam.cli.commands import COMMANDS
+from exfam.cli.parser import parse
 from house.sources import ROOT, shown
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -47,7 +49,8 @@ def test_commands_exist(path):
             named = [word for word in words[1:] if "=" not in word]
             assert set(named) <= set(targets), shlex.join(words)
         elif words[0] == "exfam":
-            cli.build_parser().parse_args(words[1:])
+            form = importlib.import_module(COMMANDS[words[1]].module).form(words[2:])
+            parse(form, words[2:])
 
 
 def test_blocks_are_found_by_language_and_line():
