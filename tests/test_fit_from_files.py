@@ -7,10 +7,12 @@ import pytest
 
 import exfam
 from estimator_cases import COLUMNS, fitted_on, make, ratings, same_bits
-from exfam import DataError, Groups, open_prepared, prepare
+from exfam import DataError, ExfamError, Groups, open_prepared, prepare
+from exfam.estimators.inputs import read_inputs
 from exfam.estimators.plan import plan_fit
 from exfam.estimators.saving import KINDS
 from exfam.groups import arrange
+from exfam.groups.frames import FrameColumns
 from exfam.models import columns
 from exfam.models.baselines import fit_marginal_items
 from exfam.training.fingerprint import groups_digest
@@ -119,6 +121,19 @@ class TestAnswers:
         np.testing.assert_allclose(
             estimator.log_prob(tmp_path / "some"), estimator.log_prob(some)[rows], rtol=1e-5
         )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_score_in_pieces_is_the_score(monkeypatch, weighted):
+    estimator = fitted_on(FRAME, "efa", noise=0.3)
+    weight = np.random.default_rng(0).random(len(FRAME)) if weighted else None
+    whole = estimator.score_parts(FRAME, sample_weight=weight)
+    monkeypatch.setattr(arrange, "ELEMENTS_PER_CHUNK", 7)
+    pieces = estimator.score_parts(FRAME, sample_weight=weight)
+    assert pieces == pytest.approx(whole, rel=1e-6)
+    assert len(list(read_inputs(FRAME, FrameColumns(**COLUMNS)).pieces(None))) > 3
+    with pytest.raises(ExfamError, match="must hold at least one target of positive weight"):
+        estimator.score(FRAME, sample_weight=np.zeros(len(FRAME)))
 
 
 class TestNames:

@@ -125,13 +125,13 @@ class GroupEstimator(BaseEstimator, ABC):
         NaN for rows that are no target. `log_prob_parts` tells items and values apart.
         """
         inputs = self._inputs(X)
-        parts = np.stack([inputs.spread(flat) for _, flat in self._flat_parts(inputs)])
+        parts = np.stack([inputs.spread(flat) for _, flat in self._flat_parts(inputs.groups)])
         return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
 
     def log_prob_parts(self, X: Any) -> dict[str, Float[np.ndarray, "rows"]]:
         """Log-probabilities in nats of "item" and of each value column, one a row."""
         inputs = self._inputs(X)
-        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs)}
+        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs.groups)}
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood in nats of a target element; higher is better.
@@ -150,20 +150,23 @@ class GroupEstimator(BaseEstimator, ABC):
 
     def _mean_parts(self, X: Any, sample_weight: Any) -> list[tuple[str, float]]:
         inputs = self._inputs(X)
-        weight = inputs.weights(sample_weight)
-        parts = self._flat_parts(inputs)
-        counted = ~np.isnan(np.stack([flat for _, flat in parts])).all(axis=0)
-        each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
-        if not each.sum():
+        nats: dict[str, float] = {}
+        total = 0.0
+        for groups, weight in inputs.pieces(inputs.weights(sample_weight)):
+            parts = self._flat_parts(groups)
+            counted = ~np.isnan(np.stack([flat for _, flat in parts])).all(axis=0)
+            each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
+            total += float(each.sum())
+            for name, flat in parts:
+                # An impossible observation is minus infinity, and stays that; NaN is no target of
+                # a part.
+                told = counted & (each > 0) & ~np.isnan(flat)
+                nats[name] = nats.get(name, 0.0) + float((flat[told] * each[told]).sum())
+        if not total:
             raise ExfamError(
                 "`X` must hold at least one target of positive weight to score, got none."
             )
-        # An impossible observation is minus infinity, and stays that; NaN is no target of a part.
-        terms = [(name, counted & (each > 0) & ~np.isnan(flat), flat) for name, flat in parts]
-        return [
-            (name, float((flat[told] * each[told]).sum() / each.sum()))
-            for name, told, flat in terms
-        ]
+        return [(name, summed / total) for name, summed in nats.items()]
 
     def predict(
         self,
@@ -310,8 +313,8 @@ class GroupEstimator(BaseEstimator, ABC):
         self.schema_.check(inputs.groups)
         return inputs
 
-    def _flat_parts(self, inputs: Inputs) -> list[tuple[str, np.ndarray]]:
-        told = log_probs(self.members_, inputs.groups)
+    def _flat_parts(self, groups: Groups) -> list[tuple[str, np.ndarray]]:
+        told = log_probs(self.members_, groups)
         item = [] if told.item is None else [("item", told.item)]
         return [*item, *told.values.items()]
 

@@ -1,7 +1,7 @@
 """From what a user passes (a frame, a file or Groups) to Groups that a fitted model understands."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -66,6 +66,21 @@ class Inputs:
                 f"shape {weight.shape} with minimum {weight.min(initial=0):g}."
             )
         return element_weights(self.groups, weight[self._places(self.groups.elements())])
+
+    def pieces(
+        self, weight: Float[np.ndarray, "elements"] | None
+    ) -> Iterator[tuple[Groups, Float[np.ndarray, "rows"] | None]]:
+        """The groups and their weights, in pieces whose columns are their own if there are many."""
+        chunks = list(self.groups.chunks())
+        if len(chunks) < 2:
+            yield self.groups, weight
+            return
+        for chunk in chunks:
+            own = chunk.compact()
+            each = None if weight is None else np.zeros(own.n_rows)
+            if weight is not None and each is not None:
+                each[: own.n_elements] = weight[chunk.elements()]
+            yield own, each
 
 
 def read_inputs(
