@@ -60,11 +60,7 @@ def assemble(source: Source, *, duplicates: str, allocate: Allocate) -> tuple[Gr
     checked, encodings = source.checked, source.encodings
     nothing = np.zeros(0, dtype=np.int64)
     dropped = _places_of_duplicates(source) if duplicates == "drop" else nothing
-    n_unknown = sum(
-        int(each.labels.count[each.codes < 0].sum())
-        for part, each in encodings.items()
-        if part.argument == "item"
-    )
+    n_unknown = sum(each.n_unknown for part, each in encodings.items() if part.argument == "item")
     n_elements = checked.n_rows - n_unknown * source.ignores - len(dropped)
     elements = ElementColumns(checked, encodings, n_elements, allocate)
     groups = GroupColumns(checked, encodings, len(encodings[source.group].codes))

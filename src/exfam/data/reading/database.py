@@ -108,7 +108,7 @@ def first_line(error: Exception) -> str:
     >>> first_line(ValueError("No.\\nNever."))
     'No'
     """
-    return str(error).strip().splitlines()[0].rstrip(".:")
+    return str(error).strip().splitlines()[0].rstrip(".:!")
 
 
 def identifier(name: str) -> str:

@@ -21,72 +21,100 @@ __all__ = ["Encoding", "Labels", "encode", "find_labels"]
 class Labels:
     """The distinct labels of a part: label k is `names[k]`, and row k of a table of DuckDB's.
 
-    `first` is the first row that has it, `count` how many have it.
+    `first` is the first row that has it, `count` how many have it, where a vocabulary is given.
     """
 
     table: str
     names: np.ndarray
-    first: Int64[np.ndarray, "labels"]
-    count: Int64[np.ndarray, "labels"]
+    first: Int64[np.ndarray, "labels"] | None = None
+    count: Int64[np.ndarray, "labels"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Codes for the labels of a part: label k has code `codes[k]`, -1 if `known` lacks it."""
+    """Codes for the labels of a part: label k has code `codes[k]`, -1 if `known` lacks it.
+
+    `n_unknown` counts the rows with such a label.
+    """
 
     labels: Labels
     codes: Int64[np.ndarray, "labels"]
     known: np.ndarray
+    n_unknown: int = 0
 
 
-def find_labels(database: Database, checked: Checked, part: Part, *, table: str) -> Labels:
-    """The distinct labels of a part: groups as they first appear, others sorted."""
-    column = checked.table.columns[part]
+def _key(part: Part) -> str:
+    return "item" if part.argument == "item" else part.name
+
+
+def find_labels(
+    database: Database, checked: Checked, part: Part, *, table: str, counted: bool
+) -> Labels:
+    """The distinct labels of a part: groups as they first appear, others sorted.
+
+    `counted`: whether first rows and counts are needed, which takes a little longer.
+    """
+    column, relation = checked.table.columns[part], checked.table.relation
     order = "first" if part.argument == "group" else "label"
+    more = ", min(row) AS first" if counted or order == "first" else ""
+    more += ", count(*) AS count" if counted else ""
     database.run(
-        f"CREATE TEMP TABLE {table} AS SELECT {column.sql} AS label, min(row) AS first, "
-        f"count(*) AS count FROM {checked.table.relation} GROUP BY ALL ORDER BY {order}"
+        f"CREATE TEMP TABLE {table} AS SELECT {column.sql} AS label{more} FROM {relation} "
+        f"GROUP BY ALL ORDER BY {order}"
     )
-    found = database.table(f"SELECT label, first, count FROM {table} ORDER BY rowid")
+    found = database.table(f"SELECT * FROM {table} ORDER BY rowid")
     names = restored(found["label"].combine_chunks(), column.type)
     return Labels(
         table,
         np.array(names.to_pylist(), dtype=object)
         if types.is_large_string(column.type)
         else names.to_numpy(zero_copy_only=False),
-        found["first"].to_numpy(),
-        found["count"].to_numpy(),
+        found["first"].to_numpy() if counted else None,
+        found["count"].to_numpy() if counted else None,
     )
 
 
 def encode(
-    checked: Checked, part: Part, labels: Labels, vocabulary: Mapping[str, Any], *, unknown: str
+    database: Database,
+    checked: Checked,
+    part: Part,
+    vocabulary: Mapping[str, Any],
+    *,
+    unknown: str,
+    table: str,
 ) -> Encoding:
     """Codes by the vocabulary if there is one for the part, otherwise by sorted order.
 
+    The labels found are kept as `table`.
     Raises UnknownItemError (DataError for attributes) naming the first row with an unknown label,
     if `unknown` is "error".
     """
-    key = "item" if part.argument == "item" else part.name
-    if key not in vocabulary:
+    is_given = part.argument != "group" and _key(part) in vocabulary
+    labels = find_labels(database, checked, part, table=table, counted=is_given)
+    if not is_given:
         return Encoding(labels, np.arange(len(labels.names)), labels.names)
-    known = np.asarray(vocabulary[key])
+    assert labels.first is not None and labels.count is not None
+    known = np.asarray(vocabulary[_key(part)])
     lookup = {label: code for code, label in enumerate(known.tolist())}
-    codes = [lookup.get(label, -1) for label in labels.names.tolist()]
-    encoding = Encoding(labels, np.array(codes, dtype=np.int64), known)
-    if unknown == "error" and (encoding.codes < 0).any():
-        raise _unknown(checked, part, encoding)
+    found = [lookup.get(label, -1) for label in labels.names.tolist()]
+    codes = np.array(found, dtype=np.int64)
+    lost = np.flatnonzero(codes < 0)
+    encoding = Encoding(labels, codes, known, int(labels.count[lost].sum()))
+    if unknown == "error" and lost.size:
+        label = lost[labels.first[lost].argmin()]
+        got, row = labels.names.tolist()[label], int(labels.first[label])
+        raise _unknown(checked, part, encoding, got, row)
     return encoding
 
 
-def _unknown(checked: Checked, part: Part, encoding: Encoding) -> DataError:
-    labels, lost = encoding.labels, np.flatnonzero(encoding.codes < 0)
-    label = lost[labels.first[lost].argmin()]
-    row, where = checked.table.places.of(int(labels.first[label]))
+def _unknown(
+    checked: Checked, part: Part, encoding: Encoding, got: Any, source_row: int
+) -> DataError:
+    row, where = checked.table.places.of(source_row)
     of = "" if part.argument == "item" else f" of {part.name!r}"
     error = UnknownItemError if part.argument == "item" else DataError
     return error(
         f"`{part.argument}` must be in the vocabulary{of} ({len(encoding.known)} labels), got "
-        f"{labels.names.tolist()[label]!r} at row {row}{where} ({labels.count[lost].sum()} of "
-        f"{checked.n_rows} rows). Choose unknown='ignore' or unknown='unk'."
+        f"{got!r} at row {row}{where} ({encoding.n_unknown} of {checked.n_rows} rows). "
+        "Choose unknown='ignore' or unknown='unk'."
     )

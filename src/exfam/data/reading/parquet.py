@@ -24,16 +24,23 @@ def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     check_named(parts, names, f" in {paths[0]}")
     for path, file in zip(paths, files, strict=True):
         _check_alike(paths[0], schema, path, file.schema_arrow, parts)
-    listed = ", ".join(literal(str(path)) for path in paths)
-    aliases = ", ".join(f"c{k}" for k in range(len(names)))
-    # Aliases by position: DuckDB does not tell upper from lower case in names.
-    scan = f"read_parquet([{listed}]) AS t({aliases})"
     columns = {
         part: Column(f"c{names.index(part.name)}", plain_type(schema.field(part.name).type))
         for part in parts
     }
     places = Places([str(path) for path in paths], lambda: [f.metadata.num_rows for f in files])
-    return Table(f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})", columns, places)
+    return Table(_relation(paths, names), columns, places)
+
+
+def _relation(paths: Sequence[Path], names: Sequence[str]) -> str:
+    """A query for all columns, named by place: DuckDB does not tell upper from lower case."""
+    listed = ", ".join(literal(str(path)) for path in paths)
+    aliases = ", ".join(f"c{k}" for k in range(len(names)))
+    if len(paths) == 1 and "file_row_number" not in {name.lower() for name in names}:
+        return f"(FROM read_parquet([{listed}], file_row_number = true) AS t({aliases}, row))"
+    # Numbering rows over several files takes one thread, a file's own numbers take none.
+    scan = f"read_parquet([{listed}]) AS t({aliases})"
+    return f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
 
 
 def _parquet_file(path: Path) -> pq.ParquetFile:

@@ -11,7 +11,7 @@ from exfam.data.reading.assemble import Source, assemble
 from exfam.data.reading.checks import check_table
 from exfam.data.reading.database import first_line, open_database
 from exfam.data.reading.fill import Allocate
-from exfam.data.reading.labels import encode, find_labels
+from exfam.data.reading.labels import encode
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
 from exfam.data.reading.sources import open_source
 from exfam.data.reading.table import parts_of
@@ -109,8 +109,9 @@ def read_with_facts(
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):
-                labels = find_labels(database, checked, part, table=f"labels{k}")
-                encodings[part] = encode(checked, part, labels, known, unknown=unknown)
+                encodings[part] = encode(
+                    database, checked, part, known, unknown=unknown, table=f"labels{k}"
+                )
             found = Source(database, checked, encodings, unknown == "ignore")
             return assemble(found, duplicates=options.duplicates, allocate=allocate or _empty)
         except duckdb.OutOfMemoryException:
