@@ -18,6 +18,7 @@ from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.assemble import ModelSettings, build_efa
 from exfam.models.baselines import fit_marginal_items
+from exfam.models.catalog import item_sampler
 from exfam.models.efa import EFANetwork, EFASettings
 from exfam.models.two_part import TwoPartModel
 from exfam.training.history import History
@@ -76,6 +77,9 @@ class EFA(GroupEstimator):
     `batch_size`: groups in a step; more for large data (default 32)
     `batch_tokens`: padded elements in a step at most, in place of `batch_size`: groups of like
         length share a step, so that little of it is padding (default None)
+    `n_sampled_items`: items that a training step sums over in place of the whole catalog, drawn
+        anew and the more often the more frequent they are; 0 sums over all. Validation and scores
+        are exact always (default 0)
     `max_epochs`: passes over the training groups at most (default 60)
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.05)
@@ -141,6 +145,7 @@ class EFA(GroupEstimator):
         weight_decay: float = 0.1,
         batch_size: int = 32,
         batch_tokens: int | None = None,
+        n_sampled_items: int = 0,
         max_epochs: int = 60,
         patience: int = 10,
         warmup: float = 0.05,
@@ -188,6 +193,7 @@ class EFA(GroupEstimator):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.batch_tokens = batch_tokens
+        self.n_sampled_items = n_sampled_items
         self.max_epochs = max_epochs
         self.patience = patience
         self.warmup = warmup
@@ -203,7 +209,7 @@ class EFA(GroupEstimator):
         super()._check_parameters()
         for name in ("embed_dim", "n_heads", "head_dim", "n_layers", "ensemble"):
             check_count(name, getattr(self, name))
-        for name in ("feed_forward_dim", "head_hidden_dim"):
+        for name in ("feed_forward_dim", "head_hidden_dim", "n_sampled_items"):
             check_count(name, getattr(self, name), least=0)
         if self.score_scale is not None:
             check_positive("score_scale", self.score_scale)
@@ -252,12 +258,15 @@ class EFA(GroupEstimator):
 
     def _fit_members(self, plan: FitPlan) -> None:
         settings = self._model_settings(items=plan.items, values=plan.values, support=plan.support)
-        bias = None
+        bias = sampler = None
         if plan.items:
             bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency.float()
+            sampler = item_sampler(bias, n=int(self.n_sampled_items))
 
         def build(generator: torch.Generator) -> TwoPartModel:
-            return build_efa(plan.schema, settings, generator=generator, item_bias=bias)
+            return build_efa(
+                plan.schema, settings, generator=generator, item_bias=bias, sampler=sampler
+            )
 
         self.members_, self.histories_ = train_members(self, build, plan)
 

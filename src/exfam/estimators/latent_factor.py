@@ -15,6 +15,7 @@ from exfam.estimators.parameters import check_count
 from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.baselines import fit_marginal_items
+from exfam.models.catalog import ItemSampler, item_sampler
 from exfam.models.latent_factor import (
     LatentFactorSettings,
     build_latent_factor_items,
@@ -60,6 +61,9 @@ class LatentFactor(GroupEstimator):
     `batch_size`: groups in a step (default 64)
     `batch_tokens`: padded elements in a step at most, in place of `batch_size`: groups of like
         length share a step, so that little of it is padding (default None)
+    `n_sampled_items`: items that a training step sums over in place of the whole catalog, drawn
+        anew and the more often the more frequent they are; 0 sums over all. Validation and scores
+        are exact always (default 0)
     `max_epochs`: passes over the training groups at most (default 100)
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.05)
@@ -109,6 +113,7 @@ class LatentFactor(GroupEstimator):
         weight_decay: float = 0.0,
         batch_size: int = 64,
         batch_tokens: int | None = None,
+        n_sampled_items: int = 0,
         max_epochs: int = 100,
         patience: int = 10,
         warmup: float = 0.05,
@@ -137,6 +142,7 @@ class LatentFactor(GroupEstimator):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.batch_tokens = batch_tokens
+        self.n_sampled_items = n_sampled_items
         self.max_epochs = max_epochs
         self.patience = patience
         self.warmup = warmup
@@ -152,6 +158,7 @@ class LatentFactor(GroupEstimator):
         super()._check_parameters()
         check_count("dim", self.dim)
         check_count("ensemble", self.ensemble)
+        check_count("n_sampled_items", self.n_sampled_items, least=0)
         check_choice("dispersion", self.dispersion, ("global", "item"))
         self._settings()
         training_settings(self)
@@ -174,6 +181,7 @@ class LatentFactor(GroupEstimator):
         items: bool,
         values: bool,
         bias: Float[torch.Tensor, "items"] | None = None,
+        sampler: ItemSampler | None = None,
     ) -> TwoPartModel:
         settings, n_items = self._settings(), schema.n_items or 0
         initial = {spec.column: torch.tensor(spec.initial_eta) for spec in schema.values}
@@ -192,19 +200,20 @@ class LatentFactor(GroupEstimator):
             value_part=value_part,
             families=schema.families if values else None,
             support=SUPPORTS[self.support_](),
+            sampler=sampler,
         )
 
     def _fit_members(self, plan: FitPlan) -> None:
         if plan.schema.n_items is None:
             raise ExfamError("`item` must be given, since items have the factors, got none.")
-        bias = None
+        bias = sampler = None
         if plan.items:
             bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency
+            sampler = item_sampler(bias, n=int(self.n_sampled_items))
+        parts = {"items": plan.items, "values": plan.values}
 
         def build(generator: torch.Generator) -> TwoPartModel:
-            return self._build(
-                plan.schema, generator, items=plan.items, values=plan.values, bias=bias
-            )
+            return self._build(plan.schema, generator, **parts, bias=bias, sampler=sampler)
 
         self.members_, self.histories_ = train_members(self, build, plan)
 

@@ -24,6 +24,7 @@ from exfam.embeddings import (
 )
 from exfam.families import PerItem
 from exfam.layers import linear, mlp
+from exfam.models.catalog import ItemSampler
 from exfam.models.dispersion import Dispersion, ItemBias, split_initial
 from exfam.models.efa import EFANetwork, EFASettings, build_network
 from exfam.models.heads import ItemHead, ValueHead
@@ -72,10 +73,12 @@ def build_efa(
     *,
     generator: torch.Generator,
     item_bias: Float[Tensor, "items"] | None = None,
+    sampler: ItemSampler | None = None,
 ) -> TwoPartModel:
     """Exponential family attention for data of this schema.
 
-    `item_bias` starts the items' biases (log-frequencies, say); zeros unless given.
+    `item_bias` starts the items' biases (log-frequencies, say); zeros unless given. `sampler` draws
+    the items that training sums over; all unless given.
     """
     item_part = value_part = None
     if settings.items:
@@ -88,6 +91,7 @@ def build_efa(
         value_part=value_part,
         families=schema.families if settings.values else None,
         support=SUPPORTS[settings.support]() if settings.items else None,
+        sampler=sampler,
     )
 
 

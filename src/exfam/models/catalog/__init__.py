@@ -14,7 +14,7 @@ from exfam.models.catalog.linear import LinearEta, chunks_of, item_products
 from exfam.models.catalog.listed import ContextItems, OnePerRow, runs
 from exfam.models.catalog.normalizer import Choice, log_normalizer, log_prob_of
 from exfam.models.catalog.ranking import BestItems, all_log_probs, best_items, item_rank
-from exfam.models.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
+from exfam.models.catalog.sampled import Drawn, ItemSampler, item_sampler, sampled_log_prob
 
 __all__ = [
     "LARGE_CATALOG",
@@ -30,6 +30,7 @@ __all__ = [
     "chunks_of",
     "item_products",
     "item_rank",
+    "item_sampler",
     "log_normalizer",
     "log_prob_of",
     "runs",

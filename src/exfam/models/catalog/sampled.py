@@ -16,7 +16,7 @@ from exfam.models.catalog.linear import LinearEta
 from exfam.models.catalog.listed import OnePerRow
 from exfam.models.catalog.normalizer import Choice, log_normalizer
 
-__all__ = ["Drawn", "ItemSampler", "sampled_log_prob"]
+__all__ = ["Drawn", "ItemSampler", "item_sampler", "sampled_log_prob"]
 
 
 class Drawn(NamedTuple):
@@ -89,6 +89,15 @@ def _expected(share: Float[Tensor, "items"], n: int) -> tuple[Float[Tensor, "ite
     rest = share[n_certain:]
     rest = (n - n_certain) * rest / rest.sum()
     return torch.cat([torch.ones_like(share[:n_certain]), rest]), n_certain
+
+
+def item_sampler(log_frequency: Float[Tensor, "items"], *, n: int) -> ItemSampler | None:
+    """A sampler of `n` items; None where `n` is 0 or all items.
+
+    >>> item_sampler(torch.zeros(5), n=0), item_sampler(torch.zeros(5), n=5)
+    (None, None)
+    """
+    return ItemSampler(log_frequency.exp(), n=n) if 0 < n < len(log_frequency) else None
 
 
 def sampled_log_prob(
