@@ -52,7 +52,7 @@ class Shard:
         if size != self.size:
             fail(f"{file} must have {self.size} bytes, got {size}: it is cut or changed. {_AGAIN}")
         if (verify or size <= _SMALL) and checksum(file) != self.sha256:
-            damaged(file)
+            _damaged(file)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Manifest:
         try:
             document = json.loads(file.read_bytes())
         except ValueError:
-            damaged(file)
+            _damaged(file)
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             fail(
                 f"`folder` must be a prepared folder, got the {MANIFEST} of something else: {file}."
@@ -102,7 +102,7 @@ class Manifest:
                 f"by exfam {document.get('exfam_version')}. Install that version or a newer one."
             )
         if document.pop("checksum", None) != _own_checksum(document):
-            damaged(file)
+            _damaged(file)
         shards = [{**shard, "shape": tuple(shard["shape"])} for shard in document["shards"]]
         columns = document["read_with"]
         return cls(
@@ -141,7 +141,7 @@ def fail(message: str) -> NoReturn:
     raise DataError(message)
 
 
-def damaged(file: Path) -> NoReturn:
+def _damaged(file: Path) -> NoReturn:
     """Raise DataError of a file that is not what was written."""
     fail(f"{file} must be as it was written, got a damaged or changed file. {_AGAIN}")
 
