@@ -1,4 +1,3 @@
-import html.parser
 import re
 
 import numpy as np
@@ -7,35 +6,17 @@ from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
 from exfam.plots import INK, result_bars
-from exfam.report import Picture, Section, TableData, render_page, write_page
-
-LOADED_FROM = re.compile(r"(?:src|href|action|data)\s*=\s*[\"']?+(?!#)|@import|url\((?!#)|https?:")
-VOID = {"meta", "br", "img", "link", "hr"}
-
-
-class Reader(html.parser.HTMLParser):
-    """Tags that are open, names of elements, words."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.ids, self.words, self.tags = [], [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.ids += [value for name, value in attrs if name == "id"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.ids += [value for name, value in attrs if name == "id"]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data.strip())
+from exfam.report import (
+    Facts,
+    Pairs,
+    Picture,
+    Section,
+    SideBySide,
+    TableData,
+    render_page,
+    write_page,
+)
+from page_reader import LOADED_FROM, Reader
 
 
 def picture(title="Errors", names=("a", "b")):
@@ -127,3 +108,37 @@ def test_a_figure_may_be_drawn_again():
 def test_a_ragged_table_is_refused():
     with pytest.raises(ExfamError, match="`rows` must have 2 cells each, .*, got 1 in row 1"):
         TableData(["a", "b"], [["1", "2"], ["3"]])
+
+
+def test_every_kind_of_part_is_on_the_page():
+    table = TableData(
+        ["item", "with", "share"],
+        [["a", Pairs([("b", "0.5"), ("<c>", "0.1")]), "1"], ["d", Pairs([]), "2"]],
+        title="A table",
+        shares={"share": [0.25, 1.0]},
+        marked=[1],
+    )
+    parts = [Facts([("groups", "12"), ("<items>", "5")]), SideBySide([table, picture()]), picture()]
+    made = render_page("T", lead="L", sections=[Section("S", parts=parts)])
+    reader = Reader(made)
+    assert reader.open == [] and reader.tags.count("svg") == 2
+    assert len(set(reader.ids)) == len(reader.ids)
+    for word in ["groups", "12", "<items>", "A table", "b", "0.5", "<c>", "–"]:
+        assert word in reader.words
+    assert "--share: 25.0%" in made and "--share: 100.0%" in made
+    assert made.count('<tr class="marked">') == 1
+
+
+def test_a_picture_may_have_another_for_narrow_screens():
+    wide, narrow = picture().figure, picture().figure
+    parts = [Picture("x", wide, narrow=narrow)]
+    reader = Reader(render_page("T", lead="L", sections=[Section("S", parts=parts)]))
+    assert reader.tags.count("svg") == 2 and len(set(reader.ids)) == len(reader.ids)
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_long_pages_have_contents(n):
+    made = render_page("T", lead="L", sections=[Section(f"Part {i}") for i in range(n)])
+    links = re.findall(r'href="#(\w+)"', made)
+    assert links == ([] if n < 5 else [f"s{i + 1}" for i in range(n)])
+    assert set(links) <= set(Reader(made).ids)

@@ -77,9 +77,11 @@ def test_elements_that_repeat_in_their_group_tell_nothing_new():
     assert (twice.mean, twice.error) == pytest.approx((once.mean, once.error))
 
 
-def test_one_group_has_a_mean_without_error():
+def test_one_group_and_an_infinite_mean_have_no_error():
     told = mean_over_groups(np.array([1.0, 2.0]), np.array([7, 7]))
     assert told.mean == 1.5 and np.isnan(told.error)
+    told = mean_over_groups(np.array([1.0, -np.inf]), np.array([7, 8]))
+    assert told.mean == -np.inf and np.isnan(told.error)
     with pytest.raises(DataError, match="`number` must hold at least one element, got none"):
         mean_over_groups(np.zeros(0), np.zeros(0, dtype=int))
 

@@ -11,7 +11,10 @@ __all__ = ["Estimate", "mean_over_groups"]
 
 
 class Estimate(NamedTuple):
-    """A mean, its standard error (NaN of one group), and how many elements and groups it is of."""
+    """A mean, its standard error, and how many elements and groups it is of.
+
+    The error is NaN of one group, and of a mean that is infinite.
+    """
 
     mean: float
     error: float
@@ -37,7 +40,7 @@ def mean_over_groups(
     total, count = np.bincount(which, weights=number), np.bincount(which)
     n, n_groups = int(count.sum()), len(count)
     mean = float(total.sum() / n)
-    if n_groups < 2:
+    if n_groups < 2 or not np.isfinite(mean):
         return Estimate(mean, float("nan"), n, n_groups)
     rest = total - mean * count
     error = np.sqrt((rest**2).sum() * n_groups / (n_groups - 1)) / n

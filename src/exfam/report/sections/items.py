@@ -114,12 +114,18 @@ def complements_section(material: Material) -> Section:
     if len(codes) < 2:
         return Section(_COMPLEMENTS, text=["Left out: fewer than two items occur."])
     lift = lifts_among(material.model, codes)
-    if np.abs(lift - np.diag(np.diag(lift))).max() < 1e-6:
-        why = f"Left out: to this {_name(material)} no item makes another more likely."
+    if _alike(lift):
+        why = f"Left out: to this {_name(material)} no item calls for one more than for others."
         return Section(_COMPLEMENTS, text=[why])
     return Section(
         _COMPLEMENTS, text=[_what(material, codes)], parts=[_related(material, codes, lift)]
     )
+
+
+def _alike(lift: Float[np.ndarray, "items items"]) -> bool:
+    """Whether each item lifts all others by the same, as where the context only excludes."""
+    others = lift[~np.eye(len(lift), dtype=bool)].reshape(len(lift), -1)
+    return bool(np.ptp(others, axis=1).max() < 1e-4)
 
 
 def _candidates(material: Material) -> int:

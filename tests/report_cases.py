@@ -1,0 +1,80 @@
+"""Small fitted models and data with awkward names, for the tests of reports."""
+
+import functools
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from exfam.estimators import EFA, LatentFactor, Marginal, ShrunkOffset
+from exfam.report import write_report
+
+AWKWARD = [
+    "<script>alert(1)</script>",
+    "寿司 🍣",
+    "$x_1$ & <b>",
+    "quote \" and ' and `",
+    "a very long name that goes on and on, far beyond what any table or picture has room for",
+    "naïve café\u200d",
+    "two\nlines\tand a tab",
+    "{{ 7 * 7 }}",
+    "عطر",
+    "_^{\\frac",
+]
+COLUMNS = {"group": "basket", "item": "product"}
+SMALL = {"max_epochs": 3, "batch_size": 16, "progress": False}
+
+
+def baskets(n=60, *, n_items=24, seed=0):
+    """Baskets of products with amounts; the first products go together and sell often."""
+    random = np.random.default_rng(seed)
+    names = [*AWKWARD, *(f"product {i}" for i in range(len(AWKWARD), n_items))]
+    rows = []
+    for basket in range(n):
+        weight = 1 / (1.0 + np.arange(n_items))
+        weight[[1, 2]] *= 6 if basket % 2 else 0.1
+        size = random.integers(1, 9)
+        for item in random.choice(n_items, size=size, replace=False, p=weight / weight.sum()):
+            rows.append((f"<i>{basket}</i>", names[item], float(random.poisson(1 + item % 3))))
+    frame = pd.DataFrame(rows, columns=["basket", "product", "amount"])
+    frame.loc[::11, "amount"] = np.nan
+    return frame
+
+
+@functools.cache
+def model(kind, *, parts="both", direction="bidirectional", seed=0):
+    """A fitted model of the baskets; the same for all tests, none of which changes it."""
+    value = {"value": "amount", "family": "poisson"} if parts != "items" else {}
+    common = {**COLUMNS, **value, "direction": direction, "unknown": "unk"}
+    if kind == "efa":
+        sizes = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 4}
+        made = EFA(**common, **sizes, **SMALL, parts=parts)
+    elif kind == "latent-factor":
+        made = LatentFactor(**common, **SMALL, parts=parts, dim=4)
+    elif kind == "marginal":
+        made = Marginal(**common, parts=parts)
+    else:
+        made = ShrunkOffset(**common)
+    return made.fit(baskets(seed=seed))
+
+
+@functools.cache
+def full_report():
+    """The page of everything there is: items, values, attention, training data of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.html"
+        write_report(model("efa"), baskets(seed=1), path=path, train=baskets(seed=2))
+        return path.read_text(encoding="utf-8")
+
+
+def movielens():
+    """The public ratings of movies, or a skip with the reason."""
+    folder = os.environ.get("EXFAM_DATA")
+    if not folder or not Path(folder, "movielens").is_dir():
+        pytest.skip("EXFAM_DATA must name a folder that holds movielens")
+    from exfam.data.public_sets.movielens import movielens_100k
+
+    return movielens_100k()

@@ -1,0 +1,148 @@
+"""Whole reports, as pages."""
+
+import re
+import warnings
+from html import escape
+
+import numpy as np
+import pytest
+
+import exfam
+from exfam.checks import ExfamError
+from exfam.estimators import LatentFactor
+from exfam.groups import Groups
+from exfam.report import write_report
+from page_reader import LOADED_FROM, Reader
+from report_cases import AWKWARD, baskets, full_report, model
+
+SECTIONS = [
+    "Data",
+    "The model",
+    "Scores",
+    "Calibration",
+    "Attention",
+    "Map of items",
+    "Items that go together",
+]
+LARGEST = 2_000_000
+
+
+@pytest.fixture(scope="module")
+def full():
+    return full_report()
+
+
+def page(folder, made, data=None, **kwargs):
+    path = write_report(made, data, path=folder / "report.html", **kwargs)
+    return path.read_text(encoding="utf-8")
+
+
+def sections(text):
+    """Heading -> what follows it."""
+    parts = re.split(r'<h2 id="s\d+">(.*?)</h2>', text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def left_out(text):
+    return {name for name, part in sections(text).items() if "<p>Left out: " in part}
+
+
+def test_a_report_has_all_sections_and_is_well_formed(full):
+    reader = Reader(full)
+    assert reader.open == [] and len(set(reader.ids)) == len(reader.ids)
+    assert list(sections(full)) == SECTIONS and not left_out(full)
+    named = set(re.findall(r'(?:href="#|url\(#)([^")]+)', full))
+    assert named and named <= set(reader.ids)
+    assert len(full.encode()) < LARGEST / 4
+
+
+def test_a_report_loads_nothing(full):
+    assert not LOADED_FROM.findall(full)
+    assert not re.findall(r"<(script|link|img|iframe|object|embed)\b", full)
+
+
+def test_names_of_items_are_words_whatever_they_hold(full):
+    reader = Reader(full)
+    assert not {"b", "script"} & set(reader.tags)
+    for name in ("<script>alert(1)</script>", "寿司 🍣", "$x_1$ & <b>", "{{ 7 * 7 }}", "عطر"):
+        assert escape(name, quote=False) in full.replace("&#34;", '"')
+        assert name in reader.words
+    assert "\u200d" not in full and "two lines and a tab" in reader.words
+    assert next(name for name in AWKWARD if len(name) > 60) not in full
+
+
+def test_pictures_have_the_letters_that_a_page_may_have(full):
+    svgs = "".join(re.findall(r"<svg.*?</svg>", full, flags=re.DOTALL))
+    assert "寿司" in svgs and "□" not in svgs
+
+
+@pytest.mark.parametrize("kind", ["efa", "latent-factor", "marginal", "shrunk-offset"])
+def test_a_report_without_data_tells_of_the_model_and_what_is_missing(tmp_path, kind):
+    text = page(tmp_path, model(kind))
+    missing = {"Data", "Scores", "Calibration", "Attention"}
+    if kind in ("marginal", "shrunk-offset"):
+        missing |= {"Map of items", "Items that go together"}
+    assert list(sections(text)) == SECTIONS
+    assert left_out(text) == missing
+    assert ("closed form" in text) == (kind in ("marginal", "shrunk-offset"))
+
+
+@pytest.mark.parametrize("kind", ["latent-factor", "marginal", "shrunk-offset"])
+def test_a_report_of_data_leaves_out_what_the_model_has_not(tmp_path, kind):
+    made = model(kind, direction="causal")
+    missing = {"Attention"}
+    if kind in ("marginal", "shrunk-offset"):
+        missing |= {"Map of items", "Items that go together"}
+    text = page(tmp_path, made, baskets(n=12, seed=1), baselines=False)
+    assert left_out(text) == missing
+    assert "Without cheap baselines, as asked for." in text
+
+
+def test_a_saved_model_has_the_same_report(tmp_path):
+    made = model("latent-factor", parts="items")
+    made.save(tmp_path / "model")
+    data = baskets(n=12)
+    first = page(tmp_path, made, data, baselines=False)
+    assert page(tmp_path, exfam.load(tmp_path / "model"), data, baselines=False) == first
+
+
+def test_a_title_is_what_is_asked_for_and_short(tmp_path):
+    text = page(tmp_path, model("marginal"), title="<Baskets> " + "x" * 500)
+    (title,) = re.findall(r"<h1>(.*?)</h1>", text)
+    assert title.startswith("&lt;Baskets&gt; xxx") and len(title) < 140
+
+
+def test_large_catalogs_with_long_names_make_small_pages(tmp_path):
+    random = np.random.default_rng(0)
+    n = 40_000
+    labels = np.array([f"{i} " + "<ö>&" * 60 for i in range(1000)], dtype=object)
+    groups = Groups(
+        start=np.arange(0, n, 2),
+        stop=np.arange(2, n + 2, 2),
+        item=(1000 * random.random(n) ** 3).astype(np.int32),
+        vocabulary={"item": labels},
+        group_names=np.array([str(i) + "g" * 300 for i in range(n // 2)], dtype=object),
+    )
+    made = LatentFactor(dim=2, max_epochs=1, batch_size=1000, progress=False, support="none")
+    text = page(tmp_path, made.fit(groups[:2000]), groups, baselines=False)
+    assert len(text.encode()) < LARGEST / 4
+    assert re.search(r"of [\d,]+ of 20,000 groups, drawn at random", text)
+    assert "the 150 most frequent of 1,000 items" in text
+
+
+def test_drawing_warns_of_nothing(tmp_path):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        page(tmp_path, model("latent-factor"))
+    assert not caught
+
+
+def test_data_without_targets_are_refused(tmp_path):
+    groups = Groups(start=[0], stop=[0], item=[])
+    with pytest.raises(ExfamError, match="`train` must hold at least one element to predict"):
+        write_report(model("marginal", parts="items"), path=tmp_path / "x.html", train=groups)
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_awkward_names_are_in_the_data():
+    assert set(baskets()["product"]) >= set(AWKWARD)

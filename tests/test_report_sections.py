@@ -1,0 +1,306 @@
+"""What the sections of a report say, before it is a page."""
+
+import numpy as np
+import pytest
+
+import exfam
+from exfam.estimators import EFA, Marginal
+from exfam.report import Facts, Pairs, Picture, SideBySide, TableData
+from exfam.report.evaluation import tell
+from exfam.report.material import gather
+from exfam.report.sections.attention import attention_section
+from exfam.report.sections.calibration import calibration_section
+from exfam.report.sections.data import data_section
+from exfam.report.sections.items import complements_section, map_section
+from exfam.report.sections.model import model_section
+from exfam.report.sections.scores import score_section
+from report_cases import baskets, model, movielens
+
+
+def gathered(made, data=None, train=None, *, baselines=True):
+    return gather(made, data, train, baselines=baselines, seed=0)
+
+
+def flat(parts):
+    for part in parts:
+        yield from flat(part.inside) if isinstance(part, SideBySide) else [part]
+
+
+def tables(section):
+    return [part for part in flat(section.parts) if isinstance(part, TableData)]
+
+
+def pictures(section):
+    return [part for part in flat(section.parts) if isinstance(part, Picture)]
+
+
+def facts(section):
+    return dict(
+        entry for part in section.parts if isinstance(part, Facts) for entry in part.entries
+    )
+
+
+def scores(made, data, train=None, **kwargs):
+    material = gathered(made, data, train, **kwargs)
+    return score_section(material, tell(made, material.scored))
+
+
+def calibration(made, data):
+    material = gathered(made, data, baselines=False)
+    return calibration_section(material, tell(made, material.scored, calibration=True))
+
+
+def test_scores_are_the_models_own():
+    made, data = model("efa"), baskets(seed=1)
+    parts, shown = made.score_parts(data), facts(scores(made, data, baselines=False))
+    assert shown["nats an element"].startswith(f"−{-made.score(data):.3f} ± ")
+    assert shown["nats an item"].startswith(f"−{-parts['items']:.3f} ± ")
+    observed = data["amount"].notna()
+    value = made.log_prob_parts(data)["amount"][observed].mean()
+    assert shown["nats a value of “amount”"].startswith(f"−{-value:.3f} ± ")
+    assert shown["predicted elements"] == str(len(data))
+
+
+def test_tables_hold_the_model_and_its_rivals_best_first():
+    section = scores(model("efa"), baskets(seed=1), baskets(seed=2))
+    items, values = tables(section)
+    assert {row[0] for row in items.rows} == {
+        "this model", "latent factor", "marginal", "item-kNN", "EASE",
+    }  # fmt: skip
+    assert {row[0] for row in values.rows} == {
+        "this model", "latent factor", "shrunk offset", "marginal by item", "marginal",
+    }  # fmt: skip
+    for table in (items, values):
+        (marked,) = table.marked
+        assert table.rows[marked][0] == "this model"
+        nats = [row[1] for row in table.rows if row[1] != "–"]
+        means = [float(told.split(" ±")[0].replace("−", "-")) for told in nats]
+        assert means == sorted(means, reverse=True) and len(set(means)) > 2
+    assert len(pictures(section)) == 2
+    assert "fitted on 60 groups given as training data" in section.text[1]
+
+
+def test_baselines_and_model_are_compared_on_the_same_half():
+    section = scores(model("efa"), baskets(seed=1))
+    assert "the baselines were fitted on 30 groups of the data, one half" in section.text[1]
+    assert "compared on 30 groups of the other half" in section.text[1]
+    material = gathered(model("efa"), baskets(seed=1))
+    compared = material.data[material.compared]
+    made = model("efa")
+    row = next(row for row in tables(section)[0].rows if row[0] == "this model")
+    assert row[1].startswith(f"−{-made.score_parts(compared)['items']:.3f} ±")
+    assert f"{compared.n_elements} targets" in tables(section)[0].caption
+
+
+def test_a_baseline_that_is_ahead_is_named_first():
+    random = np.random.default_rng(0)
+    pairs = {"basket": np.repeat(np.arange(300), 2), "product": np.tile(["a", "b"], 300)}
+    lone = {"basket": 300 + np.arange(600), "product": random.choice(["c", "d"], 600)}
+    both = {name: np.concatenate([pairs[name], lone[name]]) for name in pairs}
+    made = Marginal(group="basket", item="product", support="none").fit(both)
+    (table,) = tables(scores(made, both))
+    assert table.caption.startswith("Ahead of this model in nats: latent factor. Not to be told")
+    assert table.rows[0][0] == "latent factor"
+    assert "the first 1 of the whole catalog" not in table.columns
+
+
+def test_a_value_thought_impossible_leaves_no_difference_to_draw():
+    made, data = model("marginal"), baskets()
+    material = gathered(made, data)
+    told = tell(made, material.scored)
+    told.nats["amount"][np.flatnonzero(~np.isnan(told.nats["amount"]))] = -np.inf
+    section = score_section(material, told)
+    assert [picture.title for picture in pictures(section)] == [
+        "How far baselines are behind: items"
+    ]
+    assert tables(section)[1].rows[-1][1] == "−∞"
+
+
+def test_without_halves_the_model_stands_alone():
+    frame = baskets()
+    one = frame[frame.basket == frame.basket.iloc[0]]
+    section = scores(model("efa"), one)
+    assert "one group cannot be split" in section.text[1] and not tables(section)
+    section = scores(model("efa"), frame, baselines=False)
+    assert "Without cheap baselines, as asked for." in section.text[1]
+
+
+def test_what_is_left_out_of_the_baselines_is_told():
+    made = exfam.Marginal(
+        group="basket", item="product", value="amount", family=exfam.Ordinal(9), unknown="unk"
+    )
+    section = scores(made.fit(baskets()), baskets())
+    assert "shrunk offset: it needs a family that its mean determines" in section.text[-1]
+
+
+def test_calibration_has_a_part_for_items_and_for_each_value():
+    section = calibration(model("efa"), baskets(n=200, seed=1))
+    assert [table.title for table in tables(section)] == [
+        "Probabilities of items",
+        "Intervals of “amount”",
+    ]
+    assert "Whole numbers" in pictures(section)[-1].caption
+    frame = baskets().assign(amount=np.random.default_rng(0).normal(size=len(baskets())))
+    made = Marginal(group="basket", value="amount").fit(frame)
+    section = calibration(made, frame)
+    assert "Whole numbers" not in pictures(section)[0].caption
+    levels = np.array([row for row in tables(section)[0].rows])
+    assert levels[:, 0].tolist() == ["50 %", "80 %", "90 %"]
+    assert levels[:, 1].tolist() == ["50.0 %", "80.0 %", "90.0 %"]
+
+
+def test_values_never_observed_have_no_calibration():
+    frame = baskets()
+    made = Marginal(group="basket", value="amount", parts="values").fit(frame)
+    section = calibration(made, frame.assign(amount=np.nan))
+    assert section.text == ["Left out: the data hold no observed target."]
+
+
+def test_a_few_targets_have_figures_but_no_diagram():
+    section = calibration(model("marginal", parts="items"), baskets(n=2))
+    assert len(tables(section)) == 1 and not pictures(section)
+
+
+def test_attention_is_shown_of_uneven_groups_by_layer():
+    section = attention_section(gathered(model("efa"), baskets(seed=1), baselines=False))
+    titles = [picture.title for picture in pictures(section)]
+    assert len(titles) == 8 and titles[0].endswith("layer 1 of the item part")
+    assert "Shown are the 2 of" in section.text[0]
+
+
+def test_attention_needs_two_elements_and_cuts_long_groups():
+    made, frame = model("efa", parts="items"), baskets()
+    lone = frame.drop_duplicates("basket")
+    section = attention_section(gathered(made, lone, baselines=False))
+    assert section.text == ["Left out: no group has two elements or more."]
+    products = frame["product"].unique()
+    long = {"basket": np.zeros(len(products), dtype=int), "product": products}
+    section = attention_section(gathered(made, long, baselines=False))
+    assert "Shown is the one of 1 group" in section.text[0]
+    assert "each cut to its first 10 elements." in section.text[0]
+
+
+def test_ensembles_say_whose_weights_and_losses_they_show():
+    frame = baskets(n=20)
+    sizes = {"embed_dim": 4, "n_heads": 1, "head_dim": 4, "n_layers": 1}
+    made = EFA(
+        group="basket", item="product", ensemble=2, max_epochs=1, progress=False,
+        validation_fraction=0.0, **sizes,
+    ).fit(frame)  # fmt: skip
+    material = gathered(made, frame, baselines=False)
+    assert attention_section(material).text[-1] == "Of the first member of the ensemble."
+    section = model_section(material)
+    assert facts(section)["members of the ensemble"] == "2"
+    (curve,) = pictures(section)
+    assert "the last weights were kept. First member of the ensemble." in curve.caption
+
+
+def test_parameters_that_differ_from_the_defaults_are_listed():
+    (table,) = tables(model_section(gathered(model("latent-factor"))))
+    changed = dict(table.rows)
+    assert changed == {
+        "batch_size": "16", "dim": "4", "family": "poisson", "group": "basket",
+        "item": "product", "max_epochs": "3", "parts": "both", "progress": "False",
+        "unknown": "unk", "value": "amount",
+    }  # fmt: skip
+    groups = gathered(model("marginal")).model._inputs(baskets()).groups
+    section = model_section(gathered(Marginal().fit(groups)))
+    assert "All parameters have their default values." in section.text and not tables(section)
+
+
+def test_data_are_counted():
+    made, frame = model("marginal"), baskets()
+    section = data_section(gathered(made, frame, baselines=False))
+    told = facts(section)
+    assert told["groups"] == "60" and told["elements"] == str(len(frame))
+    assert told["values unobserved"] == f"{100 * frame.amount.isna().mean():.1f} %"
+    (table,) = tables(section)
+    counts = frame["product"].value_counts()
+    assert [int(row[1]) for row in table.rows] == counts.iloc[:10].tolist()
+    assert max(table.shares["elements"]) == 1.0
+    assert [picture.title for picture in pictures(section)] == [
+        "How long groups are",
+        "Values of “amount”",
+    ]
+
+
+def test_unknown_ignored_and_context_elements_are_told_of():
+    frame = baskets()
+    frame.loc[::5, "product"] = "new"
+    frame = frame.drop_duplicates(["basket", "product"])
+    material = gathered(model("marginal"), frame, baselines=False)
+    assert "unknown items" in facts(data_section(material))
+    ignoring = Marginal(group="basket", item="product", unknown="ignore").fit(baskets())
+    left = frame["product"].eq("new").sum()
+    section = data_section(gathered(ignoring, frame, baselines=False))
+    assert section.text == [f"{left} elements of items that the model does not know are left out."]
+    role = (np.arange(material.data.n_rows) % 3 == 0).astype(np.int8)
+    some = data_section(gathered(model("marginal"), material.data.with_(role=role)))
+    assert facts(some)["of them to be predicted"] == f"{(role == 0).sum()}"
+
+
+def test_many_columns_and_attributes_are_named_as_far_as_there_is_room():
+    frame = baskets()
+    columns = [f"v{i}" for i in range(9)]
+    frame = frame.assign(
+        **{name: np.arange(len(frame)) % (3 + i) for i, name in enumerate(columns)}
+    )
+    made = Marginal(group="basket", value=columns).fit(frame)
+    section = data_section(gathered(made, frame, baselines=False))
+    assert "Of 9 value columns the first 6 are shown." in section.text
+    assert len(pictures(section)) == 7
+    made = EFA(
+        group="basket", item="product", attributes=columns[:5], group_attributes="shop",
+        embed_dim=4, n_heads=1, head_dim=4, max_epochs=1, progress=False,
+    ).fit(frame.assign(shop="s"))  # fmt: skip
+    text = data_section(gathered(made, frame.assign(shop="s"), baselines=False)).text
+    assert text == ["Attributes that the model sees: “v0”, “v1”, “v2”, “v3”, “v4” and “shop”."]
+
+
+def test_items_have_neighbors_and_relations_by_name():
+    material = gathered(model("efa"), baskets(), baselines=False)
+    (neighbors,) = tables(map_section(material))
+    (related,) = tables(complements_section(material))
+    assert neighbors.rows[0][0] == related.rows[0][0] == data_section(material).parts[1].inside[
+        0
+    ].rows[0][0]  # fmt: skip
+    for table in (neighbors, related):
+        cells = [cell for row in table.rows for cell in row[1:]]
+        assert all(isinstance(cell, Pairs) for cell in cells)
+        assert sum(len(cell.entries) for cell in cells) > 12
+    strengths = [float(told[1:]) for cell in related.rows[0][1:2] for _, told in cell.entries]
+    assert strengths == sorted(strengths, reverse=True)
+
+
+def test_a_model_of_values_alone_has_a_map_of_its_own_vectors():
+    material = gathered(model("efa", parts="values"), baskets(), baselines=False)
+    assert len(pictures(map_section(material))) == 1
+    assert "does not predict items" in complements_section(material).text[0]
+
+
+def test_few_items_have_no_map():
+    frame = {"basket": [1, 1, 2], "product": ["a", "b", "a"]}
+    made = exfam.LatentFactor(group="basket", item="product", max_epochs=1, progress=False)
+    material = gathered(made.fit(frame), frame)
+    assert map_section(material).text == ["Left out: fewer than three items occur."]
+    one = gathered(made, {"basket": [1], "product": ["a"]})
+    assert complements_section(one).text == ["Left out: fewer than two items occur."]
+
+
+def test_values_without_items_say_what_is_missing():
+    made = exfam.ShrunkOffset(group="basket", value="amount", family="poisson").fit(baskets())
+    material = gathered(made, baskets())
+    assert "ShrunkOffset has no vectors of items." in map_section(material).text[0]
+    (table,) = tables(scores(made, baskets()))
+    assert {row[0] for row in table.rows} == {"this model", "shrunk offset", "marginal"}
+
+
+@pytest.mark.parametrize("parts", ["items", "values"])
+def test_ratings_of_movies_are_told_by_their_titles(parts):
+    data = movielens()
+    kept = data.user < 60
+    frame = {"user": data.user[kept], "movie": data.title[data.movie[kept] - 1]}
+    frame["stars"] = data.rating[kept].astype(float)
+    made = Marginal(group="user", item="movie", value="stars", support="none", parts=parts)
+    section = data_section(gathered(made.fit(frame), frame, baselines=False))
+    assert "Star Wars (1977)" in [row[0] for row in tables(section)[0].rows]
