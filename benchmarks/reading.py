@@ -4,17 +4,20 @@
 
 140,000 groups, 27,000 items, rows in random order, ordered by a time: once with whole numbers as
 labels, once with text as items. Each line is a process of its own: wall and CPU seconds without
-imports, and the peak of its resident memory. The peer is what DuckDB alone needs to sort the
-rows by user and time and to hand over the items as Arrow batches, which are thrown away.
+imports, the peak of its resident memory, and what was on disk at most because it did not fit. The
+peer is what DuckDB alone needs to sort the rows by user and time and to hand over the items as
+Arrow batches, which are thrown away.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 N_ROWS, N_USERS, N_ITEMS = 20_000_000, 140_000, 27_000
-SMALL = "1GB"
+LIMITS = ("1GB", "250MB")
 
 console = Console(highlight=False, width=110)
 
@@ -83,10 +86,32 @@ def measure(work: str, path: str, threads: int, memory_limit: str | None) -> dic
 
     import exfam.data.reading  # noqa: F401
 
-    before, wall, cpu = _peak(), time.perf_counter(), time.process_time()
-    rows = WORK[work](path, threads, memory_limit)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return {"rows": rows, "wall": wall, "cpu": cpu, "peak": _peak(), "imports": before}
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
+        watched = Watched(Path(folder))
+        watched.start()
+        wall, cpu = time.perf_counter(), time.process_time()
+        rows = WORK[work](path, threads, memory_limit)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        watched.done.set()
+        watched.join()
+    return {"rows": rows, "wall": wall, "cpu": cpu, "peak": _peak(), "spilled": watched.most / 1e9}
+
+
+class Watched(threading.Thread):
+    """Looks now and then how many bytes a folder holds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder, self.most, self.done = folder, 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.done.wait(0.05):
+            sizes = []
+            for path in self.folder.rglob("*"):
+                with contextlib.suppress(FileNotFoundError):
+                    sizes.append(path.stat().st_size)
+            self.most = max(self.most, sum(sizes))
 
 
 def _peak() -> float:
@@ -106,12 +131,12 @@ def show(n_rows: int, threads: int) -> None:
     lines = [
         ("DuckDB alone, ORDER BY (peer)", "duckdb", None),
         ("exfam.read", "read", None),
-        (f"exfam.read, memory_limit={SMALL!r}", "read", SMALL),
+        *((f"exfam.read, memory_limit={limit!r}", "read", limit) for limit in LIMITS),
     ]
     shown = Table(title=f"{n_rows:,} rows from Parquet, {threads} threads")
     shown.add_column("rows of")
     shown.add_column("read by")
-    for name in ("wall s", "CPU s", "peak GB", "load"):
+    for name in ("wall s", "CPU s", "peak GB", "on disk GB", "load"):
         shown.add_column(name, justify="right")
     with tempfile.TemporaryDirectory(prefix="reading-") as folder:
         for kind, path in write(Path(folder), n_rows).items():
@@ -120,7 +145,7 @@ def show(n_rows: int, threads: int) -> None:
                 load = os.getloadavg()[0]
                 found = measured_apart(work, path, threads, limit)
                 assert found["rows"] == n_rows
-                figures = (f"{found[name]:.2f}" for name in ("wall", "cpu", "peak"))
+                figures = (f"{found[name]:.2f}" for name in ("wall", "cpu", "peak", "spilled"))
                 shown.add_row(kind, label, *figures, f"{load:.1f}")
     console.print(shown)
 

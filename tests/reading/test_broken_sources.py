@@ -2,6 +2,7 @@
 
 import os
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,8 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.data.reading.database import open_database
+from exfam.data.reading.options import ReadingOptions
 from group_cases import FRAME
 from reading.cases import FEW, ROWS, pack, read, write_csv, write_folder, write_json, write_parquet
 
@@ -177,6 +180,25 @@ class TestFiles:
         (tmp_path / "d.parquet.gz").write_text("")
         with pytest.raises(DataError, match=r"must be of files that end in .* got '.*d.parquet.gz"):
             read(tmp_path / "d.parquet.gz")
+
+    def test_that_may_not_be_opened(self, tmp_path, monkeypatch):
+        path = write_csv(ROWS, tmp_path / "a.csv")
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+        with pytest.raises(DataError, match="`source` must be readable, got '.*a.csv' without the"):
+            read(path)
+
+    def test_that_do_not_fit_when_unpacked(self, tmp_path, monkeypatch):
+        path = pack(write_csv(ROWS, tmp_path / "a.csv"))
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("shutil.copyfileobj", full)
+        match = (
+            "`TMPDIR` must name a folder with room for what is packed in .*a.csv.gz, got .*space"
+        )
+        with pytest.raises(DataError, match=match):
+            read(path)
 
     @pytest.mark.parametrize(
         "damage, match",
@@ -350,11 +372,19 @@ class TestOptions:
         with pytest.raises(DataError, match=match):
             exfam.read(FRAME, group="user", connection="sqlite:///a.db")
 
-    def test_memory_that_is_too_little_is_told(self):
+    @pytest.mark.parametrize("limit", ["1MB", "4MB"])
+    def test_memory_that_is_too_little_is_told(self, limit):
         frame = {"user": np.arange(300_000) % 999, "movie": np.arange(300_000)}
         match = "`memory_limit` must leave room for the work, .* Raise the limit, or set TMPDIR"
         with pytest.raises(DataError, match=match):
-            exfam.read(frame, group="user", item="movie", memory_limit="2MB", threads=1)
+            exfam.read(frame, group="user", item="movie", memory_limit=limit, threads=1)
+
+    def test_what_fails_while_rows_come_is_told(self):
+        with (
+            pytest.raises(duckdb.Error, match="Conversion Error"),
+            open_database(ReadingOptions(threads=1)) as database,
+        ):
+            list(database.batches("SELECT (1 / (i - 9))::INT FROM range(10) t(i)", rows=2))
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):

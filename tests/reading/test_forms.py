@@ -8,7 +8,18 @@ from exfam.data.reading import ReadingOptions, read_groups, read_with_facts
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
 from group_cases import FRAME
-from reading.cases import COLUMNS, FEW, FORMS, ROWS, assert_identical, halves, read
+from reading.cases import (
+    COLUMNS,
+    FEW,
+    FORMS,
+    ROWS,
+    assert_identical,
+    halves,
+    read,
+    write_csv,
+    write_json,
+    write_parquet,
+)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
@@ -102,3 +113,15 @@ def test_facts_count_what_was_met():
         rows, FrameColumns("user"), options=ReadingOptions(duplicates="keep", threads=1)
     )
     assert (facts.items, facts.ties, facts.unknown) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a*", "a?", "it's a", "\u4e2d \u00e9"])
+@pytest.mark.parametrize("writer", [write_csv, write_json, write_parquet])
+def test_a_name_is_no_pattern(writer, name, tmp_path):
+    folder = tmp_path / "user=1"
+    folder.mkdir()
+    ending = {write_csv: ".csv", write_json: ".jsonl", write_parquet: ".parquet"}[writer]
+    for each in ("a1", "ab", name):
+        writer({"user": [each], "movie": ["x"]}, folder / f"{each}{ending}")
+    groups = exfam.read(folder / f"{name}{ending}", group="user", **FEW)
+    assert groups.group_names.tolist() == [name]

@@ -42,7 +42,12 @@ class Database:
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a query, some at a time; no other query may run before they are closed."""
         with closing(self.con.sql(query).to_arrow_reader(rows)) as reader:
-            yield from reader
+            try:
+                yield from reader
+            except OSError as error:  # as Arrow tells an error of DuckDB's
+                is_memory = str(error).startswith("Out of Memory")
+                kind = duckdb.OutOfMemoryException if is_memory else duckdb.Error
+                raise kind(str(error)) from error
 
     def stage(self, name: str, batches: Iterable[pa.Table]) -> None:
         """Put batches into the table `name`, which the first of them makes."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
 from exfam.data.reading.database import Database, first_line, literal
-from exfam.data.reading.files import unpacked
+from exfam.data.reading.files import scanned, unpacked
 from exfam.data.reading.lines import bad_cells, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
@@ -153,11 +153,10 @@ def _read(
 
 
 def _scan(paths: Sequence[Path], header: _Header) -> str:
-    listed = ", ".join(literal(str(path)) for path in paths)
     columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(header.names)))
     return (
-        f"read_csv([{listed}], auto_detect = false, header = true, quote = '\"', escape = '\"', "
-        f"delim = {literal(header.delimiter)}, columns = {{{columns}}})"
+        f"read_csv({scanned(paths)}, auto_detect = false, header = true, "
+        f"quote = '\"', escape = '\"', delim = {literal(header.delimiter)}, columns = {{{columns}}})"
     )
 
 

@@ -5,12 +5,14 @@ import gzip
 import os
 import shutil
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.checks import DataError
+from exfam.data.reading.database import literal
 
-__all__ = ["Files", "find_files", "unpacked"]
+__all__ = ["Files", "find_files", "scanned", "unpacked"]
 
 KINDS = {
     ".csv": "csv",
@@ -59,6 +61,9 @@ def find_files(source: str | os.PathLike[str]) -> Files:
     if not paths:
         what = "a folder without files" if path.is_dir() else "which is not there"
         raise DataError(f"`source` must name a file, a folder or a glob, got {name!r}, {what}.")
+    for path in paths:
+        if not os.access(path, os.R_OK):
+            raise DataError(f"`source` must be readable, got {str(path)!r} without the permission.")
     return Files(_one_kind(name, paths), tuple(paths))
 
 
@@ -105,4 +110,21 @@ def unpacked(path: Path, folder: Path) -> Path:
         raise DataError(
             f"`source` must be a whole gzip file, got {path}: {error}. Download or pack it again."
         ) from error
+    except OSError as error:
+        raise DataError(
+            f"`TMPDIR` must name a folder with room for what is packed in {path}, got {error}."
+        ) from error
     return target
+
+
+def scanned(paths: Sequence[Path]) -> str:
+    """The argument of DuckDB's readers for just these files.
+
+    They would take a bracket or a star in a name for a pattern, and a folder called a=1 for a
+    column.
+
+    >>> scanned([Path("a[1].csv")])
+    "['a[[]1].csv'], hive_partitioning = false"
+    """
+    listed = ", ".join(literal(glob.escape(str(path))) for path in paths)
+    return f"[{listed}], hive_partitioning = false"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
 from exfam.data.reading.database import Database, first_line, literal
-from exfam.data.reading.files import unpacked
+from exfam.data.reading.files import scanned, unpacked
 from exfam.data.reading.lines import bad_object, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
@@ -71,17 +71,15 @@ def _raw(database: Database, files: Sequence[tuple[str, Path]], parts: Sequence[
 
 
 def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
-    listed = ", ".join(literal(str(path)) for path in paths)
     columns = ", ".join(f"{literal(name)}: 'JSON'" for name in names)
     return (
-        f"read_json([{listed}], format = 'newline_delimited', records = true, "
+        f"read_json({scanned(paths)}, format = 'newline_delimited', records = true, "
         f"columns = {{{columns}}})"
     )
 
 
 def _keys(database: Database, files: Sequence[tuple[str, Path]]) -> list[str]:
-    listed = ", ".join(literal(str(path)) for _, path in files)
-    objects = f"read_ndjson_objects([{listed}])"
+    objects = f"read_ndjson_objects({scanned([path for _, path in files])})"
     found = database.table(
         f"SELECT DISTINCT unnest(json_keys(json)) AS k FROM {objects} ORDER BY k"
     )

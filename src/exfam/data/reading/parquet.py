@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exfam.checks import DataError
-from exfam.data.reading.database import first_line, literal
+from exfam.data.reading.database import first_line
+from exfam.data.reading.files import scanned
 from exfam.data.reading.kinds import plain_type
 from exfam.data.reading.table import Column, Part, Places, Table, check_named
 
@@ -34,12 +35,11 @@ def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
 
 def _relation(paths: Sequence[Path], names: Sequence[str]) -> str:
     """A query for all columns, named by place: DuckDB does not tell upper from lower case."""
-    listed = ", ".join(literal(str(path)) for path in paths)
     aliases = ", ".join(f"c{k}" for k in range(len(names)))
     if len(paths) == 1 and "file_row_number" not in {name.lower() for name in names}:
-        return f"(FROM read_parquet([{listed}], file_row_number = true) AS t({aliases}, row))"
+        return f"(FROM read_parquet({scanned(paths)}, file_row_number = true) AS t({aliases}, row))"
     # Numbering rows over several files takes one thread, a file's own numbers take none.
-    scan = f"read_parquet([{listed}]) AS t({aliases})"
+    scan = f"read_parquet({scanned(paths)}) AS t({aliases})"
     return f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
 
 
