@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError
 from exfam.groups import Batch
-from exfam.layers import mlp, normal, table
+from exfam.layers import mlp, normal, rows_of, table
 
 __all__ = [
     "CategoryAttribute",
@@ -74,7 +74,8 @@ class ItemEmbedding(Field):
     def forward(self, batch: Batch) -> Vectors:
         if batch.item is None:
             raise ExfamError("`item` must be given for this model, got groups without items.")
-        return self.table(torch.where(batch.item < 0, self.n_items, batch.item))
+        row = torch.where(batch.item < 0, self.n_items, batch.item)
+        return rows_of(self.table.weight, row)
 
 
 def reflection_signs(dim: int, *, share: float = 0.5) -> Float[Tensor, "dim"]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from exfam.checks import ExfamError
 from exfam.data.batching import epoch_batches, sequential_batches
 from exfam.groups import TARGET, Batch, Groups
+from exfam.layers import LARGE_PARAMETER
 from exfam.training.devices import seed_generators
 from exfam.training.optimizer import TrainingSettings, clip_gradients, make_optimizer
 from exfam.training.protocol import Sums
@@ -126,7 +127,10 @@ class TorchEngine:
         """Nats and weight of these groups, their gradients in place of the last step's."""
         # What zero_grad does, without the tenth of a millisecond that its bookkeeping takes.
         for parameter in self._parameters:
-            parameter.grad = None
+            if parameter.grad is not None and parameter.numel() >= LARGE_PARAMETER:
+                parameter.grad.zero_()
+            else:
+                parameter.grad = None
         if not len(share):
             return 0.0, 0.0
         if self._ranks.size > 1:

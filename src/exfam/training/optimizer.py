@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_fraction, check_positive
+from exfam.layers import LARGE_PARAMETER
 
 __all__ = ["SCHEDULES", "TrainingSettings", "clip_gradients", "make_optimizer", "parameter_groups"]
 
@@ -153,7 +154,11 @@ def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
     (5.0, tensor([0.6000, 0.8000]))
     """
     # One copy and one norm: less work for many small tensors than a norm of each.
-    norm = torch.cat([gradient.reshape(-1) for gradient in gradients]).norm().item()
+    small = [g.reshape(-1) for g in gradients if g.numel() < LARGE_PARAMETER]
+    large = [g for g in gradients if g.numel() >= LARGE_PARAMETER]
+    norms = [torch.cat(small).norm()] if small else []
+    norms += [g.norm() for g in large]
+    norm = (torch.stack(norms).norm() if large else norms[0]).item()
     if limit is not None and limit < norm < math.inf:
         torch._foreach_mul_(gradients, limit / norm)
     return norm

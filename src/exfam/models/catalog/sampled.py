@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
-from torch.nn import functional
 
 from exfam.checks import ExfamError
+from exfam.layers import rows_of
 from exfam.models.catalog.linear import LinearEta
 from exfam.models.catalog.listed import OnePerRow
 from exfam.models.catalog.normalizer import Choice, log_normalizer
@@ -117,7 +117,7 @@ def sampled_log_prob(
     """
     eta, n = choice.eta, len(drawn.item)
     asked = torch.cat([drawn.item, item])
-    vectors = functional.embedding(asked, eta.vectors)
+    vectors = rows_of(eta.vectors, asked)
     bias = torch.zeros_like(vectors[:, 0]) if eta.bias is None else eta.bias[asked]
     own = (eta.state * vectors[n:]).sum(-1) + bias[n:]
     if choice.penalty is not None and choice.again is not None:
