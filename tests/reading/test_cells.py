@@ -60,6 +60,9 @@ def test_a_vocabulary_says_what_labels_are(tmp_path):
     assert column(path, ["7", "8"], item="x", **whole).item.tolist() == [1, 0]
     # A frame with gaps once made floats of them.
     assert column(path, ["7.0", "8.0"], item="x", **whole).item.tolist() == [1, 0]
+    # One that is no number does not make text of the others.
+    groups = column(path, ["8", "up", "7", "007"], item="x", **whole, unknown="unk")
+    assert groups.item.tolist() == [0, -1, 1, -1]
     with pytest.raises(UnknownItemError, match="got '007' at row 0"):
         column(path, ["007", "8"], item="x", **whole)
     truth = {"vocabulary": {"x": [True, False]}}

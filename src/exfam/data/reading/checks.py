@@ -1,7 +1,7 @@
 """What columns must hold for the parts they play; every complaint names the row and the file."""
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -87,8 +87,8 @@ def check_table(database: Database, table: Table, known: Container[str]) -> Chec
     ]
     listed = ", ".join(f"{column.sql} AS p{k}" for k, column in enumerate(final))
     named = {part: Column(f"p{k}", final[k].type) for k, part in enumerate(clean)}
-    settled = Table(f"(SELECT {listed}, row FROM {table.relation})", named, table.places)
-    return Checked(settled, n_rows, gaps, labels)
+    relation = f"(SELECT {listed}, row FROM {table.relation})"
+    return Checked(replace(table, relation=relation, columns=named), n_rows, gaps, labels)
 
 
 def _without_nan(column: Column) -> Column:

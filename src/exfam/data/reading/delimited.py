@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +62,13 @@ def open_delimited(
     try:
         cells = _read(database, files, header, parts)
         columns = {part: _column(cells, part, vocabulary) for part in parts}
-        return staged(database, cells.scan, columns, cells.raw.places)
+        table = staged(database, cells.scan, columns, cells.raw.places)
+        return replace(table, typed=False)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
         found = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
-        what = first_line(error)
+        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
         raise found or DataError(f"`source` must be a CSV file, got {what}.") from error
 
 
@@ -156,7 +157,8 @@ def _scan(paths: Sequence[Path], header: _Header) -> str:
     columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(header.names)))
     return (
         f"read_csv({scanned(paths)}, auto_detect = false, header = true, "
-        f"quote = '\"', escape = '\"', delim = {literal(header.delimiter)}, columns = {{{columns}}})"
+        f"quote = '\"', escape = '\"', delim = {literal(header.delimiter)}, "
+        f"columns = {{{columns}}})"
     )
 
 

@@ -39,7 +39,7 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        what = first_line(error)
+        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
         found = first_bad(files, bad_object)
         raise found or DataError(f"`source` must be a JSON lines file, got {what}.") from error
 

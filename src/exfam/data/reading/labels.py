@@ -95,9 +95,7 @@ def encode(
         return Encoding(labels, np.arange(len(labels.names)), labels.names)
     assert labels.first is not None and labels.count is not None
     known = np.asarray(vocabulary[_key(part)])
-    lookup = {label: code for code, label in enumerate(known.tolist())}
-    found = [lookup.get(label, -1) for label in labels.names.tolist()]
-    codes = np.array(found, dtype=np.int64)
+    codes = _codes(labels.names, known, typed=checked.table.typed)
     lost = np.flatnonzero(codes < 0)
     encoding = Encoding(labels, codes, known, int(labels.count[lost].sum()))
     if unknown == "error" and lost.size:
@@ -105,6 +103,14 @@ def encode(
         got, row = labels.names.tolist()[label], int(labels.first[label])
         raise _unknown(checked, part, encoding, got, row)
     return encoding
+
+
+def _codes(names: np.ndarray, known: np.ndarray, *, typed: bool) -> Int64[np.ndarray, "labels"]:
+    """Where each name is in `known`, or -1; of names without types, text may stand for a number."""
+    lookup = {label: code for code, label in enumerate(known.tolist())}
+    if not typed:
+        lookup = {str(label): code for label, code in lookup.items()} | lookup
+    return np.array([lookup.get(name, -1) for name in names.tolist()], dtype=np.int64)
 
 
 def _unknown(

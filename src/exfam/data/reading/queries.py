@@ -76,10 +76,10 @@ def open_remote_query(
     elif connection.startswith(POSTGRES):
         opened = _postgres_batches(query, parts, connection)
     else:
-        scheme = connection.partition("://")[0]
+        scheme, found, _ = connection.partition("://")  # what follows may hold a password
         raise ExfamError(
             "`connection` must begin with sqlite:/// or postgresql://, got one that begins with "
-            f"{scheme!r}."
+            f"{scheme + found if found else 'neither'}."
         )
     database.stage("arrived", opened)
     kinds = database.table("SELECT * FROM arrived LIMIT 0").schema.types

@@ -40,9 +40,47 @@ def read(
 ) -> Groups:
     """The rows of a file, a folder of files, a frame or a query as Groups.
 
+    As `Groups.from_frame`, for sources that may be larger than memory: DuckDB sorts them, on disk
+    where memory is short, and only the columns of Groups are held.
+
+    `source`: a path of a CSV, TSV or JSON lines file (.csv, .tsv, .txt, .jsonl, .ndjson; each also
+        packed, with .gz), or of a Parquet file; a folder of files of one kind, read in the order
+        of their names; a glob; a pandas or polars frame, an Arrow table or a mapping of columns;
+        or a query: DuckDB's SQL if it begins with SELECT, WITH or FROM, otherwise, as a query or
+        the name of a table, in the database of `connection`
+    `group`, `order`, `item`, `value`, `attributes`, `group_attributes`, `position`: names of
+        columns, as for `Groups.from_frame`
+    `connection`: "sqlite:///shop.db" or "postgresql://user@host/shop", which needs the extra sql;
+        nothing is written there (default None)
+    `vocabulary`: labels by column, items under "item" (default None)
+    `unknown`: what to do with labels that a given vocabulary lacks: "error", "ignore" or "unk"
+        (default "error")
+    `duplicates`: what to do with rows that equal an earlier one in all columns that are read:
+        "error", "drop" or "keep" (default "error")
+    `memory_limit`: what DuckDB may use before it spills into the temporary folder, such as "2GB";
+        the columns returned come on top. None for half of the machine's memory (default None)
+    `threads`: how many DuckDB uses; None for one a core (default None)
+
+    In CSV files, labels are whole numbers if all of a column are written as such (007 and 1.0 are
+    not), booleans if all are true or false, otherwise text; a given vocabulary decides first.
+    Values are numbers, or missing: an empty cell, NA, NaN, null. Attributes are numbers if all
+    are, unless one has leading zeros. `order` is all numbers or all text, which sorts by letters,
+    as ISO dates should. JSON lines and queries have types of their own.
+
+    Rows with equal `order` stay in the order of the source. `source_row`, and the rows that errors
+    name, count rows of data from 0: headers and blank lines do not count. `source_row` goes on
+    from file to file, errors count within the file they name; where a file is not even cut into
+    cells, they name its line, from 1.
+
+    Raises DataError naming the file and the row for missing groups or items, values that are not
+    numbers, columns or files that are missing or broken; UnknownItemError for unknown items if
+    `unknown` is "error".
+
     >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"], "stars": [4, None, 2]}
     >>> read(frame, group="user", item="movie", value="stars")
     Groups(2 groups, 3 elements, 2 items, stars)
+    >>> read("SELECT i % 2 AS user, i AS movie FROM range(6) t(i)", group="user", item="movie")
+    Groups(2 groups, 6 elements, 6 items)
     """
     columns = FrameColumns(
         group=group,
@@ -67,6 +105,10 @@ def read_groups(
     allocate: Allocate | None = None,
 ) -> Groups:
     """As `read`, with the flat columns written into arrays that `allocate` makes.
+
+    `allocate` is called once a column, before rows come, with a name, a dtype and a shape. Names
+    are "item", "source_row", "observed", "position", "values.NAME" and "attributes.NAME". Columns
+    are written from front to back and never held twice.
 
     >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
     >>> read_groups(frame, FrameColumns(group="user", item="movie"), options=ReadingOptions())

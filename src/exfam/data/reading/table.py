@@ -88,11 +88,15 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A relation that has `row`, counted from 0 over the whole source, and a column a part."""
+    """A relation that has `row`, counted from 0 over the whole source, and a column a part.
+
+    `typed`: whether the source itself says what is text and what is a number.
+    """
 
     relation: str
     columns: Mapping[Part, Column]
     places: Places
+    typed: bool = True
 
     def first(self, database: Database, sql: str, *, where: str) -> tuple[int, pa.Array]:
         """The first row where a condition holds, and what the expression `sql` is there."""
