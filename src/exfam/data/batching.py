@@ -82,9 +82,7 @@ def _batches_of_tokens(
         n_batches = end[-1] // max_tokens
         per_stretch = np.clip(n_batches // STRETCHES, BATCHES_PER_BUCKET, MOST_BATCHES_PER_BUCKET)
         stretch = end // (per_stretch * max_tokens)
-        # Up and down in turn: the batch across the border of two stretches is of one length too.
-        sign = 1 - 2 * (stretch % 2)
-        order = order[np.lexsort((sign * lengths[order], stretch))]
+        order = order[np.lexsort((lengths[order], stretch))]
     return np.split(order, _cuts(lengths[order], max_tokens))
 
 
