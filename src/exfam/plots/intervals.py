@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from exfam.checks import ExfamError
 from exfam.plots.style import COLORS, INK, MUTED, make_figure, name_rows, plain_axes
@@ -44,5 +45,6 @@ def interval_rows(
     name_rows(axes, labels)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=MUTED, alpha=0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel(metric)
     return figure

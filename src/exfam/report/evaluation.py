@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 
 from exfam.analysis.calibration import Reliability, TopItem, reliability, top_item
-from exfam.analysis.evaluate import item_probabilities, value_parameters
+from exfam.analysis.evaluate import item_probabilities, item_ranks, value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.analysis.recommenders import LinearRecommender
 from exfam.analysis.scores import ranks
@@ -68,13 +68,15 @@ def _tell_items(
     model: GroupEstimator, groups: Groups, calibration: bool
 ) -> tuple[Numbers, Reliability | None, TopItem | None]:
     assert groups.item is not None
+    if not calibration:
+        return item_ranks(model.members_, groups)[: groups.n_elements], None, None
     rank = np.full(groups.n_elements, np.nan)
     bins, tops = [], []
     for rows, probability in item_probabilities(model.members_, groups):
         item = groups.item[rows].astype(np.int64)
         rank[rows] = ranks(probability, item)
         known = item >= 0
-        if calibration and known.any():
+        if known.any():
             bins.append(reliability(probability[known], item[known]))
             tops.append(top_item(probability[known], item[known]))
     if not bins:
