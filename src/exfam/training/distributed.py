@@ -55,6 +55,7 @@ class ManyRanks:
         self.size = torch.distributed.get_world_size()
         self._device = device
         self._requested = self._stopped = False
+        self._gradients = torch.empty(0)
 
     def share(
         self, index: Int64[np.ndarray, "batch"], lengths: Int64[np.ndarray, "groups"]
@@ -70,7 +71,7 @@ class ManyRanks:
         has_gradient = [float(p.grad is not None) for p in parameters]
         told = [*has_gradient, *numbers, float(self._requested)]
         sizes = [p.numel() for p in parameters]
-        message = torch.empty(sum(sizes) + len(told), dtype=_dtype(parameters), device=self._device)
+        message = self._message(sum(sizes) + len(told), _dtype(parameters), keep=bool(parameters))
         *sums, tail = message.split([*sizes, len(told)])
         for part, parameter in zip(sums, parameters, strict=True):
             if parameter.grad is None:
@@ -85,6 +86,14 @@ class ManyRanks:
                 parameter.grad = part.view_as(parameter).to(parameter.dtype)
         self._stopped = counts[-1] > 0
         return counts[len(parameters) : -1]
+
+    def _message(self, size: int, dtype: torch.dtype, *, keep: bool) -> Tensor:
+        # Gradients have the size of the model: no new memory for those of every step.
+        if not keep:
+            return torch.empty(size, dtype=dtype, device=self._device)
+        if (self._gradients.numel(), self._gradients.dtype) != (size, dtype):
+            self._gradients = torch.empty(size, dtype=dtype, device=self._device)
+        return self._gradients
 
     def stops(self, requested: bool) -> bool:
         """Whether any rank had requested to stop when all summed last."""
