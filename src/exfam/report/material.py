@@ -21,7 +21,7 @@ __all__ = ["Material", "alone", "draw_groups", "gather", "read_data"]
 
 # Numbers that scoring may compute in all, elements times items or so: some seconds of work.
 _WORK = 3e7
-_LEAST_ELEMENTS, _MOST_ELEMENTS = 1_000, 40_000
+_LEAST_ELEMENTS, _MOST_ELEMENTS = 2_500, 40_000
 _MOST_NUMBERS = 3e8
 
 
