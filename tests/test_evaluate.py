@@ -73,11 +73,11 @@ def test_batches_stay_below_the_limit(conditional, limit):
 
 
 def test_items_by_the_hundred_make_small_batches():
-    wide = GROUPS.with_(vocabulary={"item": np.arange(900)})
+    wide = GROUPS.with_(vocabulary={"item": np.arange(400)})
     marginal = TwoPartModel(
-        direction="causal", item_part=MarginalItems(torch.zeros(900)), value_part=None
+        direction="causal", item_part=MarginalItems(torch.zeros(400)), value_part=None
     )
-    sizes = [b.present.numel() for b in evaluation_batches(wide, [marginal], max_numbers=5_400)]
+    sizes = [b.present.numel() for b in evaluation_batches(wide, [marginal], max_numbers=2_400)]
     assert max(sizes) <= 6 and len(sizes) > 3
 
 
