@@ -56,12 +56,12 @@ def test_names_are_cut_to_length_and_line():
 
 
 def test_widths_of_names_are_those_that_matplotlib_measures():
-    figure = Figure(figsize=(6, 1), dpi=72)
+    figure = Figure(figsize=(6, 1), dpi=720)
     for name in ("Star Wars (1977)", "iiiiiiiiii", "WWWWW"):
         text = figure.text(0, 0, "", fontsize=10)
         write_name(text, name)
         box = text.get_window_extent(FigureCanvasAgg(figure).get_renderer())
-        assert name_width(name, size=10.0) == pytest.approx(box.width, rel=0.05, abs=1.5)
+        assert name_width(name, size=10.0) == pytest.approx(box.width / 10, rel=0.05, abs=0.5)
 
 
 def boxes(figure):
