@@ -180,7 +180,8 @@ class TestBadInput:
         for family, value in ((Gamma(), 1e-60), (Poisson(), 1e60), ("gaussian", 1e60)):
             frame = FRAME.copy()
             frame.iloc[3, frame.columns.get_loc("stars")] = value
-            with pytest.raises(SupportError, match="`stars` must be .* at row 3"):
+            match = "`stars` must be .* at row 3 .*Scale the column: models compute in single"
+            with pytest.raises(SupportError, match=match):
                 make("efa", family=family).fit(frame)
 
     def test_repeats_at_score_time_after_hard_support(self):

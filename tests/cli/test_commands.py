@@ -101,7 +101,7 @@ def test_reproduce_passes_its_options_on(monkeypatch, tmp_path):
 
 def test_an_unknown_experiment_is_told_by_the_command(capsys):
     assert cli.main(["reproduce", "nothing"]) == 2
-    assert "`name` must be one of 'efa-synthetic'" in capsys.readouterr().err
+    assert "`--name` must be one of 'efa-synthetic'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

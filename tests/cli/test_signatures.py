@@ -6,6 +6,7 @@ from exfam.checks import ExfamError
 from exfam.cli.commands import COMMANDS
 from exfam.cli.families import family_from_words
 from exfam.cli.fit import form
+from exfam.cli.parser import parse
 from exfam.cli.signatures import MODELS, estimator_options, parameters_of
 from exfam.estimators import saving
 from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
@@ -116,12 +117,19 @@ def test_families_are_written_as_words_or_yaml(given, family):
         ({"name": "per-item"}, "Write it as {name: per-item, families:"),
         ({"name": "per-item", "families": ["a"]}, "Write it as {name: per-item, families:"),
         ({"name": "per-item", "families": {}}, "Write it as {name: per-item, families:"),
-        ("poisson(shift='x')", "`shift` of poisson must be a whole number, got 'x'."),
-        ("ordinal(n='x')", "`n` of ordinal must be a whole number, got 'x'."),
-        ("gaussian(scale=-1)", "`scale` must be"),
+        ("poisson(shift='x')", "got poisson with others: `shift` must be a whole number, got 'x'."),
+        ("ordinal(n='x')", "`n` must be a whole number, got 'x'."),
+        ("gaussian(scale=-1)", "got gaussian with others: `scale` must be"),
+        ({"name": "per-item", "families": {-1: "poisson"}}, "`families` must be"),
     ],
 )  # fmt: skip
 def test_a_wrong_family_is_told(given, told):
     with pytest.raises(ExfamError) as raised:
         family_from_words(given)
     assert told in str(raised.value)
+
+
+def test_an_option_of_another_model_is_told():
+    words = ["data.csv", "-o", "m", "--model", "marginal", "--embed-dim", "3"]
+    with pytest.raises(ExfamError, match="`--embed-dim` must be an option of `exfam fit --model m"):
+        parse(form(words), words)

@@ -26,8 +26,7 @@ def read_config(form: Form, path: str) -> dict[str, Any]:
         if key not in options:
             hint = nearest(str(key), options)
             raise ExfamError(
-                f"`--config` must hold options of `exfam {form.command}`, got {shown(key)}{where}. "
-                f"{hint}"
+                f"`--config` must hold options of `{form.told}`, got {shown(key)}{where}. {hint}"
             )
         if key in config:
             raise ExfamError(f"`--config` must hold {shown(key)} once, got it again{where}.")
@@ -57,11 +56,14 @@ def _pairs(path: str) -> list[tuple[Any, Any, int]]:
             f"`--config` must hold one option a line, `name: value`, got {kind} in {path}. "
             "--print_config writes such a file."
         )
-    build = yaml.SafeLoader("").construct_object
-    return [
-        (build(key, deep=True), build(value, deep=True), key.start_mark.line + 1)
-        for key, value in node.value
-    ]
+    keys = [(_key(key), key.start_mark.line + 1) for key, _ in node.value]
+    return [(key, data.get(key), line) for key, line in keys]
+
+
+def _key(node: yaml.Node) -> Any:
+    # "<<" would merge another mapping into this one.
+    is_merge = node.tag == "tag:yaml.org,2002:merge"
+    return "<<" if is_merge else yaml.SafeLoader("").construct_object(node, deep=True)
 
 
 def _content(path: str) -> str:

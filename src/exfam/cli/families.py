@@ -72,7 +72,14 @@ def _build(name: Any, places: list[Any], options: dict[str, Any]) -> Family:
     kind = FAMILIES[found]
     if kind is PerItem:
         raise _error(f"got {found!r}. {_PER_ITEM}")
-    return kind(**_checked(kind, places, options))
+    return _sound(kind, _checked(kind, places, options))
+
+
+def _sound(kind: type[Family], arguments: dict[str, Any]) -> Family:
+    try:
+        return kind(**arguments)
+    except ExfamError as error:
+        raise _error(f"got {kind.name} with others: {error}") from error
 
 
 def _checked(kind: type[Family], places: list[Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -90,11 +97,13 @@ def _checked(kind: type[Family], places: list[Any], options: dict[str, Any]) -> 
         try:
             checked[name] = KINDS[formatannotation(known[name].type)](value)
         except ValueError as error:
-            raise ExfamError(f"`{name}` of {kind.name} {error}, got {value!r}.") from error
+            raise _error(
+                f"got {kind.name} with others: `{name}` {error}, got {value!r}."
+            ) from error
     return checked
 
 
-def _per_item(given: Mapping[str, Any]) -> PerItem:
+def _per_item(given: Mapping[str, Any]) -> Family:
     families = given.get("families")
     pairs = list(families.items()) if isinstance(families, Mapping) else families
     is_pairs = isinstance(pairs, list) and all(
@@ -103,8 +112,9 @@ def _per_item(given: Mapping[str, Any]) -> PerItem:
     if not is_pairs or not pairs or set(given) - {"name", "families", "default"}:
         raise _error(f"got {dict(given)!r}. {_PER_ITEM}")
     default = given.get("default")
-    return PerItem(
-        {item: _family(one) for item, one in pairs}, None if default is None else _family(default)
+    families = {item: _family(one) for item, one in pairs}
+    return _sound(
+        PerItem, {"families": families, "default": None if default is None else _family(default)}
     )
 
 

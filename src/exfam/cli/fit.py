@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from exfam.checks import ExfamError
 from exfam.cli.common import FILE, FORMATS, READING, duplicates
 from exfam.cli.kinds import flag, one_of, text
 from exfam.cli.options import Form, Option
@@ -46,6 +47,7 @@ def form(words: Sequence[str]) -> Form:
         example=_EXAMPLE,
         notes=_NOTES,
         config=True,
+        spoken="exfam fit" if model == "efa" else f"exfam fit --model {model}",
     )
 
 
@@ -109,7 +111,7 @@ def run(chosen: Any) -> int:
     from exfam.cli.output import deliver, destination
     from exfam.cli.places import check_model_place
     from exfam.cli.scoreboard import scoreboard
-    from exfam.cli.sources import describe, tell
+    from exfam.cli.sources import describe
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
@@ -117,21 +119,44 @@ def run(chosen: Any) -> int:
     estimator = build_estimator(chosen)
     estimator._check_parameters()
     train, held_out, facts = _read(estimator, chosen)
-    met = f"{chosen.file}: {describe(facts)}"
-    # On a terminal at once. Elsewhere an error is the only line, so that facts wait for success.
-    if sys.stderr.isatty():
-        tell(met)
+    # On a terminal at once; elsewhere after success, so that an error is the only line.
+    say = _Notes(at_once=sys.stderr.isatty())
+    say(f"{chosen.file}: {describe(facts)}")
     started = time.perf_counter()
     estimator.fit(train, validation=held_out, checkpoint=chosen.checkpoint)
     seconds = time.perf_counter() - started
-    status = _interrupted(estimator)
+    status = _interrupted(estimator, say)
     if is_main_rank():
         estimator.save(chosen.output, overwrite=chosen.overwrite)
-        if not sys.stderr.isatty():
-            tell(met)
-        tell(f"saved in {chosen.output}")
-        deliver(scoreboard(estimator, train, held_out, seconds=seconds), to)
+        say(f"saved in {chosen.output}")
+        try:
+            table, notes = scoreboard(estimator, train, held_out, seconds=seconds)
+        except ExfamError as error:
+            raise ExfamError(f"{error} The model is saved in {chosen.output}.") from error
+        say(*notes)
+        say.tell_all()
+        deliver(table, to)
     return status
+
+
+class _Notes:
+    """Lines for the reader, told at once or all together."""
+
+    def __init__(self, *, at_once: bool) -> None:
+        self.at_once = at_once
+        self.lines: list[str] = []
+
+    def __call__(self, *lines: str) -> None:
+        self.lines += lines
+        if self.at_once:
+            self.tell_all()
+
+    def tell_all(self) -> None:
+        from exfam.cli.sources import tell
+
+        for line in self.lines:
+            tell(line)
+        self.lines = []
 
 
 def build_estimator(chosen: Any) -> Any:
@@ -188,10 +213,8 @@ def _know_columns(estimator: Any, chosen: Any) -> None:
                 setattr(estimator, name, value)
 
 
-def _interrupted(estimator: Any) -> int:
+def _interrupted(estimator: Any, say: "_Notes") -> int:
     """The exit status; raises KeyboardInterrupt if no epoch was completed before Ctrl-C."""
-    from exfam.cli.sources import tell
-
     histories = getattr(estimator, "histories_", [])
     if not histories or not histories[-1].interrupted:
         return 0
@@ -200,5 +223,5 @@ def _interrupted(estimator: Any) -> int:
         histories.pop(), estimator.members_.pop()
     if not histories:
         raise KeyboardInterrupt("before the first epoch ended")
-    tell("interrupted: the best weights so far are kept")
+    say("interrupted: the best weights so far are kept")
     return INTERRUPTED

@@ -56,6 +56,7 @@ class Form:
     `example`: command lines that work, one after the other
     `notes`: what else the help says (default "")
     `config`: whether it takes `--config FILE` and `--print_config` (default False)
+    `spoken`: the command as errors tell it; "exfam" and its name if empty (default "")
     """
 
     command: str
@@ -64,6 +65,16 @@ class Form:
     example: str
     notes: str = ""
     config: bool = False
+    spoken: str = ""
+
+    @property
+    def told(self) -> str:
+        """The command as errors tell it.
+
+        >>> Form("fit", "Fit", [], example="").told
+        'exfam fit'
+        """
+        return self.spoken or f"exfam {self.command}"
 
     @property
     def places(self) -> list[Option]:

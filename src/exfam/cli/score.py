@@ -49,7 +49,22 @@ def run(chosen: Any) -> None:
     else:
         columns = _summary(parts)
     tell(met)
+    if impossible := _impossible(parts, groups):
+        tell(impossible)
     deliver(columns, to)
+
+
+def _impossible(parts: dict[str, np.ndarray], groups: Any) -> str:
+    """Which observations have probability 0, in words; nothing if there are none."""
+    elements = np.flatnonzero(np.isneginf(list(parts.values())).any(axis=0))
+    if not len(elements):
+        return ""
+    own = groups.elements()[elements]
+    row = int((own if groups.source_row is None else groups.source_row[own]).min())
+    return (
+        f"{len(own):,} observations have probability 0 under the model, the first at row {row}: "
+        "their score is minus infinity"
+    )
 
 
 def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
@@ -75,13 +90,18 @@ def _summary(parts: dict[str, np.ndarray]) -> dict[str, Any]:
     means, n = mean_parts(parts)
     counts = {_spoken(name): int((~np.isnan(flat)).sum()) for name, flat in parts.items()}
     nats = {"all": sum(means.values())} | means
-    perplexity = [float(np.exp(-told)) if name == "items" else None for name, told in nats.items()]
+    perplexity = [_perplexity(told) if name == "items" else np.nan for name, told in nats.items()]
     return {
         "part": list(nats),
         "nats": list(nats.values()),
         "targets": [n, *counts.values()],
-        "perplexity": np.array(perplexity, dtype=float),
+        "perplexity": np.array(perplexity),
     }
+
+
+def _perplexity(nats: float) -> float:
+    """exp(-nats); NaN, which is told as nothing, where that is beyond all numbers."""
+    return float(np.exp(-nats)) if nats > -700 else np.nan
 
 
 def _each(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """A fitted model's score beside those of cheap baselines that saw the same groups."""
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,6 @@ import pyarrow as pa
 
 from exfam.checks import ExfamError
 from exfam.cli.score import mean_parts
-from exfam.cli.sources import tell
 from exfam.estimators.baselines import Marginal, ShrunkOffset
 
 __all__ = ["scoreboard"]
@@ -16,24 +16,32 @@ __all__ = ["scoreboard"]
 _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
 
 
-def scoreboard(model: Any, train: Any, held_out: Any, *, seconds: float) -> pa.Table:
+def scoreboard(
+    model: Any, train: Any, held_out: Any, *, seconds: float
+) -> tuple[pa.Table, list[str]]:
     """Nats an observation of the model and of baselines, on groups held out if there are any.
 
+    And what must be said of them, in lines.
     `seconds`: what the model's fit took. The columns after `nats` are the terms of it; a baseline
     of values only has no `nats` beside a model of items and values.
     """
     on, groups = ("training groups", train) if held_out is None else ("held-out groups", held_out)
+    told: list[str] = []
     rows = [_row(type(model).__name__, model, groups, seconds=seconds)]
     for name, baseline in _baselines(model).items():
         started = time.perf_counter()
         try:
             baseline.fit(train, validation=held_out)
+            rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
         except ExfamError as error:
-            tell(f"{name} is left out: {error}")
-            continue
-        rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
-    tell(f"nats an observation on {len(groups):,} {on}; higher is better")
-    return _table(rows)
+            told.append(f"{name} is left out: {error}")
+    told.append(f"nats an observation on {len(groups):,} {on}; higher is better")
+    told += [
+        f"{row.name} is told as -inf: observations have probability 0 under it"
+        for row in rows
+        if math.isinf(sum(row.parts.values()))
+    ]
+    return _table(rows), told
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class _Reader:
         if not self.places:
             wanted = " ".join(place.metavar for place in self.form.places) or "options only"
             raise ExfamError(
-                f"`exfam {self.form.command}` must be given {wanted}, got {word!r} besides. "
+                f"`{self.form.told}` must be given {wanted}, got {word!r} besides. "
                 "Name an option before it, or put a text with spaces in quotes."
             )
         return self.places.popleft(), [word]
@@ -108,8 +108,7 @@ class _Reader:
             if known in self.options:
                 return self.options[known]
         raise ExfamError(
-            f"`{name}` must be an option of `exfam {self.form.command}`. "
-            f"{nearest(long, self.options)}"
+            f"`{name}` must be an option of `{self.form.told}`. {nearest(long, self.options)}"
         )
 
 

@@ -171,7 +171,7 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
             n_wrong += len(wrong)
             has_parts |= bool((np.isfinite(value) & (value != np.floor(value))).any())
         if n_wrong:
-            hint = _support_hint(family, has_parts)
+            hint = _support_hint(family, has_parts, got)
             counts = (n_wrong, total)
             raise support_error(
                 column, got, support=family.support, row=row, counts=counts, hint=hint
@@ -186,8 +186,11 @@ def _outside(groups: Groups, column: str, family: Family, own: np.ndarray) -> np
     return own[~family.in_support(seen, item=item).numpy()]
 
 
-def _support_hint(family: Family, has_parts: bool) -> str:
+def _support_hint(family: Family, has_parts: bool, got: float) -> str:
     """What to do about values that a family cannot produce; have they fractional parts?"""
+    size = np.finfo(np.float32)
+    if got and np.isfinite(got) and not size.smallest_subnormal <= abs(got) <= size.max:
+        return "Scale the column: models compute in single precision, from 1e-45 to 3e38 in size."
     if family.n_categories and has_parts:
         return "Code half steps as whole numbers (2 * value, say), or use Gaussian()."
     return family.hint or "Choose another family, or drop such rows."
