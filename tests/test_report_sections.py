@@ -101,7 +101,7 @@ def test_a_baseline_that_is_ahead_is_named_first():
     (table,) = tables(scores(made, both))
     assert table.caption.startswith("Ahead of this model in nats: latent factor. Not to be told")
     assert table.rows[0][0] == "latent factor"
-    assert "the first 1 of the whole catalog" not in table.columns
+    assert "at 1: the item among the first 1 of the whole catalog" in table.caption
 
 
 def test_a_value_thought_impossible_leaves_no_difference_to_draw():

@@ -170,7 +170,7 @@ def _table(
     assert material.scored is not None
     group = _group_of_rows(material.scored)[here]
     k = _first(len(material.names))
-    more = [f"recall@{k}", f"NDCG@{k}"] if name == "item" else ["RMSE"]
+    more = ["recall", "NDCG"] if name == "item" else ["RMSE"]
     rows = []
     for entry in ranked:
         nats = "–"
@@ -224,7 +224,7 @@ def _caption(
         verdict += f"Not to be told apart from this model: {listing(unclear)}. "
     told = f"{counted(int(here.sum()), 'target')}."
     if name == "item":
-        told += f" Recall and NDCG: the item among the first {k} of the whole catalog."
+        told += f" Recall and NDCG at {k}: the item among the first {k} of the whole catalog."
         told += " “marginal” ranks by popularity."
     else:
         told += " RMSE of the predicted means."
