@@ -23,10 +23,11 @@ def epoch(groups, *, seed=0, **options):
 
 
 SIZES = [{"batch_size": 16}, {"max_tokens": 300}]
+HUGE = [{"max_tokens": 10**6}, {"max_tokens": 2**70}, {"batch_size": 2**70}]
 
 
 @pytest.mark.parametrize("bucket", [True, False])
-@pytest.mark.parametrize("size", [*SIZES, {"max_tokens": 1}, {"max_tokens": 10**6}], ids=str)
+@pytest.mark.parametrize("size", [*SIZES, {"max_tokens": 1}, *HUGE], ids=str)
 def test_an_epoch_has_every_group_with_elements_once(groups, size, bucket):
     batches = epoch(groups, bucket=bucket, **size)
     seen = np.concatenate(batches)

@@ -27,6 +27,7 @@ def test_a_choice_lists_what_is_allowed():
 def test_a_positive_number_is_above_zero_and_finite(value):
     check_positive("rate", 1e-9)
     check_positive("rate", np.int64(3))
+    check_positive("rate", 10**400)
     with pytest.raises(ExfamError, match=f"`rate` must be a number > 0, got {value!r}."):
         check_positive("rate", value)
 

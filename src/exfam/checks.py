@@ -9,6 +9,7 @@ ValueError
     └── CheckpointError     a checkpoint that does not belong to this fit
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -69,7 +70,8 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
     >>> check_positive("embed_dim", 32)
     """
     is_number = isinstance(value, (int, float, np.integer, np.floating))
-    is_number = is_number and not isinstance(value, bool) and bool(np.isfinite(value))
+    is_whole = isinstance(value, (int, np.integer))  # finite, though floats may not hold it
+    is_number = is_number and not isinstance(value, bool) and (is_whole or math.isfinite(value))
     if not is_number or value < 0 or (value == 0 and not zero):
         rule = "a number >= 0" if zero else "a number > 0"
         raise ExfamError(f"`{name}` must be {rule}, got {value!r}.")

@@ -58,9 +58,12 @@ def epoch_batches(
     for window in reading_windows(groups, generator):
         order = generator.permutation(window)
         if batch_size is not None:
-            batches = _batches_of_groups(order, lengths, batch_size, bucket=bucket)
+            size = max(1, min(batch_size, len(window)))  # a size may be beyond NumPy's integers
+            batches = _batches_of_groups(order, lengths, size, bucket=bucket)
         if max_tokens is not None:
-            batches = _batches_of_tokens(order, lengths, max_tokens, bucket=bucket)
+            all_padded = max(1, len(window) * int(lengths.max(initial=1)))
+            size = min(max_tokens, all_padded)
+            batches = _batches_of_tokens(order, lengths, size, bucket=bucket)
         for place in generator.permutation(len(batches)) if bucket else range(len(batches)):
             yield batches[place]
 
