@@ -102,11 +102,11 @@ FORMS = {
     "glob": lambda rows, to: {"source": f"{write_folder(rows, to / 'a')}/part-*.csv"},
     "sqlite table": lambda rows, to: {
         "source": "shop",
-        "connection": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
+        "database": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
     },
     "sqlite query": lambda rows, to: {
         "source": "SELECT * FROM shop; -- all of it",
-        "connection": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
+        "database": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
     },
     "duckdb query": lambda rows, to: {
         "source": f"  from '{write_parquet(rows, to / 'a.parquet')}' select *; -- all of it"

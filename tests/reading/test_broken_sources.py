@@ -10,6 +10,7 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.data.reading import lines
 from exfam.data.reading.database import open_database
 from exfam.data.reading.options import ReadingOptions
 from group_cases import FRAME
@@ -103,6 +104,15 @@ def test_an_encoding_that_breaks_far_behind_is_found(tmp_path):
     path.write_bytes(HEAD.encode() + line * 100_000 + b"z\xffe,up,1,1\n")
     byte = len(HEAD) + 100_000 * len(line) + 1
     with pytest.raises(DataError, match=rf"got byte 0xff at byte {byte} \(line 100002\)"):
+        exfam.read(path, group="user", item="movie", **FEW)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
+@pytest.mark.parametrize("end", [b"\xc3(zoe,up\n", b"\xc3"], ids=["broken", "cut"])
+def test_an_encoding_that_breaks_between_chunks_is_found(end, chunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    (path := tmp_path / "a.csv").write_bytes("user,movie\nz\u00f6e,".encode() + end)
+    with pytest.raises(DataError, match=r"got byte 0xc3 at byte 16 \(line 2\)"):
         exfam.read(path, group="user", item="movie", **FEW)
 
 
@@ -357,8 +367,8 @@ class TestOptions:
             ),
             ({"threads": 0}, "`threads` must be a number > 0, got 0"),
             (
-                {"connection": "mysql://x"},
-                "`connection` must begin with sqlite:/// or postgresql://",
+                {"database": "mysql://x"},
+                "`database` must begin with sqlite:/// or postgresql://",
             ),
         ],
         ids=str,
@@ -368,9 +378,9 @@ class TestOptions:
             exfam.read("rows", group="user", **options)
 
     def test_a_connection_takes_a_query(self):
-        match = "`source` must be a query or the name of a table where there is a connection, got d"
+        match = "`source` must be a query or the name of a table where there is a database, got d"
         with pytest.raises(DataError, match=match):
-            exfam.read(FRAME, group="user", connection="sqlite:///a.db")
+            exfam.read(FRAME, group="user", database="sqlite:///a.db")
 
     @pytest.mark.parametrize("limit", ["1MB", "4MB"])
     def test_memory_that_is_too_little_is_told(self, limit):

@@ -1,5 +1,7 @@
 """What the cells of a CSV file, and the values of others, are taken for."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -134,7 +136,8 @@ def test_a_column_may_play_several_parts(tmp_path):
 
 def test_names_may_be_anything_that_a_header_can_hold(tmp_path):
     rows = {'the "user"\'s, id': ["a", "b"], "row": [3, 4], "select": ["x", "y"], "": [1, 2]}
-    asked = {"group": 'the "user"\'s, id', "item": "select", "value": "row"}
+    rows |= {"file_row_number": [9, 8]}
+    asked = {"group": 'the "user"\'s, id', "item": "select", "value": ["row", "file_row_number"]}
     expected = Groups.from_frame(rows, **asked)
     for writer, name in ((write_csv, "a.csv"), (write_json, "a.jsonl"), (write_parquet, "a.pq")):
         assert_identical(exfam.read(writer(rows, tmp_path / name), **asked, **FEW), expected)
@@ -145,6 +148,18 @@ def test_cells_may_hold_line_ends(tmp_path):
     groups = exfam.read(write_csv(rows, tmp_path / "a.csv"), group="g", value="x", **FEW)
     assert groups.group_names.tolist() == ["a\nb", "c"]
     assert groups.source_row.tolist() == [0, 2, 1]
+
+
+def test_nan_is_missing_wherever_it_comes_from(tmp_path):
+    rows = {"g": [1, 1], "y": [2.5, math.nan], "x": pa.array([3.0, math.nan], pa.float32())}
+    path = write_parquet(rows, tmp_path / "a.parquet")
+    for source in (path, f"FROM '{path}'", rows):
+        groups = exfam.read(source, group="g", value="y", **FEW)
+        assert groups.observed.tolist() == [True, False]
+        for part in ("item", "order", "attributes", "position"):
+            match = f"`{part}` must not be missing, got nothing at row 1 of column 'x'"
+            with pytest.raises(DataError, match=match):
+                exfam.read(source, group="g", **{part: "x"}, **FEW)
 
 
 TIMES = {

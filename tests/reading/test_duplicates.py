@@ -126,3 +126,13 @@ def test_a_source_that_changes_while_it_is_read(tmp_path, monkeypatch):
     match = r"`source` must not change while it is read, got 5 rows after 6 in .*a\.csv"
     with pytest.raises(DataError, match=match):
         exfam.read(path, **ASKED, duplicates="keep", **FEW)
+
+
+def test_group_attributes_vary_wherever_rows_are_cut(small_batches):
+    rows = {"user": ["a", "b", "a", "a"], "age": [30, 41, 30, 31]}
+    asked = {"group": "user", "group_attributes": "age", "duplicates": "keep"}
+    match = "a second value of 'age' in group 'a' at row 3"
+    with pytest.raises(DataError, match=match):
+        exfam.read(rows, **asked, **FEW)
+    groups = exfam.read(rows | {"age": [30, 41, 30, 30]}, **asked, **FEW)
+    assert groups.group_attributes["age"].tolist() == [30, 41]

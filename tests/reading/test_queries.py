@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError
-from exfam.data.reading import queries
+from exfam.data.reading import ReadingOptions, queries
+from exfam.data.reading.database import open_database
 from exfam.groups import Groups
 from reading.cases import COLUMNS, FEW, ROWS, assert_identical, read, write_parquet, write_sqlite
 
@@ -70,10 +73,19 @@ class TestDuckDB:
             exfam.read(query, group="user", **FEW)
 
     def test_variables_of_python_are_no_tables(self):
-        COLUMNS_HERE = {"user": [1]}
-        assert COLUMNS_HERE
-        with pytest.raises(DataError, match="Table with name COLUMNS_HERE does not exist"):
-            exfam.read("FROM COLUMNS_HERE", group="user", **FEW)
+        here = pa.table({"user": [1]})
+        with open_database(ReadingOptions(threads=1)) as database:
+            database.con.register("there", here)
+            assert database.con.sql("FROM there").fetchall() == [(1,)]
+            with pytest.raises(duckdb.Error, match="Table with name here does not exist"):
+                database.con.sql("FROM here")
+
+    def test_nothing_is_downloaded(self):
+        with open_database(ReadingOptions(threads=1)) as database:
+            for what in ("autoinstall", "autoload"):
+                assert database.row(f"SELECT current_setting('{what}_known_extensions')") == (
+                    False,
+                )
 
     def test_a_file_may_be_called_like_a_query(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -89,10 +101,10 @@ def shop(tmp_path):
 class TestSQLite:
     def test_rows_come_in_batches(self, shop, monkeypatch):
         monkeypatch.setattr(queries, "ROWS_A_BATCH", 2)
-        assert_identical(read("shop", connection=shop), Groups.from_frame(ROWS, **COLUMNS))
+        assert_identical(read("shop", database=shop), Groups.from_frame(ROWS, **COLUMNS))
 
     def test_the_order_of_a_query_stays(self, shop):
-        groups = read("SELECT * FROM shop ORDER BY gap", connection=shop, order=None)
+        groups = read("SELECT * FROM shop ORDER BY gap", database=shop, order=None)
         assert groups.values["stars"][0] == 1 and groups.group_names[0] == "adam"
 
     def test_nothing_is_written(self, shop):
@@ -102,8 +114,8 @@ class TestSQLite:
             "WITH a AS (SELECT 1) DELETE FROM shop",
         ):
             with pytest.raises(DataError, match="`source` must be a query that can be run"):
-                read(query, connection=shop)
-        assert len(read("shop", connection=shop)) == 3
+                read(query, database=shop)
+        assert len(read("shop", database=shop)) == 3
 
     @pytest.mark.parametrize(
         "query, match",
@@ -131,22 +143,20 @@ class TestSQLite:
     )
     def test_what_cannot_be_run(self, query, match, shop):
         with pytest.raises(DataError, match=match):
-            exfam.read(query, group="user", connection=shop, **FEW)
+            exfam.read(query, group="user", database=shop, **FEW)
 
     def test_types_are_those_of_the_cells(self, shop):
         query = "SELECT 'a' AS g, 1 AS n, 2.5 AS x, NULL AS y UNION ALL SELECT 'b', 2, 3, NULL"
-        groups = exfam.read(query, group="g", value=["n", "x", "y"], connection=shop, **FEW)
+        groups = exfam.read(query, group="g", value=["n", "x", "y"], database=shop, **FEW)
         assert [column.dtype for column in groups.values.values()] == [np.int64] + [np.float64] * 2
         assert groups.values["x"].tolist() == [2.5, 3] and np.isnan(groups.values["y"]).all()
 
     def test_a_database_must_be_there(self, tmp_path):
-        with pytest.raises(
-            DataError, match="`connection` must name a database file, got '.*no.db'"
-        ):
-            exfam.read("rows", group="user", connection=f"sqlite:///{tmp_path / 'no.db'}")
+        with pytest.raises(DataError, match="`database` must name a database file, got '.*no.db'"):
+            exfam.read("rows", group="user", database=f"sqlite:///{tmp_path / 'no.db'}")
         (tmp_path / "text.db").write_text("This is no database, whatever its name may say. " * 99)
         with pytest.raises(DataError, match="file is not a database"):
-            exfam.read("rows", group="user", connection=f"sqlite:///{tmp_path / 'text.db'}")
+            exfam.read("rows", group="user", database=f"sqlite:///{tmp_path / 'text.db'}")
 
 
 def postgres_programs():
@@ -196,8 +206,6 @@ def postgres(tmp_path_factory):
 @pytest.fixture(scope="module")
 def shop_of_postgres(postgres):
     dbapi = importlib.import_module("adbc_driver_postgresql.dbapi")
-    import pyarrow as pa
-
     with dbapi.connect(postgres) as con, con.cursor() as cursor:
         cursor.adbc_ingest("shop", pa.table(ROWS), mode="create")
         con.commit()
@@ -207,7 +215,7 @@ def shop_of_postgres(postgres):
 class TestPostgres:
     @pytest.mark.parametrize("source", ["shop", "public.shop", "SELECT * FROM shop -- all\n;"])
     def test_tables_and_queries_are_read(self, source, shop_of_postgres):
-        groups = read(source, connection=shop_of_postgres)
+        groups = read(source, database=shop_of_postgres)
         assert_identical(groups, Groups.from_frame(ROWS, **COLUMNS))
 
     def test_types_that_are_labels_or_numbers(self, shop_of_postgres):
@@ -219,7 +227,7 @@ class TestPostgres:
                 timestamptz '2024-01-02 00:00+00'
         """
         asked = {"item": "id", "value": ["n", "s", "r"], "attributes": ["v", "b"], "position": "t"}
-        groups = exfam.read(query, group="g", **asked, connection=shop_of_postgres, **FEW)
+        groups = exfam.read(query, group="g", **asked, database=shop_of_postgres, **FEW)
         assert groups.group_names[0] == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
         assert groups.vocabulary["item"].tolist() == [5, 12345678901]
         np.testing.assert_array_equal(groups.values["n"], [7.25, np.nan])
@@ -246,7 +254,7 @@ class TestPostgres:
     )
     def test_what_cannot_be_run(self, query, match, shop_of_postgres):
         with pytest.raises(DataError, match=match):
-            exfam.read(query, group="g", connection=shop_of_postgres, **FEW)
+            exfam.read(query, group="g", database=shop_of_postgres, **FEW)
 
     def test_nothing_is_written(self, shop_of_postgres):
         query = "SELECT nextval('one') AS user"
@@ -255,18 +263,16 @@ class TestPostgres:
             cursor.execute("CREATE SEQUENCE one")
             con.commit()
         with pytest.raises(DataError, match="cannot execute nextval.* in a read-only transaction"):
-            exfam.read(query, group="user", connection=shop_of_postgres, **FEW)
+            exfam.read(query, group="user", database=shop_of_postgres, **FEW)
 
     def test_a_server_must_be_there(self, postgres):
         absent = postgres.replace("/postgres?", "/nowhere?")
         with pytest.raises(DataError, match='database "nowhere" does not exist') as found:
-            exfam.read("shop", group="user", connection=absent)
+            exfam.read("shop", group="user", database=absent)
         assert "host=" not in str(found.value)
 
     def test_the_driver_must_be_installed(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
-        match = (
-            r"`connection` must have its driver installed, got none .* pip install 'exfam\[sql\]'"
-        )
+        match = r"`database` must have its driver installed, got none .* pip install 'exfam\[sql\]'"
         with pytest.raises(ExfamError, match=match):
-            exfam.read("shop", group="user", connection="postgresql:///shop", **FEW)
+            exfam.read("shop", group="user", database="postgresql:///shop", **FEW)

@@ -33,10 +33,12 @@ def bad_encoding(path: Path) -> str | None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     before, lines = 0, 0
     with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
+        chunk = None
+        while chunk != b"":
+            chunk = file.read(CHUNK)
             pending = len(decoder.getstate()[0])
             try:
-                decoder.decode(chunk)
+                decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
                 offset = error.start - pending
                 line = lines + chunk[: max(offset, 0)].count(b"\n") + 1
