@@ -58,7 +58,7 @@ def run(chosen: Any) -> None:
         chosen.file,
         chosen.output,
         **columns,
-        connection=options.connection,
+        database=options.database,
         duplicates=options.duplicates,
         memory_limit=options.memory_limit,
         overwrite=chosen.overwrite,

@@ -73,7 +73,7 @@ def read_source(
 
     Raises ExfamError where columns are needed, and there are none.
     """
-    if options.connection is None and is_prepared(file):
+    if options.database is None and is_prepared(file):
         groups = read_inputs(file, columns).groups
         return groups, prepared_facts(file) or _counted(groups)
     if columns is None:
@@ -92,7 +92,7 @@ def reading_options(chosen: Any) -> ReadingOptions:
     """How the file is to be read, as chosen."""
     return ReadingOptions(
         duplicates=chosen.duplicates,
-        connection=chosen.database,
+        database=chosen.database,
         memory_limit=chosen.memory_limit,
     )
 

@@ -29,7 +29,7 @@ def prepare(
     attributes: Names = (),
     group_attributes: Names = (),
     position: Names = None,
-    connection: str | None = None,
+    database: str | None = None,
     vocabulary: Mapping[str, Any] | None = None,
     unknown: str = "error",
     duplicates: str = "error",
@@ -56,7 +56,7 @@ def prepare(
     if group is not None:
         columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
     _check_source(source, columns)
-    options = ReadingOptions(duplicates, connection, memory_limit, threads)
+    options = ReadingOptions(duplicates, database, memory_limit, threads)
     with new_folder(folder, overwrite=overwrite) as new:
         writer = ShardWriter(new)
         groups, facts = source, None

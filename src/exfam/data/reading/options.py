@@ -13,7 +13,7 @@ class ReadingOptions:
 
     `duplicates`: what to do with rows that equal another one in all columns read: "error", "drop"
         (the first stays) or "keep" (default "error")
-    `connection`: the database that a query or table name is run in, as "sqlite:///shop.db" or
+    `database`: the database that a query or table name is run in, as "sqlite:///shop.db" or
         "postgresql://user@host/shop"; None for files, frames and DuckDB's SQL (default None)
     `memory_limit`: what DuckDB may use before it spills to disk, such as "2GB"; the columns that
         are returned come on top. None for half of the machine's memory (default None)
@@ -24,7 +24,7 @@ class ReadingOptions:
     """
 
     duplicates: str = "error"
-    connection: str | None = None
+    database: str | None = None
     memory_limit: str | None = None
     threads: int | None = None
 

@@ -78,7 +78,7 @@ def open_remote_query(
     else:
         scheme, found, _ = connection.partition("://")  # what follows may hold a password
         raise ExfamError(
-            "`connection` must begin with sqlite:/// or postgresql://, got one that begins with "
+            "`database` must begin with sqlite:/// or postgresql://, got one that begins with "
             f"{scheme + found if found else 'neither'}."
         )
     database.stage("arrived", opened)
@@ -107,7 +107,7 @@ def _cannot_run(query: str, why: Exception) -> str:
 @contextmanager
 def _sqlite(query: str, path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
-        raise DataError(f"`connection` must name a database file, got {str(path)!r}: not there.")
+        raise DataError(f"`database` must name a database file, got {str(path)!r}: not there.")
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as con:
         try:
             con.execute("BEGIN")  # both passes see the same rows
@@ -171,7 +171,7 @@ def _postgres_batches(query: str, parts: Sequence[Part], url: str) -> Iterator[p
         dbapi = importlib.import_module("adbc_driver_postgresql.dbapi")
     except ImportError as error:
         raise ExfamError(
-            "`connection` must have its driver installed, got none for Postgres. "
+            "`database` must have its driver installed, got none for Postgres. "
             "Run: pip install 'exfam[sql]'."
         ) from error
     try:

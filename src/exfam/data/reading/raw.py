@@ -45,7 +45,7 @@ def read_columns(
                 database,
                 source,
                 parts,
-                connection=options.connection,
+                connection=options.database,
                 vocabulary=dict(vocabulary or {}),
             )
             each = [f"{table.columns[part].sql} AS p{k}" for k, part in enumerate(parts)]

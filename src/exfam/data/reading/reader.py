@@ -31,7 +31,7 @@ def read(
     attributes: Names = (),
     group_attributes: Names = (),
     position: Names = None,
-    connection: str | None = None,
+    database: str | None = None,
     vocabulary: Mapping[str, Any] | None = None,
     unknown: str = "error",
     duplicates: str = "error",
@@ -47,10 +47,10 @@ def read(
         packed, with .gz), or of a Parquet file; a folder of files of one kind, read in the order
         of their names; a glob; a pandas or polars frame, an Arrow table or a mapping of columns;
         or a query: DuckDB's SQL if it begins with SELECT, WITH or FROM, otherwise, as a query or
-        the name of a table, in the database of `connection`
+        the name of a table, in the database of `database`
     `group`, `order`, `item`, `value`, `attributes`, `group_attributes`, `position`: names of
         columns, as for `Groups.from_frame`
-    `connection`: "sqlite:///shop.db" or "postgresql://user@host/shop", which needs the extra sql;
+    `database`: "sqlite:///shop.db" or "postgresql://user@host/shop", which needs the extra sql;
         nothing is written there (default None)
     `vocabulary`: labels by column, items under "item" (default None)
     `unknown`: what to do with labels that a given vocabulary lacks: "error", "ignore" or "unk"
@@ -91,7 +91,7 @@ def read(
         group_attributes=group_attributes,
         position=position,
     )
-    options = ReadingOptions(duplicates, connection, memory_limit, threads)
+    options = ReadingOptions(duplicates, database, memory_limit, threads)
     return read_groups(source, columns, options=options, vocabulary=vocabulary, unknown=unknown)
 
 
@@ -144,9 +144,7 @@ def read_with_facts(
     known, parts = dict(vocabulary or {}), parts_of(columns)
     _check_names(columns)
     with open_database(options) as database:
-        table = open_source(
-            database, source, parts, connection=options.connection, vocabulary=known
-        )
+        table = open_source(database, source, parts, connection=options.database, vocabulary=known)
         try:
             checked = check_table(database, table, known)
             encodings = {}

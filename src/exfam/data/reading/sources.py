@@ -32,7 +32,7 @@ def open_source(
     if connection is not None:
         if not isinstance(source, str):
             raise DataError(
-                "`source` must be a query or the name of a table where there is a connection, "
+                "`source` must be a query or the name of a table where there is a database, "
                 f"got {type(source).__name__}."
             )
         return open_remote_query(database, source, parts, connection=connection)
