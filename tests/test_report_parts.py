@@ -118,6 +118,20 @@ def test_lifts_among_items_are_those_of_the_whole_table(kind):
     assert np.abs(lift).max() > 1e-3
 
 
+def test_lifts_among_items_have_average_attributes():
+    frame = baskets().assign(day=lambda f: np.arange(len(f)) % 7.0)
+    frame["shop"] = frame["basket"].str[-5]
+    made = EFA(
+        group="basket", item="product", attributes="day", known="day", group_attributes="shop",
+        embed_dim=4, n_heads=1, head_dim=4, max_epochs=2, progress=False,
+    ).fit(frame)  # fmt: skip
+    whole = np.zeros((24, 24))
+    for given, lift in item_lifts(made.members_, made.schema_):
+        whole[given] = lift
+    codes = np.array([5, 0, 17])
+    np.testing.assert_allclose(lifts_among(made, codes), whole[np.ix_(codes, codes)], atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["complements", "substitutes"])
 def test_relations_among_all_items_are_the_estimators(kind):
     made = model("efa", parts="items")
@@ -180,6 +194,37 @@ def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
         assert score == pytest.approx(rival.fitted.score(groups), abs=1e-6)
     marginal = Marginal(family="poisson", unknown="unk").fit(learn)
     assert rivals[3].fitted.score(groups) == pytest.approx(marginal.score(groups))
+
+
+def test_elements_that_are_context_only_are_not_told_of():
+    made = model("efa")
+    groups = gathered(made, baskets()).scored
+    role = (np.arange(groups.n_rows) % 3 == 0).astype(np.int8)
+    groups = groups.with_(role=role)
+    target = role == 0
+    rivals, _ = fit_rivals(made, groups, seed=0)
+    told = [tell(made, groups, calibration=True)]
+    told += [tell_of_rival(rival, made, groups) for rival in rivals]
+    for each in told:
+        for numbers in [*each.nats.values(), *each.mean.values()]:
+            assert np.isnan(numbers[~target]).all() and np.isfinite(numbers[target]).any()
+        if each.rank is not None:
+            np.testing.assert_array_equal(np.isfinite(each.rank), target)
+    assert told[0].reliability.observed.sum() == target.sum()
+
+
+def test_elements_seen_from_other_groups_are_context_only():
+    groups = gathered(model("efa"), baskets()).scored.with_(item=None)
+    before = np.maximum(np.arange(len(groups)) - 1, 0)
+    seen = groups.with_(
+        context_start=groups.start[before][:, None], context_stop=groups.start[:, None]
+    )
+    made = Marginal(family="poisson", parts="values").fit(groups)
+    material = gathered(made, seen[1:40])
+    rows = told_values(made, material.scored)["amount"].rows
+    assert len(rows) == groups[1:40].observed[groups[1:40].elements()].sum()
+    told = tell(made, material.scored)
+    assert np.nanmean(told.nats["amount"]) == pytest.approx(made.score(groups[1:40]))
 
 
 def test_baselines_exclude_what_the_model_excludes():

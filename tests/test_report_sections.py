@@ -278,6 +278,19 @@ def test_a_model_of_values_alone_has_a_map_of_its_own_vectors():
     assert "does not predict items" in complements_section(material).text[0]
 
 
+@pytest.mark.parametrize("parts", ["items", "both"])
+def test_items_that_are_all_unknown_have_no_scores(parts):
+    made, frame = model("efa", parts=parts), baskets(n=8).assign(product="new")
+    frame = frame.drop_duplicates(["basket", "product"])
+    section = scores(made, frame)
+    told = facts(section)
+    assert "nats an item" not in told and "Items" not in {table.title for table in tables(section)}
+    assert told["predicted elements"] == ("0" if parts == "items" else str(len(frame.dropna())))
+    section = calibration(made, frame)
+    assert "Probabilities of items" not in {table.title for table in tables(section)}
+    assert "Left out" in map_section(gathered(made, frame, baselines=False)).text[0]
+
+
 def test_few_items_have_no_map():
     frame = {"basket": [1, 1, 2], "product": ["a", "b", "a"]}
     made = exfam.LatentFactor(group="basket", item="product", max_epochs=1, progress=False)

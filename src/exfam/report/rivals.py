@@ -71,17 +71,18 @@ def _recipes(
     }
     support = model.support_ if items else "none"
     fixed = "none" if support == "penalty" else support
-    if learn.item is not None:
+    knows_items = learn.item is not None and bool((learn.item[learn.elements()] >= 0).any())
+    if knows_items:
         trained = common | {"parts": parts, "support": support, "seed": seed}
         yield "latent factor", lambda: _latent_factor(learn, trained)
     if values:
         yield "shrunk offset", lambda: _shrunk_offset(model, learn, common)
-    if values and learn.item is not None:
+    if values and knows_items:
         by_item = Marginal(**common, parts="values", by_item=True)
         yield "marginal by item", lambda: Rival("marginal by item", by_item.fit(learn))
     plain = Marginal(**common, parts=parts, support=fixed)
     yield "marginal", lambda: Rival("marginal", plain.fit(learn))
-    if items:
+    if items and knows_items:
         yield "item-kNN", lambda: Rival("item-kNN", item_knn(learn), "20 neighbors")
         yield "EASE", lambda: _ease(learn)
 

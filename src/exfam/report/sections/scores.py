@@ -88,7 +88,7 @@ def _facts(groups: Groups, told: Told) -> list[tuple[str, str]]:
     nats = np.stack([told.nats[name] for name in told.nats])
     counts = ~np.isnan(nats).all(axis=0)
     facts = []
-    if len(told.nats) > 1:
+    if len(told.nats) > 1 and counts.any():
         total = np.nansum(nats, axis=0)[counts]
         facts.append(("nats an element", _with_error(mean_over_groups(total, group[counts]))))
     for name, each in list(told.nats.items())[:_MOST_COLUMNS]:
