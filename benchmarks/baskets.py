@@ -49,21 +49,34 @@ TRAINING = {
     "validation_fraction": 0.01,
     "progress": False,
 }
+SAMPLED = {"n_sampled_items": 1024, "weight_decay": 0.1}
 ATTENTION = {"embed_dim": 64, "n_heads": 2, "head_dim": 32, "n_layers": 1, "dropout": 0.0}
-TRIED = {
+# Tried with --develop --groups 50000 --items 12500.
+TRIED: dict[str, list[dict]] = {
     "marginal": [{}],
     "item-knn": [
-        {"n_neighbors": n, "shrinkage": s} for n in (50, 200, 800) for s in (0.0, 10.0, 30.0, 100.0)
+        {"n_neighbors": n, "shrinkage": s}
+        for n, s in ((400, 30.0), (400, 100.0), (200, 30.0), (100, 30.0), (100, 100.0))
     ],
-    "latent-factor": [{"dim": 64, "learning_rate": 0.02}],
-    "efa": [{**ATTENTION, "learning_rate": 0.01}],
+    "latent-factor": [
+        {"dim": dim, "learning_rate": rate, "max_epochs": epochs, "pooling": pooling, **SAMPLED}
+        for dim, rate, epochs, pooling in (
+            (64, 0.02, 3, "mean"),
+            (64, 0.02, 3, "sum"),
+            (64, 0.05, 5, "mean"),
+            (128, 0.02, 5, "mean"),
+        )
+    ],
+    "efa": [
+        {**ATTENTION, "learning_rate": 0.01, "max_epochs": epochs, **SAMPLED, **more}
+        for epochs, more in (
+            (5, {"n_sampled_items": 2048}),
+            (3, {}),
+            (5, {"weight_decay": 0.3}),
+        )
+    ],
 }
-CHOSEN = {
-    "marginal": TRIED["marginal"][0],
-    "item-knn": TRIED["item-knn"][6],
-    "latent-factor": TRIED["latent-factor"][0],
-    "efa": TRIED["efa"][0],
-}
+CHOSEN = {model: tried[0] for model, tried in TRIED.items()}
 NAMES = {
     "marginal": "popularity",
     "item-knn": "item-kNN",
