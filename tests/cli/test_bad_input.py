@@ -134,7 +134,9 @@ def test_absurd_hyperparameters_are_told(sound, place, data):
     words = [f"{name}={inside}" for name, inside in pairs.items()]
     output = place / "fitted"
     words = ["fit", str(sound / "data.csv"), f"--model={model}", *words, "--format=csv"]
-    told = complaints(Asked([*words, "-o", str(output)], (option, value, "Memory", "nats must be finite")))
+    told = complaints(
+        Asked([*words, "-o", str(output)], (option, value, "Memory", "nats must be finite"))
+    )
     shutil.rmtree(output, ignore_errors=True)
     assert not told
 

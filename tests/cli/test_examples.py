@@ -7,7 +7,11 @@ import pytest
 
 from cli.cases import ratings, write_csv
 from exfam import cli
+from exfam.checks import ExfamError
+from exfam.cli import fit
 from exfam.cli.commands import COMMANDS
+from exfam.cli.configs import read_config
+from house.sources import ROOT
 
 FIRST = ("fit", "prepare")
 
@@ -46,3 +50,16 @@ def test_every_help_shows_an_example(capfd):
         assert cli.main([name, "--help"]) == 0
         told = capfd.readouterr()
         assert told.err == "" and f"Example:\n  exfam {name}" in told.out
+
+
+def test_the_configuration_of_the_guide_is_one(tmp_path):
+    guide = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
+    config = guide.split("```yaml\n")[1].split("```")[0]
+    file = tmp_path / "run.yaml"
+    file.write_text(config, encoding="utf-8")
+    assert read_config(fit.form([]), str(file))["n_heads"] == 4
+    file.write_text(config.replace("n_heads", "n_head"), encoding="utf-8")
+    with pytest.raises(ExfamError, match="Did you mean n_heads") as raised:
+        read_config(fit.form([]), str(file))
+    told = str(raised.value).replace(str(file), "run.yaml")
+    assert f"exfam fit: {told}" in guide.replace("\n", " ")

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from exfam.checks import ExfamError
@@ -96,9 +98,8 @@ def test_a_switch_does_not_take_the_file():
     ],
 )
 def test_wrong_words_are_told(words, told):
-    with pytest.raises(ExfamError) as raised:
+    with pytest.raises(ExfamError, match=re.escape(told)):
         parse(FORM, words)
-    assert told in str(raised.value)
 
 
 def test_the_help_tells_everything(capsys):
@@ -155,9 +156,8 @@ def test_a_wrong_configuration_is_told_with_its_line(content, told, tmp_path):
     file = tmp_path / "run.yaml"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ExfamError) as raised:
+    with pytest.raises(ExfamError, match=re.escape(told.replace("FILE", str(file)))):
         parsed("--config", str(file))
-    assert told.replace("FILE", str(file)) in str(raised.value)
 
 
 def test_a_folder_is_no_configuration(tmp_path):

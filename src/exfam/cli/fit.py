@@ -116,7 +116,7 @@ def run(chosen: Any) -> int:
 
     to = destination(chosen.format, None)
     check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
-    estimator = build_estimator(chosen)
+    estimator = _build_estimator(chosen)
     estimator._check_parameters()
     train, held_out, facts = _read(estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
@@ -159,7 +159,7 @@ class _Notes:
         self.lines = []
 
 
-def build_estimator(chosen: Any) -> Any:
+def _build_estimator(chosen: Any) -> Any:
     """The estimator with the parameters that were chosen.
 
     Raises ExfamError for a family that there is not.
