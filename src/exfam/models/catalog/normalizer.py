@@ -122,8 +122,7 @@ class _LogProb(torch.autograd.Function):
             total[tile.rows] = torch.logaddexp(total[tile.rows], nats)
         ctx.save_for_backward(state, vectors, bias, penalty, total)
         ctx.choice, ctx.own = choice, own
-        log_prob = chosen - total
-        return (log_prob if own is None else log_prob.clamp_max(0.0)).to(state.dtype)
+        return (chosen - total).to(state.dtype)
 
     @staticmethod
     @once_differentiable
