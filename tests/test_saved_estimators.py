@@ -1,7 +1,9 @@
 """Fitted estimators saved and loaded, fits interrupted and killed."""
 
+import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -261,3 +263,38 @@ class TestCheckpoints:
     def test_closed_forms_need_none(self, direction, tmp_path):
         make("marginal", direction=direction).fit(FRAME, checkpoint=tmp_path / "none")
         assert not (tmp_path / "none").exists()
+
+
+def _set(*keys, to):
+    def change(config):
+        for key in keys[:-1]:
+            config = config[key]
+        config[keys[-1]] = to
+
+    return change
+
+
+REWRITTEN = {
+    "a parameter of a later version": (_set("parameters", "n_experts", to=8), "n_experts"),
+    "another size": (_set("parameters", "embed_dim", to=3), "size mismatch"),
+    "a size of words": (_set("parameters", "n_layers", to="two"), "two"),
+    "no members": (lambda config: config.pop("n_members"), "KeyError: 'n_members'"),
+    "no parameters": (_set("parameters", to=None), "AttributeError"),
+    "an unknown family": (_set("schema", "values", 0, "family", "name", to="zipf"), "'zipf'"),
+    "a schema of something else": (_set("schema", to={"fields": []}), "KeyError"),
+}
+
+
+@pytest.mark.parametrize("what", REWRITTEN)
+def test_a_sound_folder_that_cannot_be_built_is_told(tmp_path, what):
+    change, told = REWRITTEN[what]
+    make("efa").fit(FRAME).save(tmp_path / "model")
+    file = tmp_path / "model" / "config.json"
+    document = json.loads(file.read_bytes())
+    del document["checksum"]
+    change(document["config"])
+    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
+    file.write_text(json.dumps(document))
+    match = f"`path` must hold a model as this version saves it, .*{re.escape(told)}"
+    with pytest.raises(ModelFileError, match=match):
+        exfam.load(tmp_path / "model")

@@ -88,7 +88,7 @@ def complaints(asked):
     """
     status, out, err = answer(asked.words)
     if status == 0:
-        return "" if "have probability 0" in err else _not_finite(out)
+        return "" if "of probability 0" in err else _not_finite(out)
     if status != 2:
         return f"status {status}"
     if out:

@@ -1,6 +1,8 @@
+import contextlib
 import csv
 import io
 import json
+import sqlite3
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -263,3 +265,33 @@ def test_a_model_that_is_none_is_told(run, place, tmp_path):
         words = [] if command == "info" else [place / "ratings.csv"]
         status, out, err = run(command, tmp_path / "nothing", *words)
         assert status == 2 and out == "" and err.count("\n") == 1 and "nothing" in err
+
+
+def test_queries_patterns_and_folders_are_files_too(run, place, tmp_path, model):
+    rows = ratings()
+    database = tmp_path / "shop.db"
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE ratings (user TEXT, movie TEXT, time INT, stars INT)")
+        connection.executemany("INSERT INTO ratings VALUES (?, ?, ?, ?)", rows)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    write_csv(parts / "a.csv", rows[:50])
+    write_csv(parts / "b.csv", rows[50:])
+    query = f"SELECT * FROM '{place / 'ratings.csv'}'"
+    for source in ([parts], [parts / "*.csv"], [query], ["ratings", "--database"]):
+        more = [f"sqlite:///{database}"] if len(source) > 1 else []
+        told = table(run("predict", place / "model", *source, *more, "--format", "csv")[1])
+        assert np.array_equal(columns(told, "stars_mean"), model.predict(place / "ratings.csv"))
+        assert [row["movie"] for row in told] == [row[1] for row in rows]
+
+
+def test_an_impossible_observation_is_told(run, place, tmp_path):
+    rows = [*ratings(), ("zoe", "Alien", 1, 1e25)]
+    file = write_csv(tmp_path / "r.csv", rows)
+    words = [*COLUMNS, "--value", "stars", "--model", "marginal", "-o", tmp_path / "m"]
+    assert run("fit", place / "ratings.csv", *words)[0] == 0
+    status, out, err = run("score", tmp_path / "m", file, "--format", "json")
+    assert status == 0 and json.loads(out)[0]["nats"] == "-Infinity"
+    assert (
+        f"1 observation of probability 0 under the model, the first at row {len(rows) - 1}" in err
+    )

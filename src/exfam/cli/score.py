@@ -62,8 +62,8 @@ def _impossible(parts: dict[str, np.ndarray], groups: Any) -> str:
     own = groups.elements()[elements]
     row = int((own if groups.source_row is None else groups.source_row[own]).min())
     return (
-        f"{len(own):,} observations have probability 0 under the model, the first at row {row}: "
-        "their score is minus infinity"
+        f"{len(own):,} observation{'s' if len(own) > 1 else ''} of probability 0 under the model, "
+        f"the first at row {row}: minus infinity"
     )
 
 

@@ -37,7 +37,7 @@ def scoreboard(
             told.append(f"{name} is left out: {error}")
     told.append(f"nats an observation on {len(groups):,} {on}; higher is better")
     told += [
-        f"{row.name} is told as -inf: observations have probability 0 under it"
+        f"{row.name} has -inf nats: it met an observation of probability 0"
         for row in rows
         if math.isinf(sum(row.parts.values()))
     ]

@@ -82,8 +82,24 @@ def load_estimator(path: str | Path, *, expected: type[GroupEstimator] | None = 
             f"`path` must hold a saved {expected.__name__}, got {name} in {path}. "
             f"Use {name}.load or exfam.load."
         )
-    parameters = {name: from_plain(value) for name, value in stored.config["parameters"].items()}
-    return _restore(found(**parameters), stored)
+    try:
+        config = stored.config["parameters"]
+        parameters = {name: from_plain(value) for name, value in config.items()}
+        return _restore(found(**parameters), stored)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        # Every byte is as it was saved: another version of exfam wrote it, or another program.
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ModelFileError(
+            f"`path` must hold a model as this version saves it, got one in {path} that cannot be "
+            f"built ({what}). Load it with the version that saved it, or fit and save it again."
+        ) from error
 
 
 def _restore(estimator: GroupEstimator, stored: Stored) -> GroupEstimator:
