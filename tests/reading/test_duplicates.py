@@ -88,7 +88,7 @@ def tables(draw):
 
 
 @given(table=tables(), order=st.sampled_from([None, "time"]), rows=st.integers(1, 9))
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_dropping_is_what_pandas_drops(table, order, rows):
     frame = pd.DataFrame(table).astype({"stars": float})
     columns = {"group": "user", "order": order, "item": "movie", "value": "stars"}

@@ -99,7 +99,7 @@ def frames(draw):
 
 
 @given(frame=frames(), data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=25)
 def test_generated_frames(frame, data):
     options = {
         "group": "user",

@@ -47,7 +47,7 @@ def read(
         packed, with .gz), or of a Parquet file; a folder of files of one kind, read in the order
         of their names; a glob; a pandas or polars frame, an Arrow table or a mapping of columns;
         or a query: DuckDB's SQL if it begins with SELECT, WITH or FROM, otherwise, as a query or
-        the name of a table, in the database of `database`
+        the name of a table, in `database`
     `group`, `order`, `item`, `value`, `attributes`, `group_attributes`, `position`: names of
         columns, as for `Groups.from_frame`
     `database`: "sqlite:///shop.db" or "postgresql://user@host/shop", which needs the extra sql;
