@@ -59,14 +59,15 @@ def test_ranks_are_those_of_the_table(support, size, tile):
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_equals_share_ranks_and_come_by_code(size, tile):
-    """Two items with one vector, two that score 0 and -0, and all others lower."""
-    state = torch.tensor([[1.0], [2.0]])
-    vectors = torch.tensor([[-1.0], [3.0], [0.0], [3.0], [-0.0], [-5.0]])
-    choices = [Choice(LinearEta(state, vectors, None, 6))] * size
+    """Two items score 3, one 0 and one -0, and all others lower."""
+    bias = torch.tensor([-1.0, 3.0, 0.0, 3.0, -0.0, -5.0])
+    choices = [Choice(LinearEta(torch.ones(2, 0), torch.ones(6, 0), bias, 6))] * size
     for code, rank in enumerate([5, 1.5, 3.5, 1.5, 3.5, 6]):
         told = item_rank(choices, torch.tensor([code, code]))
         assert told.tolist() == [rank, rank]
     assert best_items(choices, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
+    swapped = [Choice(choice.eta._replace(bias=bias[[0, 1, 4, 3, 2, 5]])) for choice in choices]
+    assert best_items(swapped, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
 
 
 def test_all_log_probs_are_the_table(tile):
