@@ -200,3 +200,5 @@ def test_what_pandas_writes_and_reads_again_is_the_same(tmp_path):
     assert_identical(
         exfam.read(path, **asked, **FEW), Groups.from_frame(pd.read_csv(path), **asked)
     )
+    path = write_json(frame, tmp_path / "a.jsonl")
+    assert_identical(exfam.read(path, **asked, **FEW), Groups.from_frame(frame, **asked))

@@ -57,7 +57,7 @@ def test_labels_that_a_vocabulary_lacks_are_not_equal():
     assert exfam.read(rows, group="user", item="movie", **given, **FEW).item.tolist() == [-1, -1]
 
 
-def test_ignored_rows_do_not_count_as_duplicates():
+def test_ignored_rows_do_not_count_as_duplicates(small_batches):
     rows = {"user": [1, 1, 1], "movie": ["x", "x", "z"]}
     given = {"vocabulary": {"item": ["z"]}, "unknown": "ignore"}
     groups = exfam.read(rows, group="user", item="movie", **given, **FEW)

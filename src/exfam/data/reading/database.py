@@ -1,7 +1,7 @@
 """One DuckDB connection a reading: it spills into a folder of its own and downloads nothing."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,15 @@ import pyarrow as pa
 from exfam.checks import DataError, ExfamError
 from exfam.data.reading.options import ReadingOptions
 
-__all__ = ["Database", "first_line", "identifier", "literal", "open_database"]
+__all__ = [
+    "Database",
+    "explained",
+    "first_line",
+    "identifier",
+    "literal",
+    "open_database",
+    "unreadable",
+]
 
 # DuckDB starts with 80% of the memory that it may use, container limits included.
 HALF = 0.5 / 0.8
@@ -107,6 +115,24 @@ def _half_of_memory(con: duckdb.DuckDBPyConnection) -> str:
     return f"{int(float(size) * 1024 ** UNITS[unit] * HALF)}B"
 
 
+@contextmanager
+def explained(explain: Callable[[duckdb.Error], DataError]) -> Iterator[None]:
+    """Within it, an error of DuckDB's is what `explain` makes of it; want of memory stays as it is.
+
+    >>> with explained(lambda error: DataError(f"`source` must be SQL: {first_line(error)}.")):
+    ...     duckdb.connect().execute("SELECT what")
+    Traceback (most recent call last):
+    ...
+    exfam.checks.DataError: `source` must be SQL: Binder Error: ...
+    """
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise explain(error) from error
+
+
 def first_line(error: Exception) -> str:
     """What an error says, in short.
 
@@ -114,6 +140,15 @@ def first_line(error: Exception) -> str:
     'No'
     """
     return str(error).strip().splitlines()[0].rstrip(".:!")
+
+
+def unreadable(error: Exception, where: str) -> DataError:
+    """The error for a source that could be opened, and not be read to its end.
+
+    >>> unreadable(ValueError("A page is damaged."), " in a.parquet")
+    DataError('`source` must be readable, got A page is damaged in a.parquet.')
+    """
+    return DataError(f"`source` must be readable, got {first_line(error)}{where}.")
 
 
 def identifier(name: str) -> str:

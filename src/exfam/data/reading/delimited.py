@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
-from exfam.data.reading.database import Database, first_line, literal
+from exfam.data.reading.database import Database, explained, first_line, literal
 from exfam.data.reading.files import scanned, unpacked
 from exfam.data.reading.lines import bad_cells, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
@@ -59,17 +59,17 @@ def open_delimited(
     files = [(str(path), unpacked(path, database.folder)) for path in paths]
     header = _common_header(files, parts)
     check_named(parts, header.names, f" in {files[0][0]}")
-    try:
+
+    def explain(error: duckdb.Error) -> DataError:
+        found = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
+        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
+        return found or DataError(f"`source` must be a CSV file, got {what}.")
+
+    with explained(explain):
         cells = _read(database, files, header, parts)
         columns = {part: _column(cells, part, vocabulary) for part in parts}
         table = staged(database, cells.scan, columns, cells.raw.places)
         return replace(table, typed=False)
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        found = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
-        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
-        raise found or DataError(f"`source` must be a CSV file, got {what}.") from error
 
 
 def _common_header(files: Sequence[tuple[str, Path]], parts: Sequence[Part]) -> _Header:

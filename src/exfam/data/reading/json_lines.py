@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
-from exfam.data.reading.database import Database, first_line, literal
+from exfam.data.reading.database import Database, explained, first_line, literal
 from exfam.data.reading.files import scanned, unpacked
 from exfam.data.reading.lines import bad_object, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
@@ -28,7 +28,13 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
     """
     files = [(str(path), unpacked(path, database.folder)) for path in paths]
     _check_cases(parts)
-    try:
+
+    def explain(error: duckdb.Error) -> DataError:
+        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
+        found = first_bad(files, bad_object)
+        return found or DataError(f"`source` must be a JSON lines file, got {what}.")
+
+    with explained(explain):
         raw = _raw(database, files, parts)
         kinds = {part: _kinds(database, raw, part) for part in parts}
         absent = [part for part in parts if not kinds[part]]
@@ -36,12 +42,6 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
             check_named(absent, _keys(database, files), raw.places.where)
         columns = {part: _column(database, raw, part, kinds[part]) for part in parts}
         return staged(database, raw.relation, columns, raw.places)
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
-        found = first_bad(files, bad_object)
-        raise found or DataError(f"`source` must be a JSON lines file, got {what}.") from error
 
 
 def _check_cases(parts: Sequence[Part]) -> None:

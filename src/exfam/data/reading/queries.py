@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.reading.database import Database, first_line, identifier
+from exfam.data.reading.database import Database, explained, first_line, identifier
 from exfam.data.reading.kinds import plain_type
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
@@ -42,7 +42,7 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
 
     Raises DataError for what is not one query, or cannot be run.
     """
-    try:
+    with explained(lambda error: DataError(_cannot_run(query, error))):
         statements = database.con.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise DataError(f"`source` must be one query, got {_short(query)}.")
@@ -57,10 +57,6 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
             for part, kind in zip(parts, kinds, strict=True)
         }
         return staged(database, scan, columns, Places())
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        raise DataError(_cannot_run(query, error)) from error
 
 
 def open_remote_query(

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-from exfam.checks import DataError
-from exfam.data.reading.database import open_database
+from exfam.data.reading.database import explained, open_database, unreadable
 from exfam.data.reading.kinds import restored
 from exfam.data.reading.options import ReadingOptions
 from exfam.data.reading.sources import open_source
@@ -40,19 +38,16 @@ def read_columns(
     """
     parts = [part for part in parts_of(columns) if part.argument in arguments]
     with open_database(options) as database:
-        try:
-            table = open_source(
-                database,
-                source,
-                parts,
-                connection=options.database,
-                vocabulary=dict(vocabulary or {}),
-            )
-            each = [f"{table.columns[part].sql} AS p{k}" for k, part in enumerate(parts)]
+        table = open_source(
+            database,
+            source,
+            parts,
+            connection=options.database,
+            vocabulary=dict(vocabulary or {}),
+        )
+        each = [f"{table.columns[part].sql} AS p{k}" for k, part in enumerate(parts)]
+        with explained(lambda error: unreadable(error, table.places.where)):
             found = database.table(f"SELECT {', '.join(each)} FROM {table.relation} ORDER BY row")
-        except duckdb.Error as error:
-            what = str(error).splitlines()[0].rstrip(".")
-            raise DataError(f"`source` must be readable, got: {what}.") from error
         return pa.table(
             {
                 part.name: restored(found[f"p{k}"].combine_chunks(), table.columns[part].type)

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import duckdb
 import numpy as np
 
-from exfam.checks import DataError, check_choice
+from exfam.checks import check_choice
 from exfam.data.reading.assemble import Source, assemble
 from exfam.data.reading.checks import check_table
-from exfam.data.reading.database import first_line, open_database
+from exfam.data.reading.database import explained, open_database, unreadable
 from exfam.data.reading.fill import Allocate
 from exfam.data.reading.labels import encode
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
@@ -145,7 +144,7 @@ def read_with_facts(
     _check_names(columns)
     with open_database(options) as database:
         table = open_source(database, source, parts, connection=options.database, vocabulary=known)
-        try:
+        with explained(lambda error: unreadable(error, table.places.where)):
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):
@@ -154,13 +153,6 @@ def read_with_facts(
                 )
             found = Source(database, checked, encodings, unknown == "ignore")
             return assemble(found, duplicates=options.duplicates, allocate=allocate or _empty)
-        except duckdb.OutOfMemoryException:
-            raise
-        except duckdb.Error as error:
-            what = first_line(error)
-            raise DataError(
-                f"`source` must be readable, got {what}{table.places.where}."
-            ) from error
 
 
 def _empty(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
