@@ -173,7 +173,7 @@ def show(title: str, what: str, rows: list[tuple[str, int]], *, unit: float, hea
         told = measured(what, way, n_items)
         cells = ("over", f"> {LIMIT_GB:g}")
         if told is not None:
-            cells = (f"{told['seconds'] / unit:,.1f}", f"{told['peak']:.2f}")
+            cells = (f"{told['seconds'] / unit:,.4g}", f"{told['peak']:.2f}")
         table.add_row(f"{n_items:,}", way, *cells)
     console.print(table)
 
