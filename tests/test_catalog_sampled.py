@@ -7,6 +7,7 @@ import torch
 from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
 from estimator_cases import TRAINED, make, ratings, same_bits
 from exfam import ExfamError, load
+from exfam.likelihoods import likelihood_for
 from exfam.models.catalog import (
     Choice,
     Drawn,
@@ -20,6 +21,9 @@ from exfam.models.catalog import (
 from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
 from exfam.models.support import DIRECTIONS, SUPPORTS
 from exfam.models.two_part import TwoPartModel
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
 from model_cases import make_groups, whole
 
 FREQUENCY = torch.tensor([0.4, 0.25, 0.1, 0.1, 0.05, 0.03, 0.03, 0.02, 0.02, 0.0, 0.0])
@@ -181,3 +185,43 @@ class TestEstimators:
     def test_numbers_that_make_no_sense(self, kind):
         with pytest.raises(ExfamError, match="`n_sampled_items` must be an integer >= 0, got -1"):
             make(kind, n_sampled_items=-1).fit(FRAME)
+
+
+class PowerCut(Exception):
+    pass
+
+
+def test_a_fit_that_is_cut_goes_on_with_the_same_draws(tmp_path):
+    """The state of torch's generator, which items are drawn from, is in the checkpoint."""
+    groups = make_groups(lengths=[4] * 12, seed=2)
+    settings = TrainingSettings(batch_size=4, max_epochs=3)
+    sampler = ItemSampler(torch.arange(1.0, 10.0), n=3)
+
+    def trained(*, fails_at=None, checkpoint=None):
+        part = build_latent_factor_items(9, LatentFactorSettings(dim=4), generator=generator())
+        model = TwoPartModel(direction="bidirectional", item_part=part, sampler=sampler)
+        calls = []
+
+        def objective(model, batch):
+            calls.append(batch)
+            if len(calls) == fails_at:
+                raise PowerCut("the lights went out")
+            return likelihood_for("bidirectional")(model, batch)
+
+        fit(
+            model,
+            objective=objective,
+            train=groups,
+            settings=settings,
+            progress=False,
+            checkpoint=checkpoint,
+        )
+        return model.state_dict(), len(calls)
+
+    whole_fit, n_calls = trained()
+    checkpoint = Checkpoint(tmp_path, seconds=0.0)
+    with pytest.raises(PowerCut, match="lights"):
+        trained(fails_at=6, checkpoint=checkpoint)
+    resumed, n_left = trained(checkpoint=checkpoint)
+    assert n_left < n_calls == 9
+    assert all(torch.equal(resumed[name], tensor) for name, tensor in whole_fit.items())
