@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from exfam.checks import ExfamError
-
 __all__ = ["COMMANDS", "Command", "main"]
 
 
@@ -70,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, words: list[str]) -> int:
+    # Here, not above: with it comes NumPy, which `exfam --help` has no use for.
+    from exfam.checks import ExfamError
+
     spoken = f"exfam {name}"
     names: list[str] = []
     try:
