@@ -2,12 +2,14 @@ import csv
 import io
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
 
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import EFA, Categorical, Gaussian, Marginal, Ordinal, ShrunkOffset, load, read
+from exfam.cli import main
 from exfam.estimators.plan import hold_out
 from exfam.training.progress import EpochProgress
 
@@ -187,9 +189,9 @@ def test_the_place_is_checked_before_anything_is_read(run, place, tmp_path):
     assert status == 2 and "ratings.csv is a file" in err
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_place_where_one_may_not_write(run, tmp_path):
-    tmp_path.chmod(0o500)
+def test_a_place_where_one_may_not_write(run, tmp_path, monkeypatch):
+    # Root, who may run the tests, may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path))
     _, _, err = run("fit", "nowhere.csv", "--group", "user", "-o", tmp_path / "m")
     assert "`--output` must lie where you may write" in err
 
@@ -263,3 +265,20 @@ def test_a_checkpoint_is_gone_on_from(run, place, tmp_path):
     assert run("fit", *words, "--max-epochs", "1", "-o", tmp_path / "a")[0] == 0
     status, _, err = run("fit", *words, "--max-epochs", "1", "--n-heads", "1", "-o", tmp_path / "b")
     assert status == 2 and err.count("\n") <= 2
+
+
+def test_a_file_needs_the_column_of_groups(run, place, tmp_path):
+    status, _, err = run("fit", place / "ratings.csv", "--item", "movie", "-o", tmp_path / "m")
+    assert status == 2 and "`--group` must name the column of groups to read" in err
+
+
+def test_facts_are_told_at_once_on_a_terminal_and_after_success_elsewhere(
+    place, tmp_path, monkeypatch, capsys
+):
+    words = ["fit", str(place / "ratings.csv"), *COLUMNS, "--value", "stars", *QUICK]
+    words += ["--family", "bernoulli", "-o", str(tmp_path / "m")]
+    assert main(words) == 2 and capsys.readouterr().err.startswith("exfam fit: `stars` must be")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(words) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert "30 groups, 6 items" in lines[0] and lines[-1].startswith("exfam fit: `stars` must be")
