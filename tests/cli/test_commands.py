@@ -86,6 +86,12 @@ def test_the_demo_gets_its_options(monkeypatch, tmp_path):
     assert got == {"out": tmp_path, "seed": 3}
 
 
+def test_the_demo_needs_a_folder(tmp_path, capsys):
+    (tmp_path / "file").write_text("x")
+    assert cli.main(["demo", "--out", str(tmp_path / "file")]) == 2
+    assert "`--out` must lie in a folder" in capsys.readouterr().err
+
+
 def test_reproduce_passes_its_options_on(monkeypatch, tmp_path):
     got = {}
     monkeypatch.setattr(

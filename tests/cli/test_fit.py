@@ -178,7 +178,7 @@ def test_what_was_met_in_the_file_is_told(run, tmp_path):
 
 
 def test_the_place_is_checked_before_anything_is_read(run, place, tmp_path):
-    words = ["fit", "nowhere.csv", "--group", "user", "-o"]
+    words = ["fit", "nowhere.csv", "--group", "user", "--item", "movie", "-o"]
     status, _, err = run(*words, place / "model")
     assert status == 2 and "`--output` must be free, got a saved model" in err
     assert "Pass --overwrite to replace it." in err
@@ -270,6 +270,15 @@ def test_a_checkpoint_is_gone_on_from(run, place, tmp_path):
 def test_a_file_needs_the_column_of_groups(run, place, tmp_path):
     status, _, err = run("fit", place / "ratings.csv", "--item", "movie", "-o", tmp_path / "m")
     assert status == 2 and "`--group` must name the column of groups to read" in err
+    status, _, err = run("fit", place / "ratings.csv", "--group", "user", "-o", tmp_path / "m")
+    assert status == 2 and "`--item` or `--value` must name columns to learn" in err
+
+
+def test_a_model_is_no_place_for_a_prepared_folder(run, place):
+    status, _, err = run("prepare", place / "ratings.csv", *COLUMNS, "-o", place / "model")
+    assert status == 2 and "`--output` must be free or a prepared folder" in err
+    status, _, err = run("score", place / "ratings.csv", place / "model")
+    assert status == 2 and "`MODEL` must be a folder with a saved model, got a file" in err
 
 
 def test_facts_are_told_at_once_on_a_terminal_and_after_success_elsewhere(

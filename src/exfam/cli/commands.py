@@ -143,7 +143,7 @@ def _as_options(message: str, names: Sequence[str]) -> str:
         long = f"--{name.replace('_', '-')}"
         return f"`{long}`" if found[1] else f"{long} {value}" if value else long
 
-    message = message.replace("`source`", "`FILE`")
+    message = message.replace("`source`", "`FILE`").replace("`path`", "`MODEL`")
     return re.sub(r"`(\w+)`|\b(\w+)=(?:True|(['\"])([\w-]+)\3)", option, message)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
+from exfam.cli.places import check_writable
 
 __all__ = ["form", "run"]
 
@@ -30,4 +31,6 @@ def run(chosen: Any) -> None:
     """Run the demonstration."""
     from exfam.reproduce import demo
 
-    demo.run(out=Path(chosen.out), seed=chosen.seed)
+    out = Path(chosen.out)
+    check_writable("--out", out / "model")
+    demo.run(out=out, seed=chosen.seed)

@@ -203,14 +203,19 @@ def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
 
 
 def _know_columns(estimator: Any, chosen: Any) -> None:
-    """Columns that are not named are those that a prepared folder was made of."""
+    """Columns that are not named are those that a prepared folder was made of.
+
+    Raises ExfamError where there is nothing to be learned.
+    """
     from exfam.data.prepared import is_prepared, prepared_columns
 
-    held = prepared_columns(chosen.file) if is_prepared(chosen.file) else None
-    if held is not None and chosen.database is None:
-        for name, value in asdict(held).items():
+    if is_prepared(chosen.file) and chosen.database is None:
+        held = prepared_columns(chosen.file)
+        for name, value in ({} if held is None else asdict(held)).items():
             if not getattr(estimator, name, True):
                 setattr(estimator, name, value)
+    elif estimator.group is not None and estimator.item is None and not estimator.value:
+        raise ExfamError("`--item` or `--value` must name columns to learn, got neither.")
 
 
 def _interrupted(estimator: Any, say: "_Notes") -> int:

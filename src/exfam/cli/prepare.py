@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from exfam.checks import DataError
 from exfam.cli.common import FILE, READING, duplicates
 from exfam.cli.kinds import flag, text
 from exfam.cli.options import Form, Option
@@ -54,15 +55,18 @@ def run(chosen: Any) -> None:
 
     columns = {name: value for name in COLUMNS if (value := getattr(chosen, name)) is not None}
     options = reading_options(chosen)
-    prepare(
-        chosen.file,
-        chosen.output,
-        **columns,
-        database=options.database,
-        duplicates=options.duplicates,
-        memory_limit=options.memory_limit,
-        overwrite=chosen.overwrite,
-    )
+    try:
+        prepare(
+            chosen.file,
+            chosen.output,
+            **columns,
+            database=options.database,
+            duplicates=options.duplicates,
+            memory_limit=options.memory_limit,
+            overwrite=chosen.overwrite,
+        )
+    except DataError as error:
+        raise DataError(str(error).replace("`folder`", "`output`")) from error
     facts = prepared_facts(chosen.output)
     assert facts is not None
     tell(f"{chosen.file}: {describe(facts)}")
