@@ -16,7 +16,8 @@ class Batch:
 
     Padding has `present` False, `element` -1 and zeros elsewhere. An item of -1 is one that the
     vocabulary does not know. A value that is not `observed` reads 0. Elements of context ranges
-    come before a group's own and are never targets.
+    come before a group's own and are never targets; `steps_back` counts the ranges from the last
+    one, which is 1 step back, to the first, and is 0 for own elements and padding.
 
     >>> from exfam.groups import Groups
     >>> groups = Groups(start=[0, 2], stop=[2, 3], item=[4, 1, 3])
@@ -38,6 +39,7 @@ class Batch:
     target: Bool[Tensor, "batch length"]
     observed: Bool[Tensor, "batch length"]
     element: Int64[Tensor, "batch length"]
+    steps_back: Int64[Tensor, "batch length"]
     weight: Float32[Tensor, "batch length"] | None = None
 
     @property

@@ -212,8 +212,9 @@ class Groups:
         index = np.atleast_1d(np.asarray(index, dtype=np.int64))
         context = (self.context_start, self.context_stop)
         ranges = [None if bound is None else bound[index] for bound in context]
-        element, target = pad_ranges(self.start[index], self.stop[index], *ranges)
+        element, steps_back = pad_ranges(self.start[index], self.stop[index], *ranges)
         present = observed = element >= 0
+        target = present & (steps_back == 0)
         if self.observed is not None and self.observed.size:
             observed = present & self.observed[element]
         if self.role is not None and self.role.size:
@@ -228,6 +229,7 @@ class Groups:
             target=torch.from_numpy(target),
             observed=torch.from_numpy(observed),
             element=torch.from_numpy(element),
+            steps_back=torch.from_numpy(steps_back),
             weight=None if weight is None else pad_column(weight, element, np.float32),
         )
 

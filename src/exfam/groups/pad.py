@@ -17,15 +17,14 @@ def pad_ranges(
     stop: Int64[np.ndarray, "batch"],
     context_start: Int64[np.ndarray, "batch ranges"] | None = None,
     context_stop: Int64[np.ndarray, "batch ranges"] | None = None,
-) -> tuple[Int64[np.ndarray, "batch length"], Bool[np.ndarray, "batch length"]]:
-    """Flat element indices padded with -1, and which of them are a group's own.
+) -> tuple[Int64[np.ndarray, "batch length"], Int64[np.ndarray, "batch length"]]:
+    """Flat element indices padded with -1, and how many ranges before the group's own each lies.
 
-    The context ranges come first, in their order, then the group's own range.
+    The context ranges come first, in their order, then the group's own range (0 ranges before).
 
-    >>> element, own = pad_ranges(np.array([0, 2]), np.array([2, 3]))
-    >>> element
-    array([[ 0,  1],
-           [ 2, -1]])
+    >>> own, context = (np.array([2]), np.array([4])), (np.array([[0]]), np.array([[2]]))
+    >>> pad_ranges(*own, *context)
+    (array([[0, 1, 2, 3]]), array([[1, 1, 0, 0]]))
     """
     starts, stops = start[:, None], stop[:, None]
     if context_start is not None and context_stop is not None:
@@ -36,11 +35,13 @@ def pad_ranges(
     # At least one column, so that a batch of empty groups still has a length to attend over.
     offset = np.arange(max(1, int(ends[:, -1].max(initial=0))))
     element = np.full((len(start), len(offset)), -1, dtype=np.int64)
-    inside = np.zeros(element.shape, dtype=bool)
-    for k in range(starts.shape[1]):
+    steps_back = np.zeros(element.shape, dtype=np.int64)
+    n_ranges = starts.shape[1]
+    for k in range(n_ranges):
         inside = (offset >= begins[:, k, None]) & (offset < ends[:, k, None])
         np.copyto(element, offset + (starts - begins)[:, k, None], where=inside)
-    return element, inside
+        steps_back[inside] = n_ranges - 1 - k
+    return element, steps_back
 
 
 def pad_column(
