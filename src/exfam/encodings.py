@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.geometry import EARTH_RADIUS_KM, check_metric
 from exfam.layers import table
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
 Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
 QueryPosition = Num[Tensor, "batch query"] | Num[Tensor, "batch query space"]
 KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]
-EARTH_RADIUS_KM = 6371.0
 # A table of more vectors comes from times taken for counts, and would not fit into memory.
 MOST_LEARNED = 1_000_000
 
@@ -250,7 +250,7 @@ class DistanceBias(Encoding):
     def __init__(self, n_heads: int, *, scale: float = 1.0, metric: str = "euclidean") -> None:
         super().__init__()
         check_positive("scale", scale)
-        check_choice("metric", metric, ["euclidean", "haversine"])
+        check_metric(metric)
         self.scale, self.metric = scale, metric
         # Heads start with spread rates, as ALiBi's slopes do, so that they need not diverge first.
         self.rate = nn.Parameter(torch.linspace(1.0, -3.0, n_heads))
