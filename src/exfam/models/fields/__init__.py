@@ -1,0 +1,1 @@
+"""Fields: values at places and times, each predicted from the others on its map and before."""

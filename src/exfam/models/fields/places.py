@@ -1,0 +1,50 @@
+"""Places as points of Euclidean space, where kernels of the distance are positive definite."""
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from exfam.geometry import EARTH_RADIUS_KM, check_metric
+
+__all__ = ["chord_distances", "great_circle", "to_points"]
+
+
+def to_points(
+    coordinates: Float[Tensor, "*shape dims"], metric: str
+) -> Float64[Tensor, "*shape space"]:
+    """Points whose straight distances stand for those of the places, in float64.
+
+    "haversine": (latitude, longitude) in degrees become points of a sphere, in kilometers from its
+    center; "euclidean": the coordinates as they are. Raises ExfamError for another metric.
+
+    >>> to_points(torch.tensor([[0.0, 90.0]]), "haversine").round()
+    tensor([[   0., 6371.,    0.]], dtype=torch.float64)
+    """
+    check_metric(metric)
+    coordinates = coordinates.double()
+    if metric == "euclidean":
+        return coordinates
+    latitude, longitude = torch.deg2rad(coordinates).unbind(-1)
+    across = latitude.cos()
+    axes = [across * longitude.cos(), across * longitude.sin(), latitude.sin()]
+    return EARTH_RADIUS_KM * torch.stack(axes, -1)
+
+
+def chord_distances(
+    first: Float64[Tensor, "*batch rows space"], second: Float64[Tensor, "*batch columns space"]
+) -> Float64[Tensor, "*batch rows columns"]:
+    """Straight distances between all pairs of points; equal points are exactly 0 apart.
+
+    >>> chord_distances(torch.zeros(1, 2).double(), torch.tensor([[3.0, 4.0]]).double())
+    tensor([[5.]], dtype=torch.float64)
+    """
+    return torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def great_circle(chord: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
+    """Kilometers along the sphere between points that are `chord` kilometers apart through it.
+
+    >>> great_circle(torch.tensor(2 * 6371.0).double() / 2**0.5).round()
+    tensor(10008., dtype=torch.float64)
+    """
+    return 2 * EARTH_RADIUS_KM * (chord / (2 * EARTH_RADIUS_KM)).clamp(max=1).asin()

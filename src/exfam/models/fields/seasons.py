@@ -1,0 +1,170 @@
+"""What is normal at each site: a level and a yearly course, drawn to those that sites share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+__all__ = ["SiteCourses", "angle", "fit_courses", "harmonics", "harmonics_supported"]
+
+# Harmonics of a yearly course at most: a year and half a year.
+MOST_HARMONICS = 2
+# Standard deviation, in those of the values within sites, that the shared harmonics may have at
+# ease: keeps a course read off one month from running away in the others.
+EASY_AMPLITUDE = 2.0
+# Rounds of expectation and maximization: after these the spreads move by less than a percent.
+ROUNDS = 60
+# A site's own spread is that of this many observations of the common one, and its own ones.
+COMMON_OBSERVATIONS = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class SiteCourses:
+    """Coefficients of each site, in the order level, cos 1, sin 1, cos 2, sin 2.
+
+    `shared` are the coefficients that sites are drawn to, `covariance` what is not known of each
+    site's own, `scale` the standard deviation of the values around the course.
+
+    >>> one = np.ones(1)
+    >>> SiteCourses(one[None], one[None, None], one, shared=one, within=1.0).within
+    1.0
+    """
+
+    coefficient: Float64[np.ndarray, "sites terms"]
+    covariance: Float64[np.ndarray, "sites terms terms"]
+    scale: Float64[np.ndarray, "sites"]
+    shared: Float64[np.ndarray, "terms"]
+    within: float
+
+
+def angle(time: Float64[Tensor, "*shape"], period: float) -> Float64[Tensor, "*shape"]:
+    """The place in the period, in [0, 2 pi): from float64, before anything is rounded.
+
+    >>> angle(torch.tensor([10.0, 12.5]).double(), 10.0)
+    tensor([0.0000, 1.5708], dtype=torch.float64)
+    """
+    return torch.remainder(time, period) * (2 * torch.pi / period)
+
+
+def harmonics(
+    angles: Float64[Tensor, "*shape"], n_harmonics: int
+) -> Float64[Tensor, "*shape terms"]:
+    """cos and sin of 1, 2, ... times the angle, side by side.
+
+    >>> harmonics(torch.zeros(1).double(), 2)
+    tensor([[1., 0., 1., 0.]], dtype=torch.float64)
+    """
+    columns = [
+        wave(k * angles) for k in range(1, n_harmonics + 1) for wave in (torch.cos, torch.sin)
+    ]
+    return torch.stack(columns, -1) if columns else angles.new_zeros(*angles.shape, 0)
+
+
+def harmonics_supported(angles: Float64[Tensor, "times"]) -> int:
+    """2 if the times leave no quarter of the period without data, else 1.
+
+    >>> harmonics_supported(torch.linspace(0, 6, 12).double())
+    2
+    """
+    ordered = torch.sort(angles).values
+    gaps = torch.diff(torch.cat([ordered, ordered[:1] + 2 * torch.pi]))
+    return MOST_HARMONICS if float(gaps.max()) < torch.pi / 2 else 1
+
+
+def fit_courses(
+    value: Float64[np.ndarray, "rows"],
+    site: Int64[np.ndarray, "rows"],
+    waves: Float64[np.ndarray, "rows waves"],
+    *,
+    n_sites: int,
+) -> SiteCourses:
+    """Linear mixed model: value = (shared + site's own coefficients) . (1, waves) + error.
+
+    The spreads of the sites' own coefficients and of the error are the most likely ones; sites
+    with few observations are drawn to the shared coefficients. Waves must be centered.
+
+    >>> value, site = np.array([1.0, 3.0, 7.0, 9.0]), np.array([0, 0, 1, 1])
+    >>> fit_courses(value, site, np.zeros((4, 0)), n_sites=2).coefficient.round(1)
+    array([[2.3],
+           [7.7]])
+    """
+    middle, unit = value.mean(), value.std()
+    unit = unit if unit > 1e-12 * max(1.0, np.abs(value).max()) else 1.0
+    z = (value - middle) / unit
+    moments = _moments(z, site, waves, n_sites)
+    shared, own, error = _spreads(moments, n_rows=len(z))
+    coefficient, covariance, residual = _posterior(moments, shared, own, error)
+    count = moments[0][:, 0, 0]
+    pooled = (residual + COMMON_OBSERVATIONS * error) / (count + COMMON_OBSERVATIONS)
+    variance = np.maximum(pooled, 1e-12) if value.std() else np.ones(n_sites)
+    coefficient[:, 0] += middle / unit
+    shared[0] += middle / unit
+    return SiteCourses(
+        coefficient=unit * coefficient,
+        covariance=unit**2 * covariance,
+        scale=unit * np.sqrt(variance),
+        shared=unit * shared,
+        within=float(unit * np.sqrt(max(error, 1e-12))),
+    )
+
+
+Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -> Moments:
+    """Each site's sums of x x', x z and z z, with x = (1, waves)."""
+
+    def by_site(column: np.ndarray) -> np.ndarray:
+        return np.bincount(site, weights=column, minlength=n_sites)
+
+    x = [np.ones_like(z), *waves.T]
+    squares = [[by_site(a * b) for b in x] for a in x]
+    products = [by_site(a * z) for a in x]
+    return np.moveaxis(np.array(squares), -1, 0).copy(), np.array(products).T, by_site(z * z)
+
+
+def _posterior(
+    moments: Moments, shared: np.ndarray, own: np.ndarray, error: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients, their covariance, and the expected sum of squared errors of each site."""
+    squares, products, total = moments
+    precision = squares / error
+    inner = np.linalg.inv(np.eye(len(shared)) + own[:, None] * precision)
+    covariance = inner * own
+    surprise = products / error - precision @ shared
+    coefficient = shared + np.einsum("sab,sb->sa", covariance, surprise)
+    fitted = np.einsum("sab,sb->sa", squares, coefficient)
+    residual = total - 2 * (coefficient * products).sum(-1) + (coefficient * fitted).sum(-1)
+    residual += np.einsum("sab,sba->s", squares, covariance)
+    return coefficient, covariance, np.maximum(residual, 0.0)
+
+
+def _spreads(moments: Moments, *, n_rows: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Shared coefficients, variances of the sites' own ones, and the error's variance."""
+    seen = moments[0][:, 0, 0] > 0
+    squares, products, total = (part[seen] for part in moments)
+    n_terms = squares.shape[1]
+    own, error = np.full(n_terms, 0.5), 0.5
+    shared = np.zeros(n_terms)
+    for _ in range(ROUNDS):
+        shared = _shared(squares, products, own, error)
+        coefficient, covariance, residual = _posterior(
+            (squares, products, total), shared, own, error
+        )
+        spread = (coefficient - shared) ** 2 + np.diagonal(covariance, axis1=1, axis2=2)
+        own = spread.mean(0)
+        own[1:] = own[1:].mean() if n_terms > 1 else own[1:]
+        error = max(float(residual.sum()) / n_rows, 1e-12)
+    return shared, own, error
+
+
+def _shared(squares: np.ndarray, products: np.ndarray, own: np.ndarray, error: float) -> np.ndarray:
+    """Generalized least squares of all sites, the harmonics drawn to 0."""
+    precision = squares / error
+    inner = np.linalg.inv(np.eye(len(own)) + own[:, None] * precision)
+    ease = np.diag(np.full(len(own), 1 / (EASY_AMPLITUDE**2 * error)))
+    ease[0, 0] = 0.0
+    right = np.einsum("sba,sb->a", inner, products / error)
+    return np.linalg.solve((precision @ inner).sum(0) + ease, right)
