@@ -21,6 +21,9 @@ __all__ = ["open_delimited"]
 
 DELIMITERS = (",", "\t", ";", "|")
 GAPS = "('', 'na', 'nan', 'null')"
+# Parts that hold labels, and those that hold numbers or text, as their cells look.
+LABELED = ("group", "item", "site")
+AS_IT_LOOKS = ("attributes", "group_attributes", "time")
 # What is counted over a column of text.
 COUNTS = {
     "empty": "{x} IS NULL",
@@ -166,8 +169,8 @@ def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
     """What a column holds, after a look at all of it."""
     x = cells.raw.columns[part].sql
     key = "item" if part.argument == "item" else part.name
-    is_attribute = part.argument in ("attributes", "group_attributes")
-    if part.argument in ("group", "item") or (is_attribute and key in vocabulary):
+    is_attribute = part.argument in AS_IT_LOOKS
+    if part.argument in LABELED or (is_attribute and key in vocabulary):
         known = vocabulary.get(key) if part.argument != "group" else None
         return _as(x, _label_type(cells, part, known))
     if cells.all_are(part, "empty", "gap", "boolean"):
@@ -192,7 +195,7 @@ def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
 
 def _is_code(cells: _Cells, part: Part) -> bool:
     """Whether an attribute of digits is a code, as zip codes are, rather than a number."""
-    is_attribute = part.argument in ("attributes", "group_attributes")
+    is_attribute = part.argument in AS_IT_LOOKS
     return is_attribute and cells.counts[part]["padded"] > 0
 
 

@@ -1,0 +1,108 @@
+"""Columns of times: dates, timestamps, ISO text and numbers as numbers that can be compared."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float, Int64
+from pyarrow import types
+
+from exfam.data.fields.source import SourceColumns
+from exfam.data.reading.table import Part
+
+__all__ = ["Times", "named_days", "read_times"]
+
+ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+DAY = 86_400_000_000  # in microseconds
+RULE = "be times (dates, timestamps, numbers, or text such as '2007-10-01' or '2007-10-01T12:30')"
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """A column of times: row i holds `names[codes[i]]`; times increase, each once.
+
+    `time`: days since 1970-01-01 in UTC for dates and timestamps, numbers as they are.
+    """
+
+    codes: Int64[np.ndarray, "rows"]
+    time: Float[np.ndarray, "times"]
+    names: np.ndarray
+
+
+def read_times(columns: SourceColumns, part: Part) -> Times:
+    """A column of dates, timestamps (in UTC if without a zone), ISO text or finite numbers.
+
+    Raises DataError naming the row of a time that is missing or none of these.
+
+    >>> from exfam.data.fields.source import open_columns
+    >>> part = Part("time", "day")
+    >>> columns = open_columns({"day": ["1970-01-03", "1970-01-02"]}, [part], vocabulary={})
+    >>> read_times(columns, part).time
+    array([1., 2.])
+    """
+    array = columns.arrays[part]
+    kind = array.type
+    columns.complain(part, "not be missing", pc.is_null(array), "Drop these rows or mend them.")
+    if types.is_large_string(kind):
+        return _from_moments(_read_text(columns, part))
+    if types.is_date(kind) or types.is_timestamp(kind):
+        zone = kind.tz if types.is_timestamp(kind) else None
+        moments = array.cast(pa.timestamp("us", tz=zone), safe=False).view(pa.int64())
+        return _from_moments(moments.to_numpy())
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if not is_number:
+        columns.complain(part, RULE, np.ones(len(array), dtype=bool), "Convert the column first.")
+    if not types.is_integer(kind) or kind == pa.uint64():
+        array = array.cast(pa.float64(), safe=False)
+    numbers = array.to_numpy()
+    columns.complain(part, "be finite", ~np.isfinite(numbers), "Drop these rows or mend them.")
+    names, codes = np.unique(numbers, return_inverse=True)
+    return Times(codes, names.astype(np.float64), names)
+
+
+def named_days(time: Float[np.ndarray, "times"]) -> np.ndarray:
+    """Days since 1970-01-01 as dates, or as timestamps if any is not at midnight.
+
+    >>> named_days(np.array([13787.0])).tolist()
+    [datetime.date(2007, 10, 1)]
+    """
+    return _named(np.round(time * DAY).astype(np.int64))
+
+
+def _named(moments: Int64[np.ndarray, "times"]) -> np.ndarray:
+    names = moments.astype("datetime64[us]")
+    return names.astype("datetime64[D]") if not (moments % DAY).any() else names
+
+
+def _from_moments(moments: Int64[np.ndarray, "rows"]) -> Times:
+    """Times of microseconds since 1970."""
+    found, codes = np.unique(moments, return_inverse=True)
+    return Times(codes, found / DAY, _named(found))
+
+
+def _read_text(columns: SourceColumns, part: Part) -> Int64[np.ndarray, "rows"]:
+    encoded = columns.arrays[part].dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    moments = [_moment(text) for text in encoded.dictionary.to_pylist()]
+    wrong = np.array([moment is None for moment in moments])
+    advice = "Write years, months and days in this order, or convert the column to dates."
+    columns.complain(part, RULE, wrong[codes], advice)
+    return np.array(moments, dtype=np.int64)[codes]
+
+
+def _moment(text: str) -> int | None:
+    """Microseconds since 1970, UTC if the text names no zone; None if it is no ISO time."""
+    if not ISO.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:  # such as a 31st of June
+        return None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND
