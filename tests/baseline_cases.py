@@ -12,6 +12,7 @@ from exfam.families import (
     NegativeBinomial,
     Ordinal,
     Poisson,
+    StudentT,
 )
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel
@@ -31,6 +32,7 @@ DRAWS = {
     "ordinal": (Ordinal(4, start=1), lambda random, n: random.integers(1, 5, n)),
     "gaussian": (Gaussian(), lambda random, n: random.normal(3, 2, n)),
     "gaussian-known": (Gaussian(scale=2.0), lambda random, n: random.normal(3, 2, n)),
+    "student-t": (StudentT(df=5.0), lambda random, n: 3 + 2 * random.standard_t(5, n)),
     "poisson": (Poisson(shift=1), lambda random, n: 1 + random.poisson(1.3, n)),
     "poisson-v2": (Poisson(link="one-plus-exp"), lambda random, n: random.poisson(2.3, n)),
     "negative-binomial": (

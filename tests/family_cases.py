@@ -18,6 +18,7 @@ from exfam.families import (
     Ordinal,
     PerItem,
     Poisson,
+    StudentT,
 )
 
 MIXED = PerItem({0: Poisson(shift=1), 1: Gaussian(), 3: Poisson(shift=1)}, default=Gamma())
@@ -38,12 +39,12 @@ class Case:
 
     @property
     def discrete(self) -> bool:
-        return not isinstance(self.law, Gaussian | Gamma | Exponential)
+        return not isinstance(self.law, Gaussian | Gamma | Exponential | StudentT)
 
     @property
     def low(self) -> float:
         """The lower end of the support."""
-        if isinstance(self.law, Gaussian):
+        if isinstance(self.law, Gaussian | StudentT):
             return -torch.inf
         return float(getattr(self.law, "shift", getattr(self.law, "start", 0)))
 
@@ -85,6 +86,8 @@ CASES = {
     "poisson": plain(Poisson()),
     "poisson v1": plain(Poisson(shift=1)),
     "poisson v2": plain(Poisson(link="one-plus-exp")),
+    "student-t": plain(StudentT()),
+    "student-t of known df": plain(StudentT(df=5.0)),
 }
 
 
@@ -114,6 +117,9 @@ def witness(law: Family, eta: torch.Tensor) -> tuple[distributions.Distribution,
         return distributions.NegativeBinomial(size, logits=first - eta[..., 1]), shift
     if isinstance(law, Poisson):
         return distributions.Poisson(first.exp() + (law.link != "log")), shift
+    if isinstance(law, StudentT):
+        df = 2 + eta[..., -1].exp() if law.df is None else law.df
+        return distributions.StudentT(df, first, eta[..., 1].exp()), 0
     assert isinstance(law, Ordinal)
     steps = torch.nn.functional.softplus(eta[..., 2:])
     below = (torch.cat([eta[..., 1:2], steps], -1).cumsum(-1) - eta[..., :1]).sigmoid()

@@ -21,6 +21,7 @@ from exfam.families import (
     Ordinal,
     PerItem,
     Poisson,
+    StudentT,
 )
 from exfam.groups import Groups
 
@@ -110,6 +111,7 @@ FAMILIES = [
     NegativeBinomial(),
     Ordinal(5, start=1),
     Poisson(shift=1),
+    StudentT(df=9.0),
     PerItem({code: Poisson() if code % 2 else Gaussian() for code in range(20)}),
 ]
 

@@ -13,6 +13,7 @@ from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.per_item import PerItem
 from exfam.families.plain import ExponentialFamily
+from exfam.families.student_t import StudentT
 
 __all__ = [
     "FAMILIES",
@@ -28,6 +29,7 @@ __all__ = [
     "Ordinal",
     "PerItem",
     "Poisson",
+    "StudentT",
     "family_from_config",
     "family_to_config",
 ]

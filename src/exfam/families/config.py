@@ -10,6 +10,7 @@ from exfam.families.categories import Categorical, Ordinal
 from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.per_item import PerItem
+from exfam.families.student_t import StudentT
 
 __all__ = ["FAMILIES", "family_from_config", "family_to_config"]
 
@@ -93,5 +94,6 @@ FAMILIES: dict[str, type[Family]] = {
         Ordinal,
         PerItem,
         Poisson,
+        StudentT,
     )
 }

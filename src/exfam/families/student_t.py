@@ -1,0 +1,160 @@
+"""Student's t: real numbers of which some lie far out."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exfam.checks import ExfamError, check_positive
+from exfam.families.numeric import (
+    MAX_LOG_DISPERSION,
+    bounded,
+    log_rising_factorial,
+    through_scipy,
+)
+from exfam.families.plain import PlainFamily
+
+__all__ = ["StudentT"]
+
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+_MIN_LOG_EXCESS = -3.0  # df from 2.05 on: a variance of at most 41 squared scales
+_START_LOG_EXCESS = (-3.0, 5.0)  # beyond 150 degrees of freedom the likelihood is flat
+_START_LOG_SCALE = (math.log(1e-3), math.log(1e3))  # around the sample's own spread
+
+
+@dataclass(frozen=True)
+class StudentT(PlainFamily):
+    """Real numbers around eta0 with heavy tails: (y - eta0) / scale is Student's t.
+
+    scale = exp(eta1) and variance = scale^2 df / (df - 2), so that one value far out moves a fit
+    less than with Gaussian(). `df` are the degrees of freedom, above 2 so that there is a variance,
+    and Gaussian() in the limit. With df=None they are 2 + exp(eta2). eta1 is bounded by 20 on both
+    sides, eta2 by -3 and 20.
+
+    Raises ExfamError unless df > 2.
+
+    >>> StudentT(df=4.0).log_prob(torch.tensor([0.0]), torch.zeros(1, 2))
+    tensor([-0.9808])
+    >>> StudentT().n_params, StudentT().n_dispersion
+    (3, 2)
+    """
+
+    df: float | None = None
+    name: ClassVar[str] = "student-t"
+    support: ClassVar[str] = "a finite number"
+
+    def __post_init__(self) -> None:
+        if self.df is None:
+            return
+        check_positive("df", self.df)
+        if not self.df > 2:
+            raise ExfamError(
+                f"`df` must be a number > 2, got {self.df!r}: from 2 down there is no variance."
+            )
+
+    @property
+    def n_params(self) -> int:
+        """The location, log scale, and log(df - 2) unless df is known."""
+        return 1 + self.n_dispersion
+
+    @property
+    def n_dispersion(self) -> int:
+        """Log scale, and log(df - 2) unless df is known."""
+        return 2 if self.df is None else 1
+
+    def _log_scale(self, eta: Tensor) -> Tensor:
+        return bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+
+    def _log_excess(self, eta: Tensor) -> Tensor:
+        """log(df - 2)."""
+        if self.df is not None:
+            return eta.new_tensor(math.log(self.df - 2))
+        return bounded(eta[..., 2], _MIN_LOG_EXCESS, MAX_LOG_DISPERSION)
+
+    def _parts(self, eta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Location, scale and degrees of freedom."""
+        return eta[..., 0], self._log_scale(eta).exp(), 2 + self._log_excess(eta).exp()
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return value.isfinite()
+
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
+        log_scale, df = self._log_scale(eta), 2 + self._log_excess(eta).exp()
+        r = (value - eta[..., 0]) * (-log_scale).exp() / df.sqrt()
+        # log(1 + r^2), where r^2 may overflow far out and vanishes beside 1 near by.
+        far = r.abs() > 1
+        outer = 2 * torch.hypot(torch.ones_like(r), torch.where(far, r, 1.0)).log()
+        growth = torch.where(far, outer, torch.log1p(torch.where(far, 0.0, r) ** 2))
+        height = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - _LOG_ROOT_TWO_PI
+        return height - log_scale - 0.5 * (df + 1) * growth
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return eta[..., 0]
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        # df / (df - 2) = 1 + 2 / (df - 2): no difference of two numbers near 2.
+        return (2 * self._log_scale(eta)).exp() * (1 + 2 * (-self._log_excess(eta)).exp())
+
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
+        from scipy.special import stdtr
+
+        location, scale, df = self._parts(eta.double())
+        return through_scipy(stdtr, df, (value.double() - location) / scale)
+
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
+        from scipy.special import stdtrit
+
+        location, scale, df = self._parts(eta.double())
+        unit = through_scipy(stdtrit, df, p)
+        return location + scale * torch.where(p == 0, -torch.inf, unit)
+
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
+        location, scale, df = self._parts(eta)
+        half = (df / 2).expand(location.shape).contiguous()
+        tiny = torch.finfo(eta.dtype).tiny
+        precision = torch._standard_gamma(half, generator=generator).clamp(min=tiny) / half
+        noise = torch.empty_like(location).normal_(generator=generator)
+        return location + scale * noise * precision.rsqrt()
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        return mean.unsqueeze(-1)
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        """By likelihood, with a scale of at least a thousandth of the spread of the middle half."""
+        from scipy.optimize import minimize
+
+        center, spread = _middle(value.cpu().numpy())
+        unit = (value - center) / spread
+
+        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+            with torch.enable_grad():
+                eta = torch.tensor(at, device=value.device, requires_grad=True)
+                nats = -self._log_prob(unit, eta).mean()
+                (gradient,) = torch.autograd.grad(nats, eta)
+            return float(nats.detach()), gradient.cpu().numpy()
+
+        bounds = [(None, None), _START_LOG_SCALE, _START_LOG_EXCESS][: self.n_params]
+        options = {"ftol": 1e-15, "gtol": 1e-8}
+        start = np.array([0.0, 0.0, math.log(3)])[: self.n_params]
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        eta = torch.as_tensor(found.x, dtype=torch.float64, device=value.device)
+        eta[0] = center + spread * eta[0]
+        eta[1] += math.log(spread)
+        return eta
+
+
+def _middle(value: np.ndarray) -> tuple[float, float]:
+    """Median and a spread > 0: half the distance of the quartiles, if these differ."""
+    n = len(value)
+    places = [n // 4, n // 2, (3 * n) // 4]
+    low, center, high = (float(each) for each in np.partition(value, places)[places])
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = (high / 2 - low / 2, float(value.std()))
+    for spread in spreads:
+        # Equal values have the spread of their rounding.
+        if 1e-12 * abs(center) < spread < math.inf:
+            return center, spread
+    return center, max(abs(center), 1.0)
