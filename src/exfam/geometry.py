@@ -47,13 +47,14 @@ def check_metric(metric: str) -> None:
 
 
 def distances(
-    a: Num[np.ndarray, "n space"], b: Num[np.ndarray, "m space"], *, metric: str
+    a: Num[np.ndarray, "n _"], b: Num[np.ndarray, "m _"], *, metric: str
 ) -> Float[np.ndarray, "n m"]:
     """All distances between places of `a` and places of `b`.
 
     "haversine" takes (latitude, longitude) in degrees and gives great-circle distances in km on a
     sphere of radius 6371 km; "euclidean" takes any number of coordinates and keeps their unit.
-    Raises ExfamError for another metric, DataError for haversine without two columns.
+    Raises ExfamError for another metric, DataError for haversine without two columns, and for
+    places with different numbers of columns.
 
     >>> distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), metric="euclidean")
     array([[5.]])
@@ -62,7 +63,8 @@ def distances(
     20015
     """
     check_metric(metric)
-    a, b = _as_places("a", a, metric), _as_places("b", b, metric)
+    a = _as_places("a", a, metric)
+    b = _as_places("b", b, metric, like=a)
     found = np.empty((len(a), len(b)))
     for first in range(0, len(a), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
@@ -71,8 +73,8 @@ def distances(
 
 
 def nearest(
-    places: Num[np.ndarray, "n space"],
-    among: Num[np.ndarray, "m space"],
+    places: Num[np.ndarray, "n _"],
+    among: Num[np.ndarray, "m _"],
     *,
     k: int,
     metric: str,
@@ -93,7 +95,8 @@ def nearest(
 
     check_metric(metric)
     check_positive("k", k)
-    places, among = _as_places("places", places, metric), _as_places("among", among, metric)
+    places = _as_places("places", places, metric)
+    among = _as_places("among", among, metric, like=places)
     if not len(among):
         raise DataError("`among` must hold at least one place, got none.")
     inner, outer = (_on_sphere(each) if metric == "haversine" else each for each in (among, places))
@@ -163,11 +166,18 @@ def _off_the_globe(coordinates: np.ndarray) -> np.ndarray:
     return (coordinates < low) | (coordinates > high)
 
 
-def _as_places(name: str, places: np.ndarray, metric: str) -> np.ndarray:
+def _as_places(
+    name: str, places: np.ndarray, metric: str, like: np.ndarray | None = None
+) -> np.ndarray:
     if metric == "haversine" and places.shape[1] != 2:
         raise DataError(
             f"`{name}` must have two columns, latitude and longitude, for metric='haversine', got "
             f"{places.shape[1]}. Choose metric='euclidean' for other places."
+        )
+    if like is not None and places.shape[1] != like.shape[1]:
+        raise DataError(
+            f"`{name}` must have {like.shape[1]} columns, as the places that it is measured from, "
+            f"got {places.shape[1]}."
         )
     return places.astype(np.float64, copy=False)
 
