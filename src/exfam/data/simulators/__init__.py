@@ -1,7 +1,15 @@
-"""Data whose truth is known: the paper's ratings, latent factor data, baskets."""
+"""Data whose truth is known: the paper's ratings, latent factor data, baskets, fields."""
 
 from exfam.data.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.data.simulators.baskets import BasketProcess, BasketSettings, draw_process
+from exfam.data.simulators.field_draws import (
+    SimulatedCounts,
+    SimulatedField,
+    simulate_counts,
+    simulate_field,
+)
+from exfam.data.simulators.field_processes import FieldSettings, Regimes, draw_field_process
+from exfam.data.simulators.fields import FieldConditional, FieldProcess
 from exfam.data.simulators.latent_factor import Simulated, simulate_latent_factor
 from exfam.data.simulators.ratings import (
     RATING_CASES,
@@ -14,12 +22,21 @@ __all__ = [
     "RATING_CASES",
     "BasketProcess",
     "BasketSettings",
+    "FieldConditional",
+    "FieldProcess",
+    "FieldSettings",
+    "Regimes",
     "Simulated",
     "SimulatedBaskets",
+    "SimulatedCounts",
+    "SimulatedField",
+    "draw_field_process",
     "draw_process",
     "ratings_cases",
     "ratings_true_means",
     "simulate_baskets",
+    "simulate_counts",
+    "simulate_field",
     "simulate_latent_factor",
     "simulate_ratings",
     "write_baskets",

@@ -1,0 +1,325 @@
+"""Fields of known truth: the truth is that of the draws, and exact."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import kstest, multivariate_normal
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.simulators import (
+    FieldSettings,
+    Regimes,
+    draw_field_process,
+    simulate_counts,
+    simulate_field,
+)
+from exfam.families import NegativeBinomial, Poisson
+from exfam.groups import Groups
+
+CASES = {
+    "same map": {},
+    "euclidean, gaps": {"settings": FieldSettings(metric="euclidean"), "missing": 0.2},
+    "smooth, two maps before, gaps": {
+        "settings": FieldSettings(smoothness=1.5),
+        "missing": 0.2,
+        "lags": 2,
+    },
+    "regimes": {"settings": FieldSettings(regimes=Regimes()), "n_steps": 600},
+    "regimes, a map before, gaps": {
+        "settings": FieldSettings(regimes=Regimes(lengths=(0.2, 4.0))),
+        "missing": 0.2,
+        "lags": 1,
+    },
+}
+
+
+def own(field):
+    return field.complete.ravel()[field.groups.elements()]
+
+
+def expected(field):
+    process, time = field.truth, field.groups.group_attributes["time"]
+    site = np.tile(np.arange(process.n_sites), (len(time), 1))
+    return process.expected(site, time[:, None])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_true_conditional_is_calibrated(case):
+    field = simulate_field(15, **{"n_steps": 500, **CASES[case]}, seed=1)
+    law, value = field.truth.true_conditional(field.groups), own(field)
+    square = ((value - law.mean) ** 2).reshape(len(field.groups), -1).mean(axis=1)
+    promised = law.variance.reshape(square.shape[0], -1).mean(axis=1)
+    # Maps depend on each other a little: blocks of ten do not.
+    gap = (square - promised).reshape(-1, 10).mean(axis=1)
+    assert abs(gap.mean()) < 3 * gap.std() / np.sqrt(len(gap))
+    assert square.std() > 0.1 * square.mean()
+    # Neighbors' integrals hang together: the distance is of fewer draws than there are values.
+    integral = law.cdf(value)
+    assert kstest(integral, "uniform").statistic < 2.5 / np.sqrt(len(integral))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_knowing_others_is_better_than_the_site_alone(case):
+    field = simulate_field(15, **{"n_steps": 500, **CASES[case]}, seed=1)
+    law = field.truth.true_conditional(field.groups)
+    alone = np.diag(field.truth.covariance()).mean()
+    assert ((own(field) - law.mean) ** 2).mean() < 0.9 * alone
+
+
+def test_means_and_covariances_are_those_of_the_draws():
+    field = simulate_field(6, 20_000, settings=FieldSettings(regimes=Regimes()), seed=0)
+    apart = field.complete - expected(field)
+    np.testing.assert_allclose(apart.mean(axis=0), 0, atol=0.6)
+    for lag in (0, 1, 3):
+        seen = apart[lag:].T @ apart[: len(apart) - lag] / (len(apart) - lag)
+        np.testing.assert_allclose(seen, field.truth.covariance(lag), atol=4.0)
+    assert np.diag(field.truth.covariance()).min() > 20
+    west = np.argsort(field.truth.coordinates[:, 1])
+    ahead = field.truth.covariance(1)[np.ix_(west, west)]
+    assert np.tril(ahead, -1).sum() > np.triu(ahead, 1).sum() + 1, "weather comes from the west"
+
+
+def test_regimes_stay_and_have_their_covariances():
+    settings = FieldSettings(regimes=Regimes(stay=0.9, share=0.95), noise=0.01)
+    field = simulate_field(6, 20_000, settings=settings, seed=0)
+    regime, process = field.regime, field.truth
+    assert (regime[1:] == regime[:-1]).mean() == pytest.approx(0.9, abs=0.02)
+    assert regime.mean() == pytest.approx(0.5, abs=0.1)
+    state = (field.complete - expected(field)) / process.scale
+    for number, covariance in enumerate(process.regime_covariance):
+        seen = np.cov(state[regime == number].T)
+        np.testing.assert_allclose(seen, covariance + process.stationary, atol=0.1)
+    assert np.abs(process.regime_covariance[0] - process.regime_covariance[1]).max() > 0.4
+
+
+def dense_law(field, group):
+    """Mean and covariance of a group's window, entry by entry, by definition of the process."""
+    process, groups = field.truth, field.groups
+    rows = np.arange(groups.start[group], groups.stop[group])
+    cells = [(int(row), 0) for row in rows]
+    for back in range(1, groups.context_start.shape[1] + 1):
+        bounds = groups.context_start[group][-back], groups.context_stop[group][-back]
+        cells += [(row, back) for row in range(*bounds)]
+    lagged = {lag: process.covariance(lag) for lag in range(3)}
+    site = [int(groups.item[row]) for row, _ in cells]
+    joint = np.empty((len(cells), len(cells)))
+    for i, (_, back_i) in enumerate(cells):
+        for j, (_, back_j) in enumerate(cells):
+            lag = back_j - back_i
+            late, early = (site[i], site[j]) if lag >= 0 else (site[j], site[i])
+            joint[i, j] = lagged[abs(lag)][late, early]
+    time = groups.group_attributes["time"][group]
+    map_time = np.array([time - back for _, back in cells])
+    mean = process.expected(np.array(site), map_time)
+    return np.array([row for row, _ in cells]), mean, joint
+
+
+def test_conditionals_with_lags_and_gaps_are_those_of_the_joint_law():
+    field = simulate_field(5, 6, lags=2, missing=0.3, seed=3)
+    groups, value = field.groups, field.complete.ravel()
+    law = field.truth.true_conditional(groups)
+    nats = law.log_prob(own(field))
+    checked = set()
+    for group in range(6):
+        rows, mean, joint = dense_law(field, group)
+        for place in range(5):
+            given = [i for i in np.flatnonzero(groups.observed[rows]) if i != place]
+            pull = np.linalg.solve(joint[np.ix_(given, given)], joint[given, place])
+            at = 5 * group + place
+            told = mean[place] + pull @ (value[rows] - mean)[given]
+            assert law.mean[at] == pytest.approx(told)
+            left = joint[place, place] - pull @ joint[given, place]
+            assert law.variance[at] == pytest.approx(left)
+            both = [*given, place]
+            logs = [
+                multivariate_normal(mean[i], joint[np.ix_(i, i)]).logpdf(value[rows][i])
+                for i in (both, given)
+                if i
+            ]
+            assert nats[at] == pytest.approx(logs[0] - sum(logs[1:]))
+            checked.add(bool(groups.observed[at]))
+    assert checked == {True, False}
+
+
+def test_regimes_are_told_from_the_others_by_bayes():
+    settings = FieldSettings(regimes=Regimes(lengths=(2.5, 0.5)))
+    field = simulate_field(6, 4, settings=settings, lags=1, seed=0)
+    process, groups = field.truth, field.groups
+    law = process.true_conditional(groups)
+    group, place = 2, 3
+    now, before = np.arange(12, 18), np.arange(6, 12)
+    value = field.complete.ravel()[[*now, *before]]
+    mean = expected(field)[[2, 1]].ravel()
+    scale = np.tile(process.scale, 2)
+    others = [i for i in range(12) if i != place]
+    whole, rest = [], []
+    for first, second in np.ndindex(2, 2):
+        cross = process.transition @ process.stationary
+        joint = np.block([[process.stationary, cross], [cross.T, process.stationary]])
+        joint[:6, :6] += process.regime_covariance[first]
+        joint[6:, 6:] += process.regime_covariance[second]
+        joint = scale[:, None] * (joint + process.noise**2 * np.eye(12)) * scale
+        chance = 0.5 * (0.7 if first == second else 0.3)
+        whole.append(chance * multivariate_normal(mean, joint).pdf(value))
+        of_others = multivariate_normal(mean[others], joint[np.ix_(others, others)])
+        rest.append(chance * of_others.pdf(value[others]))
+    nats = np.log(sum(whole)) - np.log(sum(rest))
+    at = 6 * group + place
+    assert law.log_prob(own(field))[at] == pytest.approx(nats)
+    np.testing.assert_allclose(law.weight[at], np.array(rest) / sum(rest))
+    assert 0.01 < law.weight[at].max() < 0.99
+
+
+def test_regimes_make_the_best_rule_beat_the_best_linear_one():
+    field = simulate_field(30, 300, settings=FieldSettings(regimes=Regimes()), seed=0)
+    law, value = field.truth.true_conditional(field.groups), own(field)
+    inverse = np.linalg.inv(field.truth.covariance())
+    pulled = (field.complete - expected(field)) @ inverse
+    linear = ((pulled / np.diag(inverse)) ** 2).mean()
+    assert ((value - law.mean) ** 2).mean() < 0.95 * linear
+
+
+def test_a_mixture_has_the_moments_and_scores_of_its_density():
+    field = simulate_field(8, 5, settings=FieldSettings(regimes=Regimes()), seed=2)
+    law = field.truth.true_conditional(field.groups)
+    value = own(field)
+    row = int(np.argmin(np.abs(law.weight - 0.5).sum(axis=1)))
+
+    def at(y):
+        return np.full(len(value), y)
+
+    low, high = law.mean[row] - 12 * law.sd[row], law.mean[row] + 12 * law.sd[row]
+    points = np.unique(law.location[row])
+
+    def integral(function):
+        return quad(function, low, high, points=points, limit=200)[0]
+
+    def density(y):
+        return np.exp(law.log_prob(at(y))[row])
+
+    assert integral(density) == pytest.approx(1)
+    assert integral(lambda y: y * density(y)) == pytest.approx(law.mean[row])
+    second = integral(lambda y: (y - law.mean[row]) ** 2 * density(y))
+    assert second == pytest.approx(law.variance[row])
+    below = quad(density, low, value[row], limit=200)[0]
+    assert below == pytest.approx(law.cdf(value)[row])
+    score = quad(lambda y: law.cdf(at(y))[row] ** 2, low, value[row], limit=200)[0]
+    score += quad(lambda y: (1 - law.cdf(at(y))[row]) ** 2, value[row], high, limit=200)[0]
+    assert law.crps(value)[row] == pytest.approx(score, rel=1e-5)
+
+
+def test_a_hidden_value_moves_nothing_and_a_view_sees_its_own_groups():
+    field = simulate_field(6, 8, lags=1, missing=0.3, seed=0)
+    groups = field.groups
+    law = field.truth.true_conditional(groups)
+    filled = np.where(groups.observed, groups.values["value"], 1e6)
+    other = field.truth.true_conditional(groups.with_(values={"value": filled}))
+    np.testing.assert_array_equal(law.mean, other.mean)
+    assert np.isnan(law.log_prob(groups.values["value"])).sum() == (~groups.observed).sum() > 3
+    view = field.truth.true_conditional(groups[[5, 2]])
+    rows = [*range(30, 36), *range(12, 18)]
+    np.testing.assert_allclose(view.mean, law.mean[rows])
+    np.testing.assert_allclose(view.sd, law.sd[rows])
+
+
+def test_sites_are_known_by_name():
+    field = simulate_field(5, 3, seed=0)
+    groups, order = field.groups, np.array([3, 0, 4, 1, 2])
+    renamed = groups.with_(
+        item=np.argsort(order)[groups.item], vocabulary={"item": field.truth.labels[order]}
+    )
+    law = [field.truth.true_conditional(each) for each in (groups, renamed)]
+    np.testing.assert_array_equal(law[0].mean, law[1].mean)
+
+
+def test_the_frame_holds_what_the_groups_hold():
+    field = simulate_field(4, 5, missing=0.3, seed=0)
+    frame = field.frame.to_pydict()
+    assert [str(day) for day in frame["time"][::4]] == field.groups.group_names.tolist()
+    value = np.array(frame["value"], dtype=float)[field.groups.source_row]
+    np.testing.assert_array_equal(value, field.groups.values["value"])
+    assert np.isnan(value).sum() == (~field.groups.observed).sum() > 0
+    read = Groups.from_frame(
+        field.frame, group="time", item="site", value="value", position=["latitude", "longitude"]
+    )
+    assert read.item.tolist() == field.groups.item.tolist()
+    np.testing.assert_array_equal(read.position, field.groups.attributes["coordinates"])
+    in_days = np.array(frame["time"][::4], dtype="datetime64[D]").astype(float)
+    np.testing.assert_array_equal(field.groups.group_attributes["time"], in_days)
+
+
+def test_lags_are_the_maps_before_the_oldest_first():
+    groups = simulate_field(3, 4, lags=2, seed=0).groups
+    assert groups.context_start.tolist() == [[0, 0], [0, 0], [0, 3], [3, 6]]
+    assert groups.context_stop.tolist() == [[0, 0], [0, 3], [3, 6], [6, 9]]
+    assert simulate_field(3, 4, seed=0).groups.context_start is None
+
+
+@pytest.mark.parametrize(
+    "metric, low, high",
+    [("haversine", (25.0, -124.0), (49.0, -67.0)), ("euclidean", (0.0, 0.0), (1.0, 1.0))],
+)
+def test_sites_lie_all_over_the_area(metric, low, high):
+    place = draw_field_process(200, settings=FieldSettings(metric=metric), seed=0).coordinates
+    assert (place >= low).all() and (place <= high).all()
+    assert (np.ptp(place, axis=0) > 0.9 * np.subtract(high, low)).all()
+
+
+def test_seeds_decide_and_gaps_change_no_value():
+    one, same, other = (simulate_field(5, 20, seed=seed) for seed in (1, 1, 2))
+    assert one.complete.tolist() == same.complete.tolist() != other.complete.tolist()
+    gaps = simulate_field(5, 20, seed=1, missing=0.5)
+    assert gaps.complete.tolist() == one.complete.tolist()
+    assert (~gaps.groups.observed).mean() == pytest.approx(0.5, abs=0.2)
+    assert one.groups.observed is None
+
+
+@pytest.mark.parametrize("family", [Poisson(), NegativeBinomial()], ids=lambda each: each.name)
+def test_counts_follow_their_rates(family):
+    field = simulate_counts(40, 400, family=family, seed=0, missing=0.1)
+    rate = np.exp(field.eta[..., 0])
+    extra = 0.0 if family.n_params == 1 else np.exp(-field.eta[..., 1])
+    deviation = (field.complete - rate) / np.sqrt(rate + extra * rate**2)
+    assert abs(deviation.mean()) < 0.03
+    assert (deviation**2).mean() == pytest.approx(1, abs=0.06)
+    assert np.log(rate).mean() == pytest.approx(1.0, abs=0.4)
+    assert np.log(rate).std() == pytest.approx(0.7, abs=0.25)
+    near = np.corrcoef(np.log(rate).T)
+    assert near[~np.eye(40, dtype=bool)].mean() > 0.1
+    seen = field.groups.observed
+    np.testing.assert_array_equal(field.groups.values["value"][seen], field.complete.ravel()[seen])
+
+
+@pytest.mark.parametrize(
+    "make, match",
+    [
+        (lambda: FieldSettings(metric="miles"), "`metric` must be one of 'haversine', 'eucl"),
+        (lambda: FieldSettings(persistence=1.0), r"`persistence` must be a number in \[0, 1\)"),
+        (lambda: Regimes(directions=(0.0,)), "`directions` and `lengths` must be as many, and tw"),
+        (lambda: simulate_field(0, 5, seed=0), "`n_sites` must be a number > 0, got 0"),
+        (lambda: simulate_field(5, 0, seed=0), "`n_steps` must be a number > 0, got 0"),
+        (lambda: simulate_field(5, 5, missing=1.0, seed=0), "`missing` must be a number in"),
+    ],
+)
+def test_what_no_field_can_be_is_refused(make, match):
+    with pytest.raises(ExfamError, match=match):
+        make()
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        (lambda groups: groups.with_(group_attributes={}), "must have sites by name, one column"),
+        (lambda groups: groups.with_(item=None), "must have sites by name, one column"),
+        (
+            lambda groups: groups.with_(vocabulary={"item": np.array(["site 1", "x", "site 3"])}),
+            "must have sites of the process only, got 'x'",
+        ),
+        (lambda groups: groups.with_(item=[0, 1, -1] * 2), "only, got 'one without a name'"),
+        (lambda groups: groups.with_(item=[0, 1, 1] * 2), "must have each site once a map, got on"),
+    ],
+)
+def test_truth_is_known_of_the_process_only(change, match):
+    field = simulate_field(3, 2, seed=0)
+    with pytest.raises(DataError, match=match):
+        field.truth.true_conditional(change(field.groups))
