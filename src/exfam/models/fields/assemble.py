@@ -1,0 +1,248 @@
+"""From numbers to a field network: the default wiring."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.attention import CONNECTIONS, Attention, Block, FeedForward, NullToken
+from exfam.checks import check_choice, check_fraction, check_positive
+from exfam.embeddings import (
+    Field,
+    Hidden,
+    ItemEmbedding,
+    NumberAttribute,
+    NumberValue,
+    TokenEmbedding,
+)
+from exfam.encodings import DistanceBias, Encoding, NoEncoding
+from exfam.families import Family
+from exfam.geometry import distances
+from exfam.groups import Groups
+from exfam.layers import mlp
+from exfam.models.fields.climate import Climate
+from exfam.models.fields.neighborhood import AllSites, NearestSites
+from exfam.models.fields.network import FieldNetwork
+from exfam.models.fields.readout import ReadOut
+from exfam.models.fields.tokens import Hiding, StepsBack
+
+__all__ = ["FieldHead", "FieldSettings", "FieldShape", "build_field_network", "field_shape"]
+
+ENCODINGS = ("distance", "none")
+SCALES = ("global", "input")
+# Sites whose distances tell the unit of distance encodings.
+MOST_SITES = 500
+
+
+@dataclass(frozen=True)
+class FieldSettings:
+    """Sizes and choices of a field network; every field is a part or a number."""
+
+    embed_dim: int = 64
+    n_heads: int = 4
+    head_dim: int = 16
+    n_layers: int = 1
+    feed_forward_dim: int = 64
+    head_hidden_dim: int = 32
+    site_embedding: bool = False
+    encoding: str = "distance"
+    read_out: bool = True
+    null_token: bool = True
+    n_neighbors: int | None = None
+    scale: str = "input"
+    hide: float = 0.5
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_choice("encoding", self.encoding, ENCODINGS)
+        check_choice("scale", self.scale, SCALES)
+        for name in ("embed_dim", "n_heads", "head_dim"):
+            check_positive(name, getattr(self, name))
+        for name in ("n_layers", "feed_forward_dim", "head_hidden_dim"):
+            check_positive(name, getattr(self, name), zero=True)
+        if self.n_neighbors is not None:
+            check_positive("n_neighbors", self.n_neighbors)
+        check_fraction("hide", self.hide)
+        check_fraction("dropout", self.dropout)
+
+
+@dataclass(frozen=True)
+class FieldShape:
+    """What a network must know of the training data, as plain numbers.
+
+    `center`, `spread`: of the coordinates; `unit`: a typical distance between near sites
+    """
+
+    column: str
+    n_sites: int
+    lags: int
+    metric: str
+    center: tuple[float, ...]
+    spread: tuple[float, ...]
+    unit: float
+
+
+def field_shape(groups: Groups, *, lags: int, metric: str) -> FieldShape:
+    """The shape of training groups that are a field.
+
+    >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 2.0]},
+    ...     attributes={"coordinates": np.array([[0.0, 0.0], [0.0, 8.0]])})
+    >>> field_shape(groups, lags=0, metric="euclidean").unit
+    2.0
+    """
+    assert groups.item is not None
+    own = groups.elements()
+    places = groups.attributes["coordinates"][own]
+    sites = places[np.unique(groups.item[own], return_index=True)[1]]
+    spread = sites.std(0)
+    (column,) = groups.values
+    return FieldShape(
+        column=column,
+        n_sites=groups.n_items,
+        lags=lags,
+        metric=metric,
+        center=tuple(sites.mean(0).tolist()),
+        spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
+        unit=_typical_distance(sites, metric),
+    )
+
+
+def _typical_distance(sites: Float[np.ndarray, "sites space"], metric: str) -> float:
+    """A quarter of the median distance of two sites: between the nearest and the far ones."""
+    some = sites[:: max(1, len(sites) // MOST_SITES)]
+    apart = distances(some, some, metric=metric)
+    apart = apart[apart > 0]
+    return float(np.median(apart)) / 4 if apart.size else 1.0
+
+
+def build_field_network(
+    shape: FieldShape,
+    settings: FieldSettings,
+    *,
+    climate: Climate,
+    family: Family,
+    start: Float[Tensor, "params"],
+    generator: torch.Generator,
+) -> FieldNetwork:
+    """The default wiring; outputs start at `start`, in units of anomalies."""
+    fields: list[Field | Hidden] = [
+        NumberAttribute(
+            "coordinates",
+            center=torch.tensor(shape.center),
+            spread=torch.tensor(shape.spread),
+            dim=settings.embed_dim,
+            hidden_dim=settings.embed_dim,
+            generator=generator,
+        ),
+        StepsBack(shape.lags, dim=settings.embed_dim, generator=generator),
+    ]
+    if settings.site_embedding:
+        fields.append(ItemEmbedding(shape.n_sites, settings.embed_dim, generator=generator))
+    value = NumberValue(
+        shape.column, center=0.0, spread=1.0, dim=settings.embed_dim, generator=generator
+    )
+    embedding = TokenEmbedding([*fields, Hidden(value, generator=generator)])
+    blocks = [_block(shape, settings, generator) for _ in range(settings.n_layers)]
+    n_location = family.n_params - family.n_dispersion
+    head = FieldHead(settings, start=start, n_location=n_location, generator=generator)
+    return FieldNetwork(
+        embedding,
+        blocks,
+        head,
+        climate=climate,
+        family=family,
+        column=shape.column,
+        neighborhood=(
+            AllSites()
+            if settings.n_neighbors is None
+            else NearestSites(settings.n_neighbors, shape.metric)
+        ),
+        hiding=Hiding(settings.hide),
+        read_out=_read_out(shape, settings, generator) if settings.read_out else None,
+        dropout=settings.dropout,
+    )
+
+
+class FieldHead(nn.Module):
+    """lambda_2: the family's outputs from a hidden state; those of scale, or constants for them.
+
+    >>> g = torch.Generator().manual_seed(0)
+    >>> settings = FieldSettings(embed_dim=8)
+    >>> head = FieldHead(settings, start=torch.zeros(2), n_location=1, generator=g)
+    >>> head(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 3, 2])
+    """
+
+    def __init__(
+        self,
+        settings: FieldSettings,
+        *,
+        start: Float[Tensor, "params"],
+        n_location: int,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        dim, hidden = settings.embed_dim, settings.head_hidden_dim
+        n_outputs = len(start) if settings.scale == "input" else n_location
+        self.norm = nn.LayerNorm(dim)
+        self.network = mlp([dim, *([hidden] if hidden else []), n_outputs], generator=generator)
+        last = cast(nn.Linear, self.network[-1])
+        with torch.no_grad():
+            # Small at first: the model starts at climate, and the read-out beside it.
+            last.weight.mul_(0.1)
+        self.constant = nn.Parameter(start.clone())
+
+    def forward(self, state: Float[Tensor, "batch own embed"]) -> Float[Tensor, "batch own params"]:
+        told = self.network(self.norm(state))
+        missing = len(self.constant) - told.shape[-1]
+        return nn.functional.pad(told, (0, missing)) + self.constant
+
+
+def _encoding(shape: FieldShape, settings: FieldSettings) -> Encoding:
+    if settings.encoding == "none":
+        return NoEncoding()
+    return DistanceBias(settings.n_heads, scale=shape.unit, metric=shape.metric)
+
+
+def _null(settings: FieldSettings, generator: torch.Generator) -> NullToken | None:
+    if not settings.null_token:
+        return None
+    return NullToken(settings.n_heads, settings.head_dim, generator=generator)
+
+
+def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> Block:
+    dim, connect = settings.embed_dim, CONNECTIONS["pre-norm"]
+    attention = Attention(
+        dim,
+        n_heads=settings.n_heads,
+        head_dim=settings.head_dim,
+        generator=generator,
+        encoding=_encoding(shape, settings),
+        null=_null(settings, generator),
+    )
+    feed_forward = None
+    if settings.feed_forward_dim:
+        feed_forward = FeedForward(
+            dim,
+            settings.feed_forward_dim,
+            connection=connect(dim),
+            generator=generator,
+            dropout=settings.dropout,
+        )
+    return Block(
+        attention, connection=connect(dim), feed_forward=feed_forward, dropout=settings.dropout
+    )
+
+
+def _read_out(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> ReadOut:
+    return ReadOut(
+        settings.embed_dim,
+        n_heads=settings.n_heads,
+        head_dim=settings.head_dim,
+        encoding=_encoding(shape, settings),
+        generator=generator,
+        null=_null(settings, generator),
+    )

@@ -1,0 +1,144 @@
+"""Which elements of its own map and of earlier maps an element attends to."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from exfam.checks import check_positive
+from exfam.geometry import check_metric, nearest
+from exfam.groups import Batch
+
+__all__ = ["AllSites", "Keys", "NearestSites", "Neighborhood", "OwnPlaces", "own_places"]
+
+
+class OwnPlaces(NamedTuple):
+    """Where the own elements of each group stand in a batch.
+
+    `place`: places in the batch's rows; `valid`: False where a group has fewer own elements
+    """
+
+    place: Int64[Tensor, "batch own"]
+    valid: Bool[Tensor, "batch own"]
+
+
+def own_places(batch: Batch) -> OwnPlaces:
+    """Places of own elements, which come after those of earlier maps.
+
+    >>> from exfam.groups import Groups
+    >>> before = {"context_start": [[0], [0]], "context_stop": [[0], [2]]}
+    >>> own_places(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).place
+    tensor([[0, 1],
+            [2, 2]])
+    """
+    is_own = batch.present & (batch.steps_back == 0)
+    count = is_own.sum(1)
+    first = is_own.int().argmax(1)
+    offset = torch.arange(max(1, int(count.max())), device=count.device)
+    valid = offset < count[:, None]
+    last = (batch.present.shape[1] - 1) * torch.ones_like(first)
+    return OwnPlaces(torch.where(valid, first[:, None] + offset, last[:, None]), valid)
+
+
+class Keys(NamedTuple):
+    """What own elements may attend to, and how tensors of all elements are laid out for that.
+
+    `places`: those of each own element's keys, None if all elements of the group are keys in order.
+    With places, each own element is a row of its own, with one query.
+    `may_attend`: which of the keys it may see
+    """
+
+    own: OwnPlaces
+    places: Int64[Tensor, "batch own key"] | None
+    may_attend: Bool[Tensor, "batch own key"]
+
+    @property
+    def allowed(self) -> Bool[Tensor, "rows query key"]:
+        """`may_attend`, by rows and queries."""
+        return self.may_attend if self.places is None else self.may_attend.flatten(0, 1)[:, None]
+
+    def at_own(self, x: Float[Tensor, "batch length dim"]) -> Float[Tensor, "rows query dim"]:
+        """What belongs to the own elements, as queries."""
+        found = x.take_along_dim(self.own.place[..., None], 1)
+        return found if self.places is None else found.flatten(0, 1)[:, None]
+
+    def at_keys(self, x: Float[Tensor, "batch length dim"]) -> Float[Tensor, "rows key dim"]:
+        """What belongs to their keys."""
+        if self.places is None:
+            return x
+        row = torch.arange(len(x), device=x.device)[:, None, None]
+        return x[row, self.places].flatten(0, 1)
+
+    def back(self, x: Float[Tensor, "rows query *rest"]) -> Float[Tensor, "batch own *rest"]:
+        """From rows and queries to groups and own elements."""
+        return x if self.places is None else x[:, 0].unflatten(0, self.own.place.shape)
+
+
+class Neighborhood(Protocol):
+    """A way to choose the keys of own elements among those shown."""
+
+    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
+        """Keys of every own element; never the element itself."""
+
+
+@dataclass(frozen=True)
+class AllSites:
+    """Every element attends to all others that are shown: quadratic in the number of sites."""
+
+    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
+        """Keys of every own element: all elements of the group."""
+        other = torch.arange(shown.shape[1], device=shown.device) != own.place[..., None]
+        return Keys(own, None, shown[:, None, :] & other)
+
+
+@dataclass(frozen=True)
+class NearestSites:
+    """Every element attends to the `k` nearest others that are shown, on each map: linear in sites.
+
+    Raises ExfamError for a `k` below 1 or another metric.
+
+    >>> from exfam.groups import Groups
+    >>> places = np.array([[0.0], [1.0], [5.0]])
+    >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": places})
+    >>> batch = groups.pad([0])
+    >>> keys = NearestSites(1, "euclidean").keys(batch, batch.observed, own_places(batch))
+    >>> keys.places[keys.may_attend].tolist()
+    [1, 0, 1]
+    """
+
+    k: int
+    metric: str
+
+    def __post_init__(self) -> None:
+        check_positive("k", self.k)
+        check_metric(self.metric)
+
+    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
+        """Keys of every own element: `k` of its own map, then `k` of each earlier map."""
+        n_maps = int(batch.steps_back.max()) + 1
+        width = n_maps * (self.k + 1)
+        index = np.zeros((*own.place.shape, width), dtype=np.int64)
+        told = np.zeros(index.shape, dtype=bool)
+        arrays = [
+            each.cpu().numpy()
+            for each in (batch.attributes["coordinates"], shown, batch.steps_back, *own)
+        ]
+        for row, (places, seen, steps_back, place, valid) in enumerate(zip(*arrays, strict=True)):
+            asked = place[valid]
+            for back in range(n_maps):
+                among = np.flatnonzero(seen & (steps_back == back))
+                if not len(among) or not len(asked):
+                    continue
+                found, _ = nearest(places[asked], places[among], k=self.k + 1, metric=self.metric)
+                chosen = among[found]
+                keep = chosen != asked[:, None]
+                # Without itself among the k + 1, the farthest goes.
+                keep &= keep.cumsum(1) <= self.k
+                columns = slice(back * (self.k + 1), back * (self.k + 1) + found.shape[1])
+                index[row, : len(asked), columns] = chosen
+                told[row, : len(asked), columns] = keep
+        device = shown.device
+        return Keys(own, torch.from_numpy(index).to(device), torch.from_numpy(told).to(device))

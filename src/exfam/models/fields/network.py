@@ -1,0 +1,155 @@
+"""Spatiotemporal attention: each value given the others on its map and on maps before."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.attention import Block
+from exfam.embeddings import TokenEmbedding
+from exfam.encodings import Position
+from exfam.families import Family
+from exfam.groups import Batch
+from exfam.models.fields.climate import Climate, Normal
+from exfam.models.fields.links import anomaly, placed
+from exfam.models.fields.neighborhood import Keys, Neighborhood, own_places
+from exfam.models.fields.readout import ReadOut
+from exfam.models.fields.tokens import Hiding
+
+__all__ = ["FieldNetwork", "FieldWeights"]
+
+Vectors = Float[Tensor, "batch length embed"]
+
+
+class FieldWeights(NamedTuple):
+    """Attention weights of own elements, by layer, and of the read-out; and what they are over.
+
+    `keys.places` tells the places of the columns, None if all elements in order; a further column
+    of a layer is the null token's.
+    """
+
+    layers: tuple[Float[Tensor, "batch own heads columns"], ...]
+    read_out: Float[Tensor, "batch own heads key"] | None
+    keys: Keys
+
+
+class _Seen(NamedTuple):
+    """A batch as the network sees it."""
+
+    content: Vectors
+    center: Vectors
+    anomaly: Float[Tensor, "batch length"]
+    position: Position
+    keys: Keys
+
+    @property
+    def positions(self) -> tuple[Position, Position]:
+        """Of queries and of keys."""
+        return self.keys.at_own(self.position), self.keys.at_keys(self.position)
+
+
+class FieldNetwork(nn.Module):
+    """p(value at a place | values shown at others): tokens, blocks, read-out and head, each a part.
+
+    Tokens hold g(coordinates), lambda_1(anomaly) or a mask, and how many steps back they lie. Own
+    elements attend, in every layer, to tokens made from each shown element alone, so that one pass
+    gives the leave-one-out conditionals of all. Elements without a value are no context. `climate`
+    says what is normal; outputs are placed back into the value's unit.
+    Source: "Exponential Family Attention", section 3.2 and appendix H.4.
+    """
+
+    direction = "bidirectional"
+
+    def __init__(
+        self,
+        embedding: TokenEmbedding,
+        blocks: Sequence[Block],
+        head: nn.Module,
+        *,
+        climate: Climate,
+        family: Family,
+        column: str,
+        neighborhood: Neighborhood,
+        hiding: Hiding,
+        read_out: ReadOut | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.head, self.read_out = embedding, head, read_out
+        self.blocks = nn.ModuleList(blocks)
+        self.climate, self.family, self.column = climate, family, column
+        self.neighborhood, self.hiding = neighborhood, hiding
+        self.dropout = nn.Dropout(dropout)
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length params"]:
+        """The family's parameters of every own element given what is shown of the others."""
+        normal = self.climate(batch)
+        seen = self._see(batch, normal)
+        outputs = self.head(self._attend(seen)[0])
+        if self.read_out is not None:
+            read = self.read_out(self._read_weights(seen), self._anomaly_at_keys(seen))
+            first = outputs[..., 0] + seen.keys.back(read)
+            outputs = torch.cat([first[..., None], outputs[..., 1:]], -1)
+        own = seen.keys.own
+        location, scale, doubt = (each.take_along_dim(own.place, 1) for each in normal)
+        eta = placed(outputs, (location, scale, doubt), self.family)
+        row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.place)
+        told = eta.new_zeros(*batch.present.shape, eta.shape[-1])
+        return told.index_put((row[own.valid], own.place[own.valid]), eta[own.valid])
+
+    def weights(self, batch: Batch) -> FieldWeights:
+        """Attention weights of every own element."""
+        seen = self._see(batch, self.climate(batch))
+        keys = seen.keys
+        layers = [keys.back(used.transpose(1, 2)) for used in self._attend(seen)[1]]
+        read = None if self.read_out is None else self._read_weights(seen).transpose(1, 2)
+        return FieldWeights(tuple(layers), None if read is None else keys.back(read), keys)
+
+    def _see(self, batch: Batch, normal: Normal) -> _Seen:
+        shown = self.hiding(batch)
+        values = anomaly(batch.values[self.column], normal, self.family)
+        values = torch.where(shown, values, 0.0)
+        told = replace(batch, values={self.column: values}, observed=shown)
+        return _Seen(
+            self.dropout(self.embedding.content(told)),
+            self.embedding.center(told),
+            values,
+            batch.position,
+            self.neighborhood.keys(batch, shown, own_places(batch)),
+        )
+
+    def _attend(self, seen: _Seen) -> tuple[Vectors, list[Tensor]]:
+        """Hidden states of the own elements, and the weights of each layer."""
+        keys, positions, weights = seen.keys, seen.positions, []
+        stream = keys.at_own(seen.center)
+        for module in self.blocks:
+            block = cast(Block, module)
+            q = block.queries(stream, positions[0])
+            k, v = (
+                _by_head(keys.at_keys(_side_by_side(x)), x.shape[1])
+                for x in block.keys(seen.content, seen.position)
+            )
+            attended = block.attention.gather(q, (k, v), keys.allowed, positions)
+            stream = block.join(stream, attended.update)
+            weights.append(attended.weights)
+        return keys.back(stream), weights
+
+    def _read_weights(self, seen: _Seen) -> Float[Tensor, "rows heads query key"]:
+        assert self.read_out is not None
+        query = self.read_out.queries(seen.keys.at_own(seen.center))
+        key = seen.keys.at_keys(self.read_out.keys(seen.center))
+        return self.read_out.weights(query, key, seen.keys.allowed, seen.positions)
+
+    def _anomaly_at_keys(self, seen: _Seen) -> Float[Tensor, "rows key"]:
+        return seen.keys.at_keys(seen.anomaly[..., None])[..., 0]
+
+
+def _side_by_side(x: Float[Tensor, "batch heads length head"]) -> Vectors:
+    return x.transpose(1, 2).flatten(2)
+
+
+def _by_head(x: Vectors, n_heads: int) -> Float[Tensor, "batch heads length head"]:
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
