@@ -206,7 +206,7 @@ def _codes_of(groups: Groups, labels: Any, n_places: int) -> Int64[np.ndarray, "
     known = groups.vocabulary.get("item", np.arange(groups.n_items)).tolist()
     held = {label: code for code, label in enumerate(known)}
     codes = np.array([held.get(label, -1) for label in given])
-    for k, code in enumerate(codes):
+    for k, code in enumerate(codes.tolist()):
         _check_free(groups, codes[:k], code, known)
     return codes
 
