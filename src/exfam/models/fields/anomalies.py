@@ -1,6 +1,6 @@
 """A batch of maps as anomalies at points, as the covariances of fields read it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Float64
@@ -46,6 +46,16 @@ class Anomalies:
         """Places, observed ones, doubts and times of each map, side by side."""
         parts = [self.observed.double(), self.doubt, self.steps_back, self.points.flatten(1)]
         return torch.cat(parts, -1)
+
+    def above(self, level: Float64[Tensor, ""]) -> "Anomalies":
+        """The same maps with that much taken from every observed anomaly.
+
+        >>> one, flag = torch.ones(1, 1).double(), torch.ones(1, 1, dtype=torch.bool)
+        >>> same = dict(doubt=one, steps_back=one, scale=one, location=one)
+        >>> Anomalies(one, flag, one[..., None], **same).above(one[0, 0]).value
+        tensor([[0.]], dtype=torch.float64)
+        """
+        return replace(self, value=torch.where(self.observed, self.value - level, 0.0))
 
     def to_eta(
         self, mean: Float64[Tensor, "batch length"], variance: Float64[Tensor, "batch length"]

@@ -201,7 +201,9 @@ def fit_climate(
     rows = _observations(groups)
     if kind == "global":
         climate.coefficient[0] = rows.value.mean()
-        climate.log_scale[0] = np.log(rows.value.std() or 1.0)
+        spread = rows.value.std()
+        varies = spread > 1e-12 * np.abs(rows.value).max()
+        climate.log_scale[0] = np.log(spread) if varies else 0.0
         return climate
     waves = np.zeros((len(rows.value), 0))
     if kind == "seasonal":

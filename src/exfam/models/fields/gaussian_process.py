@@ -19,8 +19,8 @@ __all__ = ["KERNELS", "GaussianProcessPart", "fit_gaussian_process"]
 
 KERNELS = ("exponential", "matern")
 # Where a search starts and may go, as logarithms, in the order of the parameters: variance and
-# length of what sites share (the length in units of their median distance), variances of a site's
-# own part and of the noise, and the memories of the shared and of the own part, in steps.
+# length of what sites share, variances of a site's own part and of the noise, and the memories of
+# the shared and of the own part. Units: the anomalies' variance, the sites' median distance, steps.
 START = {
     "variance": -0.3,
     "length": 0.0,
@@ -30,13 +30,12 @@ START = {
     "own_memory": 0.5,
 }
 BOUNDS = [(-7, 4), (-5, 4), (-12, 3), (-9, 3), (-3, 7), (-3, 7)]
-LENGTH = 1
 
 
 class GaussianProcessPart(nn.Module):
     """Each value given all observed others, of its own map and of earlier ones.
 
-    The covariance of two anomalies, at distance d and k steps apart in time, is
+    Anomalies have one mean everywhere. The covariance of two, at distance d and k steps apart, is
     variance c(d) exp(-k / memory) + own [same site] exp(-k / own_memory) + noise [same value],
     c a Matern 3/2 or exponential correlation. What is not known of the normal location of a site
     adds to its own part and does not fade. Distances on the globe are straight ones, in km.
@@ -54,6 +53,7 @@ class GaussianProcessPart(nn.Module):
 
     direction = "bidirectional"
     log_parameters: Tensor
+    level: Tensor
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class GaussianProcessPart(nn.Module):
         if log_parameters is None:
             log_parameters = torch.zeros(len(START), dtype=torch.float64)
         self.register_buffer("log_parameters", log_parameters)
+        self.register_buffer("level", torch.zeros((), dtype=torch.float64))
 
     @property
     def parameters_by_name(self) -> dict[str, float]:
@@ -90,9 +91,12 @@ class GaussianProcessPart(nn.Module):
             return _covariance(distance, gap, self.log_parameters, self.kernel) + unknown
 
         mean, variance = conditionals(
-            maps.value, maps.observed, signature=maps.signature, covariance=covariance
+            maps.above(self.level).value,
+            maps.observed,
+            signature=maps.signature,
+            covariance=covariance,
         )
-        return maps.to_eta(mean, variance)
+        return maps.to_eta(self.level + mean, variance)
 
 
 def fit_gaussian_process(
@@ -107,10 +111,10 @@ def fit_gaussian_process(
     Raises ExfamError for another kernel.
     """
     part = GaussianProcessPart(climate, kernel=kernel)
-    patterns = patterns_of(thinned(groups, climate))
-    apart = patterns.distance[patterns.distance > 0]
-    unit = torch.zeros(len(START), dtype=torch.float64)
-    unit[LENGTH] = apart.median().log() if len(apart) else 0.0
+    maps = thinned(groups, climate)
+    part.level.copy_(maps.value[maps.observed].mean())
+    patterns = patterns_of(maps.above(part.level))
+    unit = _log_units(patterns)
 
     def loss(free: np.ndarray) -> tuple[float, np.ndarray]:
         point = torch.tensor(free, requires_grad=True)
@@ -124,6 +128,17 @@ def fit_gaussian_process(
         found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS)
     part.log_parameters.copy_(torch.from_numpy(found.x) + unit)
     return part
+
+
+def _log_units(patterns: Patterns) -> Float64[Tensor, "parameters"]:
+    """Logarithms of the unit that each parameter of a search is in."""
+    apart = patterns.distance[patterns.distance > 0]
+    observed = (patterns.count[:, None] * patterns.observed).sum()
+    spread = patterns.squares.diagonal(dim1=1, dim2=2).sum() / observed
+    length = apart.median().log() if len(apart) else spread.new_zeros(())
+    variance = spread.clamp_min(1e-12).log()
+    one = torch.zeros_like(variance)
+    return torch.stack([variance, length, variance, variance, one, one])
 
 
 def _covariance(

@@ -90,15 +90,16 @@ def fit_courses(
     array([[2.3],
            [7.7]])
     """
-    middle, unit = value.mean(), value.std()
-    unit = unit if unit > 1e-12 * max(1.0, np.abs(value).max()) else 1.0
+    middle, spread = value.mean(), value.std()
+    varies = spread > 1e-12 * np.abs(value).max()
+    unit = spread if varies else 1.0
     z = (value - middle) / unit
     moments = _moments(z, site, waves, n_sites)
     shared, own, error = _spreads(moments, n_rows=len(z))
     coefficient, covariance, residual = _posterior(moments, shared, own, error)
     count = moments[0][:, 0, 0]
     pooled = (residual + COMMON_OBSERVATIONS * error) / (count + COMMON_OBSERVATIONS)
-    variance = np.maximum(pooled, 1e-12) if value.std() else np.ones(n_sites)
+    variance = np.maximum(pooled, 1e-12) if varies else np.ones(n_sites)
     coefficient[:, 0] += middle / unit
     shared[0] += middle / unit
     return SiteCourses(

@@ -1,0 +1,353 @@
+"""Climatology, Gaussian process and kriging as value parts."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from exfam.checks import ExfamError
+from exfam.families import Gaussian
+from exfam.models.fields import anomalies, patterns
+from exfam.models.fields.climate import empty_climate, fit_climate
+from exfam.models.fields.climatology import ClimatologyPart
+from exfam.models.fields.conditionals import condition
+from exfam.models.fields.gaussian_process import (
+    KERNELS,
+    GaussianProcessPart,
+    fit_gaussian_process,
+)
+from exfam.models.fields.kriging import VARIOGRAMS, KrigingPart, fit_kriging, variogram
+from exfam.models.two_part import TwoPartModel
+from fields.maps import everything, field, smooth_maps
+from map_cases import assert_leave_one_out, batch_of, make_maps, with_map_value
+
+FITS = {"gaussian process": fit_gaussian_process, "kriging": fit_kriging}
+
+
+def climate_of(groups, kind="site", metric="haversine"):
+    return fit_climate(groups, kind=kind, metric=metric)
+
+
+def no_climate(n_sites, *, n_dims=2, metric="euclidean"):
+    return empty_climate(
+        "none", n_sites=n_sites, n_dims=n_dims, metric=metric, period=1.0, step=1.0
+    )
+
+
+def unseen(batch, site):
+    return replace(batch, item=torch.where(batch.item == site, -1, batch.item))
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_each_value_is_read_from_the_observed_others(fit, lags):
+    groups = make_maps(missing=0.2, lags=lags)
+    for kind in ("site", "seasonal"):
+        part = fit(groups, climate_of(groups, kind))
+        assert_leave_one_out(part, batch_of(groups))
+        assert_leave_one_out(part, unseen(batch_of(groups), 2))
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_maps_without_any_or_all_but_one_value_have_a_law(fit):
+    groups = make_maps()
+    part = fit(groups, climate_of(groups))
+    none = np.zeros(groups.n_elements, dtype=bool)
+    one = none.copy()
+    one[::6] = True
+    plain = ClimatologyPart(part.climate).eta(batch_of(groups))
+    nothing = part.eta(batch_of(groups.with_(observed=none)))
+    torch.testing.assert_close(nothing[..., 0], plain[..., 0], rtol=0.02, atol=0.1)
+    torch.testing.assert_close(nothing[..., 1], plain[..., 1], rtol=0.0, atol=0.15)
+    lonely = part.eta(batch_of(groups.with_(observed=one)))
+    torch.testing.assert_close(lonely[:, 0], nothing[:, 0])
+    assert lonely.isfinite().all()
+    assert (lonely[:, 1, 0] - nothing[:, 1, 0]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+def test_climatology_reads_no_values(lags):
+    groups = make_maps(lags=lags)
+    part = ClimatologyPart(climate_of(groups))
+    batch = batch_of(groups)
+    assert torch.equal(part.eta(batch), part.eta(with_map_value(batch, 1, 2, 99.0)))
+    normal = part.climate(unseen(batch, 2))
+    mean, log_sd = part.eta(unseen(batch, 2)).unbind(-1)
+    assert torch.equal(mean, normal.location)
+    torch.testing.assert_close(log_sd.exp() ** 2, normal.scale**2 + normal.doubt**2)
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_a_part_of_the_same_shape_takes_the_state(fit):
+    groups = make_maps(lags=1)
+    part = fit(groups, climate_of(groups))
+    empty = empty_climate(**part.climate.config)
+    again = type(part)(
+        empty, **{name: getattr(part, name) for name in ("kernel", "kind") if hasattr(part, name)}
+    )
+    again.load_state_dict(part.state_dict())
+    assert torch.equal(part.eta(batch_of(groups)), again.eta(batch_of(groups)))
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_the_others_tell_more_than_the_climate(fit):
+    train, test = make_maps(n_maps=200, seed=1, lags=1), make_maps(seed=2, lags=1)
+    climate = climate_of(train)
+
+    def nats(part):
+        model = TwoPartModel(
+            direction="bidirectional", value_part=part, families={"value": Gaussian()}
+        )
+        batch = batch_of(test)
+        return float(model.log_prob(batch).value["value"].sum() / batch.target.sum())
+
+    assert nats(fit(train, climate)) > nats(ClimatologyPart(climate)) + 0.2
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_large_maps_are_refused(fit, monkeypatch):
+    groups = make_maps()
+    part = fit(groups, climate_of(groups))
+    monkeypatch.setattr(anomalies, "MOST_ELEMENTS", 5)
+    with pytest.raises(ExfamError, match="`groups` must have at most 5 elements a map"):
+        part.eta(batch_of(groups))
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_searches_look_at_some_of_many_sites_and_maps(fit, monkeypatch):
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(30, 2))
+    groups = field(smooth_maps(80, at, length=4.0, rng=rng), at)
+    climate = climate_of(groups, metric="euclidean")
+    whole = fit(groups, climate).eta(everything(groups))
+    monkeypatch.setattr(patterns, "MOST_SITES", 20)
+    monkeypatch.setattr(patterns, "MOST_MAPS", 60)
+    assert patterns.thinned(groups, climate).value.shape == (60, 20)
+    thin = fit(groups, climate).eta(everything(groups))
+    assert (thin - whole).abs().max() > 0
+    assert (thin - whole).square().mean().sqrt() < 0.15
+
+
+def test_unknown_kernels_and_variograms_are_refused():
+    with pytest.raises(ExfamError, match="`kernel` must be one of"):
+        GaussianProcessPart(no_climate(1), kernel="linear")
+    with pytest.raises(ExfamError, match="`variogram` must be one of"):
+        KrigingPart(no_climate(1), kind="linear")
+
+
+def brute_force(covariance, value, observed, *, flat_mean):
+    """Each element's mean and variance from a system of its own."""
+    means, variances = [], []
+    for i in range(len(value)):
+        rest = np.flatnonzero(observed & (np.arange(len(value)) != i))
+        n = len(rest)
+        system, right = np.zeros((n + flat_mean, n + flat_mean)), np.ones(n + flat_mean)
+        system[:n, :n], right[:n] = covariance[np.ix_(rest, rest)], covariance[rest, i]
+        if flat_mean:
+            system[n, :n] = system[:n, n] = 1.0
+        weights = np.linalg.solve(system, right)
+        means.append(weights[:n] @ value[rest])
+        variances.append(covariance[i, i] - weights @ right)
+    return np.array(means), np.array(variances)
+
+
+@pytest.mark.parametrize("flat_mean", [False, True])
+def test_conditionals_are_those_of_one_system_an_element(flat_mean):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 9, 12))
+    covariance = root @ root.transpose(0, 2, 1)
+    value, observed = rng.normal(size=(3, 9)), rng.random((3, 9)) < 0.6
+    assert observed.sum(1).min() > 2 and observed.sum(1).max() < 9
+    given = condition(torch.from_numpy(covariance), torch.from_numpy(observed), flat_mean=flat_mean)
+    found = given.mean(torch.from_numpy(value))
+    for k in range(3):
+        means, variances = brute_force(covariance[k], value[k], observed[k], flat_mean=flat_mean)
+        np.testing.assert_allclose(found[k], means, rtol=1e-8)
+        np.testing.assert_allclose(given.variance[k], variances, rtol=1e-8)
+
+
+def test_the_process_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    at, value = rng.uniform(0, 5, size=(12, 2)), rng.normal(size=12)
+    parameters = torch.tensor([1.3, 2.0, 1e-12, 0.2, 1.0, 1.0]).double().log()
+    observed = np.arange(12) != 7
+    groups = field(value[None], at, observed=observed[None])
+    part = GaussianProcessPart(no_climate(12), kernel="matern", log_parameters=parameters)
+    mean, log_sd = part.eta(everything(groups))[0].unbind(-1)
+    at = groups.attributes["coordinates"].astype(np.float32)
+    kernel = ConstantKernel(1.3) * Matern(2.0, nu=1.5) + WhiteKernel(0.2)
+    for i in range(12):
+        rest = observed & (np.arange(12) != i)
+        peer = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(
+            at[rest], value[rest]
+        )
+        expected, sd = peer.predict(at[i : i + 1], return_std=True)
+        assert float(mean[i]) == pytest.approx(expected[0], abs=1e-5)
+        assert float(log_sd[i].exp()) == pytest.approx(sd[0], rel=1e-5)
+
+
+def test_parameters_of_a_process_are_found_again():
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(40, 2))
+    maps = smooth_maps(150, at, length=3.0, rng=rng, memory=2.0, noise=0.3)
+    found = fit_gaussian_process(field(maps, at, lags=1), no_climate(40)).parameters_by_name
+    assert found["variance"] == pytest.approx(1.0, rel=0.25)
+    assert found["length"] == pytest.approx(3.0, rel=0.15)
+    assert found["memory"] == pytest.approx(2.0, rel=0.25)
+    assert found["noise"] + found["own"] == pytest.approx(0.09, rel=0.25)
+    assert found["own"] < 0.02
+
+
+def test_what_is_a_sites_own_is_told_from_noise_by_earlier_maps():
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(30, 2))
+    own = np.repeat(rng.normal(size=(40, 30)), 4, axis=0)
+    maps = own + 0.3 * rng.normal(size=own.shape)
+    found = fit_gaussian_process(field(maps, at, lags=1), no_climate(30)).parameters_by_name
+    assert found["own"] == pytest.approx(1.0, rel=0.3)
+    assert found["noise"] == pytest.approx(0.09, rel=0.5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_errors_of_the_process_are_as_large_as_it_says(kernel):
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(40, 2))
+    maps = 20 + 5 * smooth_maps(200, at, length=3.0, rng=rng, memory=2.0)
+    groups = field(maps, at, lags=1)
+    part = fit_gaussian_process(
+        groups[:150], climate_of(groups[:150], metric="euclidean"), kernel=kernel
+    )
+    batch = groups.pad(np.arange(150, 200))
+    mean, log_sd = part.eta(unseen(batch, 3)).unbind(-1)
+    ratio = ((batch.values["t"] - mean) / log_sd.exp())[batch.target]
+    assert float(ratio.square().mean()) == pytest.approx(1.0, abs=0.15)
+    alone = fit_gaussian_process(field(maps, at)[:150], part.climate, kernel=kernel)
+    without = alone.eta(field(maps, at).pad(np.arange(150, 200)))[..., 0]
+    target = torch.from_numpy(maps[150:]).float()
+    errors = (
+        (target - without).square().mean(),
+        (batch.values["t"] - mean)[batch.target].square().mean(),
+    )
+    assert errors[1] < 0.95 * errors[0]
+
+
+def test_what_a_new_site_showed_before_tells_of_its_level():
+    groups = make_maps(n_maps=120, lags=2)
+    part = fit_gaussian_process(groups, climate_of(groups))
+    new = unseen(batch_of(groups), 2)
+    own = (new.item < 0) & new.target
+    hidden = part.eta(replace(new, observed=new.observed & (new.item >= 0)))
+    doubt = part.climate(new).doubt
+    assert (hidden[own][:, 1].exp() > doubt[own]).all()
+    followed = torch.arange(120) % 40 >= 2
+    gain = (hidden[own] - part.eta(new)[own])[:, 1]
+    assert (gain[followed] > 0.1).all()
+    torch.testing.assert_close(gain[~followed][::2], torch.zeros(3))
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@pytest.mark.parametrize("kind", ["none", "global", "site"])
+def test_values_in_another_unit_have_laws_in_that_unit(fit, kind):
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(15, 2))
+    maps = smooth_maps(40, at, length=4.0, rng=rng)
+    etas = []
+    for values in (maps, 3000 + 250 * maps):
+        groups = field(values, at, lags=1)
+        part = fit(groups, climate_of(groups, kind, "euclidean"))
+        batch = everything(groups)
+        etas.append(part.eta(batch)[batch.target])
+    assert etas[0][:, 0].std() > 0.5
+    mean, log_sd = 3000 + 250 * etas[0][:, 0], math.log(250) + etas[0][:, 1]
+    torch.testing.assert_close(etas[1][:, 0], mean, rtol=0.0, atol=2.0)
+    torch.testing.assert_close(etas[1][:, 1], log_sd, rtol=0.0, atol=5e-3)
+
+
+PLACES = {
+    "haversine": np.random.default_rng(0).uniform([25, -120], [48, -70], size=(14, 2)),
+    "euclidean": np.random.default_rng(0).uniform(0, 10, size=(14, 2)),
+}
+
+
+@pytest.mark.parametrize("metric", PLACES)
+@pytest.mark.parametrize("kind", VARIOGRAMS)
+def test_kriging_agrees_with_pykrige(kind, metric):
+    peer = pytest.importorskip("pykrige.ok", reason="PyKrige is not installed").OrdinaryKriging
+    at, value = (
+        PLACES[metric].astype(np.float32).astype(float),
+        np.random.default_rng(1).normal(size=14),
+    )
+    reach = 900.0 if metric == "haversine" else 6.0
+    parameters = torch.tensor([2.0, reach, 0.3]).double()
+    observed = ~np.isin(np.arange(14), [4, 9])
+    climate = no_climate(14, metric=metric)
+    part = KrigingPart(climate, kind=kind, parameters=parameters)
+    mean, log_sd = part.eta(everything(field(value[None], at, observed=observed[None])))[0].unbind(
+        -1
+    )
+    value = value.astype(np.float32).astype(float)
+    degrees = metric == "haversine"
+    unit = math.degrees(1 / 6371.0) if degrees else 1.0
+    model = {"psill": 2.0, "range": reach * unit, "nugget": 0.3}
+    x, y = at.T[::-1] if degrees else at.T
+    for i in range(14):
+        rest = observed & (np.arange(14) != i)
+        system = peer(
+            x[rest],
+            y[rest],
+            value[rest],
+            variogram_model=kind,
+            variogram_parameters=model,
+            coordinates_type="geographic" if degrees else "euclidean",
+        )
+        expected, variance = system.execute("points", x[i : i + 1], y[i : i + 1])
+        assert float(mean[i]) == pytest.approx(float(expected[0]), abs=1e-6)
+        assert float(log_sd[i]) == pytest.approx(0.5 * math.log(variance[0]), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", VARIOGRAMS)
+def test_a_variogram_is_found_again(kind):
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 20, size=(60, 2))
+    distance = torch.from_numpy(np.linalg.norm(at[:, None] - at[None], axis=-1))
+    parameters = torch.tensor([2.0, 5.0, 0.4]).double()
+    half = variogram(distance, parameters, kind=kind).numpy()
+    root = np.linalg.cholesky(2.4 - half + 0.4 * np.eye(60))
+    maps = rng.normal(size=(400, 60)) @ root.T
+    part = fit_kriging(field(maps, at), no_climate(60), kind=kind)
+    sill, reach, nugget = part.sill_range_nugget.tolist()
+    assert sill == pytest.approx(2.0, rel=0.15)
+    assert reach == pytest.approx(5.0, rel=0.15)
+    assert nugget == pytest.approx(0.4, rel=0.4)
+
+
+def test_kriging_follows_the_level_of_a_map():
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(10, 2))
+    maps = rng.normal(size=(30, 10))
+    part = fit_kriging(field(maps, at), no_climate(10))
+    before = part.eta(everything(field(maps, at)))
+    after = part.eta(everything(field(maps + 50, at)))
+    torch.testing.assert_close(after[..., 0], before[..., 0] + 50, rtol=0.0, atol=1e-3)
+    torch.testing.assert_close(after[..., 1], before[..., 1])
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@pytest.mark.parametrize("n_sites", [1, 2, 5])
+def test_sites_at_one_place_are_no_trouble(fit, n_sites):
+    maps = np.random.default_rng(0).normal(size=(20, n_sites))
+    groups = field(maps, np.zeros((n_sites, 2)))
+    part = fit(groups, climate_of(groups))
+    assert part.eta(everything(groups)).isfinite().all()
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_values_that_never_differ_are_no_trouble(fit):
+    groups = field(np.full((20, 5), 5.1), np.random.default_rng(0).normal(size=(5, 2)))
+    for kind in ("none", "site"):
+        eta = fit(groups, climate_of(groups, kind)).eta(everything(groups))
+        torch.testing.assert_close(eta[..., 0], torch.full((20, 5), 5.1), rtol=0.0, atol=0.05)
