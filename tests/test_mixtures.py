@@ -73,6 +73,24 @@ def test_variance_by_hand():
     assert mixture.cdf(torch.tensor([1.0])).item() == pytest.approx(0.5)
 
 
+def test_log_probabilities_are_those_of_the_mean_density():
+    mixture, value = random_mixture(Gaussian()), torch.linspace(-2, 2, 6)
+    each = torch.stack([mixture.family.log_prob(value, eta) for eta in mixture.eta])
+    torch.testing.assert_close(mixture.log_prob(value), each.exp().mean(0).log())
+    assert (random_mixture(Poisson()).log_prob(value) == -torch.inf).any()
+    # Members of whose densities none is above 0 in single precision.
+    assert mixture.log_prob(torch.full((6,), 1e3)).isfinite().all()
+
+
+def test_log_probabilities_are_those_of_the_items_family():
+    mixture, value = (
+        random_mixture(PerItem({0: Poisson(), 1: Gaussian()}), item=ITEM),
+        torch.ones(6),
+    )
+    expected = family.log_prob(value, mixture.eta, item=ITEM.expand(3, -1))
+    torch.testing.assert_close(mixture.log_prob(value), expected.exp().mean(0).log())
+
+
 def test_probabilities_are_means_and_sum_to_one():
     mixture = random_mixture(Categorical(4))
     each = torch.stack([mixture.family.probs(eta) for eta in mixture.eta])

@@ -14,7 +14,7 @@ from exfam.analysis.calibration import (
 )
 from exfam.analysis.mixtures import Mixture
 from exfam.checks import DataError, ExfamError
-from exfam.families import Gaussian, Poisson
+from exfam.families import Gaussian, Poisson, StudentT
 from family_cases import CASES
 
 N = 2000
@@ -73,6 +73,20 @@ def test_intervals_hold_what_they_promise(name):
         assert told.promised >= told.level - 1e-6
         if not CASES[name].discrete:
             assert told.promised == pytest.approx(told.level, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", [Gaussian(), StudentT(), StudentT(df=4.0)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_mixtures_of_real_numbers_are_calibrated_in_either_precision(family, dtype):
+    shift = torch.tensor([-2.0, 0.0, 3.0]).view(3, 1, 1)
+    eta = torch.randn(3, N, family.n_params, generator=torch.Generator().manual_seed(0)) + shift
+    mixture = Mixture(family, eta.to(dtype))
+    value = mixture.sample(torch.Generator().manual_seed(1))
+    assert value.dtype == dtype
+    assert distance_to_uniform(probability_integral(mixture, value, seed=2)) < FAR
+    (told,) = interval_coverage(mixture, value, levels=(0.9,))
+    assert told.observed == pytest.approx(0.9, abs=4 * 0.5 / np.sqrt(N))
+    assert told.promised == pytest.approx(0.9, abs=1e-5)
 
 
 def test_intervals_of_laws_that_are_too_narrow_hold_less():

@@ -11,6 +11,7 @@ from exfam.analysis.scores import (
     paired_bootstrap,
     ranks,
     recall_at,
+    rmse,
 )
 from exfam.checks import DataError, ExfamError
 
@@ -103,6 +104,12 @@ def test_wider_levels_give_wider_intervals(generator):
     difference, group = generator.normal(size=300), np.arange(300)
     narrow, wide = (paired_bootstrap(difference, group, seed=0, level=x) for x in (0.5, 0.99))
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
+
+
+def test_the_root_of_the_mean_squared_error_has_the_unit_of_the_value(generator):
+    value, mean = generator.normal(size=(2, 40))
+    assert rmse(value, mean) == pytest.approx(np.sqrt(mse(value, mean)))
+    assert rmse(10 * value, 10 * mean) == pytest.approx(10 * rmse(value, mean))
 
 
 def test_nothing_cannot_be_scored():

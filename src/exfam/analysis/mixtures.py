@@ -1,5 +1,6 @@
 """Predictive distributions: a family's, averaged over the members of an ensemble."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -40,6 +41,12 @@ class Mixture:
         mean = self.family.mean(self.eta, item=self._items())
         within = self.family.variance(self.eta, item=self._items()).mean(0)
         return within + mean.var(0, correction=0)
+
+    def log_prob(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """Log of the members' mean probability or density, in nats; -inf outside the support."""
+        values = value.expand(self.eta.shape[0], -1)
+        each = self.family.log_prob(values, self.eta, item=self._items())
+        return each.logsumexp(0) - math.log(len(each))
 
     def cdf(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """Probability of at most `value`."""

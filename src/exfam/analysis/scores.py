@@ -5,10 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Num
 
+from exfam.analysis.crps import crps
 from exfam.checks import DataError, check_fraction, check_positive
 
 __all__ = [
     "Interval",
+    "crps",
     "mean_given_true",
     "mrr",
     "mse",
@@ -16,6 +18,7 @@ __all__ = [
     "paired_bootstrap",
     "ranks",
     "recall_at",
+    "rmse",
 ]
 
 _ENTRIES_AT_ONCE = 4_000_000
@@ -75,6 +78,15 @@ def mse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"])
     2.0
     """
     return _mean((value - mean) ** 2)
+
+
+def rmse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
+    """Root of the mean squared error of predicted means, in the unit of the value.
+
+    >>> rmse(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    1.414...
+    """
+    return float(np.sqrt(mse(value, mean)))
 
 
 def mean_given_true(

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
@@ -74,15 +75,18 @@ class StudentT(PlainFamily):
             return eta.new_tensor(math.log(self.df - 2))
         return bounded(eta[..., 2], _MIN_LOG_EXCESS, MAX_LOG_DISPERSION)
 
-    def _parts(self, eta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Location, scale and degrees of freedom."""
-        return eta[..., 0], self._log_scale(eta).exp(), 2 + self._log_excess(eta).exp()
+    def parameters(
+        self, eta: Float[Tensor, "*shape params"]
+    ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+        """Location and scale, in the unit of the value, and degrees of freedom."""
+        df = 2 + self._log_excess(eta).exp()
+        return eta[..., 0], self._log_scale(eta).exp(), df.expand(eta.shape[:-1])
 
     def _in_support(self, value: Tensor) -> Tensor:
         return value.isfinite()
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
-        log_scale, df = self._log_scale(eta), 2 + self._log_excess(eta).exp()
+        log_scale, df = self._log_scale(eta), self.parameters(eta)[2]
         r = (value - eta[..., 0]) * (-log_scale).exp() / df.sqrt()
         # log(1 + r^2), where r^2 may overflow far out and vanishes beside 1 near by.
         far = r.abs() > 1
@@ -101,19 +105,19 @@ class StudentT(PlainFamily):
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import stdtr
 
-        location, scale, df = self._parts(eta.double())
+        location, scale, df = self.parameters(eta.double())
         return through_scipy(stdtr, df, (value.double() - location) / scale)
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import stdtrit
 
-        location, scale, df = self._parts(eta.double())
+        location, scale, df = self.parameters(eta.double())
         unit = through_scipy(stdtrit, df, p)
         return location + scale * torch.where(p == 0, -torch.inf, unit)
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
-        location, scale, df = self._parts(eta)
-        half = (df / 2).expand(location.shape).contiguous()
+        location, scale, df = self.parameters(eta)
+        half = df / 2
         tiny = torch.finfo(eta.dtype).tiny
         precision = torch._standard_gamma(half, generator=generator).clamp(min=tiny) / half
         noise = torch.empty_like(location).normal_(generator=generator)
