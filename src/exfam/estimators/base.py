@@ -284,6 +284,28 @@ class GroupEstimator(BaseEstimator, ABC):
 
         return load_estimator(path, expected=cls)
 
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members: plain JSON, and tensors."""
+        first = self.members_[0]
+        config = {
+            "schema": self.schema_.to_config(),
+            "items": first.item_part is not None,
+            "values": first.value_part is not None,
+            "support": self.support_,
+            "k": getattr(self, "k_", None),
+        }
+        return config, {}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what `_told` gave."""
+        self.schema_ = Schema.from_config(config["schema"])
+        self.support_, self.vocabulary_ = config["support"], vocabulary
+        if config["k"] is not None:
+            self.k_ = config["k"]
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
+        return self._empty_member(items=config["items"], values=config["values"])
+
     @property
     def _has_items(self) -> bool:
         return self.members_[0].item_part is not None

@@ -7,45 +7,50 @@ from typing import Any
 import torch
 
 from exfam.checks import ModelFileError
-from exfam.estimators.base import GroupEstimator
 from exfam.estimators.parameters import from_plain, to_plain
-from exfam.models.schema import Schema
 from exfam.models.storage import Stored, load_folder, save_folder
 from exfam.training.history import History
 from exfam.training.ranks import is_main_rank
 
-__all__ = ["KINDS", "load", "load_estimator", "save_estimator"]
+__all__ = ["FIELD_KINDS", "GROUP_KINDS", "KINDS", "load", "load_estimator", "save_estimator"]
 
-# What a saved model calls its estimator -> where the class lives.
-KINDS = {
+# What a saved model calls its estimator -> where the class lives: estimators of groups, and of
+# fields.
+GROUP_KINDS = {
     "efa": ("exfam.estimators.efa", "EFA"),
     "latent-factor": ("exfam.estimators.latent_factor", "LatentFactor"),
     "marginal": ("exfam.estimators.baselines", "Marginal"),
     "shrunk-offset": ("exfam.estimators.baselines", "ShrunkOffset"),
 }
+FIELD_KINDS = {
+    "field-climatology": ("exfam.estimators.fields.baselines", "FieldClimatology"),
+    "field-efa": ("exfam.estimators.fields.efa", "FieldEFA"),
+    "field-gaussian-process": ("exfam.estimators.fields.baselines", "FieldGaussianProcess"),
+    "field-kriging": ("exfam.estimators.fields.baselines", "FieldKriging"),
+    "field-latent-factor": ("exfam.estimators.fields.latent_factor", "FieldLatentFactor"),
+    "field-ridge": ("exfam.estimators.fields.baselines", "FieldRidge"),
+    "field-ridge-covariance": ("exfam.estimators.fields.baselines", "FieldRidgeCovariance"),
+}
+KINDS = GROUP_KINDS | FIELD_KINDS
 
 
-def save_estimator(estimator: GroupEstimator, path: str | Path, *, overwrite: bool) -> None:
+def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None:
     """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors.
 
     Under torchrun the main rank writes; all others, which hold the same, do nothing.
     """
     if not is_main_rank():
         return
-    first = estimator.members_[0]
+    told, tensors = estimator._told()
     config = {
         "estimator": estimator.kind,
         "parameters": {
             name: to_plain(name, value) for name, value in estimator.get_params(deep=False).items()
         },
-        "schema": estimator.schema_.to_config(),
-        "items": first.item_part is not None,
-        "values": first.value_part is not None,
-        "support": estimator.support_,
-        "k": getattr(estimator, "k_", None),
+        **told,
         "histories": [history.to_config() for history in getattr(estimator, "histories_", [])],
     }
-    tensors = {
+    tensors |= {
         f"{number}.{name}": tensor.detach().cpu().contiguous()
         for number, member in enumerate(estimator.members_)
         for name, tensor in _distinct(member).items()
@@ -67,7 +72,7 @@ def load(path: str | Path) -> Any:
     return load_estimator(path)
 
 
-def load_estimator(path: str | Path, *, expected: type[GroupEstimator] | None = None) -> Any:
+def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
     """The estimator saved in a folder; ModelFileError if it is not an `expected` one."""
     stored = load_folder(path)
     kind = stored.config.get("estimator")
@@ -102,17 +107,14 @@ def load_estimator(path: str | Path, *, expected: type[GroupEstimator] | None = 
         ) from error
 
 
-def _restore(estimator: GroupEstimator, stored: Stored) -> GroupEstimator:
+def _restore(estimator: Any, stored: Stored) -> Any:
     config = stored.config
-    estimator.schema_ = Schema.from_config(config["schema"])
-    estimator.support_, estimator.vocabulary_ = config["support"], stored.vocabulary
-    if config["k"] is not None:
-        estimator.k_ = config["k"]
+    estimator._tell(config, stored.tensors, stored.vocabulary)
     if config["histories"]:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
     estimator.members_ = []
     for number in range(config["n_members"]):
-        member = estimator._empty_member(items=config["items"], values=config["values"])
+        member = estimator._restored_member(config)
         prefix = f"{number}."
         tensors = {
             name.removeprefix(prefix): tensor

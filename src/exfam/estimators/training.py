@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
+from jaxtyping import Float
 
 from exfam.estimators.parameters import python_number, to_plain
-from exfam.estimators.plan import FitPlan
+from exfam.groups import Groups
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel
 from exfam.training.checkpoints import Checkpoint
@@ -34,15 +37,39 @@ TRAINING_FIELDS = (
 )
 
 
+@runtime_checkable
+class Training(Protocol):
+    """What training asks of a plan: groups, weights of their elements, a folder to go on from."""
+
+    @property
+    def train(self) -> Groups: ...
+
+    @property
+    def validation(self) -> Groups | None: ...
+
+    @property
+    def weight(self) -> Float[np.ndarray, "elements"] | None: ...
+
+    @property
+    def validation_weight(self) -> Float[np.ndarray, "elements"] | None: ...
+
+    @property
+    def checkpoint(self) -> Path | None: ...
+
+
 def training_settings(estimator: Any) -> TrainingSettings:
     """The training choices among an estimator's parameters."""
     return TrainingSettings(
-        **{name: python_number(getattr(estimator, name)) for name in TRAINING_FIELDS}
+        **{
+            name: python_number(getattr(estimator, name))
+            for name in TRAINING_FIELDS
+            if hasattr(estimator, name)
+        }
     )
 
 
 def train_members(
-    estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: FitPlan
+    estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: Training
 ) -> tuple[list[TwoPartModel], list[History]]:
     """Members with seeds `seed`, + 1, … for initial weights and batches; one split for all.
 
@@ -69,13 +96,13 @@ def train_members(
     return members, histories
 
 
-def _held_out(plan: FitPlan) -> Weighted | None:
+def _held_out(plan: Training) -> Weighted | None:
     if plan.validation is None:
         return None
     return Weighted(plan.validation, plan.validation_weight)
 
 
-def _checkpoint(estimator: Any, plan: FitPlan, seed: int) -> Checkpoint | None:
+def _checkpoint(estimator: Any, plan: Training, seed: int) -> Checkpoint | None:
     """Where member `seed` keeps its checkpoints, and the parameters that make it this fit."""
     if plan.checkpoint is None:
         return None

@@ -1,7 +1,8 @@
 """From numbers to a field network: the default wiring."""
 
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -49,7 +50,7 @@ class FieldSettings:
     head_hidden_dim: int = 32
     site_embedding: bool = False
     encoding: str = "distance"
-    read_out: bool = True
+    read_out_heads: int = 8
     null_token: bool = True
     n_neighbors: int | None = None
     scale: str = "input"
@@ -61,7 +62,7 @@ class FieldSettings:
         check_choice("scale", self.scale, SCALES)
         for name in ("embed_dim", "n_heads", "head_dim"):
             check_positive(name, getattr(self, name))
-        for name in ("n_layers", "feed_forward_dim", "head_hidden_dim"):
+        for name in ("n_layers", "feed_forward_dim", "head_hidden_dim", "read_out_heads"):
             check_positive(name, getattr(self, name), zero=True)
         if self.n_neighbors is not None:
             check_positive("n_neighbors", self.n_neighbors)
@@ -71,26 +72,43 @@ class FieldSettings:
 
 @dataclass(frozen=True)
 class FieldShape:
-    """What a network must know of the training data, as plain numbers.
+    """What a field model must know of the training data to be built, as plain numbers.
 
-    `center`, `spread`: of the coordinates; `unit`: a typical distance between near sites
+    `step`: time from one map to the next; `center`, `spread`: of the sites' coordinates; `unit`: a
+    typical distance between sites
     """
 
     column: str
     n_sites: int
     lags: int
+    step: float
     metric: str
     center: tuple[float, ...]
     spread: tuple[float, ...]
     unit: float
 
+    @property
+    def n_dims(self) -> int:
+        """Coordinates of a place."""
+        return len(self.center)
 
-def field_shape(groups: Groups, *, lags: int, metric: str) -> FieldShape:
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":
+        """The shape that `to_config` wrote."""
+        numbers = {name: tuple(config[name]) for name in ("center", "spread")}
+        return cls(**{**config, **numbers})
+
+
+def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
     """The shape of training groups that are a field.
 
     >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 2.0]},
     ...     attributes={"coordinates": np.array([[0.0, 0.0], [0.0, 8.0]])})
-    >>> field_shape(groups, lags=0, metric="euclidean").unit
+    >>> field_shape(groups, lags=0, step=1.0, metric="euclidean").unit
     2.0
     """
     assert groups.item is not None
@@ -103,6 +121,7 @@ def field_shape(groups: Groups, *, lags: int, metric: str) -> FieldShape:
         column=column,
         n_sites=groups.n_items,
         lags=lags,
+        step=step,
         metric=metric,
         center=tuple(sites.mean(0).tolist()),
         spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
@@ -161,7 +180,7 @@ def build_field_network(
             else NearestSites(settings.n_neighbors, shape.metric)
         ),
         hiding=Hiding(settings.hide),
-        read_out=_read_out(shape, settings, generator) if settings.read_out else None,
+        read_out=_read_out(shape, settings, generator) if settings.read_out_heads else None,
         dropout=settings.dropout,
     )
 
@@ -201,16 +220,16 @@ class FieldHead(nn.Module):
         return nn.functional.pad(told, (0, missing)) + self.constant
 
 
-def _encoding(shape: FieldShape, settings: FieldSettings) -> Encoding:
+def _encoding(shape: FieldShape, settings: FieldSettings, n_heads: int) -> Encoding:
     if settings.encoding == "none":
         return NoEncoding()
-    return DistanceBias(settings.n_heads, scale=shape.unit, metric=shape.metric)
+    return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
 
 
-def _null(settings: FieldSettings, generator: torch.Generator) -> NullToken | None:
+def _null(settings: FieldSettings, n_heads: int, generator: torch.Generator) -> NullToken | None:
     if not settings.null_token:
         return None
-    return NullToken(settings.n_heads, settings.head_dim, generator=generator)
+    return NullToken(n_heads, settings.head_dim, generator=generator)
 
 
 def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> Block:
@@ -220,8 +239,8 @@ def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generato
         n_heads=settings.n_heads,
         head_dim=settings.head_dim,
         generator=generator,
-        encoding=_encoding(shape, settings),
-        null=_null(settings, generator),
+        encoding=_encoding(shape, settings, settings.n_heads),
+        null=_null(settings, settings.n_heads, generator),
     )
     feed_forward = None
     if settings.feed_forward_dim:
@@ -238,11 +257,12 @@ def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generato
 
 
 def _read_out(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> ReadOut:
+    n_heads = settings.read_out_heads
     return ReadOut(
         settings.embed_dim,
-        n_heads=settings.n_heads,
+        n_heads=n_heads,
         head_dim=settings.head_dim,
-        encoding=_encoding(shape, settings),
+        encoding=_encoding(shape, settings, n_heads),
         generator=generator,
-        null=_null(settings, generator),
+        null=_null(settings, n_heads, generator),
     )

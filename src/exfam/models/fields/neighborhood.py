@@ -1,7 +1,7 @@
 """Which elements of its own map and of earlier maps an element attends to."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -77,6 +77,7 @@ class Keys(NamedTuple):
         return x if self.places is None else x[:, 0].unflatten(0, self.own.place.shape)
 
 
+@runtime_checkable
 class Neighborhood(Protocol):
     """A way to choose the keys of own elements among those shown."""
 

@@ -37,18 +37,15 @@ class FieldWeights(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A batch as the network sees it."""
+    """A batch as the network sees it; `alike`: all rows but for their values."""
 
     content: Vectors
     center: Vectors
     anomaly: Float[Tensor, "batch length"]
     position: Position
+    positions: tuple[Position, Position]
     keys: Keys
-
-    @property
-    def positions(self) -> tuple[Position, Position]:
-        """Of queries and of keys."""
-        return self.keys.at_own(self.position), self.keys.at_keys(self.position)
+    alike: bool
 
 
 class FieldNetwork(nn.Module):
@@ -90,7 +87,8 @@ class FieldNetwork(nn.Module):
         seen = self._see(batch, normal)
         outputs = self.head(self._attend(seen)[0])
         if self.read_out is not None:
-            read = self.read_out(self._read_weights(seen), self._anomaly_at_keys(seen))
+            anomaly_at_keys = seen.keys.at_keys(seen.anomaly[..., None])[..., 0]
+            read = self.read_out(self._read_scores(seen), seen.keys.allowed, anomaly_at_keys)
             first = outputs[..., 0] + seen.keys.back(read)
             outputs = torch.cat([first[..., None], outputs[..., 1:]], -1)
         own = seen.keys.own
@@ -105,25 +103,32 @@ class FieldNetwork(nn.Module):
         seen = self._see(batch, self.climate(batch))
         keys = seen.keys
         layers = [keys.back(used.transpose(1, 2)) for used in self._attend(seen)[1]]
-        read = None if self.read_out is None else self._read_weights(seen).transpose(1, 2)
-        return FieldWeights(tuple(layers), None if read is None else keys.back(read), keys)
+        read = None
+        if self.read_out is not None:
+            read = self.read_out.weights(self._read_scores(seen), keys.allowed)
+            read = keys.back(read.transpose(1, 2))
+        return FieldWeights(tuple(layers), read, keys)
 
     def _see(self, batch: Batch, normal: Normal) -> _Seen:
         shown = self.hiding(batch)
         values = anomaly(batch.values[self.column], normal, self.family)
         values = torch.where(shown, values, 0.0)
         told = replace(batch, values={self.column: values}, observed=shown)
+        keys = self.neighborhood.keys(batch, shown, own_places(batch))
+        alike = keys.places is None and _alike(batch)
         return _Seen(
             self.dropout(self.embedding.content(told)),
             self.embedding.center(told),
             values,
             batch.position,
-            self.neighborhood.keys(batch, shown, own_places(batch)),
+            _positions(batch.position, keys, alike=alike),
+            keys,
+            alike,
         )
 
     def _attend(self, seen: _Seen) -> tuple[Vectors, list[Tensor]]:
         """Hidden states of the own elements, and the weights of each layer."""
-        keys, positions, weights = seen.keys, seen.positions, []
+        keys, positions, weights = seen.keys, seen.positions, list[Tensor]()
         stream = keys.at_own(seen.center)
         for module in self.blocks:
             block = cast(Block, module)
@@ -137,14 +142,32 @@ class FieldNetwork(nn.Module):
             weights.append(attended.weights)
         return keys.back(stream), weights
 
-    def _read_weights(self, seen: _Seen) -> Float[Tensor, "rows heads query key"]:
+    def _read_scores(self, seen: _Seen) -> Float[Tensor, "rows heads query columns"]:
+        """Scores of the read-out: those of one row where all rows have the same."""
         assert self.read_out is not None
         query = self.read_out.queries(seen.keys.at_own(seen.center))
         key = seen.keys.at_keys(self.read_out.keys(seen.center))
-        return self.read_out.weights(query, key, seen.keys.allowed, seen.positions)
+        positions = seen.positions
+        if seen.alike:
+            query, key = query[:1], key[:1]
+            positions = positions[0][:1], positions[1][:1]
+        return self.read_out.scores(query, key, positions)
 
-    def _anomaly_at_keys(self, seen: _Seen) -> Float[Tensor, "rows key"]:
-        return seen.keys.at_keys(seen.anomaly[..., None])[..., 0]
+
+def _alike(batch: Batch) -> bool:
+    """Whether all groups have the same sites on the same maps, so that only values differ."""
+    told = [batch.present, batch.steps_back, batch.position]
+    if batch.item is not None:
+        told.append(batch.item)
+    return all(bool((each == each[:1]).all()) for each in told)
+
+
+def _positions(position: Position, keys: Keys, *, alike: bool) -> tuple[Position, Position]:
+    """Of queries and of keys; one broadcast row if all rows have the same."""
+    if not alike:
+        return keys.at_own(position), keys.at_keys(position)
+    own = position[:1].take_along_dim(keys.own.place[:1, :, None], 1)
+    return own.expand(len(position), -1, -1), position[:1].expand(len(position), -1, -1)
 
 
 def _side_by_side(x: Float[Tensor, "batch heads length head"]) -> Vectors:

@@ -11,6 +11,8 @@ from exfam.layers import linear
 __all__ = ["ReadOut"]
 
 Projected = Float[Tensor, "batch length width"]
+# Sums of exponentials below this have lost digits.
+SMALLEST = 1e-25
 
 
 class ReadOut(nn.Module):
@@ -25,9 +27,8 @@ class ReadOut(nn.Module):
     >>> read = ReadOut(8, n_heads=2, head_dim=4, encoding=NoEncoding(), generator=g)
     >>> place, position = torch.ones(1, 3, 8), torch.zeros(1, 3)
     >>> others = ~torch.eye(3, dtype=torch.bool)[None]
-    >>> weights = read.weights(
-    ...     read.queries(place), read.keys(place), others, (position, position))
-    >>> read(weights, torch.ones(1, 3)).round(decimals=4)
+    >>> scores = read.scores(read.queries(place), read.keys(place), (position, position))
+    >>> read(scores, others, torch.ones(1, 3)).round(decimals=4)
     tensor([[1., 1., 1.]], grad_fn=<RoundBackward1>)
     """
 
@@ -48,7 +49,9 @@ class ReadOut(nn.Module):
         self.kernel = kernel or Softmax()
         self.query = linear(embed_dim, n_heads * head_dim, generator=generator)
         self.key = linear(embed_dim, n_heads * head_dim, generator=generator)
-        self.gain = nn.Parameter(torch.full((n_heads,), 1.0 / n_heads))
+        # A quarter of the heads start by taking away: what was so yesterday, say.
+        sign = torch.where(torch.arange(n_heads) % 4 == 3, -1.0, 1.0)
+        self.gain = nn.Parameter(sign / sign.sum())
 
     def queries(self, place: Float[Tensor, "batch length embed"]) -> Projected:
         """Queries of all heads side by side."""
@@ -58,32 +61,67 @@ class ReadOut(nn.Module):
         """Keys of all heads side by side."""
         return self.key(place)
 
-    def weights(
+    def scores(
         self,
         query: Float[Tensor, "rows query width"],
         key: Float[Tensor, "rows key width"],
-        allowed: Bool[Tensor, "rows query key"],
         positions: tuple[QueryPosition, KeyPosition],
-    ) -> Float[Tensor, "rows heads query key"]:
-        """Weights of each head; with a null token they may sum to less than 1."""
+    ) -> Float[Tensor, "rows heads query columns"]:
+        """Scores of each head, those of the null token last if there is one."""
         q, k = (
             x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2) for x in (query, key)
         )
         scores = (q * self.head_dim**-0.5) @ k.mT
         bias = self.encoding.bias(q, *positions)
         scores = scores if bias is None else scores + bias
+        if self.null is None:
+            return scores
+        return torch.cat([scores, (q @ self.null.key.mT) * self.head_dim**-0.5], -1)
+
+    def weights(
+        self,
+        scores: Float[Tensor, "#rows heads query columns"],
+        allowed: Bool[Tensor, "rows query key"],
+    ) -> Float[Tensor, "rows heads query key"]:
+        """Weights of each head; with a null token they may sum to less than 1."""
         may_attend = allowed[:, None]
         if self.null is not None:
-            own = (q @ self.null.key.mT) * self.head_dim**-0.5
-            scores = torch.cat([scores, own], -1)
             may_attend = nn.functional.pad(may_attend, (0, 1), value=True)
-        return self.kernel.weights(scores, may_attend)[..., : key.shape[1]]
+        weights = self.kernel.weights(scores.expand(len(allowed), -1, -1, -1), may_attend)
+        return weights[..., : allowed.shape[-1]]
 
     def forward(
         self,
-        weights: Float[Tensor, "rows heads query key"],
+        scores: Float[Tensor, "#rows heads query columns"],
+        allowed: Bool[Tensor, "rows query key"],
         anomaly: Float[Tensor, "rows key"],
     ) -> Float[Tensor, "rows query"]:
-        """The weighted means of the anomalies, each head's times its gain."""
-        means = (weights @ anomaly[:, None, :, None])[..., 0]
+        """The weighted means of the anomalies, each head's times its gain.
+
+        Rows that share their scores (maps of the same sites) share the exponentials as well: means
+        are then two matrix products, in place of a softmax for each of the rows.
+        """
+        means = None
+        if len(scores) == 1 < len(allowed):
+            means = self._shared_means(scores[0], allowed, anomaly)
+        if means is None:
+            means = (self.weights(scores, allowed) @ anomaly[:, None, :, None])[..., 0]
         return (means * self.gain[:, None]).sum(1)
+
+    def _shared_means(
+        self,
+        scores: Float[Tensor, "heads query columns"],
+        allowed: Bool[Tensor, "rows query key"],
+        anomaly: Float[Tensor, "rows key"],
+    ) -> Float[Tensor, "rows heads query"] | None:
+        """The means, or None where exponentials of what a row may see are too small to add up."""
+        # A key is shown to a row's queries or hidden from them; only itself is none's key.
+        shown = allowed.any(1)
+        others = allowed.any(0)
+        each = (scores - scores.amax(-1, keepdim=True).detach()).exp()
+        key, null = each[..., : allowed.shape[-1]] * others, each[..., allowed.shape[-1] :]
+        weight = shown.to(key.dtype)
+        both = torch.stack([weight * anomaly, weight]).flatten(0, 1)
+        total, weights = (key @ both.T).unflatten(-1, (2, -1)).permute(2, 3, 0, 1)
+        weights = weights + null.sum(-1)
+        return None if bool((weights < SMALLEST).any()) else total / weights

@@ -1,0 +1,87 @@
+"""Forecasts: joint draws of the maps to come, each given those before it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from exfam.checks import check_fraction
+from exfam.data.fields import with_lags, with_times
+from exfam.estimators.fields.draws import fill_maps
+from exfam.groups import Groups
+from exfam.models.fields.assemble import FieldShape
+from exfam.models.two_part import TwoPartModel
+
+__all__ = ["Forecast", "forecast"]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Draws of maps to come.
+
+    `times`: their times, as labels; `sites`: the sites' labels, None for a site that the model
+    never saw; `draws`: whole futures, in the unit of the value
+    """
+
+    times: Shaped[np.ndarray, "steps"]
+    sites: Shaped[np.ndarray, "sites"]
+    coordinates: Float[np.ndarray, "sites space"]
+    draws: Float[np.ndarray, "draws steps sites"]
+
+    @property
+    def mean(self) -> Float[np.ndarray, "steps sites"]:
+        """Means over the draws."""
+        return self.draws.mean(0)
+
+    @property
+    def sd(self) -> Float[np.ndarray, "steps sites"]:
+        """Standard deviations over the draws."""
+        return self.draws.std(0)
+
+    def quantile(self, p: float) -> Float[np.ndarray, "steps sites"]:
+        """Quantiles of the draws. Raises ExfamError unless `p` is in [0, 1]."""
+        check_fraction("p", p)
+        return np.quantile(self.draws, p, axis=0)
+
+    def interval(
+        self, level: float = 0.9
+    ) -> tuple[Float[np.ndarray, "steps sites"], Float[np.ndarray, "steps sites"]]:
+        """Ends of the central interval of probability `level` (default 0.9)."""
+        check_fraction("level", level)
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+
+def forecast(
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    *,
+    steps: int,
+    shape: FieldShape,
+    n: int,
+    sweeps: int,
+    seed: int,
+) -> Forecast:
+    """Draws of `steps` maps after the last; what is missing in those it needs is drawn as well."""
+    last = np.sort(groups.group_attributes["time"])[-1:]
+    history = groups[groups.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step]
+    whole = with_times(history.compact(), _later(history, last[0], steps, shape.step))
+    whole = with_lags(whole, shape.lags, step=shape.step)
+    drawn = fill_maps(members, whole, n=n, sweeps=sweeps, seed=seed)
+    future = whole[len(whole) - steps :]
+    own = future.elements()
+    first = own[: len(own) // steps]
+    assert whole.item is not None
+    labels = np.array([*whole.vocabulary["item"].tolist(), None], dtype=object)
+    names = future.group_names
+    return Forecast(
+        times=np.arange(steps) if names is None else names,
+        sites=labels[whole.item[first]],
+        coordinates=whole.attributes["coordinates"][first],
+        draws=drawn[:, own].reshape(n, steps, -1),
+    )
+
+
+def _later(groups: Groups, last: float, steps: int, step: float) -> np.ndarray:
+    """The times to come, as numbers: days where the groups are named by dates."""
+    return last + step * np.arange(1, steps + 1)
