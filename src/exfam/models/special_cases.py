@@ -23,7 +23,12 @@ from exfam.models.heads import ItemHead, ValueHead
 from exfam.models.latent_factor import LatentFactorItems, LatentFactorValues
 from exfam.models.pooling import Pooling, paper, plain_sum
 
-__all__ = ["items_from_latent_factor", "values_from_latent_factor"]
+__all__ = [
+    "hidden_by_zeros",
+    "items_from_latent_factor",
+    "values_from_latent_factor",
+    "zeroed_attention",
+]
 
 
 def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "auto") -> EFANetwork:
@@ -42,9 +47,9 @@ def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "aut
     """
     _check_pooling(part.pooling, part.direction)
     context, center = copy.deepcopy((part.context, part.center))  # at once, to keep them tied
-    embedding = TokenEmbedding([_hidden(context)])
+    embedding = TokenEmbedding([hidden_by_zeros(context)])
     summed = part.pooling is plain_sum
-    attention = _zeroed(
+    attention = zeroed_attention(
         context.dim,
         head_dim=context.dim,
         kernel=Linear() if summed else Softmax(),
@@ -84,9 +89,9 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
     n_outputs, columns = part.dispersion.n_location, part.columns
     head_dim = part.context.dim // len(columns)
     rho, alpha = copy.deepcopy((part.center, part.context))
-    values = [_hidden(RawValue(column)) for column in columns]
+    values = [hidden_by_zeros(RawValue(column)) for column in columns]
     embedding = TokenEmbedding([rho, alpha, *values], join=Concatenated())
-    attention = _zeroed(
+    attention = zeroed_attention(
         embedding.dim,
         head_dim=head_dim,
         n_heads=n_outputs * len(columns),
@@ -127,17 +132,26 @@ def _check_pooling(pooling: Pooling, direction: str) -> None:
         )
 
 
-def _hidden(field: Field) -> Hidden:
-    """The field, hidden at the center behind a vector of zeros."""
+def hidden_by_zeros(field: Field) -> Hidden:
+    """The field, hidden at the center behind a vector of zeros.
+
+    >>> hidden_by_zeros(RawValue("rating")).mask.tolist()
+    [0.0]
+    """
     hidden = Hidden(field, generator=torch.Generator())
     nn.init.zeros_(hidden.mask)
     return hidden
 
 
-def _zeroed(
+def zeroed_attention(
     embed_dim: int, *, head_dim: int, kernel: ScoreKernel, like: Tensor, n_heads: int = 1
 ) -> Attention:
-    """Attention with all weights 0, to be filled in, in the precision of `like`."""
+    """Attention with all weights 0, to be filled in, in the precision of `like`.
+
+    >>> layer = zeroed_attention(3, head_dim=2, kernel=Linear(), like=torch.ones(1))
+    >>> layer.query.weight.shape, layer.query.weight.abs().max().item()
+    (torch.Size([2, 3]), 0.0)
+    """
     attention = Attention(
         embed_dim,
         n_heads=n_heads,

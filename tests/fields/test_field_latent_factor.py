@@ -1,0 +1,209 @@
+"""The latent factor model of fields, and its equal in attention."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.attention import Visibility
+from exfam.checks import ExfamError
+from exfam.conditionals import Static
+from exfam.encodings import NoEncoding
+from exfam.families import Gaussian
+from exfam.geometry import distances
+from exfam.likelihoods import likelihood_for
+from exfam.models.efa import EFANetwork
+from exfam.models.fields.climate import fit_climate
+from exfam.models.fields.latent_factor import (
+    FieldLatentFactorSettings,
+    Neighbors,
+    build_field_latent_factor,
+    distinct_places,
+)
+from exfam.models.fields.special_cases import field_from_latent_factor
+from exfam.models.two_part import TwoPartModel
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+from map_cases import LEVEL, assert_leave_one_out, batch_of, in_order, make_maps
+
+KS = (1, 3, None)
+every_k = pytest.mark.parametrize("k", KS)
+
+
+def built(groups, *, climate=None, seed=0, **choices):
+    settings = FieldLatentFactorSettings(**{"dim": 4, "hidden_dim": 8, **choices})
+    generator = torch.Generator().manual_seed(seed)
+    return build_field_latent_factor(groups, settings, climate=climate, generator=generator)
+
+
+def randomized(part, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    part = part.double()
+    with torch.no_grad():
+        for parameter in part.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return part
+
+
+def ragged(*, lags=0, missing=0.3, seed=1):
+    """Maps of unequal numbers of sites, some values missing."""
+    groups = make_maps(12, seed=seed, lags=lags, missing=missing)
+    stop = groups.stop - np.arange(12) % 4
+    return groups if lags else groups.with_(stop=stop)
+
+
+@every_k
+@pytest.mark.parametrize("lags", [0, 1])
+@pytest.mark.parametrize("kind", [None, "site"])
+def test_conditionals_leave_the_element_out(k, lags, kind):
+    groups = make_maps(lags=lags)
+    climate = fit_climate(groups, kind=kind, metric="haversine") if kind else None
+    batch = batch_of(make_maps(12, seed=1, lags=lags, missing=0.3))
+    assert_leave_one_out(built(groups, k=k, climate=climate), batch)
+
+
+@every_k
+def test_as_the_proposition_states_it(k):
+    part = randomized(built(make_maps(), k=k))
+    batch = batch_of(ragged())
+    with torch.no_grad():
+        mean, log_scale = part.eta(batch).unbind(-1)
+        h = part.factors(batch)
+    checked = 0
+    for b, i in batch.target.nonzero().tolist():
+        place = batch.attributes["coordinates"][b].numpy()
+        away = distances(place[[i]], place, metric="haversine")[0]
+        others = [j for j in range(len(place)) if batch.observed[b, j] and j != i]
+        near = sorted(others, key=lambda j: away[j])[:k]
+        expected = sum(h[b, i] @ h[b, j] * batch.values["value"][b, j].double() for j in near)
+        assert mean[b, i].item() == pytest.approx(float(expected), abs=1e-9)
+        checked += len(near) < len(others)
+    assert checked > 10 or k is None
+    assert mean.std() > 1 and torch.equal(log_scale, part.log_scale.expand_as(mean))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "haversine"])
+def test_neighbors_are_the_nearest_observed_others(metric):
+    batch = batch_of(ragged(lags=1))
+    shown = batch.observed & (batch.steps_back == 0)
+    near = Neighbors(2, metric)(batch)
+    for b, i in batch.present.nonzero().tolist():
+        place = batch.attributes["coordinates"][b].numpy()
+        away = distances(place[[i]], place, metric=metric)[0]
+        others = [j for j in shown[b].nonzero()[:, 0].tolist() if j != i]
+        expected = sorted(others, key=lambda j: away[j])[:2]
+        assert near[b, i].nonzero()[:, 0].tolist() == sorted(expected)
+
+
+def test_equally_far_places_are_taken_in_an_order_of_their_own():
+    place = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, 0.0]])
+    groups = make_maps(2).with_(stop=[5, 11])[:1]
+    coordinates = np.tile(place, (3, 1))[: groups.n_rows]
+    coordinates = np.concatenate([coordinates, np.zeros((groups.n_rows - len(coordinates), 2))])
+    batch = batch_of(groups.with_(attributes={"coordinates": coordinates}))
+    order = torch.tensor([3, 0, 4, 2, 1])
+    near = Neighbors(2, "euclidean")
+    again = near(in_order(batch, order))
+    assert torch.equal(again, near(batch)[:, order][:, :, order])
+    assert near(batch)[0, 0].nonzero()[:, 0].tolist() == [3, 4]
+    assert torch.equal(near(batch).sum(-1), torch.full((1, 5), 2))
+
+
+def test_maps_that_are_alike_have_the_neighbors_they_have_alone():
+    whole, holes = make_maps(5), make_maps(5, missing=0.3)
+    for groups in (whole, holes):
+        near = Neighbors(2, "haversine")
+        alone = torch.cat([near(groups.pad([i])) for i in range(5)])
+        assert torch.equal(near(batch_of(groups)), alone)
+    assert not torch.equal(near(batch_of(whole)), near(batch_of(holes)))
+
+
+def test_distinct_places_are_those_of_the_elements():
+    batch = batch_of(ragged())
+    places, place = distinct_places(batch)
+    assert torch.equal(places[place], batch.attributes["coordinates"])
+    expected = torch.unique(batch.attributes["coordinates"].flatten(0, 1), dim=0)
+    assert torch.equal(places, expected)
+
+
+def test_anomalies_are_placed_back():
+    groups = make_maps()
+    climate = fit_climate(groups, kind="site", metric="haversine")
+    part, batch = built(groups, climate=climate), batch_of(groups)
+    location, scale, doubt = climate(batch)
+    plain = built(groups)
+    plain.load_state_dict(part.state_dict(), strict=False)
+    anomaly = (batch.values["value"] - location) / scale
+    inner, _ = plain.eta(replace(batch, values={"value": anomaly})).unbind(-1)
+    mean, log_scale = part.eta(batch).unbind(-1)
+    torch.testing.assert_close(mean, location + scale * inner)
+    variance = (scale * part.log_scale.exp()) ** 2 + doubt**2
+    torch.testing.assert_close((2 * log_scale).exp(), variance)
+
+
+def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
+    groups = make_maps(60)
+    level = groups.values["value"] - np.tile(LEVEL, len(groups)) + 20.0
+    groups = groups.with_(values={"value": level})
+    part = built(groups, k=2, intercept=True)
+    batch = batch_of(groups)
+    near = part.neighbors(batch).float()
+    mean = (near @ batch.values["value"][..., None])[..., 0] / near.sum(-1)
+    assert ((part.eta(batch)[..., 0] - mean).abs() < 0.25 * mean.abs()).all()
+    model = TwoPartModel(direction="bidirectional", value_part=part, families={"value": Gaussian()})
+    history = fit(
+        model,
+        objective=likelihood_for("bidirectional"),
+        train=groups[:40],
+        validation=groups[40:],
+        settings=TrainingSettings(learning_rate=1e-2, max_epochs=12),
+        progress=False,
+    )
+    assert part.intercept != 0
+    nats = [epoch.validation_nats for epoch in history.rows]
+    assert nats[-1] < nats[0] - 0.1
+
+
+@every_k
+@pytest.mark.parametrize("lags", [0, 1])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_proposition_2(k, lags, intercept):
+    part = randomized(built(make_maps(), k=k, intercept=intercept))
+    batch = batch_of(ragged(lags=lags))
+    network = field_from_latent_factor(part, column="value")
+    own = batch.target
+    expected = part.eta(batch)[own]
+    torch.testing.assert_close(network.eta(batch)[own], expected, atol=1e-11, rtol=1e-12)
+    assert expected.std() > 0.1 and not batch.observed[own].all()
+
+
+def test_over_all_sites_it_is_the_plain_network():
+    part = randomized(built(make_maps(), k=None))
+    ours = field_from_latent_factor(part, column="value")
+    network = EFANetwork(
+        ours.embedding,
+        NoEncoding(),
+        [ours.block],
+        ours.head,
+        conditional=Static(),
+        visibility=Visibility(),
+    )
+    batch = batch_of(ragged())
+    expected = part.eta(batch)[batch.present]
+    torch.testing.assert_close(network.eta(batch)[batch.present], expected)
+    near = field_from_latent_factor(randomized(built(make_maps(), k=1)), column="value")
+    assert (near.eta(batch)[batch.present] - expected).abs().max() > 0.1
+
+
+def test_what_cannot_be_built_is_told():
+    groups = make_maps(8)
+    with pytest.raises(ExfamError, match="`groups` must have an observed value"):
+        built(groups.with_(observed=np.zeros(groups.n_rows, dtype=bool)))
+    climate = fit_climate(groups, kind="site", metric="haversine")
+    with pytest.raises(ExfamError, match="`part` must be a model of the values as they are"):
+        field_from_latent_factor(built(groups, climate=climate), column="value")
+    with pytest.raises(ExfamError, match="`k` must be a number > 0"):
+        built(groups, k=0)
+    with pytest.raises(ExfamError, match="`metric` must be one of"):
+        Neighbors(1, "manhattan")
