@@ -83,10 +83,8 @@ def test_log_probabilities_are_those_of_the_mean_density():
 
 
 def test_log_probabilities_are_those_of_the_items_family():
-    mixture, value = (
-        random_mixture(PerItem({0: Poisson(), 1: Gaussian()}), item=ITEM),
-        torch.ones(6),
-    )
+    family, value = PerItem({0: Poisson(), 1: Gaussian()}), torch.ones(6)
+    mixture = random_mixture(family, item=ITEM)
     expected = family.log_prob(value, mixture.eta, item=ITEM.expand(3, -1))
     torch.testing.assert_close(mixture.log_prob(value), expected.exp().mean(0).log())
 

@@ -155,7 +155,7 @@ def test_the_true_law_has_the_lowest_mean():
 
 @pytest.mark.parametrize(
     ("family", "eta"),
-    [(NegativeBinomial(), [[7.0, -2.0], [7.0, -1.0]]), (Poisson(), [[14.0], [14.001]])],
+    [(NegativeBinomial(), [[7.0, -1.0], [7.0, 0.0]]), (Poisson(), [[14.0], [14.001]])],
     ids=["negative-binomial", "poisson"],
 )
 def test_thousands_of_whole_numbers_are_thinned(family, eta, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
+from exfam.analysis import prediction as module
 from exfam.analysis.calibration import probability_integral
 from exfam.analysis.crps import crps
 from exfam.analysis.mixtures import Mixture
@@ -134,6 +135,15 @@ def test_draws_follow_the_laws_and_are_seeded():
     np.testing.assert_array_equal(told.sample(3, seed=1), told.sample(3, seed=1))
     assert not np.array_equal(told.sample(3, seed=1)[:, ROWS], told.sample(3, seed=2)[:, ROWS])
     np.testing.assert_array_equal(told.sample(np.int64(2))[:, ROWS], told.sample(2)[:, ROWS])
+
+
+@pytest.mark.parametrize("entries", [1, 40])
+def test_draws_in_several_runs_are_draws(entries, monkeypatch):
+    monkeypatch.setattr(module, "_ENTRIES_AT_ONCE", entries)
+    told = made(PerItem({0: Poisson(), 1: Gaussian()}), item=torch.tensor([0, 1, 0, 1]))
+    draws = told.sample(5)[:, ROWS]
+    assert (draws[:, [0, 2]] % 1 == 0).all() and (draws[:, [1, 3]] % 1 != 0).all()
+    assert len(np.unique(draws[:, 1])) == 5
 
 
 def test_integrals_of_counts_are_drawn_by_seed():

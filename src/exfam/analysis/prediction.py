@@ -18,6 +18,8 @@ from exfam.families.numeric import check_integer
 
 __all__ = ["Prediction"]
 
+_ENTRIES_AT_ONCE = 1_000_000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
@@ -150,9 +152,13 @@ class Prediction:
         """
         check_integer("n", n.item() if isinstance(n, np.integer) else n, at_least=1)
         generator = torch.Generator().manual_seed(seed)
-        drawn = np.full((n, self.n_rows), np.nan)
-        for row in drawn:
-            row[self.rows] = self._law.sample(generator).numpy()
+        law, drawn = self._law, np.full((n, self.n_rows), np.nan)
+        at_once = max(1, _ENTRIES_AT_ONCE // max(1, law.eta.numel()))
+        for first in range(0, n, at_once):
+            times = min(at_once, n - first)
+            item = None if law.item is None else law.item.repeat(times)
+            several = Mixture(law.family, law.eta.repeat(1, times, 1), item).sample(generator)
+            drawn[first : first + times, self.rows] = several.reshape(times, -1).numpy()
         return drawn
 
     @cached_property
