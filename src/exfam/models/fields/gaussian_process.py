@@ -151,7 +151,8 @@ def _covariance(
     shape = matern(distance, length) if kernel == "matern" else (-distance / length).exp()
     shared = variance * shape * (-gap / memory).exp()
     of_site = own * (-gap / own_memory).exp() * (distance == 0)
-    return shared + of_site + noise * torch.eye(distance.shape[-1], dtype=distance.dtype)
+    identity = torch.eye(distance.shape[-1], dtype=distance.dtype, device=distance.device)
+    return shared + of_site + noise * identity
 
 
 def _mean_nats(
