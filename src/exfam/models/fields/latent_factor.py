@@ -17,7 +17,7 @@ from exfam.models.fields.places import chord_distances, to_points
 from exfam.models.fields.slots import field_value
 
 __all__ = [
-    "FieldLatentFactor",
+    "FieldLatentFactorPart",
     "FieldLatentFactorSettings",
     "Neighbors",
     "build_field_latent_factor",
@@ -99,7 +99,7 @@ class Neighbors:
         return (visible & (rank <= limit)).expand(n, -1, -1)
 
 
-class FieldLatentFactor(nn.Module):
+class FieldLatentFactorPart(nn.Module):
     """mean_i = h(tau_i) . (sum of h(tau_j) y_j over the neighbors j of i), and one scale for all.
 
     h are `factors`, a network of the coordinates. y is the value as it is, or its anomaly from
@@ -150,7 +150,7 @@ def build_field_latent_factor(
     *,
     climate: nn.Module | None = None,
     generator: torch.Generator,
-) -> FieldLatentFactor:
+) -> FieldLatentFactorPart:
     """The model before training: each prediction starts near the mean of its neighbors.
 
     Coordinates are standardized by those of the training `groups`; the scale starts at the
@@ -183,7 +183,7 @@ def build_field_latent_factor(
     )
     n_others = max(1, int((groups.stop - groups.start).max()) - 1)
     _average_neighbors(factors, n=n_others if settings.k is None else min(settings.k, n_others))
-    return FieldLatentFactor(
+    return FieldLatentFactorPart(
         factors,
         neighbors=Neighbors(settings.k, settings.metric),
         scale=1.0 if climate is not None else float(np.std(shown)) or 1.0,

@@ -17,7 +17,7 @@ from exfam.embeddings import Concatenated, RawValue, TokenEmbedding
 from exfam.families import Gaussian
 from exfam.groups import Batch
 from exfam.models.dispersion import Dispersion, ItemBias
-from exfam.models.fields.latent_factor import FieldLatentFactor, Neighbors
+from exfam.models.fields.latent_factor import FieldLatentFactorPart, Neighbors
 from exfam.models.heads import ValueHead
 from exfam.models.special_cases import hidden_by_zeros, zeroed_attention
 
@@ -48,7 +48,7 @@ class NeighborhoodAttention(nn.Module):
         return self.head(state, batch)
 
 
-def field_from_latent_factor(part: FieldLatentFactor, *, column: str) -> NeighborhoodAttention:
+def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> NeighborhoodAttention:
     """One layer of linear attention with the same eta as a latent factor model of a field.
 
     Tokens are [h(tau); y], y being 0 where it is hidden or missing. W^Q and W^K read h, so that
