@@ -194,6 +194,9 @@ def test_arguments_are_checked():
         read(frame, coordinates="lat")
     with pytest.raises(DataError, match="`value` must not be named 'time', which a field"):
         read(frame.rename(columns={"celsius": "time"}), value="time")
+    for sites in (["Oslo", "Oslo"], [["Oslo"]], "Oslo"):
+        with pytest.raises(DataError, match="`sites` must be labels, each once, got"):
+            read(frame, sites=sites)
     for missing in ("none", np.nan, [[1]], None):
         with pytest.raises(DataError, match="`missing` must be a number or several, such as -99"):
             read(frame, missing=missing)

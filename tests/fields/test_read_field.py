@@ -254,6 +254,7 @@ def test_known_sites_keep_their_codes_and_new_ones_come_last():
     known = np.array(["Rome", "Atlantis", "Bonn"], dtype=object)
     groups, facts = read_facts(frame, sites=known)
     assert facts.new_sites == ("Nome", "Oslo")
+    assert facts.sites_without_values == ("Nome",)
     assert facts.n_sites == 4
     np.testing.assert_array_equal(groups.vocabulary["item"], known)
     city = frame.city[groups.source_row].to_numpy()

@@ -1,7 +1,7 @@
 """Frames and files of values at places and times as Groups."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,37 +111,63 @@ def read_field_with_facts(
     3 values observed, 0 missing
     """
     check_metric(metric)
-    if value in TAKEN:
-        raise DataError(
-            f"`value` must not be named {value!r}, which a field has for itself. Rename the column."
-        )
+    layout = _layout(time, site, coordinates, value)
     standing = _numbers_standing_for_missing(missing)
-    names = [coordinates] if isinstance(coordinates, str) else list(coordinates)
-    if not names:
-        raise DataError("`coordinates` must name at least one column, got none.")
-    at = [Part("coordinates", name) for name in names]
-    when, who, what = Part("time", time), Part("site", site), Part("value", value)
-    known = None if sites is None else np.asarray(sites)
-    vocabulary = {} if known is None else {site: known}
-    columns = open_columns(data, [when, who, *at, what], vocabulary=vocabulary)
-    times = read_times(columns, when)
-    of = read_sites(columns, who, known=known)
-    places = read_coordinates(columns, at, of, metric=metric)
-    values, n_standing = _read_values(columns, what, standing)
+    known = None if sites is None else _known_sites(sites)
+    columns = open_columns(
+        data, layout.parts, vocabulary={} if known is None else {layout.site.name: known}
+    )
+    times = read_times(columns, layout.time)
+    of = read_sites(columns, layout.site, known=known)
+    places = read_coordinates(columns, layout.coordinates, of, metric=metric)
+    values, n_standing = _read_values(columns, layout.value, standing)
     if known is None and np.isnan(values).all():
         raise DataError(
             f"`value` must be observed at least once, got none in the {len(values)} rows of "
             f"column {value!r}{columns.places.where}."
         )
     order = _checked_order(columns, times, of)
-    groups = _assembled(order, times, of, places, {value: values})
     facts = count_facts(times.codes, of.codes, ~np.isnan(values), times=times.names, sites=of.names)
-    return groups, replace(
+    return _assembled(order, times, of, places, {value: values}), replace(
         facts,
         n_missing=facts.n_missing - n_standing,
         n_sentinel=n_standing,
         new_sites=tuple(of.new.tolist()),
     )
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which columns play which part."""
+
+    time: Part
+    site: Part
+    coordinates: tuple[Part, ...]
+    value: Part
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All of them, time first."""
+        return self.time, self.site, *self.coordinates, self.value
+
+
+def _layout(time: str, site: str, coordinates: str | Sequence[str], value: str) -> _Layout:
+    if value in TAKEN:
+        raise DataError(
+            f"`value` must not be named {value!r}, which a field has for itself. Rename the column."
+        )
+    names = [coordinates] if isinstance(coordinates, str) else list(coordinates)
+    if not names:
+        raise DataError("`coordinates` must name at least one column, got none.")
+    places = tuple(Part("coordinates", name) for name in names)
+    return _Layout(Part("time", time), Part("site", site), places, Part("value", value))
+
+
+def _known_sites(sites: Any) -> np.ndarray:
+    known = np.asarray(sites)
+    if known.ndim != 1 or len(set(known.tolist())) < len(known):
+        raise DataError(f"`sites` must be labels, each once, got {sites!r}.")
+    return known
 
 
 def _numbers_standing_for_missing(missing: Any) -> Float[np.ndarray, "numbers"]:

@@ -107,6 +107,7 @@ def _from_source(
                 kind = table.columns[part].type
                 array = restored(column.combine_chunks(), kind)
                 arrays[part] = read_array({part.name: array}, part.argument, part.name)
-            # Rows of each file are counted only while the database is open.
-            counts = list(table.places.counts())
-    return SourceColumns(arrays, Places(table.places.files, lambda: counts))
+            files = table.places.files
+            # Rows of each file can be counted only while the database is open.
+            counts = list(table.places.counts()) if len(files) > 1 else []
+    return SourceColumns(arrays, Places(files, lambda: counts))

@@ -53,9 +53,8 @@ def read_times(columns: SourceColumns, part: Part) -> Times:
     if types.is_large_string(kind):
         return _from_moments(_read_text(columns, part))
     if types.is_date(kind) or types.is_timestamp(kind):
-        zone = kind.tz if types.is_timestamp(kind) else None
-        moments = array.cast(pa.timestamp("us", tz=zone), safe=False).view(pa.int64())
-        return _from_moments(moments.to_numpy())
+        moments = array.cast(pa.timestamp("us"), safe=False)  # Arrow keeps zoned ones in UTC
+        return _from_moments(moments.view(pa.int64()).to_numpy())
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     if not is_number:
         columns.complain(part, RULE, np.ones(len(array), dtype=bool), "Convert the column first.")
