@@ -38,4 +38,8 @@ EXPERIMENTS = {
         "exfam.reproduce.efa_instacart",
         "which product is in which basket: Exponential Family Attention, section 6.3 and Table 3",
     ),
+    "efa-special-cases": Experiment(
+        "exfam.reproduce.efa_special_cases",
+        "latent factor models written as attention: Exponential Family Attention, section 4.1",
+    ),
 }

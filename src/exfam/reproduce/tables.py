@@ -15,6 +15,8 @@ __all__ = ["best_rows", "cheaper_winners", "print_rows", "rows_table"]
 _COMPARED_SETTINGS = ("support", "split", "draw")
 # Models that know what is to be found out: printed beside the others, not compared with them.
 _REFERENCES = ("bayes",)
+# Figures below this have no digit that four places could show.
+_SMALL = 5e-5
 _FOOT = "* best of the same metric, support and split (nats, mse and losses: the lowest)"
 
 
@@ -128,7 +130,9 @@ def _number(row: Row) -> float:
 
 
 def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+    if value is None:
+        return ""
+    return f"{value:.1e}" if 0 < abs(value) < _SMALL else f"{value:.4f}"
 
 
 def _settings(row: Row, *, only: Sequence[str] | None = None) -> str:
