@@ -1,7 +1,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from exfam.checks import DataError, ExfamError
 from exfam.data.fields import has_history, only_observed, read_field, with_lags
@@ -44,6 +44,7 @@ def test_nothing_is_copied():
 times = st.lists(st.integers(-30, 30), min_size=1, max_size=12, unique=True)
 
 
+@settings(max_examples=40)
 @given(times, st.integers(1, 4), st.integers(1, 3))
 def test_every_range_is_the_map_that_many_steps_before_or_nothing(times, lags, step):
     groups = with_lags(line(times), lags, step=step)
