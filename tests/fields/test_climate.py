@@ -209,6 +209,15 @@ def test_a_month_a_year_tells_its_own_course_and_nothing_wild_of_the_others():
     assert float(normal.doubt.max()) > 3 * float(inside)
 
 
+def test_a_few_days_tell_nothing_wild_of_the_rest_of_the_year():
+    rng = np.random.default_rng(0)
+    at = np.zeros((4, 2))
+    days = field(rng.normal(size=(5, 4)), at, times=14_273 + np.arange(5.0))
+    climate = fit_climate(days, kind="seasonal", metric="euclidean")
+    year = field(np.zeros((73, 4)), at, times=14_273 + np.arange(0, 365.0, 5))
+    assert climate(everything(year)).location.abs().max() < 10
+
+
 def test_a_single_day_of_the_year_has_no_course():
     values, at = levels()
     groups = field(values, at, times=np.arange(40) * YEAR)
