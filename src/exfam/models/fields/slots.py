@@ -40,7 +40,11 @@ class Placed(NamedTuple):
 
 
 def field_value(batch: Batch) -> Float[Tensor, "batch length"]:
-    """The one value column of a field, 0 where it was not observed."""
+    """The one value column of a field, 0 where it was not observed.
+
+    >>> field_value(Groups(start=[0], stop=[2], values={"t": [1.0, 2.0]}).pad([0]))
+    tensor([[1., 2.]])
+    """
     (value,) = batch.values.values()
     return torch.where(batch.observed, value, 0.0)
 
@@ -58,6 +62,13 @@ def slot_rows(batch: Batch, climate: nn.Module, *, n_sites: int, n_lags: int) ->
     """The batch's maps as rows of anomalies (value - location) / scale, in float64.
 
     Raises ExfamError for groups without items.
+
+    >>> from exfam.models.fields.climate import empty_climate
+    >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
+    >>> groups = Groups(start=[0], stop=[2], item=[1, 0], values={"t": [5.0, 7.0]})
+    >>> placed = slot_rows(groups.pad([0]), empty_climate("none", **sizes), n_sites=2, n_lags=0)
+    >>> placed.rows.value, placed.slot
+    (tensor([[7., 5.]], dtype=torch.float64), tensor([[1, 0]]))
     """
     if batch.item is None:
         raise ExfamError(
@@ -75,7 +86,14 @@ def slot_rows(batch: Batch, climate: nn.Module, *, n_sites: int, n_lags: int) ->
 
 
 def slot_table(groups: Groups, climate: nn.Module, *, n_sites: int, n_lags: int) -> Rows:
-    """All maps of the groups as rows of anomalies."""
+    """All maps of the groups as rows of anomalies.
+
+    >>> from exfam.models.fields.climate import empty_climate
+    >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
+    >>> groups = Groups(start=[0], stop=[2], item=[1, 0], values={"t": [5.0, 7.0]})
+    >>> slot_table(groups, empty_climate("none", **sizes), n_sites=2, n_lags=1).known
+    tensor([[ True,  True, False, False]])
+    """
     parts = [
         slot_rows(part.pad(np.arange(len(part))), climate, n_sites=n_sites, n_lags=n_lags).rows
         for part in groups.chunks()
