@@ -41,7 +41,21 @@ BARS = {"labels": ["EFA", "LF"], "values": np.array([1.03, 2.2]), "metric": "MSE
 
 POINTS = np.random.default_rng(0).normal(size=(30, 2))
 
+PLACES = np.random.default_rng(1).uniform([25, -124], [49, -67], (30, 2))
+SITES = [f"site {i}" for i in range(30)]
+ATTENTION = np.random.default_rng(2).dirichlet(np.ones(60), size=2).reshape(2, 2, 30)
+
 FIGURES = {
+    "coverage_curve": lambda: plots.coverage_curve(np.linspace(0, 1, 50)),
+    "crps_by_site": lambda: plots.crps_by_site(PLACES, PLACES[:, 0], SITES, unit="°F"),
+    "field_map": lambda: plots.field_map(PLACES, PLACES[:, 0], -PLACES[:, 1], observed=PLACES[:9]),
+    "field_map, surface": lambda: plots.field_map(
+        PLACES, PLACES[:, 0], np.ones(30), style="surface", observed=PLACES
+    ),
+    "site_attention_map": lambda: plots.site_attention_map(PLACES, ATTENTION, 3, names=SITES),
+    "site_attention_map, each head": lambda: plots.site_attention_map(
+        PLACES, ATTENTION, 3, heads="each", metric="euclidean"
+    ),
     "histogram": lambda: plots.histogram(np.array([1, 2, 2, 5]), label="length", of="groups"),
     "histogram, of ranges": lambda: plots.histogram(POINTS.ravel(), label="value"),
     "integral_histogram": lambda: plots.integral_histogram(np.linspace(0, 1, 50)),

@@ -2,9 +2,10 @@
 
 from exfam.plots.attention import attention_map, layer_map
 from exfam.plots.bars import result_bars
-from exfam.plots.calibration import integral_histogram, reliability_diagram
+from exfam.plots.calibration import coverage_curve, integral_histogram, reliability_diagram
 from exfam.plots.counts import histogram
 from exfam.plots.curves import learning_curve
+from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.intervals import interval_rows
 from exfam.plots.item_map import item_map
 from exfam.plots.means import means_by_case
@@ -14,6 +15,9 @@ from exfam.plots.vectors import vector_map
 __all__ = [
     "INK",
     "attention_map",
+    "coverage_curve",
+    "crps_by_site",
+    "field_map",
     "histogram",
     "integral_histogram",
     "interval_rows",
@@ -23,5 +27,6 @@ __all__ = [
     "means_by_case",
     "reliability_diagram",
     "result_bars",
+    "site_attention_map",
     "vector_map",
 ]

@@ -15,11 +15,59 @@ from exfam.analysis.calibration import Reliability
 from exfam.checks import DataError
 from exfam.plots.style import COLORS, INK, MUTED, legend_above, make_figure, plain_axes
 
-__all__ = ["integral_histogram", "reliability_diagram"]
+__all__ = ["coverage_curve", "integral_histogram", "reliability_diagram"]
 
 _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %", 1e-5: "0.001 %"}
 # Fewer expected hits tell nothing of a bin.
 _LEAST_EXPECTED = 5.0
+_NAMED_LEVELS = (0.5, 0.8, 0.95)
+
+
+def coverage_curve(integral: Float[np.ndarray, "rows"], *, width: float = 4.6) -> Figure:
+    """Share of values inside the central interval of every level; on the line if calibrated.
+
+    `integral`: of `exfam.analysis.calibration.probability_integral`, in [0, 1]
+    `width`: of the figure, in inches (default 4.6)
+
+    Above the line intervals are too wide, below it too narrow; dots tell the shares at 50 %, 80 %
+    and 95 %. The band is where 95 of 100 points would lie by chance if all laws were right and
+    values independent. Raises DataError without rows.
+
+    >>> axes = coverage_curve(np.linspace(0.0005, 0.9995, 1000)).axes[0]
+    >>> [text.get_text() for text in axes.texts]
+    ['50 %', '80 %', '95 %']
+    """
+    n = len(integral)
+    if not n:
+        raise DataError("`integral` must hold at least one row, got none.")
+    # A value lies in the central intervals of this level and above.
+    least = np.sort(np.abs(2 * integral - 1))
+    level = np.linspace(0.0, 1.0, 201)
+    figure = make_figure(width=width, height=0.86 * width)
+    axes = plain_axes(figure.subplots())
+    spread = 1.96 * np.sqrt(level * (1 - level) / n)
+    low, high = np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)
+    axes.fill_between(level, low, high, color=COLORS[1], alpha=0.3, lw=0)
+    axes.plot([0, 1], [0, 1], color=COLORS[1], lw=1.5, label="if calibrated")
+    inside = np.searchsorted(least, level, side="right") / n
+    axes.plot(level, inside, color=COLORS[0], lw=2, label="this model")
+    for named in _NAMED_LEVELS:
+        share = float((least <= named).mean())
+        axes.plot(named, share, "o", color=COLORS[0], ms=6)
+        axes.annotate(
+            f"{share:.0%}".replace("%", " %"), (named, share), (7, -11),
+            textcoords="offset points", color=INK, fontsize=9,
+        )  # fmt: skip
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.set_xlim(0, 1.08)
+    axes.set_ylim(0, 1.04)
+    axes.set_aspect("equal")
+    axes.grid(color=MUTED, alpha=0.3)
+    axes.set_xlabel("level of the central interval")
+    axes.set_ylabel("share of values inside")
+    legend_above(axes)
+    return figure
 
 
 def integral_histogram(

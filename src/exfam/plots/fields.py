@@ -1,0 +1,395 @@
+"""Fields on the map: what is predicted and how surely, what a site attends to, where it is wrong.
+
+Maps are drawn in degrees, a degree of longitude as much shorter than one of latitude as it is in
+their middle, or in the coordinates' own unit.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int64
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from exfam.checks import ExfamError, check_choice
+from exfam.plots.placing import place_names
+from exfam.plots.style import (
+    COLORS,
+    INK,
+    MUTED,
+    SHADES,
+    legend_above,
+    make_figure,
+    plain_axes,
+    shortened,
+    write_name,
+)
+
+__all__ = ["crps_by_site", "field_map", "site_attention_map"]
+
+_WARMTH = LinearSegmentedColormap.from_list(
+    "warmth", ["#173f7a", COLORS[0], "#a9cbef", "#f5ecd9", "#f0b487", COLORS[1], "#8a3b12"]
+)
+_MOST_DOTS = 400
+_N_LEVELS = 24
+_MARGIN = 0.06
+_MOST_NAMES = 5
+_MOST_LINES = 12
+# Lines of less than this share of the largest weight would only hide the others.
+_LEAST = 0.1
+_PALE = "#f6f8fa"
+
+
+def field_map(
+    coordinates: Float[np.ndarray, "places 2"],
+    mean: Float[np.ndarray, "means"],
+    sd: Float[np.ndarray, "deviations"],
+    *,
+    observed: Float[np.ndarray, "sites 2"] | None = None,
+    unit: str = "",
+    metric: str = "haversine",
+    style: str | None = None,
+    width: float = 9.6,
+) -> Figure:
+    """Two maps: predictive means and their standard deviations. Rings mark what was observed.
+
+    `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
+    `observed`: coordinates of the sites whose values were seen, if any
+    `unit`: of the values, such as "°F" (default "")
+    `metric`: "haversine" or "euclidean" (default "haversine")
+    `style`: "sites" for a dot a place, "surface" for a surface through the places; the second for
+        more than 400 places unless given
+    `width`: of the figure, in inches (default 9.6)
+
+    Raises ExfamError unless there are a mean and a standard deviation for each place.
+
+    >>> places = np.array([[40.0, -100.0], [45.0, -90.0], [35.0, -80.0]])
+    >>> figure = field_map(places, np.array([50.0, 60.0, 70.0]), np.ones(3), unit="°F")
+    >>> [axes.get_xlabel() for axes in figure.axes]  # two maps, two color bars
+    ['longitude', 'longitude', 'predictive mean (°F)', 'standard deviation (°F)']
+    """
+    points = _on_plane(coordinates, metric)
+    _check_number("mean", len(mean), len(points))
+    _check_number("sd", len(sd), len(points))
+    chosen = style or ("surface" if len(points) > _MOST_DOTS else "sites")
+    check_choice("style", chosen, ["sites", "surface"])
+    figure, panels = _maps(points, metric, shape=(1, 2), width=width)
+    shown = {"predictive mean": (mean, _WARMTH), "standard deviation": (sd, SHADES)}
+    for axes, (name, (value, colors)) in zip(panels[0], shown.items(), strict=True):
+        norm = _norm(value)
+        if chosen == "surface":
+            _draw_surface(axes, points, value, colors, norm)
+        else:
+            _draw_dots(axes, points, value, np.full(len(points), 42.0), colors=colors, norm=norm)
+        if observed is not None:
+            places = _on_plane(observed, metric, like=coordinates)
+            _mark_observed(axes, places, on_surface=chosen == "surface")
+        _color_bar(figure, axes, colors, norm, f"{name} ({unit})" if unit else name)
+    legend_above(panels[0, 0])
+    return figure
+
+
+def crps_by_site(
+    coordinates: Float[np.ndarray, "sites 2"],
+    crps: Float[np.ndarray, "scores"],
+    labels: Sequence[str],
+    *,
+    unit: str = "",
+    metric: str = "haversine",
+    n_labels: int = 6,
+    width: float = 7.0,
+) -> Figure:
+    """A map of scores, lower being better: the worst sites have the largest circles, and names.
+
+    `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
+    `crps`: mean continuous ranked probability score of each site, or any other error >= 0
+    `unit`: of the values, such as "°F" (default "")
+    `metric`: "haversine" or "euclidean" (default "haversine")
+    `n_labels`: how many sites are named, where there is room (default 6)
+    `width`: of the figure, in inches (default 7.0)
+
+    Raises ExfamError unless there are a score and a label for each site.
+
+    >>> places = np.array([[40.0, -100.0], [45.0, -90.0]])
+    >>> figure = crps_by_site(places, np.array([2.0, 1.5]), ["Denver", "Duluth"], n_labels=1)
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['Denver 2.00']
+    """
+    points = _on_plane(coordinates, metric)
+    _check_number("crps", len(crps), len(points))
+    _check_number("labels", len(labels), len(points))
+    figure, panels = _maps(points, metric, shape=(1, 1), width=width)
+    norm, axes = _norm(crps), panels[0, 0]
+    worst = np.argsort(-crps, kind="stable")
+    area = 24.0 + 120.0 * np.asarray(norm(crps))
+    _draw_dots(axes, points, crps, area, colors=SHADES, norm=norm)
+    _color_bar(figure, axes, SHADES, norm, f"mean CRPS ({unit})" if unit else "mean CRPS")
+    names = [f"{shortened(labels[i], most=28)} {crps[i]:.2f}" for i in worst[:n_labels]]
+    _fix_layout(figure)
+    place_names(axes, points[worst], names, np.sqrt(area[worst]) / 2)
+    return figure
+
+
+def site_attention_map(
+    coordinates: Float[np.ndarray, "sites 2"],
+    weights: Float[np.ndarray, "heads maps weights"],
+    site: int,
+    *,
+    names: Sequence[str] | None = None,
+    heads: str = "mean",
+    metric: str = "haversine",
+    width: float = 5.2,
+) -> Figure:
+    """What one site attends to: a panel for each map that it sees, its own at the right.
+
+    Areas of circles and widths of lines grow with the weights, shown as percentages of all that
+    the site attends to; a panel tells the sum of its own.
+
+    `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
+    `weights`: those of its own map first, then of the maps 1, 2, … before; each in [0, 1]
+    `site`: its row in `coordinates`
+    `names`: of all sites; the sites with most weight are named
+    `heads`: "mean" over heads, or "each" for a row of panels a head (default "mean")
+    `metric`: "haversine" or "euclidean" (default "haversine")
+    `width`: of each panel, in inches (default 5.2)
+
+    Raises ExfamError unless there are weights, and names if any, for each site, and for a `site`
+    that is not there.
+
+    >>> places = np.array([[40.0, -100.0], [45.0, -90.0], [35.0, -80.0]])
+    >>> weights = np.array([[[0.0, 0.5, 0.2], [0.3, 0.0, 0.0]]])
+    >>> figure = site_attention_map(places, weights, 0)
+    >>> [axes.get_title(loc="left") for axes in figure.axes[:2]]
+    ['1 map before: 30 %', 'same map: 70 %']
+    """
+    points = _on_plane(coordinates, metric)
+    _check_number("weights", weights.shape[-1], len(points))
+    _check_number("names", len(points) if names is None else len(names), len(points))
+    check_choice("heads", heads, ["each", "mean"])
+    if not 0 <= site < len(points):
+        raise ExfamError(f"`site` must be a row of `coordinates`, below {len(points)}, got {site}.")
+    rows = weights.mean(axis=0, keepdims=True) if heads == "mean" else weights
+    shape = rows.shape[:2]
+    figure, panels = _maps(points, metric, shape=shape, width=width * shape[1] + 0.6)
+    largest = max(float(rows.max()), 1e-6)
+    for (head, column), axes in np.ndenumerate(panels):
+        back = shape[1] - 1 - column
+        when = "same map" if back == 0 else f"{back} map{'s' * (back > 1)} before"
+        of_head = f"head {head + 1}, " if heads == "each" else ""
+        title = f"{of_head}{when}: {100 * rows[head, back].sum():.0f} %"
+        axes.set_title(title, fontsize=10, color=INK, loc="left")
+        _draw_weights(axes, points, rows[head, back], site, largest)
+    whose = "the site" if names is None else shortened(names[site], most=40)
+    label = f"attention weight (%) of {whose} ★"
+    _color_bar(figure, list(panels.flat), SHADES, Normalize(0.0, 100 * largest), label)
+    _fix_layout(figure)
+    if names is not None:
+        for (head, column), axes in np.ndenumerate(panels):
+            _name_heaviest(axes, points, rows[head, shape[1] - 1 - column], names, largest)
+    return figure
+
+
+def _check_number(name: str, got: int, expected: int) -> None:
+    if got != expected:
+        raise ExfamError(f"`{name}` must be one for each of {expected} places, got {got}.")
+
+
+def _on_plane(
+    coordinates: Float[np.ndarray, "places dims"],
+    metric: str,
+    *,
+    like: Float[np.ndarray, "others dims"] | None = None,
+) -> Float[np.ndarray, "places 2"]:
+    """(east, north); longitudes go on beyond 180 degrees rather than tear a map apart.
+
+    `like`: other places on the same map
+    """
+    check_choice("metric", metric, ["haversine", "euclidean"])
+    if coordinates.ndim != 2 or coordinates.shape[1] != 2 or not len(coordinates):
+        raise ExfamError(
+            "`coordinates` must have two columns and at least one row to draw a map, got shape "
+            f"{coordinates.shape}."
+        )
+    if metric == "euclidean":
+        return coordinates
+    latitude, longitude = coordinates.T
+    around = np.radians((coordinates if like is None else like)[:, 1])
+    middle = np.degrees(np.arctan2(np.sin(around).mean(), np.cos(around).mean()))
+    return np.stack([middle + (longitude - middle + 180) % 360 - 180, latitude], axis=1)
+
+
+def _maps(
+    points: Float[np.ndarray, "places 2"], metric: str, *, shape: tuple[int, int], width: float
+) -> tuple[Figure, np.ndarray]:
+    """Panels with room around the points, as high as the area asks for."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    span = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
+    stretch = 1.0
+    if metric == "haversine":
+        stretch = 1 / max(float(np.cos(np.radians((low[1] + high[1]) / 2))), 0.05)
+    ratio = float(np.clip(stretch * span[1] / span[0], 0.2, 2.5))
+    height = shape[0] * (ratio * (width / shape[1] - 0.8) + 0.6) + 0.9
+    figure = make_figure(width=width, height=height)
+    figure.set_layout_engine("compressed")
+    panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
+    for axes in panels.flat:
+        plain_axes(axes)
+        axes.set_aspect(stretch)
+        axes.set_xlim(low[0] - _MARGIN * span[0], high[0] + _MARGIN * span[0])
+        axes.set_ylim(low[1] - _MARGIN * span[1], high[1] + _MARGIN * span[1])
+        axes.grid(color=MUTED, alpha=0.2)
+        axes.set_axisbelow(True)
+    _name_axes(panels, metric)
+    return figure, panels
+
+
+def _name_axes(panels: np.ndarray, metric: str) -> None:
+    """Labels at the outer panels, and degrees as they are written on maps."""
+    is_globe = metric == "haversine"
+    for axes in panels[-1]:
+        axes.set_xlabel("longitude" if is_globe else "east")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("latitude" if is_globe else "north")
+    for axes in panels.flat:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.tick_params(length=0, labelsize=9)
+        if is_globe:
+            axes.xaxis.set_major_formatter(FuncFormatter(_longitude))
+            axes.yaxis.set_major_formatter(FuncFormatter(_latitude))
+
+
+def _longitude(degrees: float, _: int | None) -> str:
+    around = (degrees + 180) % 360 - 180
+    side = "" if around in (0.0, -180.0) else ("E" if around > 0 else "W")
+    return f"{abs(around):g}°{side}"
+
+
+def _latitude(degrees: float, _: int | None) -> str:
+    side = "" if degrees == 0 else ("N" if degrees > 0 else "S")
+    return f"{abs(degrees):g}°{side}"
+
+
+def _norm(value: Float[np.ndarray, "places"]) -> Normalize:
+    """From the lowest to the highest; some room around a single one."""
+    low, high = float(value.min()), float(value.max())
+    return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
+
+
+def _draw_dots(
+    axes: Axes,
+    points: Float[np.ndarray, "places 2"],
+    value: Float[np.ndarray, "places"],
+    area: Float[np.ndarray, "places"],
+    *,
+    colors: Colormap,
+    norm: Normalize,
+) -> None:
+    """Circles, the smallest last: they stay to be seen."""
+    order = np.argsort(-area, kind="stable")
+    east, north = points[order].T
+    axes.scatter(
+        east, north, s=area[order], c=value[order],
+        cmap=colors, norm=norm, edgecolors=MUTED, linewidths=0.5, zorder=3,
+    )  # fmt: skip
+
+
+def _mark_observed(axes: Axes, places: Float[np.ndarray, "sites 2"], *, on_surface: bool) -> None:
+    """Rings around dots, or light dots that show on every color of a surface."""
+    east, north = places.T
+    face, area = (_PALE, 18) if on_surface else ("none", 62)
+    axes.scatter(
+        east, north, s=area, facecolors=face, edgecolors=INK, linewidths=1.0, zorder=4,
+        label="observed",
+    )  # fmt: skip
+
+
+def _draw_surface(
+    axes: Axes,
+    points: Float[np.ndarray, "places 2"],
+    value: Float[np.ndarray, "places"],
+    colors: Colormap,
+    norm: Normalize,
+) -> None:
+    """Cells if the places are all those of a grid, else contours between them."""
+    east, north = (np.unique(column) for column in points.T)
+    if len(east) * len(north) == len(points) and min(len(east), len(north)) > 1:
+        grid = value[np.lexsort(points.T)].reshape(len(north), len(east))
+        axes.pcolormesh(east, north, grid, cmap=colors, norm=norm, shading="nearest")
+    else:
+        levels = norm.inverse(np.linspace(0, 1, _N_LEVELS))
+        axes.tricontourf(points[:, 0], points[:, 1], value, levels=levels, cmap=colors, norm=norm)
+
+
+def _color_bar(
+    figure: Figure, axes: Axes | list[Axes], colors: Colormap, norm: Normalize, label: str
+) -> None:
+    """A color bar below."""
+    bar = figure.colorbar(
+        ScalarMappable(norm, colors), ax=axes, location="bottom", aspect=40, fraction=0.05, pad=0.03
+    )
+    plain_axes(bar.ax)
+    bar.outline.set_visible(False)
+    bar.minorticks_off()
+    bar.ax.xaxis.set_major_locator(MaxNLocator(6))
+    bar.ax.tick_params(length=0, labelsize=9)
+    write_name(bar.ax.xaxis.label, label)
+
+
+def _fix_layout(figure: Figure) -> None:
+    """Names are placed where the layout left the dots."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def _areas(weights: Float[np.ndarray, "sites"], largest: float) -> Float[np.ndarray, "sites"]:
+    """Of their circles."""
+    return 8.0 + 260.0 * weights / largest
+
+
+def _draw_weights(
+    axes: Axes,
+    points: Float[np.ndarray, "sites 2"],
+    weights: Float[np.ndarray, "sites"],
+    site: int,
+    largest: float,
+) -> None:
+    """Lines from the site to the others, circles at them, and a star at the site."""
+    strong = _heaviest(weights, largest, most=_MOST_LINES)
+    lines = LineCollection(
+        [np.stack([points[site], points[other]]) for other in strong],
+        linewidths=0.4 + 3.2 * weights[strong] / largest,
+        colors=MUTED,
+        alpha=0.5,
+    )
+    axes.add_collection(lines, autolim=False)
+    area, norm = _areas(weights, largest), Normalize(0.0, largest)
+    _draw_dots(axes, points, weights, area, colors=SHADES, norm=norm)
+    east, north = points[[site]].T
+    axes.scatter(
+        east, north, marker="*", s=150, color=COLORS[1], edgecolors=INK, linewidths=0.6, zorder=4
+    )
+
+
+def _heaviest(
+    weights: Float[np.ndarray, "sites"], largest: float, *, most: int
+) -> Int64[np.ndarray, "heaviest"]:
+    """Sites with most weight, the heaviest first, none of little."""
+    order = np.argsort(-weights, kind="stable")[:most]
+    return order[weights[order] >= _LEAST * largest]
+
+
+def _name_heaviest(
+    axes: Axes,
+    points: Float[np.ndarray, "sites 2"],
+    weights: Float[np.ndarray, "sites"],
+    names: Sequence[str],
+    largest: float,
+) -> None:
+    order = np.argsort(-weights, kind="stable")
+    told = [shortened(names[i], most=28) for i in _heaviest(weights, largest, most=_MOST_NAMES)]
+    place_names(axes, points[order], told, np.sqrt(_areas(weights[order], largest)) / 2)
