@@ -16,7 +16,7 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups, Marginal
-from exfam.estimators.saving import KINDS
+from exfam.estimators.saving import GROUP_KINDS as KINDS
 from exfam.families import Gaussian, PerItem, Poisson
 from exfam.models.schema import Schema
 

@@ -18,7 +18,7 @@ from estimator_cases import (
 )
 from exfam import ExfamError, Groups
 from exfam.estimators.plan import hold_out
-from exfam.estimators.saving import KINDS
+from exfam.estimators.saving import GROUP_KINDS as KINDS
 from exfam.families import Poisson
 from exfam.models.baselines import ShrunkOffsetValues
 

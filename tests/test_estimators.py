@@ -21,7 +21,7 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups
-from exfam.estimators.saving import KINDS
+from exfam.estimators.saving import GROUP_KINDS as KINDS
 from exfam.families import Categorical, Ordinal, Poisson
 
 FRAME = ratings()

@@ -9,7 +9,7 @@ import torch
 import exfam
 from estimator_cases import COLUMNS, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimators.saving import KINDS
+from exfam.estimators.saving import GROUP_KINDS as KINDS
 from exfam.families import (
     Gaussian,
     PerItem,

@@ -10,7 +10,7 @@ from estimator_cases import COLUMNS, fitted_on, make, ratings, same_bits
 from exfam import DataError, ExfamError, Groups, open_prepared, prepare
 from exfam.estimators.inputs import read_inputs
 from exfam.estimators.plan import plan_fit
-from exfam.estimators.saving import KINDS
+from exfam.estimators.saving import GROUP_KINDS as KINDS
 from exfam.groups import arrange
 from exfam.groups.frames import FrameColumns
 from exfam.models import columns

@@ -16,7 +16,7 @@ import pytest
 import exfam
 from estimator_cases import CASES, DIRECTIONS, TRAINED, class_of, make, ratings, same_bits
 from exfam import CheckpointError, ExfamError, ModelFileError
-from exfam.estimators.saving import KINDS
+from exfam.estimators.saving import GROUP_KINDS as KINDS
 from exfam.families import Bernoulli, Gaussian, Ordinal, PerItem, Poisson
 
 FRAME = ratings(least=2)

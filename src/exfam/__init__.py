@@ -22,6 +22,13 @@ _HOMES = {
     "ExponentialFamily": "exfam.families",
     "FAMILIES": "exfam.families",
     "Family": "exfam.families",
+    "FieldClimatology": "exfam.estimators.fields",
+    "FieldEFA": "exfam.estimators.fields",
+    "FieldGaussianProcess": "exfam.estimators.fields",
+    "FieldKriging": "exfam.estimators.fields",
+    "FieldLatentFactor": "exfam.estimators.fields",
+    "FieldRidge": "exfam.estimators.fields",
+    "FieldRidgeCovariance": "exfam.estimators.fields",
     "Gamma": "exfam.families",
     "Gaussian": "exfam.families",
     "Groups": "exfam.groups",
@@ -33,12 +40,14 @@ _HOMES = {
     "PerItem": "exfam.families",
     "Poisson": "exfam.families",
     "ShrunkOffset": "exfam.estimators",
+    "StudentT": "exfam.families",
     "SupportError": "exfam.checks",
     "UnknownItemError": "exfam.checks",
     "load": "exfam.estimators.saving",
     "open_prepared": "exfam.data.prepared",
     "prepare": "exfam.data.prepared",
     "read": "exfam.data.reading",
+    "read_field": "exfam.data.fields",
 }
 
 __all__ = sorted(["__version__", *_HOMES])

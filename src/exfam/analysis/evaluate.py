@@ -15,11 +15,9 @@ from torch import Tensor, nn
 
 from exfam.analysis.scores import ranks
 from exfam.checks import ExfamError
-from exfam.conditionals import Copies
 from exfam.data.batching import sequential_batches
 from exfam.groups import Batch, Groups
 from exfam.models.catalog import Choice, all_log_probs, best_items, chunks_of, item_rank
-from exfam.models.efa import EFANetwork
 from exfam.models.two_part import TwoPartModel
 
 __all__ = [
@@ -61,12 +59,9 @@ def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int
     dense = member.item_part is not None and not member.has_large_catalog
     needs = [64, n_items if dense else 0]
     for part in (member.item_part, member.value_part):
-        if isinstance(part, EFANetwork):
-            first: Any = part.blocks[0]  # nn.Module's attributes have no better type
-            attended = longest * int(first.attention.n_heads)
-            if isinstance(part.conditional, Copies):  # each element has a copy of its group
-                attended = longest * max(attended, int(part.embedding.dim))
-            needs.append(attended)
+        attends: Any = getattr(part, "numbers_an_element", None)  # others keep no such array
+        if attends is not None:
+            needs.append(attends(longest))
     return max(needs)
 
 

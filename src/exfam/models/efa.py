@@ -18,7 +18,7 @@ from exfam.attention import (
     Visibility,
 )
 from exfam.checks import check_choice, check_fraction, check_positive
-from exfam.conditionals import Conditional, Hidden, Tokens, choose_conditional
+from exfam.conditionals import Conditional, Copies, Hidden, Tokens, choose_conditional
 from exfam.embeddings import TokenEmbedding
 from exfam.encodings import Encoding, build_encoding, share_positions
 from exfam.groups import Batch
@@ -108,6 +108,13 @@ class EFANetwork(nn.Module):
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """The head's outputs for all elements, each given its context."""
         return self.head(self.hidden(batch).state, batch)
+
+    def numbers_an_element(self, longest: int) -> int:
+        """Numbers that an element of a group of that length takes in the largest array."""
+        attended = longest * self.layers[0].attention.n_heads
+        # Of masked copies, each element has one of its whole group.
+        copies = isinstance(self.conditional, Copies)
+        return longest * max(attended, self.embedding.dim) if copies else attended
 
     @property
     def n_items(self) -> int:

@@ -168,8 +168,8 @@ class FieldLatentFactor(FieldEstimator):
     def _empty_part(self) -> nn.Module:
         n_sites = len(self.site_coordinates_)
         like = Groups(
-            start=[0],
-            stop=[n_sites],
+            start=np.array([0]),
+            stop=np.array([n_sites]),
             values={self.shape_.column: np.arange(n_sites, dtype=float)},
             attributes={"coordinates": self.site_coordinates_},
         )

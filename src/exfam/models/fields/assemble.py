@@ -163,6 +163,8 @@ def build_field_network(
     value = NumberValue(
         shape.column, center=0.0, spread=1.0, dim=settings.embed_dim, generator=generator
     )
+    for field in (fields[0], value):
+        _spread_kinks(cast(NumberAttribute | NumberValue, field).network, generator)
     embedding = TokenEmbedding([*fields, Hidden(value, generator=generator)])
     blocks = [_block(shape, settings, generator) for _ in range(settings.n_layers)]
     n_location = family.n_params - family.n_dispersion
@@ -183,6 +185,19 @@ def build_field_network(
         read_out=_read_out(shape, settings, generator) if settings.read_out_heads else None,
         dropout=settings.dropout,
     )
+
+
+def _spread_kinks(network: nn.Sequential, generator: torch.Generator) -> None:
+    """Let the first layer's units bend at places all over the map, and at all sizes of anomalies.
+
+    Without biases all would bend at the mean, and places in one direction from it be told apart by
+    their distance alone.
+    """
+    first = cast(nn.Linear, network[0])
+    bound = first.in_features**-0.5
+    with torch.no_grad():
+        first.weight.uniform_(-bound, bound, generator=generator)
+        first.bias.uniform_(-bound, bound, generator=generator)
 
 
 class FieldHead(nn.Module):

@@ -15,7 +15,7 @@ from exfam.families import Family
 from exfam.groups import Batch
 from exfam.models.fields.climate import Climate, Normal
 from exfam.models.fields.links import anomaly, placed
-from exfam.models.fields.neighborhood import Keys, Neighborhood, own_places
+from exfam.models.fields.neighborhood import Keys, NearestSites, Neighborhood, own_places
 from exfam.models.fields.readout import ReadOut
 from exfam.models.fields.tokens import Hiding
 
@@ -108,6 +108,15 @@ class FieldNetwork(nn.Module):
             read = self.read_out.weights(self._read_scores(seen), keys.allowed)
             read = keys.back(read.transpose(1, 2))
         return FieldWeights(tuple(layers), read, keys)
+
+    def numbers_an_element(self, longest: int) -> int:
+        """Numbers that an element of a group of that length takes in the largest array."""
+        heads = [cast(Block, block).attention.n_heads for block in self.blocks]
+        if self.read_out is not None:
+            heads.append(self.read_out.n_heads)
+        if isinstance(self.neighborhood, NearestSites):
+            return (self.neighborhood.k + 1) * self.embedding.dim
+        return longest * max(heads, default=1)
 
     def _see(self, batch: Batch, normal: Normal) -> _Seen:
         shown = self.hiding(batch)
