@@ -42,6 +42,14 @@ def unseen(batch, site):
     return replace(batch, item=torch.where(batch.item == site, -1, batch.item))
 
 
+def with_value(batch, column, value):
+    """The batch with another value of one site on every map."""
+    changed = {name: own.clone() for name, own in batch.values.items()}
+    for own in changed.values():
+        own[:, column] = value
+    return replace(batch, values=changed)
+
+
 @pytest.mark.parametrize("lags", [0, 2])
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 def test_each_value_is_read_from_the_observed_others(fit, lags):
@@ -247,6 +255,35 @@ def test_what_a_new_site_showed_before_tells_of_its_level():
     gain = (hidden[own] - part.eta(new)[own])[:, 1]
     assert (gain[followed] > 0.1).all()
     torch.testing.assert_close(gain[~followed][::2], torch.zeros(3))
+
+
+def test_doubts_of_new_sites_far_apart_have_nothing_in_common():
+    rng = np.random.default_rng(0)
+    at = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 500.0, 900.0])[:, None]
+    maps = smooth_maps(30, at, length=3.0, rng=rng) + 5 * rng.normal(size=8)
+    known = np.tile(np.arange(8) < 6, 30)
+    groups = field(maps, at)
+    seen = groups.with_(observed=known)
+    part = fit_gaussian_process(seen, climate_of(seen, "site", "euclidean"))
+    assert part.parameters_by_name["length"] < 20
+    batch = everything(groups)
+    assert (part.climate(batch).doubt[:, 6:] > 0.1).all()
+    moved = part.eta(with_value(batch, 7, 3.0))
+    torch.testing.assert_close(moved[:, 6], part.eta(batch)[:, 6], rtol=0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["none", "site"])
+def test_maps_with_one_earlier_map_know_how_early_it_is(kind):
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 10, size=(8, 2))
+    groups = field(smooth_maps(60, at, length=4.0, rng=rng, memory=1.0), at, lags=2)
+    part = fit_gaussian_process(groups, climate_of(groups, kind, "euclidean"))
+    stop = groups.context_stop.copy()
+    stop[5, 0], stop[6, 1] = groups.context_start[5, 0], groups.context_start[6, 1]
+    groups = groups.with_(context_stop=stop)
+    together = part.eta(groups.pad([5, 6]))
+    apart = [part.eta(groups.pad([g]))[0] for g in (5, 6)]
+    torch.testing.assert_close(together, torch.stack(apart))
 
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
