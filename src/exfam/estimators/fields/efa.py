@@ -7,6 +7,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from exfam.analysis.evaluate import value_parameters
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.explain import FieldExplanation, explain
 from exfam.estimators.fields.plan import FieldPlan
@@ -16,6 +17,7 @@ from exfam.families import Family
 from exfam.groups import Groups
 from exfam.models.fields.assemble import FieldSettings, build_field_network
 from exfam.models.fields.climate import Climate
+from exfam.models.fields.dispersion_shift import best_shift
 from exfam.models.fields.links import anomaly, counts
 from exfam.models.two_part import TwoPartModel
 from exfam.training.history import History
@@ -54,9 +56,10 @@ class FieldEFA(FieldEstimator):
     `n_layers`: attention layers (default 1)
     `feed_forward_dim`: hidden units after each attention layer, 0 for none (default 64)
     `head_hidden_dim`: hidden units of the head, 0 for a linear one (default 32)
-    `read_out_heads`: heads of the linear read-out beside attention, 0 for none (default 8)
+    `read_out_heads`: heads of the linear read-out beside attention, 0 for none (default 16)
     `encoding`: "distance" (scores fall with it) or "none" (default "distance")
-    `null_token`: whether a learned key stands for "none of these" (default True)
+    `null_token`: whether a learned key stands for "none of these": of use
+        where maps have few sites (default False)
     `n_neighbors`: how many of the nearest observed sites of each map are attended to; all if None,
         which takes time with the square of the number of sites (default None)
     `hide`: in training, half of the maps hide a random share of their values, up to this one, so
@@ -73,6 +76,8 @@ class FieldEFA(FieldEstimator):
     `clip`: largest norm of a gradient (default 1.0)
     `validation_fraction`: share of the maps, the last ones, held out to choose the best epoch
         (default 0.15)
+    `calibrate`: whether scales are multiplied, after training, by the factor under which the maps
+        held out are likeliest: trained ones are too narrow for other years (default True)
     `ensemble`: models of seeds `seed`, `seed` + 1 …, whose densities are averaged (default 1)
     `seed`: of the initial weights and the batches (default 0)
     `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
@@ -114,9 +119,9 @@ class FieldEFA(FieldEstimator):
         n_layers: int = 1,
         feed_forward_dim: int = 64,
         head_hidden_dim: int = 32,
-        read_out_heads: int = 8,
+        read_out_heads: int = 16,
         encoding: str = "distance",
-        null_token: bool = True,
+        null_token: bool = False,
         n_neighbors: int | None = None,
         hide: float = 0.5,
         dropout: float = 0.1,
@@ -128,6 +133,7 @@ class FieldEFA(FieldEstimator):
         warmup: float = 0.05,
         clip: float = 1.0,
         validation_fraction: float = 0.15,
+        calibrate: bool = True,
         ensemble: int = 1,
         seed: int = 0,
         device: str = "cpu",
@@ -166,6 +172,7 @@ class FieldEFA(FieldEstimator):
         self.warmup = warmup
         self.clip = clip
         self.validation_fraction = validation_fraction
+        self.calibrate = calibrate
         self.ensemble = ensemble
         self.seed = seed
         self.device = device
@@ -202,6 +209,9 @@ class FieldEFA(FieldEstimator):
             return self._member(part)
 
         members, self.histories_ = train_members(self, build, plan)
+        if self.calibrate and plan.validation is not None:
+            for member in members:
+                _calibrate(member, plan.validation)
         return [member.value_part for member in members if member.value_part is not None]
 
     def _empty_part(self) -> nn.Module:
@@ -226,6 +236,17 @@ class FieldEFA(FieldEstimator):
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
         return explain(self.members_[0], self._inputs(X).groups)
+
+
+def _calibrate(member: TwoPartModel, groups: Groups) -> None:
+    """Widen or narrow the member's laws as the values of these groups ask for."""
+    ((column, family),) = member.families.items()
+    eta = value_parameters([member], groups)[column][0]
+    own = groups.elements()
+    own = own if groups.observed is None else own[groups.observed[own]]
+    shift = best_shift(family, eta[own], torch.from_numpy(groups.values[column][own]))
+    network: Any = member.value_part  # nn.Module's attributes have no better type
+    network.head.widen(shift)
 
 
 def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:

@@ -50,8 +50,8 @@ class FieldSettings:
     head_hidden_dim: int = 32
     site_embedding: bool = False
     encoding: str = "distance"
-    read_out_heads: int = 8
-    null_token: bool = True
+    read_out_heads: int = 16
+    null_token: bool = False
     n_neighbors: int | None = None
     scale: str = "input"
     hide: float = 0.5
@@ -165,12 +165,13 @@ def build_field_network(
     )
     for field in (fields[0], value):
         _spread_kinks(cast(NumberAttribute | NumberValue, field).network, generator)
-    embedding = TokenEmbedding([*fields, Hidden(value, generator=generator)])
+    place, hidden = TokenEmbedding(fields), Hidden(value, generator=generator)
     blocks = [_block(shape, settings, generator) for _ in range(settings.n_layers)]
     n_location = family.n_params - family.n_dispersion
     head = FieldHead(settings, start=start, n_location=n_location, generator=generator)
     return FieldNetwork(
-        embedding,
+        place,
+        hidden,
         blocks,
         head,
         climate=climate,
@@ -221,6 +222,7 @@ class FieldHead(nn.Module):
         super().__init__()
         dim, hidden = settings.embed_dim, settings.head_hidden_dim
         n_outputs = len(start) if settings.scale == "input" else n_location
+        self.n_location = n_location
         self.norm = nn.LayerNorm(dim)
         self.network = mlp([dim, *([hidden] if hidden else []), n_outputs], generator=generator)
         last = cast(nn.Linear, self.network[-1])
@@ -228,6 +230,12 @@ class FieldHead(nn.Module):
             # Small at first: the model starts at climate, and the read-out beside it.
             last.weight.mul_(0.1)
         self.constant = nn.Parameter(start.clone())
+
+    def widen(self, shift: float) -> None:
+        """Add to the first output that is no location: of a scale, its logarithm."""
+        if len(self.constant) > self.n_location:
+            with torch.no_grad():
+                self.constant[self.n_location] += shift
 
     def forward(self, state: Float[Tensor, "batch own embed"]) -> Float[Tensor, "batch own params"]:
         told = self.network(self.norm(state))

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.attention import Block
-from exfam.embeddings import TokenEmbedding
+from exfam.embeddings import Hidden, TokenEmbedding
 from exfam.encodings import Position
 from exfam.families import Family
 from exfam.groups import Batch
@@ -51,10 +51,11 @@ class _Seen(NamedTuple):
 class FieldNetwork(nn.Module):
     """p(value at a place | values shown at others): tokens, blocks, read-out and head, each a part.
 
-    Tokens hold g(coordinates), lambda_1(anomaly) or a mask, and how many steps back they lie. Own
-    elements attend, in every layer, to tokens made from each shown element alone, so that one pass
-    gives the leave-one-out conditionals of all. Elements without a value are no context. `climate`
-    says what is normal; outputs are placed back into the value's unit.
+    A token is the sum of `place`, g(coordinates) and how many steps back it lies, and of `value`,
+    lambda_1(anomaly), or its mask for the one that is predicted. Own elements attend, in every
+    layer, to tokens made from each shown element alone, so that one pass gives the leave-one-out
+    conditionals of all. Elements without a value are no context. `climate` says what is normal;
+    outputs are placed back into the value's unit.
     Source: "Exponential Family Attention", section 3.2 and appendix H.4.
     """
 
@@ -62,7 +63,8 @@ class FieldNetwork(nn.Module):
 
     def __init__(
         self,
-        embedding: TokenEmbedding,
+        place: TokenEmbedding,
+        value: Hidden,
         blocks: Sequence[Block],
         head: nn.Module,
         *,
@@ -75,7 +77,7 @@ class FieldNetwork(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.embedding, self.head, self.read_out = embedding, head, read_out
+        self.place, self.value, self.head, self.read_out = place, value, head, read_out
         self.blocks = nn.ModuleList(blocks)
         self.climate, self.family, self.column = climate, family, column
         self.neighborhood, self.hiding = neighborhood, hiding
@@ -115,7 +117,7 @@ class FieldNetwork(nn.Module):
         if self.read_out is not None:
             heads.append(self.read_out.n_heads)
         if isinstance(self.neighborhood, NearestSites):
-            return (self.neighborhood.k + 1) * self.embedding.dim
+            return (self.neighborhood.k + 1) * self.value.dim
         return longest * max(heads, default=1)
 
     def _see(self, batch: Batch, normal: Normal) -> _Seen:
@@ -125,9 +127,10 @@ class FieldNetwork(nn.Module):
         told = replace(batch, values={self.column: values}, observed=shown)
         keys = self.neighborhood.keys(batch, shown, own_places(batch))
         alike = keys.places is None and _alike(batch)
+        place = self.place.content(_first(told) if alike else told).expand(len(shown), -1, -1)
         return _Seen(
-            self.dropout(self.embedding.content(told)),
-            self.embedding.center(told),
+            self.dropout(place + self.value.content(told)),
+            place + self.value.mask,
             values,
             batch.position,
             _positions(batch.position, keys, alike=alike),
@@ -169,6 +172,17 @@ def _alike(batch: Batch) -> bool:
     if batch.item is not None:
         told.append(batch.item)
     return all(bool((each == each[:1]).all()) for each in told)
+
+
+def _first(batch: Batch) -> Batch:
+    """The first group alone, as far as places need it."""
+    return replace(
+        batch,
+        item=None if batch.item is None else batch.item[:1],
+        attributes={name: column[:1] for name, column in batch.attributes.items()},
+        present=batch.present[:1],
+        steps_back=batch.steps_back[:1],
+    )
 
 
 def _positions(position: Position, keys: Keys, *, alike: bool) -> tuple[Position, Position]:
