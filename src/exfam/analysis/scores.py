@@ -1,21 +1,28 @@
-"""Scores of predictions made elsewhere: rankings, errors, differences with their spread."""
+"""Scores of predictions made elsewhere: rankings, errors, differences with their spread.
+
+Those of predictive distributions (CRPS, interval coverage, the probability integral transform) are
+computed next door and named here as well.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Num
 
+from exfam.analysis.calibration import interval_coverage, probability_integral
 from exfam.analysis.crps import crps
 from exfam.checks import DataError, check_fraction, check_positive
 
 __all__ = [
     "Interval",
     "crps",
+    "interval_coverage",
     "mean_given_true",
     "mrr",
     "mse",
     "ndcg_at",
     "paired_bootstrap",
+    "probability_integral",
     "ranks",
     "recall_at",
     "rmse",

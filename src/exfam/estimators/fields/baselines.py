@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from exfam.checks import check_choice
+from exfam.checks import ExfamError, check_choice
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.plan import FieldPlan
 from exfam.models.fields.climatology import ClimatologyPart
@@ -80,6 +80,14 @@ class FieldClimatology(FieldEstimator):
         self.standardize = standardize
         self.period = period
         self.validation_fraction = validation_fraction
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.standardize == "none":
+            raise ExfamError(
+                "`standardize` must be 'global', 'site' or 'seasonal' for a climatology, which has "
+                "nothing else to tell, got 'none'."
+            )
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         return [ClimatologyPart(self._fit_climate(plan.train))]
