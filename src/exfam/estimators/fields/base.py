@@ -315,7 +315,7 @@ def _as_places(at: Any, shape: FieldShape) -> Float[np.ndarray, "places space"]:
         places = np.asarray(at, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ExfamError(f"`at` must be coordinates, one row a place, got {error}.") from error
-    if places.ndim != 2 or places.shape[1] != shape.n_dims:
+    if places.ndim != 2 or places.shape[1] != shape.n_dims or not len(places):
         raise ExfamError(
             f"`at` must be coordinates with {shape.n_dims} columns, one row a place, got shape "
             f"{places.shape}."

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from exfam.analysis.evaluate import value_parameters
+from exfam.checks import check_choice
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.explain import FieldExplanation, explain
 from exfam.estimators.fields.plan import FieldPlan
@@ -62,8 +63,8 @@ class FieldEFA(FieldEstimator):
         where maps have few sites (default False)
     `n_neighbors`: how many of the nearest observed sites of each map are attended to; all if None,
         which takes time with the square of the number of sites (default None)
-    `hide`: in training, half of the maps hide a random share of their values, up to this one, so
-        that any subset of sites can be the context (default 0.5)
+    `hide`: share of the maps that hide some of their values in training, from none to all, so that
+        any subset of sites can be the context (default 0.5)
     `dropout`: share of units dropped in training (default 0.1)
 
     Training:
@@ -186,6 +187,8 @@ class FieldEFA(FieldEstimator):
             check_count(name, getattr(self, name), least=0)
         if self.n_neighbors is not None:
             check_count("n_neighbors", self.n_neighbors)
+        for name in ("site_embedding", "null_token", "calibrate"):
+            check_choice(name, getattr(self, name), (False, True))
         self._settings()
         training_settings(self)
 
@@ -235,7 +238,8 @@ class FieldEFA(FieldEstimator):
 
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
-        return explain(self.members_[0], self._inputs(X).groups)
+        inputs = self._inputs(X)
+        return explain(self.members_[0], inputs.groups)
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:

@@ -44,7 +44,7 @@ def explain(member: TwoPartModel, groups: Groups) -> list[FieldExplanation]:
 
 def _of_map(network: FieldNetwork, groups: Groups, g: int) -> FieldExplanation:
     batch = groups.pad([g])
-    weights = network.weights(batch)
+    weights = network.weights(batch.to(next(network.parameters()).device))
     there = batch.present[0].numpy()
     rows = batch.element[0].numpy()[there]
     length = batch.present.shape[1]
@@ -59,9 +59,9 @@ def _of_map(network: FieldNetwork, groups: Groups, g: int) -> FieldExplanation:
         site=labels[groups.item[rows]],
         coordinates=groups.attributes["coordinates"][rows],
         steps_back=batch.steps_back[0].numpy()[there],
-        own=(batch.target | (batch.present & (batch.steps_back == 0)))[0].numpy()[there],
+        own=(batch.steps_back == 0)[0].numpy()[there],
         attention=[layer[..., there] for layer in layers],
-        null=[layer[0, ..., n_keys:].sum(-1).T.numpy() for layer in weights.layers],
+        null=[layer[0, ..., n_keys:].sum(-1).T.cpu().numpy() for layer in weights.layers],
         read_out=None if read is None else _over_elements(read, weights, length)[..., there],
     )
 
@@ -71,9 +71,9 @@ def _over_elements(
 ) -> Float[np.ndarray, "heads own length"]:
     """Weights with one column an element, wherever the keys were taken from."""
     if weights.keys.places is None:
-        return told[0].transpose(0, 1).numpy()
+        return told[0].transpose(0, 1).cpu().numpy()
     own, heads = told.shape[1:3]
-    out = torch.zeros(own, heads, length)
+    out = told.new_zeros(own, heads, length)
     places = weights.keys.places[0][:, None].expand(-1, heads, -1)
     kept = torch.where(weights.keys.may_attend[0][:, None], told[0], 0.0)
-    return out.scatter_add(2, places, kept).transpose(0, 1).numpy()
+    return out.scatter_add(2, places, kept).transpose(0, 1).cpu().numpy()

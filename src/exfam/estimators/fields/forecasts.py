@@ -20,8 +20,8 @@ __all__ = ["Forecast", "forecast"]
 class Forecast:
     """Draws of maps to come.
 
-    `times`: their times, as labels; `sites`: the sites' labels, None for a site that the model
-    never saw; `draws`: whole futures, in the unit of the value
+    `times`: their times, as labels where the groups have them; `sites`: the sites' labels, None
+    for a site that the model never saw; `draws`: whole futures, in the unit of the value
     """
 
     times: Shaped[np.ndarray, "steps"]
@@ -62,11 +62,15 @@ def forecast(
     sweeps: int,
     seed: int,
 ) -> Forecast:
-    """Draws of `steps` maps after the last; what is missing in those it needs is drawn as well."""
-    last = np.sort(groups.group_attributes["time"])[-1:]
-    history = groups[groups.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step]
-    whole = with_times(history.compact(), _later(history, last[0], steps, shape.step))
-    whole = with_lags(whole, shape.lags, step=shape.step)
+    """Draws of `steps` maps after the last; what is missing in those it needs is drawn as well.
+
+    Raises DataError for groups without elements.
+    """
+    last = max(groups.group_attributes["time"].tolist(), default=0.0)
+    plain = groups.with_(context_start=None, context_stop=None).compact()
+    whole = with_times(plain, last + shape.step * np.arange(1, steps + 1))
+    recent = whole.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
+    whole = with_lags(whole[recent].compact(), shape.lags, step=shape.step)
     drawn = fill_maps(members, whole, n=n, sweeps=sweeps, seed=seed)
     future = whole[len(whole) - steps :]
     own = future.elements()
@@ -75,13 +79,8 @@ def forecast(
     labels = np.array([*whole.vocabulary["item"].tolist(), None], dtype=object)
     names = future.group_names
     return Forecast(
-        times=np.arange(steps) if names is None else names,
+        times=future.group_attributes["time"] if names is None else names,
         sites=labels[whole.item[first]],
         coordinates=whole.attributes["coordinates"][first],
         draws=drawn[:, own].reshape(n, steps, -1),
     )
-
-
-def _later(groups: Groups, last: float, steps: int, step: float) -> np.ndarray:
-    """The times to come, as numbers: days where the groups are named by dates."""
-    return last + step * np.arange(1, steps + 1)

@@ -51,14 +51,16 @@ def next_sites(
 ) -> Sensing:
     """The reductions of all missing values of all maps, each averaged over `n` draws of it."""
     generator = torch.Generator().manual_seed(seed)
-    observed = observed_of(groups)
+    everywhere = observed_of(groups)
     flat = np.full((2, groups.n_rows), np.nan)
     for g in range(len(groups)):
         own = np.arange(groups.start[g], groups.stop[g])
-        missing = own[~observed[own]]
-        if len(missing):
-            told = _of_map(members, groups[g], observed, missing, n, generator)
-            flat[:, missing] = told
+        if not everywhere[own].all():
+            # Columns of its own: they are copied for every value that might be measured.
+            one = groups[g].compact()
+            observed = observed_of(one)
+            missing = np.flatnonzero(~observed[: len(own)])
+            flat[:, own[missing]] = _of_map(members, one, observed, missing, n, generator)
     out = np.full((2, len(rows)), np.nan)
     out[:, rows] = flat[:, groups.elements()]
     return Sensing(*out)

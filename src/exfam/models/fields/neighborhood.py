@@ -26,21 +26,19 @@ class OwnPlaces(NamedTuple):
 
 
 def own_places(batch: Batch) -> OwnPlaces:
-    """Places of own elements, which come after those of earlier maps.
+    """Places of own elements, in order.
 
     >>> from exfam.groups import Groups
     >>> before = {"context_start": [[0], [0]], "context_stop": [[0], [2]]}
     >>> own_places(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).place
     tensor([[0, 1],
-            [2, 2]])
+            [2, 0]])
     """
     is_own = batch.present & (batch.steps_back == 0)
     count = is_own.sum(1)
-    first = is_own.int().argmax(1)
-    offset = torch.arange(max(1, int(count.max())), device=count.device)
-    valid = offset < count[:, None]
-    last = (batch.present.shape[1] - 1) * torch.ones_like(first)
-    return OwnPlaces(torch.where(valid, first[:, None] + offset, last[:, None]), valid)
+    nth = torch.arange(max(1, int(count.max())), device=count.device)
+    first = torch.argsort((~is_own).int(), dim=1, stable=True)
+    return OwnPlaces(first[:, : len(nth)], nth < count[:, None])
 
 
 class Keys(NamedTuple):

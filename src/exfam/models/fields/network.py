@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -175,14 +175,16 @@ def _alike(batch: Batch) -> bool:
 
 
 def _first(batch: Batch) -> Batch:
-    """The first group alone, as far as places need it."""
-    return replace(
-        batch,
-        item=None if batch.item is None else batch.item[:1],
-        attributes={name: column[:1] for name, column in batch.attributes.items()},
-        present=batch.present[:1],
-        steps_back=batch.steps_back[:1],
-    )
+    """The first group alone."""
+    named = ("values", "attributes", "group_attributes")
+    plain = ("item", "position", "present", "target", "observed", "element", "steps_back", "weight")
+    first: dict[str, Any] = {
+        name: {key: column[:1] for key, column in getattr(batch, name).items()} for name in named
+    }
+    for name in plain:
+        column = getattr(batch, name)
+        first[name] = None if column is None else column[:1]
+    return replace(batch, **first)
 
 
 def _positions(position: Position, keys: Keys, *, alike: bool) -> tuple[Position, Position]:
