@@ -33,11 +33,12 @@ class StepsBack(Field):
 
 
 class Hiding(nn.Module):
-    """In training, hides a random share of each map, so that any subset of sites can be a context.
+    """In training, hides values of some maps, so that any subset of sites can be the context.
 
-    Half of the maps stay as they are; of the others a share drawn evenly from 0 to `share` is not
-    shown. Hidden values are predicted all the same.
-    Raises ExfamError unless `share` is in [0, 1].
+    A map stays as it is with probability 1 - `share`. Of the others, the number of values shown is
+    drawn evenly on a logarithmic scale, from all of them down to less than one: a few near sites
+    are as frequent a context as most of them. Hidden values are predicted all the same.
+    Raises ExfamError unless `share` is in [0, 1).
 
     >>> from exfam.groups import Groups
     >>> Hiding(0.5).eval()(Groups(start=[0], stop=[3]).pad([0]))
@@ -55,7 +56,9 @@ class Hiding(nn.Module):
         if not self.training or not self.share:
             return shown
         n_maps = int(batch.steps_back.max()) + 1
-        draws = torch.rand(2, len(shown), n_maps, device=shown.device)
-        share = torch.where(draws[0] < 0.5, self.share * draws[1], 0.0)
-        hidden = torch.rand(shown.shape, device=shown.device) < share.gather(1, batch.steps_back)
-        return shown & ~hidden
+        which, size = torch.rand(2, len(shown), n_maps, device=shown.device)
+        least = 0.5 / max(2, shown.shape[1] // n_maps)
+        kept = torch.where(which < self.share, least**size, 1.0)
+        return shown & (
+            torch.rand(shown.shape, device=shown.device) < kept.gather(1, batch.steps_back)
+        )
