@@ -114,6 +114,8 @@ class FieldEstimator(BaseEstimator, ABC):
     def predict_dist(self, X: Any, *, at: Any = None) -> Prediction:
         """The distribution of each row's value given the others observed at its time, and before.
 
+        A model with lags sees the maps before among the rows of `X`: give it those as well.
+
         `at`: coordinates of places, one row each, to predict at in place of the rows of `X`: the
         result has one row a time and place, all places of the first time first.
 
@@ -149,9 +151,9 @@ class FieldEstimator(BaseEstimator, ABC):
     def impute(self, frame: Any, *, level: float = 0.9) -> Any:
         """The frame with missing values filled in by their predictive means.
 
-        A frame of the kind that was given, rows in their order, with
-        three more columns: `…_imputed` (was the value missing?), `…_low` and `…_high` (the central
-        interval of probability `level`; the value itself where it was observed).
+        A frame of the kind that was given, rows in their order, with three more columns:
+        `…_imputed` (was the value missing?), `…_low` and `…_high` (the central interval of
+        probability `level`; the value itself where it was observed).
         """
         if isinstance(frame, Groups | str | os.PathLike):
             raise ExfamError(

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
 from exfam.data.fields import check_field, read_field, with_lags
+from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 
 __all__ = [
@@ -82,10 +83,12 @@ def read_inputs(
 ) -> FieldInputs:
     """The field that the user passed; sites that are not among `sites` have code -1.
 
-    Raises DataError for a frame or file that cannot be read, or groups that are no field.
+    Raises DataError for a frame or file that cannot be read, groups that are no field, or
+    coordinates that the metric does not know.
     """
     if isinstance(data, Groups):
         check_field(data)
+        check_coordinates(data.attributes["coordinates"][data.elements()], metric=columns.metric)
         groups = data if sites is None else _recoded(data, sites)
         return FieldInputs(groups, np.arange(groups.n_elements))
     groups = columns.read(data, sites=sites)
