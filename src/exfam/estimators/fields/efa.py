@@ -59,12 +59,13 @@ class FieldEFA(FieldEstimator):
     `head_hidden_dim`: hidden units of the head, 0 for a linear one (default 32)
     `read_out_heads`: heads of the linear read-out beside attention, 0 for none (default 16)
     `encoding`: "distance" (scores fall with it) or "none" (default "distance")
-    `null_token`: whether a learned key stands for "none of these": of use
-        where maps have few sites (default False)
+    `null_token`: whether a learned key stands for "none of these", which few
+        and far sites leave much weight to (default True)
     `n_neighbors`: how many of the nearest observed sites of each map are attended to; all if None,
         which takes time with the square of the number of sites (default None)
     `hide`: share of the maps that hide some of their values in training, from none to all, so that
-        any subset of sites can be the context (default 0.5)
+        any subset of sites can be the context; where all sites are always observed, less predicts
+        better (default 0.25)
     `dropout`: share of units dropped in training (default 0.1)
 
     Training:
@@ -122,9 +123,9 @@ class FieldEFA(FieldEstimator):
         head_hidden_dim: int = 32,
         read_out_heads: int = 16,
         encoding: str = "distance",
-        null_token: bool = False,
+        null_token: bool = True,
         n_neighbors: int | None = None,
-        hide: float = 0.5,
+        hide: float = 0.25,
         dropout: float = 0.1,
         learning_rate: float = 3e-3,
         weight_decay: float = 0.05,

@@ -51,10 +51,10 @@ class FieldSettings:
     site_embedding: bool = False
     encoding: str = "distance"
     read_out_heads: int = 16
-    null_token: bool = False
+    null_token: bool = True
     n_neighbors: int | None = None
     scale: str = "input"
-    hide: float = 0.5
+    hide: float = 0.25
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
