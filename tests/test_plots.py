@@ -59,6 +59,9 @@ FIGURES = {
     "histogram": lambda: plots.histogram(np.array([1, 2, 2, 5]), label="length", of="groups"),
     "histogram, of ranges": lambda: plots.histogram(POINTS.ravel(), label="value"),
     "integral_histogram": lambda: plots.integral_histogram(np.linspace(0, 1, 50)),
+    "setting_curve": lambda: plots.setting_curve(
+        np.array([5.0, 1.0]), np.array([22.0, 37.0]), name="LF", setting_name="k", metric="MSE"
+    ),
     "interval_rows": lambda: plots.interval_rows(["LF"], np.array([[0.1, 0.2, 0.3]]), metric="x"),
     "item_map": lambda: plots.item_map(POINTS, [f"item {i}" for i in range(30)], labels=("a", "b")),
     "layer_map": lambda: plots.layer_map(explanation(), part="values", layer=2),

@@ -9,6 +9,7 @@ from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.intervals import interval_rows
 from exfam.plots.item_map import item_map
 from exfam.plots.means import means_by_case
+from exfam.plots.settings import setting_curve
 from exfam.plots.style import INK
 from exfam.plots.vectors import vector_map
 
@@ -27,6 +28,7 @@ __all__ = [
     "means_by_case",
     "reliability_diagram",
     "result_bars",
+    "setting_curve",
     "site_attention_map",
     "vector_map",
 ]

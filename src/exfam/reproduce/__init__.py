@@ -38,6 +38,11 @@ EXPERIMENTS = {
         "exfam.reproduce.efa_instacart",
         "which product is in which basket: Exponential Family Attention, section 6.3 and Table 3",
     ),
+    "efa-temperature": Experiment(
+        "exfam.reproduce.efa_temperature",
+        "temperatures of 44 cities, each given the others: Exponential Family Attention, "
+        "section 6.4 and Figure 6",
+    ),
     "efa-special-cases": Experiment(
         "exfam.reproduce.efa_special_cases",
         "latent factor models written as attention: Exponential Family Attention, section 4.1",

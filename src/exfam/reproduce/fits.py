@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from exfam.data.public_sets.splits import Splits
 from exfam.estimators.base import GroupEstimator
+from exfam.estimators.fields.base import FieldEstimator
 from exfam.groups import Groups
 from exfam.reproduce.harness import Options
 from exfam.reproduce.rows import Row, row_over_seeds
@@ -18,12 +19,16 @@ from exfam.reproduce.rows import Row, row_over_seeds
 __all__ = [
     "Build",
     "Contender",
+    "Estimator",
     "Fit",
     "Job",
     "Measure",
     "ensemble_of",
+    "figure_rows",
+    "fit_once",
     "fit_seeds",
     "gather",
+    "joined",
     "ratio_row",
     "rows_of",
     "seeded",
@@ -31,9 +36,11 @@ __all__ = [
     "training_of",
 ]
 
-# The figures of a fitted model on some groups: metric -> value.
-Measure = Callable[[GroupEstimator, Groups], Mapping[str, float]]
-Build = Callable[[int], GroupEstimator]
+Estimator = GroupEstimator | FieldEstimator
+# The figures of a fitted model, of the one or the other kind, on some groups: metric -> value.
+Figures = Mapping[str, float]
+Measure = Callable[[Any, Groups], Figures]
+Build = Callable[[int], Estimator]
 
 N_MEMBERS = 4
 FAST_GROUPS = 48
@@ -45,6 +52,7 @@ class Contender:
     """A model of a table: its name there, how a seed makes it, what is known of it.
 
     `chance`: whether fits depend on the seed; one fit tells all otherwise
+    `sees_validation`: whether fits choose anything by the validation part
     `n_configurations`: how many were tried before this one was chosen by validation
     `paper`: the paper's figures, metric -> value
     """
@@ -53,6 +61,7 @@ class Contender:
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     build: Build
     chance: bool = True
+    sees_validation: bool = True
     n_configurations: int | None = None
     paper: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
@@ -62,7 +71,7 @@ class Contender:
 class Fit:
     """A fitted model and its cost: CPU seconds of the whole fit, optimizer steps if it took any."""
 
-    estimator: GroupEstimator
+    estimator: Any  # an Estimator of the kind that the experiment is about
     cpu_seconds: float
     steps: int | None
 
@@ -80,12 +89,20 @@ def fit_seeds(contender: Contender, splits: Splits, *, seeds: int) -> list[Fit]:
 
     Raises KeyboardInterrupt where Ctrl-C cut a fit short, since its figures mean nothing.
     """
-    return [_fit(contender.build(seed), splits) for seed in range(seeds if contender.chance else 1)]
+    return [
+        fit_once(contender, splits, seed=seed) for seed in range(seeds if contender.chance else 1)
+    ]
 
 
-def _fit(estimator: GroupEstimator, splits: Splits) -> Fit:
+def fit_once(contender: Contender, splits: Splits, *, seed: int) -> Fit:
+    """The contender fitted with one seed.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    estimator = contender.build(seed)
+    validation = splits.validation if contender.sees_validation else None
     start = time.process_time()
-    estimator.fit(splits.train, validation=splits.validation)
+    estimator.fit(splits.train, validation=validation)
     seconds = time.process_time() - start
     histories = getattr(estimator, "histories_", [])
     if any(history.interrupted for history in histories):
@@ -97,14 +114,17 @@ def _fit(estimator: GroupEstimator, splits: Splits) -> Fit:
 def ensemble_of(fits: Sequence[Fit]) -> Fit | None:
     """The first fits together, their probabilities averaged; None if there is only one."""
     chosen = fits[:N_MEMBERS]
-    if len(chosen) < 2:
-        return None
-    together = copy.copy(chosen[0].estimator)
-    together.members_ = [member for fit in chosen for member in fit.estimator.members_]
+    return joined(chosen) if len(chosen) > 1 else None
+
+
+def joined(fits: Sequence[Fit]) -> Fit:
+    """The members of all fits as one model that costs what they cost together."""
+    together = copy.copy(fits[0].estimator)
+    together.members_ = [member for fit in fits for member in fit.estimator.members_]
     return Fit(
         together,
-        sum(fit.cpu_seconds for fit in chosen),
-        sum(fit.steps or 0 for fit in chosen),
+        sum(fit.cpu_seconds for fit in fits),
+        sum(fit.steps or 0 for fit in fits),
     )
 
 
@@ -135,6 +155,18 @@ def _measured(
 ) -> list[Row]:
     tests = [measure(fit.estimator, splits.test) for fit in fits]
     validations = [measure(fit.estimator, splits.validation) for fit in fits]
+    return figure_rows(contender, fits, task=task, tests=tests, validations=validations)
+
+
+def figure_rows(
+    contender: Contender,
+    fits: Sequence[Fit],
+    *,
+    task: str,
+    tests: Sequence[Figures],
+    validations: Sequence[Figures],
+) -> list[Row]:
+    """One row a metric of the figures of each fit on the test and the validation part."""
     return [
         row_over_seeds(
             Row(
@@ -202,7 +234,7 @@ def smaller(splits: Splits, options: Options) -> Splits:
     return Splits(*(part[:FAST_GROUPS].compact() for part in parts))
 
 
-def seeded(kind: Callable[..., GroupEstimator], parameters: Mapping[str, Any]) -> Build:
+def seeded(kind: Callable[..., Estimator], parameters: Mapping[str, Any]) -> Build:
     """What makes an estimator of these parameters from a seed."""
     return lambda seed: kind(**parameters, seed=seed)
 

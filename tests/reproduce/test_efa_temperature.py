@@ -1,0 +1,218 @@
+"""Smoke runs of the temperatures: their figures mean nothing, the laws among them hold."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from exfam.reproduce import efa_temperature, fits
+from exfam.reproduce.efa_temperature import DRAWS, TASKS
+from exfam.reproduce.fits import Fit
+from exfam.reproduce.harness import Options
+from exfam.reproduce.tables import best_rows, cheaper_winners
+from exfam.reproduce.temperature_models import PAPER_FM
+
+SAME_DAY, ONE_LAG, TWO_LAGS, NEW_SITES, SIMULATED = TASKS
+METRICS = {"mse", "nats", "crps", "coverage-90"}
+
+
+def find(rows, **wanted):
+    """The rows with these fields or settings."""
+
+    def has(row, name, value):
+        return getattr(row, name, row.settings.get(name)) == value
+
+    return [row for row in rows if all(has(row, *each) for each in wanted.items())]
+
+
+def value(rows, **wanted):
+    (row,) = find(rows, **wanted)
+    return row.value
+
+
+def run(tasks, **options):
+    """A smoke run on fewer maps still."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fits, "FAST_GROUPS", 16)
+        return efa_temperature.run(Options(fast=True, only=tasks, **options))
+
+
+@pytest.fixture(scope="module")
+def same_day(data_folder):
+    return run([SAME_DAY], seeds=2)
+
+
+@pytest.fixture(scope="module")
+def others(data_folder):
+    """One fit each, where nothing is asked of several."""
+    return run([ONE_LAG, NEW_SITES, SIMULATED])
+
+
+@pytest.fixture(scope="module")
+def rows(same_day, others):
+    return same_day + others
+
+
+def test_a_day_is_told_by_attention_the_papers_forms_factors_and_cheap_baselines(same_day):
+    assert {row.task for row in same_day} == {SAME_DAY}
+    assert {row.model for row in same_day} == {
+        "efa-coordinates", "efa-site", "efa-ensemble", "efa-l1", "efa-l2", "efa-l4",
+        "latent-factor-k1", "latent-factor-k5", "ridge", "ridge-covariance", "gaussian-process",
+        "kriging", "climatology",
+    }  # fmt: skip
+    for model in {row.model for row in same_day}:
+        assert {row.metric for row in find(same_day, model=model)} == METRICS
+    kinds = {row.settings["standardize"] for row in find(same_day, model="climatology")}
+    assert kinds == {"site", "seasonal"}
+
+
+def test_with_lags_the_models_are_those_that_see_earlier_days(others):
+    models = {row.model for row in find(others, task=ONE_LAG)}
+    assert models == {"efa-coordinates", "efa-site", "ridge", "ridge-covariance",
+                      "gaussian-process"}  # fmt: skip
+
+
+def test_every_row_has_its_cost_and_validation_beside_test(rows):
+    for row in rows:
+        assert row.validation is not None and row.value != row.validation
+        trained = row.model.startswith(("efa", "latent"))
+        assert (row.steps is not None) == trained
+        assert (row.cpu_seconds is None) == (row.model == "truth")
+
+
+def test_shares_in_the_intervals_are_shares_and_rank_nothing(rows):
+    covered = find(rows, metric="coverage-90")
+    assert len({row.value for row in covered}) > 10
+    assert all(0 < row.value <= 1 for row in covered)
+    assert best_rows(covered) == set() and cheaper_winners(covered) == []
+
+
+def test_only_what_the_paper_ran_has_the_papers_figures(rows):
+    printed = {(row.task, row.model): row.paper for row in rows if row.paper}
+    assert printed == {
+        (SAME_DAY, "efa-l1"): 17.135,
+        (SAME_DAY, "efa-l2"): 11.522,
+        (SAME_DAY, "efa-l4"): 11.224,
+        (SAME_DAY, "latent-factor-k1"): PAPER_FM[1],
+        (SAME_DAY, "latent-factor-k5"): 22.68,
+        (ONE_LAG, "efa-coordinates"): 9.248,
+    }
+    assert {row.metric for row in rows if row.paper} == {"mse"}
+
+
+def test_days_with_a_history_are_measured_for_what_sees_it_elsewhere(same_day):
+    there = [row for row in same_day if "days" in row.settings]
+    assert {row.settings["days"] for row in there} == {
+        "with-history-of-1", "with-history-of-2"
+    }  # fmt: skip
+    assert {row.model for row in there} == {
+        "efa-coordinates", "efa-site", "efa-ensemble", "ridge", "ridge-covariance",
+        "gaussian-process",
+    }  # fmt: skip
+    for model in ("ridge", "efa-site"):
+        figures = {row.value for row in find(same_day, model=model, metric="mse")}
+        assert len(figures) == 3
+
+
+def test_the_verdict_is_that_of_the_better_ridge_of_the_same_days(rows):
+    judged = [row for row in rows if "beat" in row.note]
+    assert {row.task for row in judged} == {SAME_DAY, ONE_LAG, SIMULATED}
+    for row in judged:
+        assert row.metric == "mse" and row.model.startswith("efa")
+        place = {name: row.settings.get(name) for name in ("days", "draw", "lags")}
+        ridges = [
+            each.value
+            for model in ("ridge", "ridge-covariance")
+            for each in find(rows, task=row.task, metric="mse", model=model)
+            if {name: each.settings.get(name) for name in place} == place
+        ]
+        assert len(ridges) == 2 and f"{min(ridges):.2f}" in row.note
+        assert row.note.startswith("beats") == (row.value < min(ridges))
+
+
+def test_the_missing_first_of_october_is_told(others):
+    (row,) = find(others, task=ONE_LAG, model="efa-coordinates", metric="mse")
+    assert row.note.endswith("test targets, the paper's 4,092")
+
+
+def test_new_sites_are_told_by_what_reads_coordinates(others):
+    told = find(others, task=NEW_SITES)
+    assert {row.metric for row in told} == {"rmse", "nats", "coverage-90"}
+    assert {row.model for row in told} == {
+        "efa-coordinates", "gaussian-process", "kriging", "climatology"
+    }  # fmt: skip
+    # Neighbors tell much of a place that was never seen.
+    climatology = min(row.value for row in find(told, model="climatology", metric="rmse"))
+    assert value(told, model="kriging", metric="rmse") < 0.8 * climatology
+
+
+def test_nobody_is_ahead_of_the_truth(others):
+    for lags in (0, 1):
+        told = find(others, task=SIMULATED, draw="fresh-1", lags=lags)
+        assert len({row.model for row in told}) > 5
+        for metric in ("mse", "nats", "crps"):
+            figures = {row.model: row.value for row in find(told, metric=metric)}
+            truth = figures.pop("truth")
+            assert truth < min(figures.values())
+        assert value(told, model="truth", metric="coverage-90") == pytest.approx(0.9, abs=0.03)
+    less, more = (value(others, model="truth", metric="nats", lags=lags) for lags in (1, 0))
+    assert less < more
+
+
+def test_the_truth_is_no_rival(others):
+    told = find(others, task=SIMULATED)
+    assert "truth" not in {told[index].model for index in best_rows(told)}
+
+
+def test_draws_are_seeds_that_nothing_was_chosen_on():
+    assert sorted(DRAWS.values()) == [1001, 1002, 1003]
+
+
+def test_an_ensemble_is_of_the_mode_with_the_smaller_error_on_validation(same_day):
+    ours = [row for row in find(same_day, metric="mse") if "days" not in row.settings]
+    error = {
+        model: next(row.validation for row in ours if row.model == model)
+        for model in ("efa-coordinates", "efa-site")
+    }
+    (row,) = find(ours, model="efa-ensemble")
+    assert row.settings == {"of": min(error, key=error.get), "members": 2}
+    assert row.n_seeds == 1
+
+
+def fit_of(member):
+    return Fit(SimpleNamespace(members_=[member]), 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("n_fits", "expected"),
+    [
+        (1, []),
+        (2, ["01"]),
+        (3, ["012"]),
+        (4, ["012", "123", "230", "301"]),
+        (5, ["012", "123", "234", "340", "401"]),
+    ],
+)
+def test_ensembles_are_of_three_fits_each_set_once(n_fits, expected):
+    told = efa_temperature._ensembles([fit_of(str(n)) for n in range(n_fits)])
+    assert ["".join(fit.estimator.members_) for fit in told] == expected
+    for fit in told:
+        size = len(fit.estimator.members_)
+        assert (fit.cpu_seconds, fit.steps) == (2.0 * size, 3 * size)
+
+
+def test_figure_6_and_bars_are_pictures(rows, tmp_path):
+    efa_temperature.plot(rows, tmp_path)
+    files = sorted(path.name for path in tmp_path.iterdir())
+    bars = {(row.task, row.metric) for row in rows if row.metric in ("mse", "nats", "rmse")}
+    names = {f"efa-{task}-{metric}.png" for task, metric in bars}
+    assert set(files) == {"efa-temperature-figure-6.png"} | names
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
+
+
+def test_without_factors_there_is_no_figure_6(others, tmp_path):
+    efa_temperature.plot([], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_is_not_wanted_costs_nothing():
+    assert efa_temperature.run(Options(only=["another"])) == []

@@ -1,0 +1,159 @@
+"""The temperatures' data, figures and verdicts."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from exfam.data.simulators import FieldConditional, FieldSettings
+from exfam.estimators.fields import FieldKriging
+from exfam.reproduce.fits import Contender, fit_seeds
+from exfam.reproduce.rows import Row
+from exfam.reproduce.temperature_data import (
+    draw_sites,
+    field_splits,
+    new_sites,
+    read_temperatures,
+    simulated_temperatures,
+)
+from exfam.reproduce.temperature_figures import new_site_figures, told_figures, with_verdicts
+
+SITES = ("Akron Canton, Ohio", "Seattle, Washington")
+
+
+@pytest.fixture(scope="module")
+def groups(data_folder):
+    return read_temperatures()
+
+
+def years(groups):
+    return {int(str(day)[:4]) for day in groups.group_names}
+
+
+def test_parts_are_the_papers_years_and_targets(groups):
+    splits = field_splits(groups)
+    parts = (splits.train, splits.validation, splits.test)
+    assert [part.n_elements for part in parts] == [8184, 5456, 4092]
+    assert [(min(years(part)), max(years(part))) for part in parts] == [
+        (2007, 2012), (2013, 2016), (2017, 2019)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lags", "targets"), [(1, 3960), (2, 3828)])
+def test_lags_see_the_days_before_and_lose_the_first_of_october(groups, lags, targets):
+    test = field_splits(groups, lags=lags, history=lags).test
+    assert test.n_elements == targets
+    day = np.array([int(str(name)[-2:]) for name in test.group_names])
+    assert day.min() == lags + 1
+    plain = field_splits(groups).test
+    of_day = {str(name): plain.start[g] for g, name in enumerate(plain.group_names)}
+    for g, name in enumerate(test.group_names):
+        before = [of_day[str(name - k)] for k in range(lags, 0, -1)]
+        assert test.context_start[g].tolist() == before
+    same_days = field_splits(groups, history=lags).test
+    assert same_days.context_start is None
+    assert same_days.group_names.tolist() == test.group_names.tolist()
+
+
+def test_simulated_fields_have_the_layout_of_the_real_one(groups):
+    field, truth = simulated_temperatures(settings=FieldSettings(), seed=1)
+    other, _ = simulated_temperatures(settings=FieldSettings(), seed=2)
+    assert (len(field), field.n_elements) == (len(groups), groups.n_elements)
+    assert [str(name)[5:] for name in field.group_names] == [
+        str(name)[5:] for name in groups.group_names
+    ]
+    sizes = [len(part) for part in vars(field_splits(field)).values()]
+    assert sizes == [len(part) for part in vars(field_splits(groups)).values()]
+    assert not np.allclose(field.values["value"], other.values["value"])
+    law = truth.true_conditional(field)
+    error = (field.values["value"] - law.mean) / law.sd
+    assert np.std(error) == pytest.approx(1.0, abs=0.03)
+
+
+def test_all_sites_are_drawn_before_any_is_drawn_again():
+    labels = [f"site {n}" for n in range(44)]
+    draws = draw_sites(labels, draws=12, size=4, seed=3)
+    assert [len(set(draw)) for draw in draws] == [4] * 12
+    assert len({site for draw in draws[:11] for site in draw}) == 44
+    assert draw_sites(labels, draws=5, size=4, seed=3) == draws[:5]
+    assert draw_sites(labels, draws=5, size=4, seed=4) != draws[:5]
+
+
+def test_no_fit_sees_a_new_site(groups):
+    told = new_sites(SITES)
+    for part in (told.splits.train, told.splits.validation):
+        assert len(part.vocabulary["item"]) == 42
+        assert not set(SITES) & set(part.vocabulary["item"])
+    for part in (told.splits.test, told.validation):
+        hidden = np.flatnonzero(~part.observed)
+        assert set(part.vocabulary["item"][part.item[hidden]]) == set(SITES)
+        own = np.intersect1d(hidden, part.elements())
+        assert len(own) == 2 * len(part)
+
+
+def test_new_sites_are_scored_by_values_that_no_prediction_saw(groups):
+    told = new_sites(SITES)
+    model = FieldKriging().fit(told.splits.train)
+    test = told.splits.test[:10]
+    hidden = ~test.observed
+    warmer = test.with_(values={"temperature_f": test.values["temperature_f"] + 50.0 * hidden})
+    np.testing.assert_array_equal(model.predict(test), model.predict(warmer))
+    plain, moved = (new_site_figures(model, part) for part in (test, warmer))
+    assert 0 < plain["rmse"] < 20 and moved["rmse"] > 30
+    own = test.elements()
+    error = (model.predict(test) - test.values["temperature_f"][own])[hidden[own]]
+    assert plain["rmse"] == pytest.approx(np.sqrt((error**2).mean()))
+
+
+def test_figures_are_means_of_what_scipy_tells():
+    random = np.random.default_rng(0)
+    value = random.standard_normal(400) * 3
+    law = FieldConditional(np.zeros((400, 1)), np.zeros((400, 1)), np.full((400, 1), 2.0))
+    told = told_figures(law, value)
+    assert told["mse"] == pytest.approx((value**2).mean())
+    assert told["nats"] == pytest.approx(-norm(0, 2).logpdf(value).mean())
+    low, high = norm(0, 2).interval(0.9)
+    share = ((value >= low) & (value <= high)).mean()
+    assert told["coverage-90"] == share and 0.6 < share < 0.85
+    z = value / 2
+    crps = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
+    assert told["crps"] == pytest.approx(crps.mean())
+    some = value > 1
+    assert told_figures(law, value, among=some)["mse"] == pytest.approx((value[some] ** 2).mean())
+
+
+def row(model, value, *, metric="mse", note="", task="t", **settings):
+    return Row(
+        task=task, model=model, settings=settings, metric=metric, value=value, note=note
+    )  # fmt: skip
+
+
+def test_verdicts_compare_with_the_better_ridge_of_the_same_place():
+    rows = [
+        row("efa-site", 8.5, note="why"), row("efa-l1", 17.0), row("kriging", 1.0),
+        row("ridge", 9.0), row("ridge-covariance", 8.9),
+        row("efa-site", 8.5, days="some"), row("ridge", 8.0, days="some"),
+        row("efa-site", 8.5, task="alone"), row("efa-site", 2.0, metric="nats"),
+        row("ridge", 2.5, metric="nats"), row("efa-site", None), row("ridge", None),
+    ]  # fmt: skip
+    assert [each.note for each in with_verdicts(rows)] == [
+        "beats ridge-covariance 8.90; why", "does not beat ridge-covariance 8.90", "",
+        "", "", "does not beat ridge 8.00", "", "", "", "", "", "",
+    ]  # fmt: skip
+
+
+class Remembers:
+    """An estimator that keeps what it was fitted with."""
+
+    def fit(self, X, *, validation=None):
+        self.given = validation
+        return self
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_a_baseline_that_chooses_by_training_alone_gets_no_validation(groups, sees):
+    splits = field_splits(groups)
+    model = Contender(
+        model="ridge", build=lambda seed: Remembers(), chance=False, sees_validation=sees
+    )
+    (fit,) = fit_seeds(model, splits, seeds=5)
+    assert fit.estimator.given is (splits.validation if sees else None)
