@@ -67,8 +67,15 @@ class Keys(NamedTuple):
         """What belongs to their keys."""
         if self.places is None:
             return x
-        row = torch.arange(len(x), device=x.device)[:, None, None]
-        return x[row, self.places].flatten(0, 1)
+        first = x.shape[1] * torch.arange(len(x), device=x.device)
+        flat = (self.places + first[:, None, None]).flatten()
+        return x.flatten(0, 1).index_select(0, flat).unflatten(0, (-1, self.places.shape[2]))
+
+    def part(self, cut: slice) -> "Keys":
+        """Of some of the own elements."""
+        own = OwnPlaces(self.own.place[:, cut], self.own.valid[:, cut])
+        places = None if self.places is None else self.places[:, cut]
+        return Keys(own, places, self.may_attend[:, cut])
 
     def back(self, x: Float[Tensor, "rows query *rest"]) -> Float[Tensor, "batch own *rest"]:
         """From rows and queries to groups and own elements."""
@@ -118,26 +125,41 @@ class NearestSites:
     def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
         """Keys of every own element: `k` of its own map, then `k` of each earlier map."""
         n_maps = int(batch.steps_back.max()) + 1
-        width = n_maps * (self.k + 1)
-        index = np.zeros((*own.place.shape, width), dtype=np.int64)
+        index = np.zeros((*own.place.shape, n_maps * (self.k + 1)), dtype=np.int64)
         told = np.zeros(index.shape, dtype=bool)
         arrays = [
             each.cpu().numpy()
             for each in (batch.attributes["coordinates"], shown, batch.steps_back, *own)
         ]
-        for row, (places, seen, steps_back, place, valid) in enumerate(zip(*arrays, strict=True)):
-            asked = place[valid]
-            for back in range(n_maps):
-                among = np.flatnonzero(seen & (steps_back == back))
-                if not len(among) or not len(asked):
-                    continue
-                found, _ = nearest(places[asked], places[among], k=self.k + 1, metric=self.metric)
-                chosen = among[found]
-                keep = chosen != asked[:, None]
-                # Without itself among the k + 1, the farthest goes.
-                keep &= keep.cumsum(1) <= self.k
-                columns = slice(back * (self.k + 1), back * (self.k + 1) + found.shape[1])
-                index[row, : len(asked), columns] = chosen
-                told[row, : len(asked), columns] = keep
+        rows: dict[bytes, int] = {}
+        for row, parts in enumerate(zip(*arrays, strict=True)):
+            # Maps that show the same sites have the same neighbors.
+            first = rows.setdefault(b"".join(part.tobytes() for part in parts), row)
+            if first == row:
+                self._search(parts, index[row], told[row])
+            else:
+                index[row], told[row] = index[first], told[first]
         device = shown.device
         return Keys(own, torch.from_numpy(index).to(device), torch.from_numpy(told).to(device))
+
+    def _search(
+        self,
+        parts: tuple[np.ndarray, ...],
+        index: Int64[np.ndarray, "own key"],
+        told: Bool[np.ndarray, "own key"],
+    ) -> None:
+        """The neighbors of one group, written into `index`, and into `told` which are some."""
+        places, seen, steps_back, place, valid = parts
+        asked = place[valid]
+        for back in range(index.shape[1] // (self.k + 1)):
+            among = np.flatnonzero(seen & (steps_back == back))
+            if not len(among) or not len(asked):
+                continue
+            found, _ = nearest(places[asked], places[among], k=self.k + 1, metric=self.metric)
+            chosen = among[found]
+            keep = chosen != asked[:, None]
+            # Without itself among the k + 1, the farthest goes.
+            keep &= keep.cumsum(1) <= self.k
+            columns = slice(back * (self.k + 1), back * (self.k + 1) + found.shape[1])
+            index[: len(asked), columns] = chosen
+            told[: len(asked), columns] = keep

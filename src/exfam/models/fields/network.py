@@ -7,10 +7,12 @@ from typing import Any, NamedTuple, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from exfam.attention import Block
+from exfam.attention import Attention, Block
+from exfam.checks import ExfamError
 from exfam.embeddings import Hidden, TokenEmbedding
-from exfam.encodings import Position
+from exfam.encodings import KeyPosition, Position, QueryPosition
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.models.fields.climate import Climate, Normal
@@ -22,6 +24,12 @@ from exfam.models.fields.tokens import Hiding
 __all__ = ["FieldNetwork", "FieldWeights"]
 
 Vectors = Float[Tensor, "batch length embed"]
+Outputs = Float[Tensor, "batch own params"]
+# Numbers that one array of scores or gathered keys may hold (4 bytes each, some ten such arrays at
+# a time); what needs more is computed part by part.
+MOST_NUMBERS = 1 << 23
+# Scores of one map of which all sites attend to all others: beyond, a step takes minutes.
+MOST_SCORES = 2e9
 
 
 class FieldWeights(NamedTuple):
@@ -37,15 +45,28 @@ class FieldWeights(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A batch as the network sees it; `alike`: all rows but for their values."""
+    """A batch as the network sees it; `alike`: all rows but for their values.
 
-    content: Vectors
+    `sources`: keys and values of each block; `read_keys`: those of the read-out. All heads are side
+    by side.
+    """
+
     center: Vectors
+    sources: list[tuple[Vectors, Vectors]]
+    read_keys: Vectors | None
     anomaly: Float[Tensor, "batch length"]
     position: Position
-    positions: tuple[Position, Position]
     keys: Keys
     alike: bool
+
+    @property
+    def positions(self) -> tuple[QueryPosition, KeyPosition]:
+        """Of queries and of keys; one broadcast row if all rows have the same."""
+        position, keys = self.position, self.keys
+        if not self.alike:
+            return keys.at_own(position), keys.at_keys(position)
+        own = position[:1].take_along_dim(keys.own.place[:1, :, None], 1)
+        return own.expand(len(position), -1, -1), position[:1].expand(len(position), -1, -1)
 
 
 class FieldNetwork(nn.Module):
@@ -84,21 +105,69 @@ class FieldNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length params"]:
-        """The family's parameters of every own element given what is shown of the others."""
+        """The family's parameters of every own element given what is shown of the others.
+
+        Raises ExfamError for maps too large for all sites to attend to all others.
+        """
+        at_once, in_parts = len(batch.present), False
+        if isinstance(self.neighborhood, NearestSites):
+            length = batch.present.shape[1]
+            at_once = max(1, MOST_NUMBERS // (length * self.numbers_an_element(length)))
+            in_parts = at_once < len(batch.present)
+        cuts = [slice(i, i + at_once) for i in range(0, len(batch.present), at_once)]
+        maps = [_maps(batch, cut) for cut in cuts] if in_parts else [batch]
+        return torch.cat([self._eta(each, in_parts=in_parts) for each in maps])
+
+    def _eta(self, batch: Batch, *, in_parts: bool) -> Float[Tensor, "batch length params"]:
         normal = self.climate(batch)
         seen = self._see(batch, normal)
-        outputs = self.head(self._attend(seen)[0])
-        if self.read_out is not None:
-            anomaly_at_keys = seen.keys.at_keys(seen.anomaly[..., None])[..., 0]
-            read = self.read_out(self._read_scores(seen), seen.keys.allowed, anomaly_at_keys)
-            first = outputs[..., 0] + seen.keys.back(read)
-            outputs = torch.cat([first[..., None], outputs[..., 1:]], -1)
+        outputs = self._by_parts(seen, in_parts=in_parts)
         own = seen.keys.own
         location, scale, doubt = (each.take_along_dim(own.place, 1) for each in normal)
         eta = placed(outputs, (location, scale, doubt), self.family)
         row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.place)
         told = eta.new_zeros(*batch.present.shape, eta.shape[-1])
         return told.index_put((row[own.valid], own.place[own.valid]), eta[own.valid])
+
+    def _by_parts(self, seen: _Seen, *, in_parts: bool) -> Outputs:
+        """The outputs of all own elements, of so many at a time that memory stays bounded.
+
+        On the way back, what a part computed is computed again. `in_parts`: these groups are
+        themselves a part of a batch.
+        """
+        n_own = seen.keys.own.place.shape[1]
+        size = max(1, MOST_NUMBERS // self._numbers_a_query(seen))
+        if size >= n_own and not in_parts:
+            return self._outputs(seen)
+        told = []
+        for first in range(0, n_own, size):
+            part = seen._replace(keys=seen.keys.part(slice(first, first + size)))
+            if torch.is_grad_enabled():
+                told.append(cast(Tensor, checkpoint(self._outputs, part, use_reentrant=False)))
+            else:
+                told.append(self._outputs(part))
+        return torch.cat(told, 1)
+
+    def _outputs(self, seen: _Seen) -> Outputs:
+        """The family's outputs in units of anomalies: of the head, and the read-out's on top."""
+        outputs = self.head(self._attend(seen)[0])
+        if self.read_out is None:
+            return outputs
+        anomaly_at_keys = seen.keys.at_keys(seen.anomaly[..., None])[..., 0]
+        read = self.read_out(self._read_scores(seen), seen.keys.allowed, anomaly_at_keys)
+        first = outputs[..., 0] + seen.keys.back(read)
+        return torch.cat([first[..., None], outputs[..., 1:]], -1)
+
+    def _numbers_a_query(self, seen: _Seen) -> int:
+        """Numbers in the largest array, for one own element of each group."""
+        n_groups, _, n_keys = seen.keys.may_attend.shape
+        gathered = seen.keys.places is not None
+        sizes = [
+            (1 if seen.alike and each is self.read_out else n_groups)
+            * (each.n_heads * each.head_dim if gathered else each.n_heads)
+            for each in self._attending()
+        ]
+        return n_keys * max(sizes, default=1)
 
     def weights(self, batch: Batch) -> FieldWeights:
         """Attention weights of every own element."""
@@ -113,27 +182,44 @@ class FieldNetwork(nn.Module):
 
     def numbers_an_element(self, longest: int) -> int:
         """Numbers that an element of a group of that length takes in the largest array."""
-        heads = [cast(Block, block).attention.n_heads for block in self.blocks]
-        if self.read_out is not None:
-            heads.append(self.read_out.n_heads)
+        parts = self._attending()
         if isinstance(self.neighborhood, NearestSites):
-            return (self.neighborhood.k + 1) * self.value.dim
-        return longest * max(heads, default=1)
+            width = max((each.n_heads * each.head_dim for each in parts), default=1)
+            return (self.neighborhood.k + 1) * width
+        return longest * max((each.n_heads for each in parts), default=1)
+
+    def _attending(self) -> list[Attention | ReadOut]:
+        blocks = [cast(Block, block).attention for block in self.blocks]
+        return [*blocks, *([] if self.read_out is None else [self.read_out])]
+
+    def _check_size(self, batch: Batch) -> None:
+        length = batch.present.shape[1]
+        n_scores = length * self.numbers_an_element(length)
+        if not isinstance(self.neighborhood, NearestSites) and n_scores > MOST_SCORES:
+            raise ExfamError(
+                f"`n_neighbors` must be given for maps of {length} elements, got None: all attend "
+                f"to all others, with {4e-9 * n_scores:.0f} GB of scores a map. Fit with "
+                "n_neighbors=32, say: time then grows with the elements, not with their square."
+            )
 
     def _see(self, batch: Batch, normal: Normal) -> _Seen:
+        self._check_size(batch)
         shown = self.hiding(batch)
         values = anomaly(batch.values[self.column], normal, self.family)
         values = torch.where(shown, values, 0.0)
         told = replace(batch, values={self.column: values}, observed=shown)
         keys = self.neighborhood.keys(batch, shown, own_places(batch))
         alike = keys.places is None and _alike(batch)
-        place = self.place.content(_first(told) if alike else told).expand(len(shown), -1, -1)
+        first = _maps(told, slice(0, 1)) if alike else told
+        place = self.place.content(first).expand(len(shown), -1, -1)
+        content = self.dropout(place + self.value.content(told))
+        center = place + self.value.mask
         return _Seen(
-            self.dropout(place + self.value.content(told)),
-            place + self.value.mask,
+            center,
+            [_sources(cast(Block, block), content, batch.position) for block in self.blocks],
+            None if self.read_out is None else self.read_out.keys(center),
             values,
             batch.position,
-            _positions(batch.position, keys, alike=alike),
             keys,
             alike,
         )
@@ -142,13 +228,10 @@ class FieldNetwork(nn.Module):
         """Hidden states of the own elements, and the weights of each layer."""
         keys, positions, weights = seen.keys, seen.positions, list[Tensor]()
         stream = keys.at_own(seen.center)
-        for module in self.blocks:
+        for module, sources in zip(self.blocks, seen.sources, strict=True):
             block = cast(Block, module)
             q = block.queries(stream, positions[0])
-            k, v = (
-                _by_head(keys.at_keys(_side_by_side(x)), x.shape[1])
-                for x in block.keys(seen.content, seen.position)
-            )
+            k, v = (_by_head(keys.at_keys(x), block.attention.n_heads) for x in sources)
             attended = block.attention.gather(q, (k, v), keys.allowed, positions)
             stream = block.join(stream, attended.update)
             weights.append(attended.weights)
@@ -158,7 +241,8 @@ class FieldNetwork(nn.Module):
         """Scores of the read-out: those of one row where all rows have the same."""
         assert self.read_out is not None
         query = self.read_out.queries(seen.keys.at_own(seen.center))
-        key = seen.keys.at_keys(self.read_out.keys(seen.center))
+        assert seen.read_keys is not None
+        key = seen.keys.at_keys(seen.read_keys)
         positions = seen.positions
         if seen.alike:
             query, key = query[:1], key[:1]
@@ -174,25 +258,23 @@ def _alike(batch: Batch) -> bool:
     return all(bool((each == each[:1]).all()) for each in told)
 
 
-def _first(batch: Batch) -> Batch:
-    """The first group alone."""
+def _maps(batch: Batch, cut: slice) -> Batch:
+    """Some of the groups."""
     named = ("values", "attributes", "group_attributes")
     plain = ("item", "position", "present", "target", "observed", "element", "steps_back", "weight")
-    first: dict[str, Any] = {
-        name: {key: column[:1] for key, column in getattr(batch, name).items()} for name in named
+    told: dict[str, Any] = {
+        name: {key: column[cut] for key, column in getattr(batch, name).items()} for name in named
     }
     for name in plain:
         column = getattr(batch, name)
-        first[name] = None if column is None else column[:1]
-    return replace(batch, **first)
+        told[name] = None if column is None else column[cut]
+    return replace(batch, **told)
 
 
-def _positions(position: Position, keys: Keys, *, alike: bool) -> tuple[Position, Position]:
-    """Of queries and of keys; one broadcast row if all rows have the same."""
-    if not alike:
-        return keys.at_own(position), keys.at_keys(position)
-    own = position[:1].take_along_dim(keys.own.place[:1, :, None], 1)
-    return own.expand(len(position), -1, -1), position[:1].expand(len(position), -1, -1)
+def _sources(block: Block, content: Vectors, position: Position) -> tuple[Vectors, Vectors]:
+    """A block's keys and values of all elements, heads side by side."""
+    k, v = block.keys(content, position)
+    return _side_by_side(k), _side_by_side(v)
 
 
 def _side_by_side(x: Float[Tensor, "batch heads length head"]) -> Vectors:
