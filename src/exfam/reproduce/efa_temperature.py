@@ -4,7 +4,7 @@ Squared errors (degrees Fahrenheit, squared), nats, CRPS and the share of values
 interval, of each value given all others of its day, and of one or two days before. "efa-site" has a
 vector for each city, "efa-coordinates" can predict anywhere; "efa-ensemble" is the better of them
 on validation, three fits together. "efa-l1" and so on are the paper's own choices, as near as our
-parts allow. Baselines in closed form choose their penalties by folds of the training maps.
+parts allow. Ridges choose their penalties on validation; the other closed forms choose nothing.
 
 The paper's figures with lags include 1 October, whose day before is not in our file: we leave such
 days out (3,960 test targets with one lag, 3,828 with two, the paper's 4,092). Rows with "days" tell
