@@ -24,6 +24,7 @@ from exfam.models.fields.tokens import Hiding
 __all__ = ["FieldNetwork", "FieldWeights"]
 
 Vectors = Float[Tensor, "batch length embed"]
+SideBySide = Float[Tensor, "batch length of_heads"]
 Outputs = Float[Tensor, "batch own params"]
 # Numbers that one array of scores or gathered keys may hold (4 bytes each, some ten such arrays at
 # a time); what needs more is computed part by part.
@@ -271,15 +272,15 @@ def _maps(batch: Batch, cut: slice) -> Batch:
     return replace(batch, **told)
 
 
-def _sources(block: Block, content: Vectors, position: Position) -> tuple[Vectors, Vectors]:
+def _sources(block: Block, content: Vectors, position: Position) -> tuple[SideBySide, SideBySide]:
     """A block's keys and values of all elements, heads side by side."""
     k, v = block.keys(content, position)
     return _side_by_side(k), _side_by_side(v)
 
 
-def _side_by_side(x: Float[Tensor, "batch heads length head"]) -> Vectors:
+def _side_by_side(x: Float[Tensor, "batch heads length head"]) -> SideBySide:
     return x.transpose(1, 2).flatten(2)
 
 
-def _by_head(x: Vectors, n_heads: int) -> Float[Tensor, "batch heads length head"]:
+def _by_head(x: SideBySide, n_heads: int) -> Float[Tensor, "batch heads length head"]:
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
