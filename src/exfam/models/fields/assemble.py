@@ -281,11 +281,12 @@ def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generato
 
 def _read_out(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> ReadOut:
     n_heads = settings.read_out_heads
+    null = _null(settings, n_heads, generator)
     return ReadOut(
         settings.embed_dim,
         n_heads=n_heads,
         head_dim=settings.head_dim,
         encoding=_encoding(shape, settings, n_heads),
         generator=generator,
-        null=_null(settings, n_heads, generator),
+        null_key=None if null is None else null.key,  # what takes it adds nothing
     )

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from exfam.attention import NullToken, ScoreKernel, Softmax
+from exfam.attention import ScoreKernel, Softmax
 from exfam.encodings import Encoding, KeyPosition, QueryPosition
 from exfam.layers import linear
 
@@ -19,7 +19,7 @@ class ReadOut(nn.Module):
     """sum over heads of gain_h * sum_j w_ij z_j; weights know places, not values.
 
     With anomalies z fixed weights make it a linear predictor for each set of observed sites, which
-    attention over embedded values need not learn anew. `null` takes the weight that no site
+    attention over embedded values need not learn anew. `null_key` takes the weight that no site
     deserves: far from all of them, the read-out is 0.
 
     >>> from exfam.encodings import NoEncoding
@@ -41,11 +41,11 @@ class ReadOut(nn.Module):
         encoding: Encoding,
         generator: torch.Generator,
         kernel: ScoreKernel | None = None,
-        null: NullToken | None = None,
+        null_key: nn.Parameter | None = None,
     ) -> None:
         super().__init__()
         self.n_heads, self.head_dim = n_heads, head_dim
-        self.encoding, self.null = encoding, null
+        self.encoding, self.null_key = encoding, null_key
         self.kernel = kernel or Softmax()
         self.query = linear(embed_dim, n_heads * head_dim, generator=generator)
         self.key = linear(embed_dim, n_heads * head_dim, generator=generator)
@@ -74,9 +74,9 @@ class ReadOut(nn.Module):
         scores = (q * self.head_dim**-0.5) @ k.mT
         bias = self.encoding.bias(q, *positions)
         scores = scores if bias is None else scores + bias
-        if self.null is None:
+        if self.null_key is None:
             return scores
-        return torch.cat([scores, (q @ self.null.key.mT) * self.head_dim**-0.5], -1)
+        return torch.cat([scores, (q @ self.null_key.mT) * self.head_dim**-0.5], -1)
 
     def weights(
         self,
@@ -85,7 +85,7 @@ class ReadOut(nn.Module):
     ) -> Float[Tensor, "rows heads query key"]:
         """Weights of each head; with a null token they may sum to less than 1."""
         may_attend = allowed[:, None]
-        if self.null is not None:
+        if self.null_key is not None:
             may_attend = nn.functional.pad(may_attend, (0, 1), value=True)
         weights = self.kernel.weights(scores.expand(len(allowed), -1, -1, -1), may_attend)
         return weights[..., : allowed.shape[-1]]

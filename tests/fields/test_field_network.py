@@ -1,0 +1,335 @@
+"""The network of a field: what its conditionals see, by whatever neighborhood and path."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.checks import ExfamError
+from exfam.families import Gaussian, NegativeBinomial, Poisson, StudentT
+from exfam.models.fields import network as network_module
+from exfam.models.fields.assemble import (
+    FieldSettings,
+    FieldShape,
+    build_field_network,
+    field_shape,
+)
+from exfam.models.fields.climate import Normal, fit_climate
+from exfam.models.fields.links import anomaly, check_field_family, placed
+from exfam.models.fields.neighborhood import AllSites, NearestSites, own_places
+from exfam.models.fields.tokens import Hiding
+from exfam.models.two_part import TwoPartModel
+from fields.maps import field
+from map_cases import N_SITES, assert_leave_one_out, batch_of, make_maps, with_map_value
+
+SMALL = {
+    "embed_dim": 8,
+    "n_heads": 2,
+    "head_dim": 4,
+    "n_layers": 2,
+    "feed_forward_dim": 8,
+    "head_hidden_dim": 4,
+    "read_out_heads": 4,
+}
+CHOICES = {
+    "plain": {},
+    "nearest": {"n_neighbors": 3},
+    "null tokens": {"null_token": True},
+    "no read-out": {"read_out_heads": 0, "encoding": "none"},
+    "read-out alone": {"n_layers": 0},
+    "sites, nearest, null": {"site_embedding": True, "n_neighbors": 2, "null_token": True},
+    "bare": {"feed_forward_dim": 0, "head_hidden_dim": 0, "scale": "global"},
+}
+every_choice = pytest.mark.parametrize("choice", CHOICES)
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def built(groups, *, lags=0, family=None, seed=0, climate="site", **choices):
+    """A network of random weights, set to predict."""
+    family = family or Gaussian()
+    generator = torch.Generator().manual_seed(seed)
+    network = build_field_network(
+        field_shape(groups, lags=lags, step=1.0, metric="haversine"),
+        FieldSettings(**SMALL | choices),
+        climate=fit_climate(groups, kind=climate, metric="haversine"),
+        family=family,
+        start=torch.zeros(family.n_params),
+        generator=generator,
+    )
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    return network.eval()
+
+
+def maps(*, lags=0, missing=0.3, n=12):
+    groups = make_maps(n, seed=1, lags=lags, missing=missing)
+    return groups
+
+
+def eta_of(network, batch):
+    with torch.no_grad():
+        return network.eta(batch)
+
+
+@every_choice
+@pytest.mark.parametrize("lags", [0, 1])
+def test_conditionals_leave_the_element_out(choice, lags):
+    groups = maps(lags=lags)
+    assert_leave_one_out(built(groups, lags=lags, **CHOICES[choice]), batch_of(groups))
+
+
+@every_choice
+def test_what_was_before_is_seen_the_place_itself_included(choice):
+    groups = maps(lags=1, missing=0.0)
+    network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
+    assert batch.steps_back[0, 0] == 1 and batch.steps_back[0, N_SITES] == 0
+    eta = eta_of(network, batch)[:, N_SITES:]
+    moved = eta_of(network, with_map_value(batch, 0, 2, 40.0))[:, N_SITES:]
+    assert (moved - eta)[0, 2].abs().max() > 1e-4
+    torch.testing.assert_close(moved[1], eta[1])
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+@pytest.mark.parametrize("k", [N_SITES, 40])
+@pytest.mark.parametrize("null_token", [False, True])
+def test_all_neighbors_are_all_sites(lags, k, null_token):
+    groups = maps(lags=lags)
+    batch = batch_of(groups)
+    choices = {"lags": lags, "null_token": null_token}
+    every, near = built(groups, **choices), built(groups, n_neighbors=k, **choices)
+    assert isinstance(every.neighborhood, AllSites) and isinstance(near.neighborhood, NearestSites)
+    torch.testing.assert_close(eta_of(near, batch), eta_of(every, batch), **CLOSE)
+
+
+def test_far_sites_are_not_seen_by_the_nearest_ones():
+    groups = maps(missing=0.0)
+    network, batch = built(groups, n_neighbors=2), batch_of(groups)
+    eta = eta_of(network, batch)
+    moved = (eta_of(network, with_map_value(batch, 3, 5, 40.0)) - eta).abs().amax(-1)
+    # Sites lie in a row, ever farther apart: the last is among the two nearest of the one before.
+    assert moved[3, 4] > 1e-4 and moved[3, [0, 1, 2, 3, 5]].max() < 1e-6
+    assert moved[torch.arange(len(groups)) != 3].max() < 1e-6
+
+
+@pytest.mark.parametrize("shown", [0, 1, 2])
+@pytest.mark.parametrize("null_token", [False, True])
+def test_fewer_than_k_may_be_shown_or_none(shown, null_token):
+    groups = maps(missing=0.0)
+    batch = batch_of(groups)
+    observed = torch.zeros_like(batch.observed)
+    observed[:, :shown] = True
+    batch = replace(batch, observed=observed)
+    near = built(groups, n_neighbors=4, null_token=null_token)
+    every = built(groups, null_token=null_token)
+    eta = eta_of(near, batch)
+    assert eta.isfinite().all()
+    torch.testing.assert_close(eta, eta_of(every, batch), **CLOSE)
+    weights = near.weights(batch)
+    total = weights.read_out.sum(-1)
+    assert (total <= 1 + 1e-5).all()
+    if not shown:
+        assert total.max() == 0
+
+
+def test_keys_of_the_nearest_are_the_nearest_that_are_shown():
+    place = np.array([[0.0], [1.0], [1.5], [7.0], [7.2]])
+    shown = np.array([[True, True, False, True, True]])
+    batch = field(np.arange(5.0)[None], place, observed=shown).pad([0])
+    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_places(batch))
+    seen = [sorted(keys.places[0, i][keys.may_attend[0, i]].tolist()) for i in range(5)]
+    assert seen == [[1, 3], [0, 3], [0, 1], [1, 4], [1, 3]]
+
+
+def test_sites_at_one_place_are_neighbors_and_never_their_own():
+    batch = field(np.arange(4.0)[None], np.zeros((4, 1))).pad([0])
+    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_places(batch))
+    for i in range(4):
+        seen = keys.places[0, i][keys.may_attend[0, i]].tolist()
+        assert len(set(seen)) == 2 and i not in seen
+
+
+@pytest.mark.parametrize(("k", "metric"), [(0, "euclidean"), (2, "taxi")])
+def test_neighborhoods_are_judged(k, metric):
+    with pytest.raises(ExfamError, match=r"`(k|metric)` must be"):
+        NearestSites(k, metric)
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("null_token", [False, True])
+def test_maps_of_the_same_sites_are_computed_as_others_are(lags, missing, null_token, monkeypatch):
+    groups = maps(lags=lags, missing=missing)
+    batch = batch_of(groups[[5, 6, 9, 10]])
+    network = built(groups, lags=lags, site_embedding=True, null_token=null_token)
+    assert network_module._alike(batch)
+    shared, weights = eta_of(network, batch), network.weights(batch)
+    monkeypatch.setattr(network_module, "_alike", lambda batch: False)
+    torch.testing.assert_close(eta_of(network, batch), shared, **CLOSE)
+    torch.testing.assert_close(network.weights(batch).read_out, weights.read_out, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["item", "position", "present", "steps_back"])
+def test_maps_that_differ_in_sites_are_not_alike(name):
+    batch = batch_of(maps())
+    column = getattr(batch, name).clone()
+    column[3, 2] = ~column[3, 2] if column.dtype == torch.bool else column[3, 2] + 1
+    assert network_module._alike(batch)
+    assert not network_module._alike(replace(batch, **{name: column}))
+
+
+def test_scores_too_far_apart_to_be_shared_are_computed_row_by_row():
+    groups = maps(missing=0.3)
+    network, batch = built(groups, n_layers=0), batch_of(groups)
+    with torch.no_grad():
+        network.read_out.query.weight *= 60
+    whole = eta_of(network, batch)
+    one_by_one = torch.cat([eta_of(network, batch_of(groups, [g])) for g in range(len(groups))])
+    assert whole.isfinite().all()
+    torch.testing.assert_close(whole, one_by_one, rtol=1e-4, atol=1e-4)
+
+
+@every_choice
+def test_weights_are_shares_of_the_others(choice):
+    groups = maps(lags=1)
+    network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
+    told = network.weights(batch)
+    own, keys = told.keys.own.place, told.keys
+    n_keys = keys.may_attend.shape[-1]
+    places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.places is None else keys.places
+    forbidden = ~keys.may_attend[:, :, None]
+    assert ((places == own[..., None]) & keys.may_attend).sum() == 0
+    assert len(told.layers) == len(network.blocks)
+    for layer in told.layers:
+        assert (layer >= 0).all()
+        assert (layer[..., :n_keys] * forbidden).max() == 0
+        torch.testing.assert_close(layer.sum(-1), torch.ones(layer.shape[:-1]), **CLOSE)
+    if told.read_out is not None:
+        assert (told.read_out >= 0).all() and (told.read_out * forbidden).max() == 0
+        assert (told.read_out.sum(-1) <= 1 + 1e-5).all()
+
+
+@every_choice
+@pytest.mark.parametrize("family", [Gaussian(), StudentT(), NegativeBinomial()], ids=str)
+def test_training_reaches_every_parameter(choice, family):
+    groups = maps(lags=1)
+    groups = groups.with_(values={"value": np.abs(groups.values["value"]).round()})
+    network = built(groups, lags=1, family=family, dropout=0.0, **CHOICES[choice])
+    model = TwoPartModel(direction="bidirectional", value_part=network, families={"value": family})
+    model.train()
+    torch.manual_seed(0)
+    nats = model.log_prob(batch_of(groups)).value["value"]
+    assert nats.isfinite().all()
+    nats.sum().backward()
+    for name, parameter in network.named_parameters():
+        if name.startswith("value.field.") and not network.blocks:
+            continue  # without attention anomalies are read as they are
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+def test_hiding_is_for_training_and_for_some():
+    batch = batch_of(maps(n=400, lags=1, missing=0.2))
+    shown = batch.observed & batch.present
+    hiding = Hiding(0.6)
+    assert (hiding.eval()(batch) == shown).all()
+    torch.manual_seed(0)
+    kept = hiding.train()(batch)
+    assert not (kept & ~shown).any()
+    share = (shown & ~kept).sum() / shown.sum()
+    assert 0.02 < share < 0.6
+    assert (Hiding(0.0).train()(batch) == shown).all()
+    whole = ((shown & ~kept).sum(1) == 0).float().mean()
+    assert 0.05 < whole < 0.95
+
+
+def test_hiding_in_training_moves_predictions_and_not_targets():
+    groups = maps(missing=0.0)
+    network, batch = built(groups, hide=0.9, dropout=0.0), batch_of(groups)
+    eta = eta_of(network, batch)
+    torch.manual_seed(1)
+    trained = eta_of(network.train(), batch)
+    assert trained.isfinite().all() and (trained - eta).abs().max() > 1e-3
+    assert eta_of(network.eval(), batch).equal(eta)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_shares_to_hide_are_judged(share):
+    with pytest.raises(ExfamError, match="`share` must be a number in"):
+        Hiding(share)
+
+
+MISTAKES = [
+    ({"encoding": "alibi"}, "`encoding` must be one of 'distance', 'none', got 'alibi'"),
+    ({"scale": "own"}, "`scale` must be one of 'global', 'input', got 'own'"),
+    ({"embed_dim": 0}, "`embed_dim` must be a number > 0"),
+    ({"n_layers": -1}, "`n_layers` must be a number >= 0"),
+    ({"n_neighbors": 0}, "`n_neighbors` must be a number > 0"),
+    ({"hide": 1.5}, "`hide` must be a number in"),
+    ({"dropout": 1.0}, "`dropout` must be a number in"),
+]
+
+
+@pytest.mark.parametrize(("choice", "message"), MISTAKES)
+def test_settings_are_judged(choice, message):
+    with pytest.raises(ExfamError, match=message):
+        FieldSettings(**choice)
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Gaussian(scale=2.0), StudentT()], ids=str)
+def test_placing_undoes_anomalies(family):
+    generator = torch.Generator().manual_seed(0)
+    location = 10 * torch.randn(3, 4, generator=generator)
+    scale = torch.rand(3, 4, generator=generator) + 0.5
+    value = location + scale * torch.randn(3, 4, generator=generator)
+    normal = Normal(location, scale, torch.zeros(3, 4))
+    outputs = torch.randn(3, 4, family.n_params, generator=generator)
+    outputs[..., 0] = anomaly(value, normal, family)
+    eta = placed(outputs, normal, family)
+    torch.testing.assert_close(eta[..., 0], value)
+    if family.n_params > 1:
+        # A law in the unit of the value: its log-density is that of the anomaly less the log scale.
+        at = value + 0.3
+        there = family.log_prob(anomaly(at, normal, family), outputs) - scale.log()
+        torch.testing.assert_close(family.log_prob(at, eta), there)
+
+
+def test_doubt_adds_to_the_variance():
+    normal = (torch.zeros(1), torch.full((1,), 2.0), torch.full((1,), 3.0))
+    eta = placed(torch.tensor([[0.0, 0.5]]), normal, Gaussian())
+    expected = (2 * np.exp(0.5)) ** 2 + 9
+    assert Gaussian().variance(eta).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_counts_are_standardized_as_logs():
+    normal = Normal(torch.full((1, 2), 1.0), torch.full((1, 2), 0.5), torch.ones(1, 2))
+    value = torch.tensor([[0.0, np.expm1(2.0)]]).float()
+    torch.testing.assert_close(anomaly(value, normal, Poisson()), torch.tensor([[-2.0, 2.0]]))
+    eta = placed(torch.tensor([[0.4]]), tuple(each[0, :1] for each in normal), Poisson())
+    assert Poisson().mean(eta).item() == pytest.approx(np.exp(1.2), rel=1e-5)
+
+
+def test_families_of_fields_are_judged():
+    from exfam.families import Bernoulli
+
+    with pytest.raises(ExfamError, match=r"`family` must be one of 'gaussian'.* got 'bernoulli'"):
+        check_field_family(Bernoulli())
+
+
+def test_a_shape_is_what_its_config_says():
+    shape = field_shape(maps(), lags=2, step=0.5, metric="haversine")
+    assert FieldShape.from_config(shape.to_config()) == shape
+    assert shape.n_dims == 2 and shape.n_sites == N_SITES and shape.unit > 0
+    alone = field(np.ones((2, 1)), [[3.0, 4.0]])
+    assert field_shape(alone, lags=0, step=1.0, metric="euclidean").unit == 1.0
+
+
+def test_own_elements_are_found_wherever_they_stand():
+    batch = batch_of(maps(lags=1), [0, 1])
+    assert batch.steps_back.max() == 1 and not batch.present.all()
+    places = own_places(batch)
+    for row in range(2):
+        found = places.place[row][places.valid[row]]
+        own = (batch.present & (batch.steps_back == 0))[row].nonzero()[:, 0]
+        assert found.tolist() == own.tolist()
