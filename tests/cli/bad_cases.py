@@ -13,7 +13,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from exfam import cli
-from exfam.cli.signatures import MODELS, estimator_options
+from exfam.cli.signatures import estimator_options
+from exfam.estimators.saving import GROUP_KINDS
 
 HEADER = ["user", "movie", "time", "stars", "genre"]
 ROWS = [
@@ -57,7 +58,7 @@ FAMILIES = [
 ]  # fmt: skip
 COLUMNS = [f"`{name}`" for name in HEADER]
 LABELS = {"user", "movie", "time", "group", "item", "center", "context", "name", "value"}
-OPTIONS = {model: estimator_options(model) for model in MODELS}
+OPTIONS = {model: estimator_options(model) for model in GROUP_KINDS}
 NAMES = ["user", "movie", "time", "stars", "genre", "nothing", "", "USER", "item", "group", "a b"]
 TINY = ["--embed-dim=2", "--head-dim=2", "--n-heads=1", "--n-layers=1", "--head-hidden-dim=2"]
 ONE_EPOCH = ["--max-epochs=1", "--validation-fraction=0.25"]
@@ -233,7 +234,7 @@ def column_words(draw):
 @st.composite
 def hyperparameters(draw):
     """A model and two of its options, one of them absurd."""
-    model = draw(st.sampled_from(["efa", "efa", "efa", *MODELS]))
+    model = draw(st.sampled_from(["efa", "efa", "efa", *GROUP_KINDS]))
     option = draw(st.sampled_from(OPTIONS[model]))
     # What only takes long is no bad input.
     slow = option.name in ("n_layers", "max_epochs", "ensemble")

@@ -54,7 +54,9 @@ def run(chosen: Any) -> None:
     to = destination(chosen.format, chosen.output)
     if chosen.top is not None:
         check_positive("--top", chosen.top)
-    model, groups, met = open_both(chosen)
+    model, groups, met = open_both(
+        chosen, instead="Use FieldEFA.explain and exfam.plots.site_attention_map in Python."
+    )
     asked = groups if chosen.groups is None else groups[_places(groups, chosen.groups)]
     weights = stacked(_weights(model, asked, chosen))
     tell(met)

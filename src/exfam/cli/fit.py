@@ -4,7 +4,7 @@ import importlib
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,13 @@ writes all of them as YAML, for --config.
 A share of the groups (--validation-fraction) is held out, or --validation FILE is, and
 chooses the epoch that is kept. The table tells nats an observation there, beside
 baselines fitted on the same training groups. Ctrl-C keeps and saves the best epoch so
-far."""
+far.
 
+Values at places and times have models of their own, such as --model field-efa, whose
+columns are --time, --site, --coordinates and --value; there the last maps are held out."""
+
+# How groups are read; fields are without a choice.
+_OF_GROUPS = ("duplicates", "database", "memory_limit")
 _EXAMPLE = """\
 exfam fit ratings.csv --group user --order time --item movie --value stars \\
     --family "ordinal(n=5, start=1)" -o model"""
@@ -40,10 +45,15 @@ exfam fit ratings.csv --group user --order time --item movie --value stars \\
 def form(words: Sequence[str]) -> Form:
     """What `exfam fit` can be asked, of the model that the words choose."""
     model = _chosen_model(words)
+    usual = [
+        option
+        for option in _options()
+        if not (MODELS[model].is_field and option.name in _OF_GROUPS)
+    ]
     return Form(
         "fit",
         "Fit a model to a file and save it",
-        [*_options(), *estimator_options(model)],
+        [*usual, *estimator_options(model)],
         example=_EXAMPLE,
         notes=_NOTES,
         config=True,
@@ -111,26 +121,25 @@ def run(chosen: Any) -> int:
     from exfam.cli.output import deliver, destination
     from exfam.cli.places import check_model_place
     from exfam.cli.scoreboard import scoreboard
-    from exfam.cli.sources import describe
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
     check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
     estimator = _build_estimator(chosen)
     estimator._check_parameters()
-    train, held_out, facts = _read(estimator, chosen)
+    work = (_field_work if MODELS[chosen.model].is_field else _work)(estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
     say = _Notes(at_once=sys.stderr.isatty())
-    say(f"{chosen.file}: {describe(facts)}")
+    say(f"{chosen.file}: {work.told}")
     started = time.perf_counter()
-    estimator.fit(train, validation=held_out, checkpoint=chosen.checkpoint)
+    estimator.fit(work.data, validation=work.validation, checkpoint=chosen.checkpoint)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator, say)
     if is_main_rank():
         estimator.save(chosen.output, overwrite=chosen.overwrite)
         say(f"saved in {chosen.output}")
         try:
-            table, notes = scoreboard(estimator, train, held_out, seconds=seconds)
+            table, notes = scoreboard(estimator, work.train, work.held_out, seconds=seconds)
         except ExfamError as error:
             raise ExfamError(f"{error} The model is saved in {chosen.output}.") from error
         say(*notes)
@@ -172,13 +181,24 @@ def _build_estimator(chosen: Any) -> Any:
         value = getattr(chosen, option.name)
         if value is not None or option.default is not None:
             parameters[option.name] = value
-    parameters["family"] = family_from_words(parameters["family"])
+    if "family" in parameters:
+        parameters["family"] = family_from_words(parameters["family"])
     return getattr(importlib.import_module(model.module), model.name)(**parameters)
 
 
-def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
-    """Training groups, those held out to choose the epoch by (or None), and what was read."""
-    from exfam.cli.sources import read_source, reading_options
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What `fit` takes, the groups that scores are of, and what was read, in words."""
+
+    data: Any
+    validation: Any
+    train: Any
+    held_out: Any
+    told: str
+
+
+def _work(estimator: Any, chosen: Any) -> _Work:
+    from exfam.cli.sources import describe, read_source, reading_options
     from exfam.estimators.plan import hold_out
 
     _know_columns(estimator, chosen)
@@ -191,7 +211,7 @@ def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
             fraction=float(estimator.validation_fraction),
             seed=int(estimator.seed),
         )
-        return train, held_out, facts
+        return _Work(train, held_out, train, held_out, describe(facts))
     held_out, _ = read_source(
         chosen.validation,
         columns,
@@ -199,7 +219,20 @@ def _read(estimator: Any, chosen: Any) -> tuple[Any, Any, Any]:
         vocabulary=groups.vocabulary,
         unknown=estimator.unknown,
     )
-    return groups, held_out, facts
+    return _Work(groups, held_out, groups, held_out, describe(facts))
+
+
+def _field_work(estimator: Any, chosen: Any) -> _Work:
+    """The maps; scores are of those that a fit holds out, the last ones unless others are given."""
+    from exfam.cli.fields import describe_field, read_maps
+    from exfam.estimators.fields.plan import plan_field_fit
+
+    groups, facts = read_maps(estimator, chosen, file=chosen.file)
+    validation = None
+    if chosen.validation is not None:
+        validation, _ = read_maps(estimator, chosen, file=chosen.validation)
+    plan = plan_field_fit(estimator, groups, validation=validation, checkpoint=None)
+    return _Work(groups, validation, plan.train, plan.validation, describe_field(facts))
 
 
 def _know_columns(estimator: Any, chosen: Any) -> None:

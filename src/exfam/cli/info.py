@@ -53,17 +53,10 @@ def _flat(facts: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | N
 
 
 def _model_facts(model: Any, path: Path) -> dict[str, Any]:
-    from exfam.families import family_to_config
-
     document = json.loads((path / "config.json").read_bytes())
     facts: dict[str, Any] = {
         "estimator": type(model).__name__,
-        "parts": [name for name in ("item", "value") if getattr(model.members_[0], f"{name}_part")],
-        "items": model.schema_.n_items,
-        "families": {
-            name: family_to_config(family) for name, family in model.schema_.families.items()
-        },
-        "support": model.support_,
+        **_fitted(model),
         "members": len(model.members_),
         "numbers": sum(each.numel() for each in model.members_[0].parameters()),
         "bytes": _size(path),
@@ -72,6 +65,22 @@ def _model_facts(model: Any, path: Path) -> dict[str, Any]:
         "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
     }
     return facts | {"history": [_history(each) for each in getattr(model, "histories_", [])]}
+
+
+def _fitted(model: Any) -> dict[str, Any]:
+    """What a model was fitted to."""
+    from exfam.cli.fields import field_facts, is_field
+    from exfam.families import family_to_config
+
+    if is_field(model):
+        return field_facts(model)
+    families = model.schema_.families
+    return {
+        "parts": [name for name in ("item", "value") if getattr(model.members_[0], f"{name}_part")],
+        "items": model.schema_.n_items,
+        "families": {name: family_to_config(family) for name, family in families.items()},
+        "support": model.support_,
+    }
 
 
 def _folder_facts(path: Path) -> dict[str, Any]:

@@ -17,7 +17,11 @@ MOST_CLASSES = 2000
 
 _NOTES = """One row for each row of the file: its number (from 0), group and item, then what is
 predicted of it given the rest of its group. A model of values predicts means; one of
-items only, the most probable item."""
+items only, the most probable item.
+
+A model of a field predicts each value given the others on its map, and before: its mean
+and its standard deviation, beside the interval or the quantiles that are asked for. A row
+of a place that training never saw, without a value, is predicted as well."""
 
 
 def form(words: Sequence[str]) -> Form:
@@ -51,12 +55,18 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print one prediction a row."""
+    from exfam.cli.fields import is_field
     from exfam.cli.output import beside, deliver, destination
     from exfam.cli.sources import file_rows, open_both, tell
 
     to = destination(chosen.format, chosen.output)
     _check(chosen)
     model, groups, met = open_both(chosen)
+    if is_field(model):
+        columns = _field(model, groups, chosen)
+        tell(met)
+        deliver(columns, to)
+        return
     rows = file_rows(model, groups, chosen)
     if chosen.proba:
         told = _probabilities(model, groups, chosen.of)
@@ -64,6 +74,18 @@ def run(chosen: Any) -> None:
         told = _values(model, groups, chosen)
     tell(met)
     deliver(beside(rows.columns, {name: rows.spread(each) for name, each in told.items()}), to)
+
+
+def _field(model: Any, groups: Any, chosen: Any) -> dict[str, Any]:
+    from exfam.cli.fields import field_predictions, field_rows
+    from exfam.cli.output import beside
+
+    if chosen.proba:
+        raise ExfamError(
+            f"`--proba` must be asked of a model of groups, got {type(model).__name__}. Use "
+            "--interval or --quantiles."
+        )
+    return beside(field_rows(model, chosen.file), field_predictions(model, groups, chosen))
 
 
 def _check(chosen: Any) -> None:

@@ -31,7 +31,9 @@ def run(chosen: Any) -> None:
     from exfam.cli.sources import as_array, open_both, tell
 
     to = destination(chosen.format, chosen.output)
-    model, groups, met = open_both(chosen)
+    model, groups, met = open_both(
+        chosen, instead="Use `exfam predict`, which tells means and intervals of values."
+    )
     told = model.recommend(groups, k=chosen.k).to_dict()
     tell(met)
     deliver({name: as_array(column) for name, column in told.items()}, to)

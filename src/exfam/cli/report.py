@@ -46,6 +46,7 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Write the page."""
+    from exfam.cli.fields import check_group_model
     from exfam.cli.sources import describe, open_model, read_known, tell
     from exfam.report.model_report import write_report
 
@@ -54,6 +55,7 @@ def run(chosen: Any) -> None:
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
     model = open_model(chosen)
+    check_group_model(model, "Use `exfam score`, and exfam.plots.field_map in Python.")
     read: dict[str, Any] = {}
     met = []
     for name in ("data", "train"):

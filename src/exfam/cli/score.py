@@ -15,7 +15,10 @@ __all__ = ["form", "mean_parts", "run"]
 _NOTES = """Scores are exact log-likelihoods, in nats, of an observation given its context: the mean
 over all targets. Higher is better. Items and each value column add up to the first row.
 The perplexity of items is exp(-nats). A bidirectional model's score is a pseudo-log-
-likelihood."""
+likelihood.
+
+Of a model of a field: nats of each observed value given the others on its map, and before;
+and the continuous ranked probability score, in the unit of the value, where lower is better."""
 
 
 def form(words: Sequence[str]) -> Form:
@@ -36,11 +39,19 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print the score and its parts, or the log-probability of every row."""
+    from exfam.cli.fields import field_rows, field_scores, is_field
     from exfam.cli.output import beside, deliver, destination
     from exfam.cli.sources import file_rows, open_both, tell
 
     to = destination(chosen.format, chosen.output)
     model, groups, met = open_both(chosen)
+    if is_field(model):
+        columns = field_scores(model, groups, per_row=chosen.per_row)
+        if chosen.per_row:
+            columns = beside(field_rows(model, chosen.file), columns)
+        tell(met)
+        deliver(columns, to)
+        return
     parts = model.log_prob_parts(groups)
     if chosen.per_row:
         rows = file_rows(model, groups, chosen)

@@ -8,12 +8,18 @@ from typing import Any
 import pyarrow as pa
 
 from exfam.checks import ExfamError
+from exfam.cli.fields import is_field
 from exfam.cli.score import mean_parts
 from exfam.estimators.baselines import Marginal, ShrunkOffset
+from exfam.estimators.fields import FieldClimatology, FieldKriging
+from exfam.models.fields.links import counts
 
 __all__ = ["scoreboard"]
 
 _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
+_SHARED_BY_FIELDS = (
+    "time", "site", "coordinates", "value", "metric", "missing", "standardize", "period",
+)  # fmt: skip
 
 
 def scoreboard(
@@ -25,8 +31,8 @@ def scoreboard(
     `seconds`: what the model's fit took. The columns after `nats` are the terms of it; a baseline
     of values only has no `nats` beside a model of items and values.
     """
-    on, groups = ("training groups", train) if held_out is None else ("held-out groups", held_out)
-    told: list[str] = []
+    which, groups = ("training", train) if held_out is None else ("held-out", held_out)
+    of, told = "maps" if is_field(model) else "groups", list[str]()
     rows = [_row(type(model).__name__, model, groups, seconds=seconds)]
     for name, baseline in _baselines(model).items():
         started = time.perf_counter()
@@ -35,7 +41,7 @@ def scoreboard(
             rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
         except ExfamError as error:
             told.append(f"{name} is left out: {error}")
-    told.append(f"nats an observation on {len(groups):,} {on}; higher is better")
+    told.append(f"nats an observation on {len(groups):,} {which} {of}; higher is better")
     told += [
         f"{row.name} has -inf nats: it met an observation of probability 0"
         for row in rows
@@ -53,7 +59,11 @@ class _Row:
 
 
 def _row(name: str, model: Any, groups: Any, *, seconds: float) -> _Row:
-    parts, _ = mean_parts(model.log_prob_parts(groups))
+    if is_field(model):
+        each = {model.shape_.column: model.log_prob(groups)}
+    else:
+        each = model.log_prob_parts(groups)
+    parts, _ = mean_parts(each)
     histories = model.histories_ if hasattr(model, "histories_") else []
     return _Row(name, parts, sum(map(len, histories)) or None, seconds)
 
@@ -74,6 +84,8 @@ def _table(rows: list[_Row]) -> pa.Table:
 
 
 def _baselines(model: Any) -> dict[str, Any]:
+    if is_field(model):
+        return _baselines_of_field(model)
     shared = {name: getattr(model, name) for name in _SHARED}
     shared["parts"] = _parts(model)
     shared["support"] = "hard" if model.support_ == "hard" else "none"
@@ -87,6 +99,15 @@ def _baselines(model: Any) -> dict[str, Any]:
         del shared["parts"], shared["support"]
         found["ShrunkOffset"] = ShrunkOffset(**shared)
     return found
+
+
+def _baselines_of_field(model: Any) -> dict[str, Any]:
+    """Those that are cheap at any size; of counts none, whose laws are not of whole numbers."""
+    if counts(model.family_):
+        return {}
+    shared = {name: getattr(model, name) for name in _SHARED_BY_FIELDS}
+    found = {"FieldClimatology": FieldClimatology(**shared), "FieldKriging": FieldKriging(**shared)}
+    return {name: each for name, each in found.items() if name != type(model).__name__}
 
 
 def _parts(model: Any) -> str:

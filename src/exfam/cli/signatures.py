@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import check_choice
-from exfam.cli.kinds import KINDS, Kind, anything, column, columns
+from exfam.cli.kinds import KINDS, Kind, anything, column, columns, numbers
 from exfam.cli.options import Option
 
 __all__ = ["MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
@@ -15,10 +15,15 @@ __all__ = ["MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
 
 @dataclass(frozen=True)
 class Model:
-    """Where an estimator lives."""
+    """Where an estimator lives, and whether it is of fields: of values at places and times."""
 
     module: str
     name: str
+    is_field: bool = False
+
+
+def _of_fields(file: str, name: str) -> Model:
+    return Model(f"exfam.estimators.fields.{file}", name, is_field=True)
 
 
 # What `--model` may say.
@@ -27,6 +32,13 @@ MODELS = {
     "latent-factor": Model("exfam.estimators.latent_factor", "LatentFactor"),
     "marginal": Model("exfam.estimators.baselines", "Marginal"),
     "shrunk-offset": Model("exfam.estimators.baselines", "ShrunkOffset"),
+    "field-efa": _of_fields("efa", "FieldEFA"),
+    "field-latent-factor": _of_fields("latent_factor", "FieldLatentFactor"),
+    "field-climatology": _of_fields("baselines", "FieldClimatology"),
+    "field-gaussian-process": _of_fields("baselines", "FieldGaussianProcess"),
+    "field-kriging": _of_fields("baselines", "FieldKriging"),
+    "field-ridge": _of_fields("baselines", "FieldRidge"),
+    "field-ridge-covariance": _of_fields("baselines", "FieldRidgeCovariance"),
 }
 
 # Parameters whose annotation says less than the command line must know.
@@ -39,6 +51,14 @@ _KINDS: dict[str, tuple[Kind, str]] = {
     "group_attributes": (columns, "COLUMN"),
     "known": (columns, "COLUMN"),
     "position": (columns, "COLUMN"),
+    "family": (anything, "FAMILY"),
+}
+_FIELD_KINDS: dict[str, tuple[Kind, str]] = {
+    "time": (column, "COLUMN"),
+    "site": (column, "COLUMN"),
+    "coordinates": (columns, "COLUMN"),
+    "value": (column, "COLUMN"),
+    "missing": (numbers, "NUMBER"),
     "family": (anything, "FAMILY"),
 }
 _FAMILY = (
@@ -67,7 +87,9 @@ def estimator_options(model: str) -> list[Option]:
     >>> next(option.default for option in estimator_options("efa") if option.name == "n_heads")
     2
     """
-    return [_option(parameter) for parameter in parameters_of(model)]
+    parameters = parameters_of(model)
+    is_field = MODELS[model].is_field
+    return [_option(parameter, is_field=is_field) for parameter in parameters]
 
 
 def parameters_of(model: str) -> list[Parameter]:
@@ -119,8 +141,9 @@ def _told(docstring: str) -> dict[str, tuple[str, str]]:
     return told
 
 
-def _option(parameter: Parameter) -> Option:
-    kind, metavar = _KINDS.get(parameter.name, (None, "VALUE"))
+def _option(parameter: Parameter, *, is_field: bool) -> Option:
+    special = _FIELD_KINDS if is_field else _KINDS
+    kind, metavar = special.get(parameter.name, (None, "VALUE"))
     annotation = parameter.annotation
     if kind is None:
         kind, metavar = KINDS.get(annotation, anything), _METAVARS.get(annotation, "WORD")
@@ -128,9 +151,9 @@ def _option(parameter: Parameter) -> Option:
     return Option(
         parameter.name,
         kind,
-        _FAMILY if parameter.name == "family" else parameter.help,
+        _FAMILY if parameter.name == "family" and not is_field else parameter.help,
         default=default,
         metavar=metavar,
-        many=kind is columns,
+        many=kind in (columns, numbers),
         section=parameter.section,
     )

@@ -43,9 +43,20 @@ def open_model(chosen: Any) -> Any:
     return model
 
 
-def open_both(chosen: Any) -> tuple[Any, Groups, str]:
-    """The model, the file as the model reads it, and what was met in it, in words."""
+def open_both(chosen: Any, *, instead: str = "") -> tuple[Any, Groups, str]:
+    """The model, the file as the model reads it, and what was met in it, in words.
+
+    `instead`: what to use where the command is not for models of fields; empty if it is
+        (default "")
+    """
+    from exfam.cli.fields import check_group_model, describe_field, is_field, read_maps
+
     model = open_model(chosen)
+    if instead:
+        check_group_model(model, instead)
+    if is_field(model):
+        groups, field_facts = read_maps(model, chosen, file=chosen.file)
+        return model, groups, f"{chosen.file}: {describe_field(field_facts)}"
     groups, facts = read_known(model, chosen, file=chosen.file)
     return model, groups, f"{chosen.file}: {describe(facts)}"
 

@@ -1,0 +1,224 @@
+"""Models of fields on the command line tell what the library tells."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+from cli.cases import COLUMNS, ratings, write_csv
+from exfam import FieldClimatology, FieldEFA, FieldKriging, cli, load
+from exfam.cli.signatures import MODELS
+from exfam.data.simulators import FieldSettings, simulate_field
+from exfam.estimators.fields.plan import plan_field_fit
+
+N_SITES = 5
+PLACES = ("--time", "day", "--site", "station", "--coordinates", "[lat, lon]")
+VALUE = ("--value", "celsius", "--missing", "-99")
+TINY = (
+    "--embed-dim", "4", "--n-heads", "1", "--head-dim", "2", "--head-hidden-dim", "0",
+    "--feed-forward-dim", "0", "--read-out-heads", "0", "--max-epochs", "2",
+)  # fmt: skip
+HEADER = ("day", "station", "lat", "lon", "celsius")
+NAMES = {
+    "time": "day", "site": "station", "coordinates": ("lat", "lon"), "value": "celsius",
+    "missing": (-99.0,),
+}  # fmt: skip
+
+
+def weather(n_days=24, seed=0):
+    """Rows of day, station, place, value: some empty, some -99, in no order."""
+    drawn = simulate_field(
+        N_SITES, n_days, settings=FieldSettings(season=0.0), missing=0.1, seed=seed
+    )
+    rows = [list(row.values()) for row in drawn.frame.to_pylist()]
+    for place, row in enumerate(rows):
+        row[-1] = (-99 if place % 2 else "") if row[-1] is None else row[-1]
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return [rows[place] for place in order]
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def numbers(rows, name):
+    return np.array([float(row[name]) if row[name] else np.nan for row in rows])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with `weather.csv` and a small `model` of it, both of which are only read."""
+    folder = tmp_path_factory.mktemp("weather")
+    file = write_csv(folder / "weather.csv", weather(), HEADER)
+    words = [*PLACES, *VALUE, *TINY, "--lags", "1", "-o", str(folder / "model")]
+    assert cli.main(["fit", str(file), "--model", "field-efa", *words]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(place):
+    return load(place / "model")
+
+
+def test_the_command_fits_what_the_library_fits(place, model):
+    here = FieldEFA(
+        **NAMES, lags=1, embed_dim=4, n_heads=1, head_dim=2, head_hidden_dim=0,
+        feed_forward_dim=0, read_out_heads=0, max_epochs=2, progress=False,
+    ).fit(place / "weather.csv")  # fmt: skip
+    assert {**model.get_params(), "progress": False} == {
+        **here.get_params(), "family": model.family
+    }  # fmt: skip
+    assert np.array_equal(model.predict(place / "weather.csv"), here.predict(place / "weather.csv"))
+
+
+def test_the_table_has_the_scores_on_the_last_maps(run, place, tmp_path):
+    words = [*PLACES, *VALUE, *TINY, "--format", "csv", "-o", tmp_path / "m"]
+    status, out, err = run("fit", place / "weather.csv", "--model", "field-efa", *words)
+    assert status == 0, err
+    rows = {row["model"]: row for row in table(out)}
+    fitted = load(tmp_path / "m")
+    plan = plan_field_fit(fitted, place / "weather.csv", validation=None, checkpoint=None)
+    assert plan.validation is not None
+    assert f"on {len(plan.validation)} held-out maps" in err and "24 times x 5 sites" in err
+    told = {
+        "FieldEFA": fitted,
+        "FieldClimatology": FieldClimatology(**NAMES).fit(plan.train),
+        "FieldKriging": FieldKriging(**NAMES).fit(plan.train),
+    }
+    assert set(rows) == set(told)
+    for name, each in told.items():
+        assert float(rows[name]["nats"]) == pytest.approx(each.score(plan.validation), abs=1e-9)
+    assert int(rows["FieldEFA"]["epochs"]) == 2 and rows["FieldKriging"]["epochs"] == ""
+
+
+def test_validation_may_be_a_file(run, place, tmp_path):
+    held_out = write_csv(tmp_path / "valid.csv", weather(12), HEADER)
+    words = [*PLACES, *VALUE, *TINY, "-o", tmp_path / "m", "--validation", held_out]
+    status, _, err = run("fit", place / "weather.csv", "--model", "field-efa", *words)
+    assert status == 0 and "on 12 held-out maps" in err
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.is_field])
+def test_every_model_is_fitted_saved_and_asked(run, place, tmp_path, name):
+    small = {"field-efa": TINY, "field-latent-factor": ["--max-epochs", "2"]}.get(name, [])
+    words = [*PLACES, *VALUE, *small, "-o", tmp_path / "m"]
+    status, out, err = run("fit", place / "weather.csv", "--model", name, *words)
+    assert status == 0, err
+    assert out.splitlines()[1].startswith(MODELS[name].name)
+    assert type(load(tmp_path / "m")).__name__ == MODELS[name].name
+    status, out, err = run("score", tmp_path / "m", place / "weather.csv")
+    assert status == 0, err
+    assert json.loads(run("info", tmp_path / "m", "--format", "json")[1])["sites"] == N_SITES
+
+
+def test_counts_stand_alone(run, tmp_path):
+    rows = [[*row[:4], k % 7] for k, row in enumerate(weather(8))]
+    file = write_csv(tmp_path / "birds.csv", rows, HEADER)
+    words = [*PLACES, *VALUE, *TINY, "--family", "poisson", "-o", tmp_path / "m"]
+    status, out, err = run("fit", file, "--model", "field-efa", *words, "--format", "csv")
+    assert status == 0, err
+    assert [row["model"] for row in table(out)] == ["FieldEFA"]
+
+
+def test_scores_are_the_model_s(run, place, model):
+    file = place / "weather.csv"
+    law = model.predict_dist(file)
+    value = np.array([row[-1] if row[-1] not in ("", -99) else np.nan for row in weather()])
+    (row,) = table(run("score", place / "model", file, "--format", "csv")[1])
+    assert float(row["nats"]) == pytest.approx(model.score(file), abs=1e-5)
+    assert float(row["crps"]) == pytest.approx(np.nanmean(law.crps(value)))
+    assert int(row["targets"]) == np.isfinite(value).sum() < len(value)
+    rows = table(run("score", place / "model", file, "--per-row", "--format", "csv")[1])
+    assert np.allclose(numbers(rows, "nats"), model.log_prob(file), atol=1e-5, equal_nan=True)
+    assert np.allclose(numbers(rows, "crps"), law.crps(value), equal_nan=True)
+    assert [each["station"] for each in rows] == [each[1] for each in weather()]
+    assert [int(each["row"]) for each in rows] == list(range(len(rows)))
+
+
+def test_predictions_are_the_model_s(run, place, model):
+    file = place / "weather.csv"
+    law = model.predict_dist(file)
+    words = ["predict", place / "model", file, "--format", "csv"]
+    rows = table(run(*words, "--interval", "0.8")[1])
+    assert [each["day"] for each in rows] == [str(each[0]) for each in weather()]
+    low, high = law.interval(0.8)
+    for name, wanted in {"mean": law.mean, "sd": law.sd, "low": low, "high": high}.items():
+        assert np.array_equal(numbers(rows, f"celsius_{name}"), wanted) and np.ptp(wanted) > 0
+    rows = table(run(*words, "--quantiles", "0.25", "0.5")[1])
+    assert np.array_equal(numbers(rows, "celsius_q0.25"), law.quantile(0.25))
+
+
+def test_a_new_place_is_predicted(run, place, tmp_path, model):
+    rows = weather(2)
+    file = write_csv(tmp_path / "r.csv", [*rows, [rows[0][0], "new", 40.0, -100.0, ""]], HEADER)
+    told = table(run("predict", place / "model", file, "--format", "csv")[1])
+    assert told[-1]["station"] == "new"
+    assert numbers(told, "celsius_mean")[-1] == model.predict(file)[-1]
+
+
+def test_info_tells_what_a_model_is(run, place, model):
+    told = json.loads(run("info", place / "model", "--format", "json")[1])
+    assert (told["estimator"], told["value"], told["sites"]) == ("FieldEFA", "celsius", N_SITES)
+    assert (told["lags"], told["step"], told["metric"]) == (1, 1.0, "haversine")
+    assert told["family"]["name"] == "gaussian" and told["history"][0]["epochs"] == 2
+    assert told["numbers"] == sum(each.numel() for each in model.members_[0].parameters())
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "told"),
+    [
+        ("recommend", [], "`MODEL` must be of groups, not of fields, got FieldEFA. Use `exfam pre"),
+        ("explain", [], "not of fields, got FieldEFA. Use FieldEFA.explain"),
+        ("report", ["-o", "page.html"], "not of fields, got FieldEFA. Use `exfam score`"),
+        ("predict", ["--proba"], "`--proba` must be asked of a model of groups, got FieldEFA. Use"),
+        ("predict", ["--interval", "1.5"], "`--interval` must be strictly between 0 and 1, got 1"),
+        ("predict", ["--quantiles", "0.5", "0"], "`--quantiles` must be strictly between 0 and 1"),
+        ("score", ["--unknown", "unk"], "`--unknown` must be left out for a model of fields, got"),
+        ("score", ["--memory-limit", "1GB"], "`--memory-limit` must be left out for a model of"),
+        ("score", ["--database", "sqlite:///a.db"], "`--database` must be left out"),
+    ],
+)
+def test_what_a_field_has_not_is_told(run, place, tmp_path, monkeypatch, command, words, told):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(command, place / "model", place / "weather.csv", *words)
+    assert status == 2 and out == "" and err.count("\n") == 1 and told in err
+
+
+@pytest.mark.parametrize("name", ["time", "site", "coordinates", "value"])
+def test_a_column_that_is_not_named_is_told(run, place, tmp_path, name):
+    words = [*PLACES, *VALUE]
+    at = words.index(f"--{name}")
+    del words[at : at + 2]
+    output = ["--model", "field-ridge", "-o", tmp_path / "m"]
+    status, _, err = run("fit", place / "weather.csv", *words, *output)
+    assert status == 2 and re.search(f"`--{name}` must name a column to read .*weather.csv", err)
+
+
+def test_what_is_wrong_in_a_file_is_told(run, tmp_path):
+    rows = weather(4)
+    file = write_csv(tmp_path / "r.csv", [*rows, rows[0]], HEADER)
+    words = [*PLACES, *VALUE, "--model", "field-climatology", "-o", tmp_path / "m"]
+    status, _, err = run("fit", file, *words)
+    assert status == 2 and err.count("\n") == 1
+    assert "`FILE` must have one row for each time and site" in err and "r.csv" in err
+
+
+def test_nothing_to_score_is_told(run, place, tmp_path):
+    rows = [[*row[:4], ""] for row in weather(2)]
+    file = write_csv(tmp_path / "r.csv", rows, HEADER)
+    status, _, err = run("score", place / "model", file)
+    assert status == 2 and "`FILE` must hold at least one observed value to score" in err
+
+
+def test_options_of_groups_are_none_of_fields(run, place, tmp_path):
+    words = [*PLACES, *VALUE, "--model", "field-ridge", "-o", tmp_path / "m"]
+    status, _, err = run("fit", place / "weather.csv", *words, "--duplicates", "drop")
+    assert (
+        status == 2 and "`--duplicates` must be an option of `exfam fit --model field-ridge`" in err
+    )
+    file = write_csv(tmp_path / "ratings.csv", ratings())
+    status, _, err = run("fit", file, *COLUMNS, "--model", "field-ridge", "-o", tmp_path / "m")
+    assert status == 2 and "`--group` must be an option of `exfam fit --model field-ridge`" in err
