@@ -19,6 +19,8 @@ __all__ = ["RESULTS", "render", "replace_block"]
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+# Shown in tables of their own.
+ELSEWHERE = ("efa-special-cases.json", "efa-temperature.json")
 # What is shown of the rows; the files have the rest.
 DIFFERENCE = "nats-difference-to-shrunk-offset"
 METRICS = ("mse", "nats", "paper-loss", "ndcg@10", DIFFERENCE)
@@ -43,7 +45,7 @@ def render(folder: Path) -> str:
     """The table as Markdown, one line a task, settings and metric."""
     order = list(EXPERIMENTS)
     found = sorted(
-        (read_rows(path) for path in folder.glob("*.json")),
+        (read_rows(path) for path in folder.glob("*.json") if path.name not in ELSEWHERE),
         key=lambda each: order.index(each[0]) if each[0] in order else len(order),
     )
     lines = [line for _, rows in found for line in _lines(rows)]

@@ -105,6 +105,12 @@ def test_exact_figures_are_of_the_family_that_validation_chose(script, tmp_path)
     ]
 
 
+def test_files_with_tables_of_their_own_are_left_out(script, tmp_path):
+    row = Row(task="temperature-same-day", model="efa-site", metric="mse", value=8.5)
+    write_rows(tmp_path / script.ELSEWHERE[1], "efa-temperature", [row])
+    assert script.render(tmp_path) == script.EMPTY
+
+
 def test_a_known_noise_needs_no_nats_beside_the_error(script, tmp_path):
     rows = [
         Row(task=task, metric=metric, model="efa", value=1.0)

@@ -1,0 +1,74 @@
+"""
+Fields: maps of what is not measured
+====================================
+
+Values at places and times: each is predicted from the others on its map and on the map before.
+We simulate weather at 20 stations, of which a seventh of the values is missing, fit spatiotemporal
+attention, and draw what it says: means with their standard deviations, what a station attends to,
+whether its intervals hold what they promise, and where it is least sure.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from exfam import FieldEFA, FieldKriging
+from exfam.data.simulators import FieldSettings, simulate_field
+from exfam.plots import coverage_curve, crps_by_site, field_map, site_attention_map
+
+n_sites, n_old = 20, 260
+field = simulate_field(n_sites, 300, settings=FieldSettings(season=0.0), missing=0.15, seed=0)
+frame = field.frame.to_pandas()
+old, new = frame[: n_old * n_sites], frame[n_old * n_sites :]
+truth = field.complete[n_old:].ravel()
+
+# %%
+# Kriging is the baseline: one variogram for all maps, and no earlier map. Scores are nats a value,
+# each given the others.
+
+columns = {
+    "time": "time", "site": "site", "coordinates": ["latitude", "longitude"], "value": "value"
+}  # fmt: skip
+model = FieldEFA(**columns, lags=1, max_epochs=20, batch_size=16, progress=False).fit(old)
+kriging = FieldKriging(**columns).fit(old)
+print(f"attention {model.score(new):.3f} nats, kriging {kriging.score(new):.3f} nats")
+
+# %%
+# The last map, predicted on a grid of places without stations. Rings are the stations with a value
+# on that day: the standard deviation is small near them.
+
+latitude, longitude = np.meshgrid(np.linspace(26, 48, 23), np.linspace(-123, -68, 45))
+grid = np.stack([latitude.ravel(), longitude.ravel()], axis=1)
+days = new[-2 * n_sites :]
+told = model.predict_dist(days, at=grid)
+last = slice(len(grid), None)
+seen = days[n_sites:].dropna()[["latitude", "longitude"]].to_numpy()
+field_map(grid, told.mean[last], told.sd[last], observed=seen, unit="°F")
+plt.show()
+
+# %%
+# What a station attended to, of all stations with a value on that day and on the day before.
+
+why = model.explain(days)[-1]
+station = 8
+weights = [why.attention[0][:, station, why.steps_back == back] for back in (0, 1)]
+names = why.site[why.steps_back == 0].tolist()
+stations = why.coordinates[why.steps_back == 0]
+site_attention_map(stations, np.stack(weights, axis=1), station, names=names)
+plt.show()
+
+# %%
+# Of the values that were hidden from the model, how many lie inside its intervals? On the line if
+# it is calibrated.
+
+law = model.predict_dist(new)
+hidden = new.value.isna().to_numpy()
+coverage_curve(law.pit(truth)[hidden])
+plt.show()
+
+# %%
+# The continuous ranked probability score by station, in the unit of the values: large where few
+# neighbors tell of a station.
+
+by_site = law.crps(truth).reshape(-1, n_sites).mean(axis=0)
+crps_by_site(stations, by_site, names, unit="°F")
+plt.show()
