@@ -30,7 +30,7 @@ class FieldExplanation:
     own: Bool[np.ndarray, "context"]
     attention: list[Float[np.ndarray, "heads centers context"]]
     null: list[Float[np.ndarray, "heads centers"]]
-    read_out: Float[np.ndarray, "heads centers context"] | None
+    read_out: Float[np.ndarray, "read_out_heads centers context"] | None
 
 
 def explain(member: TwoPartModel, groups: Groups) -> list[FieldExplanation]:

@@ -1,0 +1,129 @@
+"""A small field with known dependence, and a tiny estimator of every kind, fitted once."""
+
+import copy
+import importlib
+
+import numpy as np
+import pandas as pd
+import torch
+
+from exfam.data.fields import read_field
+from exfam.estimators.saving import FIELD_KINDS
+
+N_SITES, N_DAYS = 5, 12
+SITES = [f"s{k}" for k in range(N_SITES)]
+PLACES = np.array([[0.0, 0.0], [1.0, 0.5], [2.0, 0.0], [3.0, 1.0], [4.5, 0.0]])
+COLUMNS = {
+    "time": "day",
+    "site": "site",
+    "coordinates": ["x", "y"],
+    "value": "v",
+    "metric": "euclidean",
+}
+TRAINING = {"max_epochs": 2, "batch_size": 4, "progress": False}
+TINY = {
+    "field-efa": {
+        "embed_dim": 8,
+        "n_heads": 2,
+        "head_dim": 4,
+        "feed_forward_dim": 8,
+        "head_hidden_dim": 4,
+        "read_out_heads": 4,
+        **TRAINING,
+    },
+    "field-latent-factor": {"dim": 4, "hidden_dim": 8, "standardize": "site", **TRAINING},
+    # Penalties chosen by one split, not by six folds: with lags some slots are never known, and
+    # expectation-maximization takes its time.
+    "field-ridge": {"validation_fraction": 0.25},
+    "field-ridge-covariance": {"validation_fraction": 0.25},
+}
+KINDS = tuple(FIELD_KINDS)
+TRAINED = ("field-efa", "field-latent-factor")
+# Kinds that read the other values of a map, and kinds that read earlier maps.
+READING = tuple(kind for kind in KINDS if kind != "field-climatology")
+# Kinds whose predictions at new places read the values of the others, too.
+PLACING = ("field-efa", "field-gaussian-process", "field-kriging", "field-latent-factor")
+LAGGING = ("field-efa", "field-gaussian-process", "field-ridge", "field-ridge-covariance")
+# Conditionals of one Gaussian law of each map: drawing one value after the other draws from it.
+JOINT = ("field-gaussian-process", "field-ridge-covariance")
+
+
+def field_frame(*, n_days=N_DAYS, missing=0.15, seed=0, counts=False, shuffle=True):
+    """5 sites x 12 days: neighbors and days in a row are alike; some values are missing."""
+    random = np.random.default_rng(seed)
+    apart = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=-1)
+    root = np.linalg.cholesky(np.exp(-apart / 2))
+    z, rows = np.zeros(N_SITES), []
+    for day in range(n_days):
+        z = 0.6 * z + 0.8 * root @ random.normal(size=N_SITES)
+        date = pd.Timestamp("2020-03-01") + pd.Timedelta(days=day)
+        for k, name in enumerate(SITES):
+            value = random.poisson(np.exp(1 + z[k])) if counts else 10 + 2 * k + (1 + k / 4) * z[k]
+            rows.append((date, name, *PLACES[k], float(value)))
+    frame = pd.DataFrame(rows, columns=["day", "site", "x", "y", "v"])
+    frame.loc[random.random(len(frame)) < missing, "v"] = np.nan
+    return frame.sample(frac=1, random_state=seed) if shuffle else frame
+
+
+FRAME = field_frame()
+# To fit to: without gaps the ridges need no expectation-maximization, which takes seconds.
+FULL = field_frame(missing=0.0)
+COUNTS = field_frame(counts=True)
+GROUPS = read_field(FRAME, **COLUMNS)
+
+
+def class_of(kind):
+    module, name = FIELD_KINDS[kind]
+    return getattr(importlib.import_module(module), name)
+
+
+def make(kind, **parameters):
+    """A tiny estimator of the frame's columns."""
+    return class_of(kind)(**{**COLUMNS, **TINY.get(kind, {}), **parameters})
+
+
+def randomized(estimator, *, seed=0, scale=0.3):
+    """The fitted estimator with noise on every trained parameter: none is zero by mercy."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for member in estimator.members_:
+            for parameter in member.parameters():
+                parameter += scale * torch.randn(parameter.shape, generator=generator)
+    return estimator
+
+
+_FITTED: dict = {}
+
+
+def fitted(kind, *, frame=FULL, noise=True, **parameters):
+    """A tiny estimator, fitted once for all tests and made random; a copy for each test."""
+    key = (id(frame), kind, noise, repr(sorted(parameters.items())))
+    if key not in _FITTED:
+        # With the frame, so that no other frame can have its id.
+        estimator = make(kind, **parameters).fit(frame)
+        _FITTED[key] = (frame, randomized(estimator) if noise else estimator)
+    return copy.deepcopy(_FITTED[key][1])
+
+
+def row_of(frame, day, site):
+    """Place of a cell among the frame's rows."""
+    date = pd.Timestamp("2020-03-01") + pd.Timedelta(days=day)
+    (place,) = np.flatnonzero((frame.day == date) & (frame.site == site))
+    return int(place)
+
+
+def with_cell(frame, place, value):
+    """The frame with another value in the row at that place."""
+    column = frame.v.to_numpy(copy=True)
+    assert column[place] != value
+    column[place] = value
+    return frame.assign(v=column)
+
+
+def a_day(day=3, *, missing=(), frame=FRAME):
+    """One map without gaps in the order of the sites, but for those to be `missing`."""
+    date = pd.Timestamp("2020-03-01") + pd.Timedelta(days=day)
+    one = frame[frame.day == date].sort_values("site").reset_index(drop=True)
+    value = one.v.fillna(12.0).to_numpy(copy=True)
+    value[list(missing)] = np.nan
+    return one.assign(v=value)

@@ -1,0 +1,283 @@
+"""Filling in, drawing, forecasting and choosing what to measure next, for every field estimator."""
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
+import pytest
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.fields import read_field
+from fields.field_cases import (
+    COLUMNS,
+    COUNTS,
+    FRAME,
+    FULL,
+    GROUPS,
+    JOINT,
+    KINDS,
+    LAGGING,
+    N_DAYS,
+    N_SITES,
+    PLACES,
+    SITES,
+    a_day,
+    field_frame,
+    fitted,
+    row_of,
+)
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_joint = pytest.mark.parametrize("kind", JOINT)
+SEEN = FRAME.v.notna().to_numpy()
+VALUES = FRAME.v.to_numpy()
+
+
+@every_kind
+def test_gaps_are_filled_and_nothing_else_is_touched(kind):
+    estimator, before = fitted(kind), FRAME.copy()
+    law, full = estimator.predict_dist(FRAME), estimator.impute(FRAME, level=0.8)
+    pd.testing.assert_frame_equal(FRAME, before)
+    assert list(full) == [*FRAME, "v_imputed", "v_low", "v_high"]
+    pd.testing.assert_frame_equal(full[["day", "site", "x", "y"]], FRAME.drop(columns="v"))
+    np.testing.assert_array_equal(full.v_imputed, ~SEEN)
+    for name, told in zip(("v", "v_low", "v_high"), (law.mean, *law.interval(0.8)), strict=True):
+        np.testing.assert_array_equal(full[name], np.where(SEEN, VALUES, told))
+
+
+def test_a_frame_is_filled_as_the_kind_it_is():
+    estimator, plain = fitted("field-kriging"), FRAME.reset_index(drop=True)
+    full = estimator.impute(plain)
+    as_polars = estimator.impute(polars.from_pandas(plain))
+    assert isinstance(as_polars, polars.DataFrame)
+    np.testing.assert_array_equal(as_polars["v"], full.v)
+    table = pa.Table.from_pandas(plain)
+    as_arrow = estimator.impute(table)
+    assert isinstance(as_arrow, pa.Table)
+    assert as_arrow.column_names == list(full)
+    np.testing.assert_array_equal(as_arrow["v_high"].to_numpy(), full.v_high)
+    columns = {name: plain[name].to_numpy() for name in plain}
+    as_dict = estimator.impute(columns)
+    assert type(as_dict) is dict and list(columns) == list(plain)
+    np.testing.assert_array_equal(as_dict["v_low"], full.v_low)
+    assert np.isnan(columns["v"]).sum() == (~SEEN).sum()
+
+
+def test_numbers_that_stand_for_nothing_are_replaced():
+    estimator = fitted("field-kriging", missing=-99)
+    marked = FRAME.assign(v=FRAME.v.fillna(-99))
+    pd.testing.assert_frame_equal(estimator.impute(marked), fitted("field-kriging").impute(FRAME))
+
+
+def test_a_column_in_the_way_of_what_is_told_is_named():
+    with pytest.raises(DataError, match=r"no column 'v_low', which tells .* Rename it"):
+        fitted("field-kriging").impute(FRAME.assign(v_low=0.0))
+
+
+@pytest.mark.parametrize("given", [GROUPS, "field.csv"])
+def test_only_frames_are_filled(given):
+    with pytest.raises(ExfamError, match=r"`frame` must be a frame to fill in, got (Groups|str)\."):
+        fitted("field-kriging").impute(given)
+
+
+@every_kind
+def test_draws_keep_what_is_observed_and_obey_the_seed(kind):
+    estimator = fitted(kind)
+    draws = estimator.sample(FRAME, n=6, seed=1)
+    assert draws.shape == (6, len(FRAME)) and np.isfinite(draws).all()
+    assert (draws[:, SEEN] == VALUES[SEEN]).all()
+    assert (draws[:, ~SEEN].std(0) > 1e-3).all()
+    np.testing.assert_array_equal(estimator.sample(FRAME, n=6, seed=1), draws)
+    assert (estimator.sample(FRAME, n=6, seed=2)[:, ~SEEN] != draws[:, ~SEEN]).all()
+    swept = estimator.sample(FRAME, n=6, seed=1, sweeps=1)
+    assert (swept[:, SEEN] == VALUES[SEEN]).all() and (swept[:, ~SEEN] != draws[:, ~SEEN]).all()
+    order = np.random.default_rng(0).permutation(len(FRAME))
+    np.testing.assert_array_equal(estimator.sample(FRAME.iloc[order], n=6, seed=1), draws[:, order])
+
+
+def exact(estimator, day, missing):
+    """Mean and covariance of the missing values of a map, from the conditionals of one Gaussian.
+
+    Its precision has 1 / var(i | all others) on the diagonal; off it, what a step of value j moves
+    the mean of i by tells the rest.
+    """
+    full = day.assign(v=day.v.fillna(12.0))
+    law = estimator.predict_dist(full)
+    precision = np.diag(1 / law.variance)
+    for j in missing:
+        step = full.v.to_numpy(copy=True)
+        step[j] += 1.0
+        slope = estimator.predict(full.assign(v=step)) - law.mean
+        for i in missing:
+            if i != j:
+                precision[i, j] = -slope[i] * precision[i, i]
+    inner = np.linalg.inv(precision[np.ix_(missing, missing)])
+    np.testing.assert_allclose(inner, inner.T, rtol=1e-2, atol=1e-4)
+    return estimator.predict(day)[missing], inner
+
+
+@every_joint
+@pytest.mark.parametrize("sweeps", [0, 2])
+def test_draws_of_one_gaussian_law_have_its_covariance(kind, sweeps):
+    estimator, missing = fitted(kind), [1, 2]
+    day = a_day(missing=missing)
+    mean, covariance = exact(estimator, day, missing)
+    correlation = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert abs(correlation) > 0.1
+    np.testing.assert_allclose(
+        np.diag(covariance), estimator.predict_dist(day).variance[missing], rtol=1e-3
+    )
+    n = 3000
+    draws = estimator.sample(day, n=n, sweeps=sweeps, seed=0)[:, missing]
+    scale = np.sqrt(np.diag(covariance))
+    assert (np.abs(draws.mean(0) - mean) < 4.5 * scale / np.sqrt(n)).all()
+    np.testing.assert_allclose(
+        np.cov(draws.T) / np.outer(scale, scale),
+        covariance / np.outer(scale, scale),
+        atol=4.5 * np.sqrt(2 / n),
+    )
+
+
+@every_joint
+def test_measuring_tells_what_gaussian_algebra_says(kind):
+    estimator, missing = fitted(kind), [0, 1, 2, 4]
+    day = a_day(missing=missing)
+    _, covariance = exact(estimator, day, missing)
+    told = estimator.next_site(day, n=2)
+    variance = np.diag(covariance)
+    share = covariance**2 / variance  # what measuring the column's site takes off the row's
+    gain = (share.sum(0) - variance) / (len(missing) - 1)
+    np.testing.assert_allclose(told.variance[missing], variance, rtol=1e-3)
+    np.testing.assert_allclose(told.reduction[missing], gain, rtol=2e-2, atol=1e-4)
+    assert np.isnan(told.reduction[3]) and np.isnan(told.variance[3])
+    assert told.ranking.tolist() == [missing[k] for k in np.argsort(-gain)]
+    assert gain.max() > 2 * gain.min() > 0
+
+
+@every_kind
+def test_what_to_measure_next_is_told_of_what_is_missing(kind):
+    estimator = fitted(kind)
+    told = estimator.next_site(FRAME, n=2)
+    np.testing.assert_array_equal(np.isfinite(told.variance), ~SEEN)
+    np.testing.assert_array_equal(np.isfinite(told.reduction), ~SEEN)
+    np.testing.assert_allclose(
+        told.variance[~SEEN], estimator.predict_dist(FRAME).variance[~SEEN], rtol=1e-4
+    )
+    assert sorted(told.ranking) == np.flatnonzero(~SEEN).tolist()
+    assert (np.diff(told.reduction[told.ranking]) <= 0).all()
+    again = estimator.next_site(FRAME, n=2)
+    np.testing.assert_array_equal(again.reduction, told.reduction)
+    # By row, not by the order of the maps; and a map by itself tells as much.
+    assert estimator.next_site(a_day(), n=2).ranking.tolist() == []
+    alone = estimator.next_site(a_day(missing=[2]), n=2)
+    assert alone.ranking.tolist() == [2] and alone.reduction[2] == 0
+
+
+def test_nothing_is_learned_from_measuring_under_climatology():
+    told = fitted("field-climatology").next_site(FRAME, n=2)
+    np.testing.assert_allclose(told.reduction[~SEEN], 0, atol=1e-6)
+
+
+def next_day(frame, *, seen=()):
+    """The frame and the day after it, of which only some sites are observed."""
+    day = frame.day.max() + pd.Timedelta(days=1)
+    rows = [(day, s, *PLACES[k], 11.0 if k in seen else np.nan) for k, s in enumerate(SITES)]
+    return pd.concat([frame, pd.DataFrame(rows, columns=list(frame))], ignore_index=True)
+
+
+@pytest.mark.parametrize("kind", LAGGING)
+def test_later_draws_depend_on_earlier_ones(kind):
+    days = next_day(next_day(field_frame(missing=0.0, n_days=3)))
+
+    def most(estimator):
+        """The largest correlation of a draw of one day with one of the next."""
+        draws = estimator.sample(days, n=600, seed=0)[:, -2 * N_SITES :]
+        return np.abs(np.corrcoef(draws.T)[:N_SITES, N_SITES:]).max()
+
+    assert most(fitted(kind, lags=1)) > 5 / np.sqrt(600) > most(fitted(kind))
+
+
+@pytest.mark.parametrize("kind", LAGGING)
+def test_forecasts_go_on_from_the_last_day(kind):
+    estimator = fitted(kind, lags=2)
+    told = estimator.forecast(FRAME, steps=3, n=60)
+    assert told.draws.shape == (60, 3, N_SITES) and np.isfinite(told.draws).all()
+    last = FRAME.day.max()
+    assert [pd.Timestamp(t) for t in told.times] == [last + pd.Timedelta(days=k) for k in (1, 2, 3)]
+    assert told.sites.tolist() == SITES
+    np.testing.assert_array_equal(told.coordinates, PLACES)
+    np.testing.assert_allclose(told.mean, told.draws.mean(0))
+    assert told.mean.shape == told.sd.shape == (3, N_SITES) and (told.sd > 0.05).all()
+    low, high = told.interval(0.8)
+    inside = ((told.draws >= low) & (told.draws <= high)).mean()
+    assert (low < told.quantile(0.5)).all() and 0.75 < inside < 0.85
+    np.testing.assert_array_equal(estimator.forecast(FRAME, steps=3, n=60).draws, told.draws)
+    assert (estimator.forecast(FRAME, steps=3, n=60, seed=1).draws != told.draws).any()
+    # The draws of the next maps are draws of a map without values after the last.
+    np.testing.assert_allclose(
+        estimator.forecast(FULL, n=60).draws[:, 0],
+        estimator.sample(next_day(FULL), n=60)[:, -N_SITES:],
+        rtol=1e-4,
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("kind", JOINT)
+def test_the_farther_ahead_the_less_certain(kind):
+    sd = fitted(kind, lags=1).forecast(FULL, steps=4, n=400).sd.mean(1)
+    assert sd[3] > 1.02 * sd[0] and (np.diff(sd) > -0.1 * sd[0]).all()
+
+
+def test_forecasts_are_at_all_sites_even_those_silent_of_late():
+    estimator = fitted("field-gaussian-process", lags=1)
+    silent = FULL[(FULL.site != "s3") | (FULL.day < FULL.day.max() - pd.Timedelta(days=5))]
+    assert estimator.forecast(silent, n=2).sites.tolist() == SITES
+    renamed = FULL.assign(site=FULL.site.where(FULL.site != "s1", "new"))
+    told = estimator.forecast(renamed, n=2)
+    assert told.sites.tolist() == ["s0", "s2", "s3", "s4", None]
+    np.testing.assert_array_equal(told.coordinates[-1], PLACES[1])
+
+
+def test_forecasts_of_groups_with_plain_times_before_zero():
+    groups = read_field(FULL, **COLUMNS).with_(
+        group_names=None, group_attributes={"time": np.arange(-40.0, -40 + 2 * N_DAYS, 2)}
+    )
+    estimator = fitted("field-gaussian-process", lags=1, step=2.0)
+    told = estimator.forecast(groups, steps=2, n=3)
+    assert told.times.tolist() == [-40 + 2 * N_DAYS, -38 + 2 * N_DAYS]
+    with pytest.raises(DataError, match="at least one element, got none"):
+        estimator.forecast(groups[:0])
+
+
+def test_forecasts_need_lags_and_levels_in_range():
+    with pytest.raises(ExfamError, match="`lags` must be at least 1 to forecast, got 0"):
+        fitted("field-ridge").forecast(FRAME)
+    told = fitted("field-gaussian-process", lags=1).forecast(FULL, n=2)
+    with pytest.raises(ExfamError, match="`p` must be a number in"):
+        told.quantile(1.5)
+    with pytest.raises(ExfamError, match="`level` must be a number in"):
+        told.interval(1.5)
+
+
+@pytest.mark.parametrize("name", ["sample", "forecast", "next_site"])
+def test_numbers_of_draws_are_judged(name):
+    method = getattr(fitted("field-gaussian-process", lags=1), name)
+    with pytest.raises(ExfamError, match="`n` must be an integer >= 1, got 0"):
+        method(FRAME, n=0)
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        method(FRAME, seed=-1)
+    if name != "next_site":
+        with pytest.raises(ExfamError, match="`sweeps` must be an integer >= 0, got -1"):
+            method(FRAME, sweeps=-1)
+    if name == "forecast":
+        with pytest.raises(ExfamError, match="`steps` must be an integer >= 1, got 0"):
+            method(FRAME, steps=0)
+
+
+def test_counts_are_drawn_as_counts():
+    estimator = fitted("field-efa", frame=COUNTS, family="poisson", lags=1)
+    future = estimator.forecast(COUNTS, steps=2, n=5).draws
+    assert (future >= 0).all() and (future == future.round()).all()
+    place = row_of(COUNTS, 4, "s2")
+    full = estimator.impute(COUNTS)
+    assert (full.v_low <= full.v).all() and len(full) > place
