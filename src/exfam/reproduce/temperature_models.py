@@ -39,7 +39,7 @@ EFA_SETTINGS: dict[tuple[str, int], dict[str, Any]] = {
 # Our layers have their norm before them, and keys made from each token alone.
 PAPER_EFA_SETTINGS: dict[str, Any] = {
     "encoding": "none", "read_out_heads": 0, "null_token": False, "standardize": "global",
-    "scale": "global", "calibrate": False, "embed_dim": 64, "n_heads": 2, "head_dim": 16,
+    "scale": "global", "embed_dim": 64, "n_heads": 2, "head_dim": 16,
     "feed_forward_dim": 64, "head_hidden_dim": 128, "hide": 0.0, "dropout": 0.0,
     "weight_decay": 0.0, "learning_rate": 1e-3, "batch_size": 32, "max_epochs": 150,
     "patience": 150,
