@@ -33,8 +33,8 @@ kriging = FieldKriging(**columns).fit(old)
 print(f"attention {model.score(new):.3f} nats, kriging {kriging.score(new):.3f} nats")
 
 # %%
-# The last map, predicted on a grid of places without stations. Rings are the stations with a value
-# on that day: the standard deviation is small near them.
+# The last map, predicted on a grid of places without stations. Dots are the stations with a value
+# on that day: the standard deviation grows with the distance from them.
 
 latitude, longitude = np.meshgrid(np.linspace(26, 48, 23), np.linspace(-123, -68, 45))
 grid = np.stack([latitude.ravel(), longitude.ravel()], axis=1)
@@ -46,7 +46,8 @@ field_map(grid, told.mean[last], told.sd[last], observed=seen, unit="°F")
 plt.show()
 
 # %%
-# What a station attended to, of all stations with a value on that day and on the day before.
+# What a station attended to, of all stations with a value on that day and on the day before: the
+# mean over heads. What is left of 100 % goes to a key that stands for none of them.
 
 why = model.explain(days)[-1]
 station = 8
