@@ -19,7 +19,7 @@ from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import Weighted, fit
 
-__all__ = ["train_members", "training_settings"]
+__all__ = ["Training", "train_members", "training_settings"]
 
 # Parameters that a fit may change between two runs of the same checkpoint.
 IRRELEVANT = ("ensemble", "progress", "unknown")
