@@ -25,6 +25,9 @@ from exfam.training.history import History
 
 __all__ = ["FieldEFA"]
 
+# Elements that the starting values of a fit are taken from, of maps spread over all times.
+MOST_START = 1 << 20
+
 
 class FieldEFA(FieldEstimator):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
@@ -256,7 +259,9 @@ def _calibrate(member: TwoPartModel, groups: Groups) -> None:
 
 def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:
     """Outputs to start from: location as is normal; scales and the like that fit the whole."""
-    batch = groups.pad(np.arange(len(groups)))
+    longest = int(groups.lengths.max())
+    step = max(1, len(groups) * longest // MOST_START)
+    batch = groups.pad(np.arange(len(groups))[::step])
     told = batch.observed & batch.target
     (value,) = batch.values.values()
     normal = climate(batch)
