@@ -87,7 +87,8 @@ def test_kinds_of_frames_and_files_are_alike(kind, tmp_path):
     np.testing.assert_allclose(by_group, mean, **CLOSE)
 
 
-@every_kind
+# Ridges read the same groups, and with gaps take seconds to fit.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "ridge" not in kind])
 def test_a_fit_is_the_same_from_a_file_and_from_groups(kind, tmp_path):
     *_, path = frames(tmp_path)
     plain = make(kind).fit(FRAME).predict(FRAME)
@@ -208,7 +209,7 @@ def test_places_are_predicted_one_row_a_time_and_place(kind):
         assert moved[4] > 1e-3 and np.delete(moved, 4).max() < 1e-5
 
 
-@pytest.mark.parametrize("n_places", [1, 7, 700])
+@pytest.mark.parametrize("n_places", [1, 7, 200])
 def test_many_places_are_predicted_as_few_are(n_places):
     estimator = fitted("field-efa", lags=1)
     places = np.random.default_rng(0).uniform(0, 5, (n_places, 2))
