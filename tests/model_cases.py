@@ -55,6 +55,7 @@ def first_elements(batch: Batch, length: int) -> Batch:
         target=batch.target[:, :length],
         observed=batch.observed[:, :length],
         element=batch.element[:, :length],
+        steps_back=batch.steps_back[:, :length],
     )
 
 
@@ -73,6 +74,7 @@ def more_padding(batch: Batch, *, garbage: float = float("nan")) -> Batch:
         target=wider(batch.target, False),
         observed=wider(batch.observed, False),
         element=wider(batch.element, -1),
+        steps_back=wider(batch.steps_back, 0),
     )
 
 
@@ -87,4 +89,5 @@ def permuted(batch: Batch, order: torch.Tensor) -> Batch:
         target=batch.target[:, order],
         observed=batch.observed[:, order],
         element=batch.element[:, order],
+        steps_back=batch.steps_back[:, order],
     )
