@@ -179,6 +179,27 @@ def test_maps_that_differ_in_sites_are_not_alike(name):
     assert not network_module._alike(replace(batch, **{name: column}))
 
 
+def test_maps_of_several_layouts_are_computed_by_layout():
+    """As each map by itself: those that share sites and maps together, the others together."""
+    groups = maps(lags=1)
+    network = built(groups, lags=1)
+    batch = batch_of(groups)
+    # The first map of each of three seasons has none before it.
+    assert [len(rows) for rows in network_module._layouts(batch)] == [3, 9]
+    each = [eta_of(network, batch_of(groups[i : i + 1])) for i in range(12)]
+    alone = torch.cat([_widened(eta, batch) for eta in each])
+    own = batch.present & (batch.steps_back == 0)
+    told = eta_of(network, batch)
+    torch.testing.assert_close(told[own], alone[own], rtol=1e-5, atol=1e-5)
+    assert told[own].std() > 0.1
+
+
+def _widened(eta, batch):
+    """Padded to the length of a batch."""
+    missing = batch.present.shape[1] - eta.shape[1]
+    return torch.nn.functional.pad(eta, (0, 0, 0, missing))
+
+
 def test_scores_too_far_apart_to_be_shared_are_computed_row_by_row():
     groups = maps(missing=0.3)
     network, batch = built(groups, n_layers=0), batch_of(groups)

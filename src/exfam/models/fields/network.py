@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -31,6 +31,8 @@ Outputs = Float[Tensor, "batch own params"]
 MOST_NUMBERS = 1 << 23
 # Scores of one map of which all sites attend to all others: beyond, a step takes minutes.
 MOST_SCORES = 2e9
+# Layouts of maps that are told apart in a batch.
+MOST_LAYOUTS = 4
 
 
 class FieldWeights(NamedTuple):
@@ -110,14 +112,18 @@ class FieldNetwork(nn.Module):
 
         Raises ExfamError for maps too large for all sites to attend to all others.
         """
-        at_once, in_parts = len(batch.present), False
-        if isinstance(self.neighborhood, NearestSites):
-            length = batch.present.shape[1]
-            at_once = max(1, MOST_NUMBERS // (length * self.numbers_an_element(length)))
-            in_parts = at_once < len(batch.present)
+        if not isinstance(self.neighborhood, NearestSites):
+            layouts = _layouts(batch)
+            if len(layouts) == 1:
+                return self._eta(batch, in_parts=False)
+            told = [self._eta(_maps(batch, rows), in_parts=False) for rows in layouts]
+            return torch.cat(told)[torch.cat(layouts).argsort()]
+        length = batch.present.shape[1]
+        at_once = max(1, MOST_NUMBERS // (length * self.numbers_an_element(length)))
+        if at_once >= len(batch.present):
+            return self._eta(batch, in_parts=False)
         cuts = [slice(i, i + at_once) for i in range(0, len(batch.present), at_once)]
-        maps = [_maps(batch, cut) for cut in cuts] if in_parts else [batch]
-        return torch.cat([self._eta(each, in_parts=in_parts) for each in maps])
+        return torch.cat([self._eta(_maps(batch, cut), in_parts=True) for cut in cuts])
 
     def _eta(self, batch: Batch, *, in_parts: bool) -> Float[Tensor, "batch length params"]:
         normal = self.climate(batch)
@@ -253,13 +259,34 @@ class FieldNetwork(nn.Module):
 
 def _alike(batch: Batch) -> bool:
     """Whether all groups have the same sites on the same maps, so that only values differ."""
+    return bool(_like_first(batch, torch.arange(len(batch.present))).all())
+
+
+def _like_first(batch: Batch, rows: Int64[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+    """Which of the rows have the sites and maps that the first of them has."""
     told = [batch.present, batch.steps_back, batch.position]
     if batch.item is not None:
         told.append(batch.item)
-    return all(bool((each == each[:1]).all()) for each in told)
+    same = [(each[rows] == each[rows[0]]).flatten(1).all(1) for each in told]
+    return torch.stack(same).all(0)
 
 
-def _maps(batch: Batch, cut: slice) -> Batch:
+def _layouts(batch: Batch) -> list[Int64[Tensor, "rows"]]:
+    """Groups with the same sites on the same maps, by a few such layouts; all others together.
+
+    Maps without one before them would else keep the others of their batch from what groups share.
+    """
+    left = torch.arange(len(batch.present), device=batch.present.device)
+    shared, others = list[Tensor](), list[Tensor]()
+    while len(left) and len(shared) + len(others) < MOST_LAYOUTS:
+        same = _like_first(batch, left)
+        (shared if int(same.sum()) > 1 else others).append(left[same])
+        left = left[~same]
+    rest = torch.cat([*others, left])
+    return [*shared, rest] if len(rest) else shared
+
+
+def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
     """Some of the groups."""
     named = ("values", "attributes", "group_attributes")
     plain = ("item", "position", "present", "target", "observed", "element", "steps_back", "weight")
