@@ -1,0 +1,1 @@
+"""What a model of table rows says: laws, joints, draws, filled cells, shifts."""

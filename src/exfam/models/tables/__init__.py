@@ -1,0 +1,1 @@
+"""Models of table rows: each cell from the others of its row."""
