@@ -1,0 +1,58 @@
+"""All cells of a table, encoded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int32
+
+__all__ = ["Cells"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of all rows, by the columns of a schema.
+
+    `code`: the token of a cell; -1 where it is absent (missing, or a category unseen in training)
+    `fraction`: in [0, 1), how far the cell lies from its token towards the next one; 0 for labels
+        and bins
+    `value`: the number itself, in its own unit, or the code of a label; NaN where absent
+
+    Indexed by a slice, places or a boolean array of rows it gives the cells of these rows.
+
+    >>> code = np.array([[0, 1], [2, -1]], dtype=np.int32)
+    >>> cells = Cells(code, np.zeros((2, 2), np.float32), np.array([[0.0, 1.0], [2.0, np.nan]]))
+    >>> len(cells), cells[1:].code, cells.hide([0]).present.tolist()
+    (2, array([[ 2, -1]], dtype=int32), [[False, True], [False, False]])
+    """
+
+    code: Int32[np.ndarray, "rows columns"]
+    fraction: Float32[np.ndarray, "rows columns"]
+    value: Float64[np.ndarray, "rows columns"]
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def __getitem__(self, rows: slice | Sequence[int] | np.ndarray) -> "Cells":
+        return Cells(self.code[rows], self.fraction[rows], self.value[rows])
+
+    @property
+    def present(self) -> Bool[np.ndarray, "rows columns"]:
+        """Whether a cell is there."""
+        return self.code >= 0
+
+    def hide(self, columns: Sequence[int] | np.ndarray) -> "Cells":
+        """The same cells with those of the columns at these places absent."""
+        places = np.asarray(columns, dtype=np.int64)
+        code, fraction, value = self.code.copy(), self.fraction.copy(), self.value.copy()
+        code[:, places], fraction[:, places], value[:, places] = -1, 0.0, np.nan
+        return Cells(code, fraction, value)
+
+    @staticmethod
+    def concatenate(parts: Sequence["Cells"]) -> "Cells":
+        """The rows of all parts, one after another; all of one schema."""
+        return Cells(
+            np.concatenate([part.code for part in parts]),
+            np.concatenate([part.fraction for part in parts]),
+            np.concatenate([part.value for part in parts]),
+        )

@@ -1,0 +1,79 @@
+"""What is learned of one column of a table: its kind, and its labels or knots."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+__all__ = ["FINITE", "KINDS", "Column", "label_array"]
+
+KINDS = ("categorical", "ordinal", "boolean", "numeric", "count")
+FINITE = ("categorical", "ordinal", "boolean")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What was learned of one column from the training rows alone.
+
+    `labels`: of a finite kind, the distinct labels in order; the code of a label is its place.
+    `knots`: of numbers and counts, strictly increasing quantiles of the training values; with
+        `binned`, the inner edges of bins, where a value equal to an edge lies in the lower bin
+    `center`, `scale`: of numbers and counts, mean and standard deviation of the training values (a
+        scale of 1 where all are equal)
+
+    >>> Column("size", "ordinal", labels=label_array(["S", "M", "L"])).n_tokens
+    3
+    """
+
+    name: str
+    kind: str
+    labels: np.ndarray | None = None
+    knots: Float64[np.ndarray, " knots"] | None = None
+    binned: bool = False
+    center: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens its cells are made of: labels, bins, or knots."""
+        if self.labels is not None:
+            return len(self.labels)
+        assert self.knots is not None
+        return len(self.knots) + self.binned
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "labels": None if self.labels is None else self.labels.tolist(),
+            "knots": None if self.knots is None else self.knots.tolist(),
+            "binned": self.binned,
+            "center": self.center,
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Column":
+        """The column that `to_config` wrote."""
+        labels, knots = config["labels"], config["knots"]
+        held = {
+            "labels": None if labels is None else label_array(labels),
+            "knots": None if knots is None else np.array(knots, dtype=np.float64),
+        }
+        return cls(**{**config, **held})
+
+
+def label_array(labels: Iterable[Any]) -> np.ndarray:
+    """Labels of one type as an array: booleans, whole numbers, numbers, or texts as objects.
+
+    >>> label_array([3, 4, 8]).dtype, label_array(["a", "b"]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    listed = list(labels)
+    if all(isinstance(label, str) for label in listed):
+        return np.array(listed, dtype=object)
+    array = np.array(listed)
+    return array.astype(np.int64) if array.dtype.kind in "iu" else array

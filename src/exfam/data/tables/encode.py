@@ -1,0 +1,183 @@
+"""Cells as tokens and numbers, and back."""
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int64, Shaped
+
+from exfam.checks import ExfamError, check_choice
+from exfam.data.tables.cells import Cells
+from exfam.data.tables.columns import FINITE, Column
+from exfam.data.tables.raw import RawColumn, RawTable, cell_error
+from exfam.data.tables.schema import TableSchema
+
+__all__ = ["UNSEEN", "check_cells", "decode", "encode", "finite_codes", "hat"]
+
+UNSEEN = ("error", "unknown")
+
+_BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
+
+
+def encode(schema: TableSchema, table: RawTable, *, unseen: str) -> Cells:
+    """The cells of a table by the columns of a schema; absent where the table lacks a column.
+
+    `unseen`: what a category is that training did not have, an "error" or "unknown", which is
+        absent like a missing cell
+
+    Raises DataError for a column that the schema does not have, and naming the row of a cell that
+    its kind cannot hold.
+
+    >>> from exfam.data.tables import learn_schema, read_table
+    >>> table = read_table({"age": [20.0, 30.0, 60.0], "city": ["Oslo", None, "Bonn"]})
+    >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
+    >>> cells = encode(schema, table, unseen="error")
+    >>> cells.code[:, 1], cells.fraction[:, 0]
+    (array([ 1, -1,  0], dtype=int32), array([0.  , 0.25, 0.  ], dtype=float32))
+    """
+    check_choice("unseen", unseen, UNSEEN)
+    for name in table.names:
+        schema.place(name)
+    shape = (table.n_rows, len(schema))
+    code = np.full(shape, -1, dtype=np.int32)
+    fraction = np.zeros(shape, dtype=np.float32)
+    value = np.full(shape, np.nan)
+    for place, column in enumerate(schema.columns):
+        raw = table.columns.get(column.name)
+        if raw is None or raw.is_empty:
+            continue
+        check_cells(column, raw)
+        if column.kind in FINITE:
+            code[:, place], value[:, place] = _finite(column, raw, unseen=unseen)
+        else:
+            number = raw.values.astype(np.float64)
+            number[raw.missing] = np.nan
+            code[:, place], fraction[:, place] = _tokens(column, number)
+            value[:, place] = number
+    return Cells(code, fraction, value)
+
+
+def decode(
+    schema: TableSchema, name: str, values: Float[np.ndarray, " rows"]
+) -> Shaped[np.ndarray, " rows"]:
+    """Values of `Cells` as labels or numbers of a column; NaN is a missing cell.
+
+    Missing labels read NaN among numbers and None among texts and booleans. Raises DataError for an
+    unknown column, ExfamError for a value that is no code of its labels.
+
+    >>> from exfam.data.tables import Column, label_array
+    >>> schema = TableSchema((Column("size", "ordinal", labels=label_array(["S", "M"])),))
+    >>> decode(schema, "size", np.array([1.0, np.nan]))
+    array(['M', None], dtype=object)
+    """
+    column = schema.column(name)
+    if column.labels is None:
+        return np.array(values, dtype=np.float64)
+    missing = np.isnan(values)
+    codes = np.where(missing, 0.0, values)
+    wrong = (codes != np.floor(codes)) | (codes < 0) | (codes >= len(column.labels))
+    if wrong.any():
+        raise ExfamError(
+            f"`values` must be codes of the {len(column.labels)} labels of {name!r}, whole numbers "
+            f"from 0, got {values[wrong][0]:g} at row {np.flatnonzero(wrong)[0]}. Round them first."
+        )
+    labels = column.labels[codes.astype(np.int64)]
+    if not missing.any():
+        return labels
+    is_number = labels.dtype.kind in "if"
+    labels = labels.astype(np.float64 if is_number else object)
+    labels[missing] = np.nan if is_number else None
+    return labels
+
+
+def hat(
+    knots: Float64[np.ndarray, " knots"], number: Float64[np.ndarray, " rows"]
+) -> tuple[Int64[np.ndarray, " rows"], Float32[np.ndarray, " rows"]]:
+    """The knot at or below each number, and how far towards the next one it lies, in [0, 1).
+
+    Beyond the outer knots it is clamped. NaN has any code.
+
+    >>> hat(np.array([0.0, 1.0, 3.0]), np.array([-5.0, 0.5, 1.5, 9.0]))
+    (array([0, 0, 1, 2]), array([0.  , 0.5 , 0.25, 0.  ], dtype=float32))
+    """
+    last = len(knots) - 1
+    code = np.searchsorted(knots[1:], number, side="right")
+    if last == 0:
+        return code, np.zeros(len(code), dtype=np.float32)
+    # Halved where the difference of two numbers may be more than float64 holds.
+    half = 0.5 if max(-knots[0], knots[-1]) > np.finfo(np.float64).max / 2 else 1.0
+    scaled = knots * half
+    inverse = np.append(np.diff(scaled), np.inf)
+    clamped = np.clip(number, knots[0], knots[-1]) * half
+    share = (clamped - scaled[code]) / inverse[code]
+    return code, np.minimum(share.astype(np.float32), _BELOW_ONE)
+
+
+def check_cells(column: Column, raw: RawColumn) -> None:
+    """Raise DataError, naming the first row, unless cells are of a type that the column can hold.
+
+    >>> check_cells(Column("age", "numeric"), RawColumn(np.array([20.5]), np.array([False])))
+    """
+    texts = column.labels is not None and column.labels.dtype.kind == "O"
+    if texts != (raw.type == "text") and not raw.is_empty:
+        rule = "hold texts" if texts else "hold numbers"
+        if column.kind == "boolean":
+            rule = "hold booleans"
+        advice = "Convert the column, or declare its kind in `kinds`."
+        raise cell_error(column.name, rule, raw, ~raw.missing, advice=advice)
+    if column.kind == "count":
+        wrong = _no_counts(raw)
+        if wrong.any():
+            advice = "Mend these cells, or declare the column numeric."
+            raise cell_error(column.name, "hold whole numbers from 0", raw, wrong, advice=advice)
+
+
+def _no_counts(raw: RawColumn) -> Bool[np.ndarray, " rows"]:
+    if raw.values.dtype.kind == "b":
+        return np.zeros(len(raw), dtype=bool)
+    return ((raw.values < 0) | (raw.values != np.floor(raw.values))) & ~raw.missing
+
+
+def _tokens(
+    column: Column, number: Float64[np.ndarray, " rows"]
+) -> tuple[Int64[np.ndarray, " rows"], Float32[np.ndarray, " rows"]]:
+    assert column.knots is not None
+    absent = np.isnan(number)
+    if column.binned:
+        code = np.searchsorted(column.knots, number, side="left")
+        share = np.zeros(len(code), dtype=np.float32)
+    else:
+        code, share = hat(column.knots, number)
+    code[absent], share[absent] = -1, 0.0
+    return code, share
+
+
+def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
+    """The code of each label, -1 where it is missing or none of the column's.
+
+    >>> from exfam.data.tables import label_array
+    >>> column = Column("cylinders", "ordinal", labels=label_array([4, 6, 8]))
+    >>> finite_codes(column, RawColumn(np.array([8.0, 5.0]), np.array([False, False])))
+    array([ 2, -1])
+    """
+    labels = column.labels
+    assert labels is not None
+    if raw.labels is not None:
+        known = {label: code for code, label in enumerate(labels.tolist())}
+        codes = np.array([*(known.get(label, -1) for label in raw.labels), -1])[raw.values]
+    else:
+        values = raw.values.astype(np.int8) if raw.type == "boolean" else raw.values
+        named = labels.astype(np.int8) if labels.dtype.kind == "b" else labels
+        order = np.argsort(named)
+        place = np.searchsorted(named[order], values).clip(max=len(named) - 1)
+        codes = np.where(named[order][place] == values, order[place], -1)
+    return np.where(raw.missing, -1, codes)
+
+
+def _finite(
+    column: Column, raw: RawColumn, *, unseen: str
+) -> tuple[Int64[np.ndarray, " rows"], Float64[np.ndarray, " rows"]]:
+    codes = finite_codes(column, raw)
+    new = (codes < 0) & ~raw.missing
+    if unseen == "error" and new.any():
+        advice = 'Mend these cells, or pass unseen="unknown" to take them as missing.'
+        rule = "hold categories seen in training"
+        raise cell_error(column.name, rule, raw, new, advice=advice)
+    return codes, np.where(codes < 0, np.nan, codes.astype(np.float64))

@@ -1,0 +1,71 @@
+"""Quantiles of a column of numbers: knots of hat functions, edges of bins."""
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+__all__ = ["bin_edges", "location_and_spread", "quantile_knots"]
+
+_HUGE = 1e150  # from here on differences or squares may overflow
+
+
+def quantile_knots(
+    ordered: Float64[np.ndarray, " values"], n_knots: int
+) -> Float64[np.ndarray, " knots"]:
+    """At most `n_knots` quantiles of sorted values, from the least to the greatest, each once.
+
+    A column of few distinct values has these as its knots.
+
+    >>> quantile_knots(np.arange(9.0), 3)
+    array([0., 4., 8.])
+    >>> quantile_knots(np.array([1.0, 1.0, 2.0, 5.0]), 10)
+    array([1., 2., 5.])
+    """
+    distinct = _distinct(ordered)
+    if len(distinct) <= n_knots:
+        return distinct
+    return _quantiles(ordered, np.linspace(0, 1, n_knots))
+
+
+def bin_edges(
+    ordered: Float64[np.ndarray, " values"], n_bins: int
+) -> Float64[np.ndarray, " edges"]:
+    """Inner edges of at most `n_bins` bins that hold about equally many of the sorted values.
+
+    A value equal to an edge lies in the lower bin, so no edge is as great as the greatest value,
+    which would leave the last bin empty; unless all values are equal.
+
+    >>> bin_edges(np.arange(9.0), 4)
+    array([2., 4., 6.])
+    >>> bin_edges(np.array([0.0, 1.0, 1.0, 1.0]), 2), bin_edges(np.ones(3), 2)
+    (array([0.]), array([1.]))
+    """
+    edges = _quantiles(ordered, np.arange(1, n_bins) / n_bins)
+    edges = edges[edges < ordered[-1]]
+    if len(edges):
+        return edges
+    return _distinct(ordered)[-2:][:1]
+
+
+def location_and_spread(ordered: Float64[np.ndarray, " values"]) -> tuple[float, float]:
+    """Mean and standard deviation, the latter 1 where all values are equal.
+
+    >>> location_and_spread(np.array([1.0, 3.0])), location_and_spread(np.array([0.1, 0.1]))
+    ((2.0, 1.0), (0.1, 1.0))
+    """
+    if ordered[0] == ordered[-1]:
+        return float(ordered[0]), 1.0
+    unit = max(abs(float(ordered[0])), abs(float(ordered[-1])))
+    shares = ordered / unit
+    return float(shares.mean()) * unit, float(shares.std()) * unit or 1.0
+
+
+def _distinct(ordered: Float[np.ndarray, " values"]) -> Float[np.ndarray, " distinct"]:
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+
+
+def _quantiles(
+    ordered: Float[np.ndarray, " values"], levels: Float[np.ndarray, " levels"]
+) -> Float[np.ndarray, " quantiles"]:
+    far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
+    unit = 4.0 if far else 1.0
+    return np.unique(np.quantile(ordered / unit, levels)) * unit

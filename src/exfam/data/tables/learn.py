@@ -1,0 +1,126 @@
+"""The schema of training tables."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exfam.checks import DataError, ExfamError, check_choice
+from exfam.data.tables.columns import FINITE, Column, label_array
+from exfam.data.tables.encode import check_cells, finite_codes
+from exfam.data.tables.kinds import Declared, check_kinds, infer_kind, split_kinds
+from exfam.data.tables.knots import bin_edges, location_and_spread, quantile_knots
+from exfam.data.tables.raw import RawColumn, RawTable, cell_error
+from exfam.data.tables.schema import TableSchema
+from exfam.data.tables.union import pool
+
+__all__ = ["NUMERIC", "learn_schema"]
+
+NUMERIC = ("continuous", "binned")
+
+
+def learn_schema(
+    tables: RawTable | Sequence[RawTable],
+    *,
+    kinds: Declared | None,
+    numeric: str,
+    n_bins: int,
+    max_levels: int = 20,
+) -> TableSchema:
+    """What there is to know of the columns of training tables, matched by name.
+
+    `kinds`: by column, one of "categorical", "ordinal", "boolean", "numeric" and "count", or the
+        labels of an ordinal column in order; the others are guessed by `infer_kind`
+    `numeric`: "continuous" has at most `n_bins` knots a column, "binned" as many bins
+    `max_levels`: whole numbers of more distinct values are numeric
+
+    Raises DataError for a column without a value whose labels are not declared, for one that is of
+    another kind in another table, and for cells that its kind cannot hold.
+
+    >>> from exfam.data.tables import read_table
+    >>> table = read_table({"age": [31.5, 40.0, 62.0], "smokes": [True, False, None]})
+    >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
+    >>> [(column.kind, column.n_tokens) for column in schema.columns]
+    [('numeric', 2), ('boolean', 2)]
+    """
+    check_choice("numeric", numeric, NUMERIC)
+    _check_count("n_bins", n_bins, at_least=2)
+    _check_count("max_levels", max_levels, at_least=0)
+    listed = [tables] if isinstance(tables, RawTable) else list(tables)
+    pooled = pool(listed)
+    declared = {} if kinds is None else kinds
+    check_kinds(declared, pooled)
+    columns = []
+    for name, column in pooled.items():
+        kind, labels = split_kinds(declared, name)
+        found = infer_kind(column, max_levels=max_levels) if kind is None else kind
+        parts = [table.columns[name] for table in listed if name in table.columns]
+        if found in FINITE:
+            columns.append(_finite(name, found, column, labels=labels, parts=parts))
+        else:
+            binned = numeric == "binned" and found == "numeric"
+            columns.append(_number(name, found, column, n=n_bins, binned=binned, parts=parts))
+    return TableSchema(tuple(columns))
+
+
+def _check_count(name: str, value: object, *, at_least: int) -> None:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or value < at_least:  # type: ignore[operator]
+        raise ExfamError(f"`{name}` must be an integer >= {at_least}, got {value!r}.")
+
+
+def _finite(
+    name: str,
+    kind: str,
+    column: RawColumn,
+    *,
+    labels: np.ndarray | None,
+    parts: Sequence[RawColumn],
+) -> Column:
+    if labels is None:
+        labels = np.array([False, True]) if kind == "boolean" else _labels(name, kind, column)
+    learned = Column(name, kind, labels=labels)
+    for part in parts:
+        check_cells(learned, part)
+        unknown = (finite_codes(learned, part) < 0) & ~part.missing
+        if unknown.any():
+            told = ", ".join(repr(label) for label in labels.tolist())
+            advice = "Mend these cells, or declare other labels or another kind in `kinds`."
+            raise cell_error(name, f"be one of {told}", part, unknown, advice=advice)
+    return learned
+
+
+def _labels(name: str, kind: str, column: RawColumn) -> np.ndarray:
+    """The labels of a column in the order of its frame, or else sorted."""
+    if column.order is not None and len(column.order):
+        return column.order
+    _check_filled(name, column)
+    if column.labels is None:
+        return label_array(np.unique(column.values[~column.missing]).tolist())
+    if kind == "ordinal":
+        raise DataError(
+            f"Column {name!r} must have its texts in an order to be ordinal, got none. Declare it, "
+            f"kinds={{{name!r}: [FIRST, …, LAST]}}, or give ordered categories."
+        )
+    seen = np.unique(column.values[~column.missing])
+    return label_array(sorted(column.labels[code] for code in seen))
+
+
+def _number(
+    name: str, kind: str, column: RawColumn, *, n: int, binned: bool, parts: Sequence[RawColumn]
+) -> Column:
+    _check_filled(name, column)
+    shape = Column(name, kind, knots=np.zeros(1))
+    for part in parts:
+        check_cells(shape, part)
+    ordered = np.sort(column.values[~column.missing].astype(np.float64))
+    center, scale = location_and_spread(ordered)
+    knots = bin_edges(ordered, n) if binned else quantile_knots(ordered, n)
+    return Column(name, kind, knots=knots, binned=binned, center=center, scale=scale)
+
+
+def _check_filled(name: str, column: RawColumn) -> None:
+    if column.is_empty:
+        raise DataError(
+            f"Column {name!r} must have a value in some row of training, got {len(column)} missing "
+            f"cells. Drop it, or declare its labels, kinds={{{name!r}: [FIRST, …, LAST]}}."
+        )
