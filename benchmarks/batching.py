@@ -24,8 +24,8 @@ from exfam.models.efa import EFASettings
 from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
 from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel
-from exfam.training.engine import TorchEngine, Weighted
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import TorchEngine, Weighted
 
 N_ITEMS, MEAN_LOG, SPREAD, LONGEST = 200, 2.2, 1.0, 300
 N_GROUPS = 20_000

@@ -1,56 +1,27 @@
-"""The torch engine: batches of whole groups, AdamW steps, validation, states."""
+"""The torch engine: batches, AdamW steps, validation, states."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError
-from exfam.data.batching import epoch_batches, sequential_batches
-from exfam.groups import TARGET, Batch, Groups
 from exfam.layers import LARGE_PARAMETER
 from exfam.training.devices import seed_generators
 from exfam.training.optimizer import TrainingSettings, clip_gradients, make_optimizer
 from exfam.training.protocol import Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks
+from exfam.training.sources import Source
 from exfam.training.tensors import as_array, as_tensor, copy_into, unpacked
 
-__all__ = ["Objective", "TorchEngine", "Weighted"]
+__all__ = ["Objective", "TorchEngine"]
 
 # Sum of the batch's nats (to minimize) and the sum of the weights they were summed with.
-Objective = Callable[[Any, Batch], tuple[Tensor, Tensor]]
-
-
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """Groups, and one weight for every row of their flat columns (None: all weigh 1)."""
-
-    groups: Groups
-    weight: Float[np.ndarray, "elements"] | None = None
-
-    def pad(self, index: Int64[np.ndarray, "batch"]) -> Batch:
-        """The groups at `index` side by side, with their weights."""
-        return self.groups.pad(index, weight=self.weight)
-
-    def total(self) -> float:
-        """Sum of the weights of all targets.
-
-        >>> Weighted(Groups(start=[0], stop=[2]), np.array([0.5, 2.0])).total()
-        2.5
-        """
-        if self.weight is None:
-            return float(self.groups.n_targets)
-        total = 0.0
-        for chunk in self.groups.chunks():
-            own = chunk.elements()
-            own = own if chunk.role is None else own[chunk.role[own] == TARGET]
-            total += float(self.weight[own].sum())
-        return total
+Objective = Callable[[Any, Any], tuple[Tensor, Tensor]]
 
 
 class TorchEngine:
@@ -65,8 +36,8 @@ class TorchEngine:
         model: nn.Module,
         objective: Objective,
         *,
-        train: Weighted,
-        validation: Weighted | None,
+        train: Source,
+        validation: Source | None,
         settings: TrainingSettings,
         ranks: Ranks = ONE_PROCESS,
     ) -> None:
@@ -81,7 +52,7 @@ class TorchEngine:
         self._large = [p for p in self._parameters if p.numel() >= LARGE_PARAMETER]
         self._tensors = model.state_dict()
         self._best: dict[str, Tensor] = {}
-        self._lengths = train.groups.lengths
+        self._lengths = train.lengths
         self._batches: list[np.ndarray] = []
         self._epoch = 0
         self._learning_rate = 0.0
@@ -100,9 +71,7 @@ class TorchEngine:
         size = None if tokens is not None else settings.batch_size
         generator = np.random.default_rng([settings.seed, epoch])
         self._batches = list(
-            epoch_batches(
-                self.train.groups, generator=generator, batch_size=size, max_tokens=tokens
-            )
+            self.train.epoch_batches(generator=generator, batch_size=size, max_tokens=tokens)
         )
         # Batches are divided by one number, not by their own weights: then every element counts
         # alike, however many elements its batch happens to hold.
@@ -165,10 +134,10 @@ class TorchEngine:
         """The validation groups, in batches as large as the largest training batch."""
         return None if self.validate_on is None else self._validation_sums(self.validate_on)
 
-    def _validation_sums(self, part: Weighted) -> Iterator[Sums]:
+    def _validation_sums(self, part: Source) -> Iterator[Sums]:
         self.model.eval()
-        lengths = part.groups.lengths
-        for index in sequential_batches(part.groups, max_tokens=self._max_tokens):
+        lengths = part.lengths
+        for index in part.sequential_batches(max_tokens=self._max_tokens):
             share = self._ranks.share(index, lengths)
             sums = (0.0, 0.0)
             if len(share):
@@ -184,7 +153,7 @@ class TorchEngine:
         tokens = self.settings.batch_tokens
         return tokens or self.settings.batch_size * int(self._lengths.max(initial=1))
 
-    def _batch(self, part: Weighted, index: np.ndarray) -> Batch:
+    def _batch(self, part: Source, index: np.ndarray) -> Any:
         batch = part.pad(index)
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
@@ -241,9 +210,8 @@ def _check_size(settings: TrainingSettings, ranks: Ranks) -> None:
         )
 
 
-def _total_weight(part: Weighted, ranks: Ranks) -> float:
+def _total_weight(part: Source, ranks: Ranks) -> float:
     """Sum of the weights of all targets; each rank goes through its part of the groups."""
-    n_groups = len(part.groups)
+    n_groups = len(part.lengths)
     first, last = (n_groups * (ranks.rank + i) // ranks.size for i in range(2))
-    own = Weighted(part.groups[first:last], part.weight)
-    return float(ranks.sum([own.total()])[0])
+    return float(ranks.sum([part.total(first, last)])[0])

@@ -19,10 +19,10 @@ _UNUSED = ("source_row", "group_names", "ignored")
 def fit_fingerprint(
     initial: Mapping[str, np.ndarray],
     *,
-    parts: Mapping[str, tuple[Groups, np.ndarray | None]],
+    parts: Mapping[str, Mapping[str, str]],
     settings: TrainingSettings,
 ) -> dict[str, Any]:
-    """Settings as they are; shape of every initial array; digests of arrays and of data.
+    """Settings as they are; shape of every initial array; their digest; the data's fingerprints.
 
     >>> told = fit_fingerprint({"bias": np.zeros(2)}, parts={}, settings=TrainingSettings())
     >>> told["shape of bias"], told["batch_size"]
@@ -31,9 +31,8 @@ def fit_fingerprint(
     shapes = {f"shape of {name}": list(array.shape) for name, array in initial.items()}
     told: dict[str, Any] = asdict(settings) | shapes
     told["initial weights"] = digest(initial.values())
-    for name, (groups, weight) in parts.items():
-        told[name] = groups_digest(groups)
-        told[f"weights of {name}"] = digest([weight])
+    for name, part in parts.items():
+        told |= {f"{what} of {name}": text for what, text in part.items()}
     return told
 
 

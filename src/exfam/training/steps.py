@@ -6,28 +6,28 @@ from dataclasses import asdict
 
 from torch import nn
 
-from exfam.data.windows import read_at_random
 from exfam.groups import Groups
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.devices import choose_device, own_randomness
 from exfam.training.distributed import join_ranks
-from exfam.training.engine import Objective, TorchEngine, Weighted
+from exfam.training.engine import Objective, TorchEngine
 from exfam.training.fingerprint import digest, fit_fingerprint
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run
 from exfam.training.ranks import Ranks, check_agreement
+from exfam.training.sources import Source, Weighted
 
-__all__ = ["Objective", "TorchEngine", "Weighted", "fit"]
+__all__ = ["Objective", "Source", "TorchEngine", "Weighted", "fit"]
 
 
 def fit(
     model: nn.Module,
     *,
     objective: Objective,
-    train: Groups | Weighted,
-    validation: Groups | Weighted | None = None,
+    train: Groups | Source,
+    validation: Groups | Source | None = None,
     settings: TrainingSettings,
     progress: bool = True,
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -56,7 +56,7 @@ def fit(
     """
     device = choose_device(settings.device)
     ranks = join_ranks(device)
-    parts = {
+    parts: dict[str, Source] = {
         name: Weighted(part) if isinstance(part, Groups) else part
         for name, part in (("train", train), ("validation", validation))
         if part is not None
@@ -78,19 +78,19 @@ def fit(
         checkpoints=_checkpoint_folder(checkpoint, ranks, engine, parts),
         ranks=ranks,
     )
-    with own_randomness(settings.seed, device), read_at_random(parts["train"].groups):
+    with own_randomness(settings.seed, device), parts["train"].read_at_random():
         history = run.train()
     model.eval()
     return history
 
 
-def _check_ranks(ranks: Ranks, engine: TorchEngine, parts: Mapping[str, Weighted]) -> None:
+def _check_ranks(ranks: Ranks, engine: TorchEngine, parts: Mapping[str, Source]) -> None:
     """Raise ExfamError, on every rank, unless all are about to do the same fit."""
     if ranks.size == 1:
         return
     told = {"settings": repr(asdict(engine.settings))}
     for name, part in parts.items():
-        told[name] = digest([part.groups.start, part.groups.stop])
+        told[name] = digest([part.lengths])
     told["initial weights"] = digest(engine.weights().values())
     check_agreement(ranks, told)
 
@@ -99,7 +99,7 @@ def _checkpoint_folder(
     checkpoint: Checkpoint | str | os.PathLike[str] | None,
     ranks: Ranks,
     engine: TorchEngine,
-    parts: Mapping[str, Weighted],
+    parts: Mapping[str, Source],
 ) -> CheckpointFolder | None:
     """Where the main rank keeps its checkpoints."""
     if checkpoint is None or ranks.rank != 0:
@@ -108,7 +108,7 @@ def _checkpoint_folder(
         checkpoint = Checkpoint(checkpoint)
     fingerprint = fit_fingerprint(
         engine.weights(),
-        parts={name: (part.groups, part.weight) for name, part in parts.items()},
+        parts={name: part.fingerprint() for name, part in parts.items()},
         settings=engine.settings,
     )
     return CheckpointFolder(
