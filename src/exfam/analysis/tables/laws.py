@@ -1,0 +1,133 @@
+"""The law of each cell given the others of its row, averaged over an ensemble's members."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+
+from exfam.analysis.mixtures import Mixture
+from exfam.checks import DataError
+from exfam.data.tables.cells import Cells
+from exfam.data.tables.schema import TableSchema
+from exfam.models.tables.contract import TableModel
+
+__all__ = [
+    "cell_log_prob",
+    "checked_order",
+    "column_laws",
+    "keep_columns",
+    "row_blocks",
+    "table_schema",
+]
+
+# The parameters of all columns of this many rows fit in memory whatever the table.
+_ROWS_AT_ONCE = 16_384
+
+
+def table_schema(model: TableModel) -> TableSchema:
+    """The schema of a model, with all that is known of its columns.
+
+    >>> from exfam.models.tables.independent import IndependentColumns
+    >>> table_schema(IndependentColumns(TableSchema(()), families=(), marginals=())).columns
+    ()
+    """
+    # Models name only what they read of a schema: they live on the floor of the data.
+    return cast(TableSchema, model.schema)
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices of rows, one after another, small enough for all laws of their cells.
+
+    >>> list(row_blocks(3))
+    [slice(0, 3, None)]
+    """
+    for first in range(0, n_rows, _ROWS_AT_ONCE):
+        yield slice(first, min(first + _ROWS_AT_ONCE, n_rows))
+
+
+def checked_order(schema: TableSchema, order: Sequence[str] | None) -> tuple[str, ...]:
+    """The names in `order`, or all of the schema's for None.
+
+    Raises DataError for a name that is unknown or given twice.
+
+    >>> checked_order(TableSchema(()), None)
+    ()
+    """
+    if order is None:
+        return tuple(schema.names)
+    for place, name in enumerate(order):
+        if name not in schema.names:
+            raise DataError(
+                f"`order` must name columns of the table, got {name!r}. "
+                f"Its columns are {', '.join(schema.names)}."
+            )
+        if name in order[:place]:
+            raise DataError(f"`order` must name each column once, got {name!r} twice.")
+    return tuple(order)
+
+
+def keep_columns(cells: Cells, places: Sequence[int]) -> Cells:
+    """The rows with all cells absent but those of the columns at `places`.
+
+    >>> code = np.array([[0, 1]], np.int32)
+    >>> cells = Cells(code, np.zeros((1, 2), np.float32), code.astype(float))
+    >>> keep_columns(cells, [1]).code
+    array([[-1,  1]], dtype=int32)
+    """
+    kept = set(places)
+    return cells.hide([place for place in range(cells.code.shape[1]) if place not in kept])
+
+
+def column_laws(model: TableModel, cells: Cells, targets: Sequence[str]) -> dict[str, Mixture]:
+    """The law of each target column given all other cells of the row that are present.
+
+    The laws are of `Cells.value`: codes of labels, or numbers in their own unit. All rows at once:
+    go by `row_blocks` where they are many. Raises DataError for an unknown name.
+
+    >>> from exfam.families import Categorical
+    >>> from exfam.data.tables.columns import Column
+    >>> from exfam.models.tables.independent import independent_columns
+    >>> code = np.array([[0], [1]], np.int32)
+    >>> cells = Cells(code, np.zeros((2, 1), np.float32), code.astype(float))
+    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
+    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)])
+    >>> column_laws(model, cells[:1], ["a"])["a"].probs().tolist()
+    [[0.5, 0.5]]
+    """
+    schema = table_schema(model)
+    names = checked_order(schema, targets)
+    places = [schema.place(name) for name in names]
+    etas = model.eta(cells, places)
+    return {
+        name: Mixture(model.families[place], eta)
+        for name, place, eta in zip(names, places, etas, strict=True)
+    }
+
+
+def cell_log_prob(
+    model: TableModel, cells: Cells, targets: Sequence[str]
+) -> Float64[np.ndarray, "rows targets"]:
+    """log p(cell | all other present cells of its row), in nats; NaN where the cell is absent.
+
+    Raises DataError for an unknown name.
+
+    >>> from exfam.families import Categorical
+    >>> from exfam.data.tables.columns import Column
+    >>> from exfam.models.tables.independent import independent_columns
+    >>> code = np.array([[0], [1]], np.int32)
+    >>> cells = Cells(code, np.zeros((2, 1), np.float32), code.astype(float))
+    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
+    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)])
+    >>> np.exp(cell_log_prob(model, cells, ["a"])).tolist()
+    [[0.5], [0.5]]
+    """
+    out = np.full((len(cells), len(targets)), np.nan)
+    for block in row_blocks(len(cells)):
+        part = cells[block]
+        for k, (name, law) in enumerate(column_laws(model, part, targets).items()):
+            value = torch.from_numpy(part.value[:, table_schema(model).place(name)].copy())
+            log_prob = law.log_prob(value)
+            out[block, k] = torch.where(value.isnan(), torch.nan, log_prob).numpy()
+    return out
