@@ -1,4 +1,4 @@
-"""Data whose truth is known: the paper's ratings, latent factor data, baskets, fields."""
+"""Data whose truth is known: the paper's ratings, latent factor data, baskets, fields, tables."""
 
 from exfam.data.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.data.simulators.baskets import BasketProcess, BasketSettings, draw_process
@@ -17,6 +17,7 @@ from exfam.data.simulators.ratings import (
     ratings_true_means,
     simulate_ratings,
 )
+from exfam.data.simulators.tables import ShiftedTables, simulate_shifted_tables
 
 __all__ = [
     "RATING_CASES",
@@ -26,6 +27,7 @@ __all__ = [
     "FieldProcess",
     "FieldSettings",
     "Regimes",
+    "ShiftedTables",
     "Simulated",
     "SimulatedBaskets",
     "SimulatedCounts",
@@ -39,5 +41,6 @@ __all__ = [
     "simulate_field",
     "simulate_latent_factor",
     "simulate_ratings",
+    "simulate_shifted_tables",
     "write_baskets",
 ]

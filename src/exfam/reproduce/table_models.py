@@ -1,0 +1,75 @@
+"""All models of the experiments on coded tables, by the name that rows give them.
+
+To add one: a function of the form of `Fitter`, and a line in TABLE_MODELS.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+
+from exfam.reproduce.ordered_probit import fit_ordered_probit
+from exfam.reproduce.table_grids import GRIDS
+from exfam.reproduce.table_peers import (
+    fit_catboost,
+    fit_gradient_boosting,
+    fit_lightgbm,
+    fit_logistic_regression,
+    fit_mlp,
+    fit_random_forest,
+    fit_ridge,
+    fit_tuned_peer,
+    fit_xgboost,
+)
+from exfam.reproduce.table_rules import Fitter
+
+__all__ = ["PEERS", "TABLE_MODELS", "TableContender"]
+
+ALL, TUNED = 20, 2
+
+
+@dataclass(frozen=True, eq=False)
+class TableContender:
+    """A model and how it enters an experiment.
+
+    `n_data_sets`: on how many data sets of a simulated setting it is fitted, from the first
+    `chance`: whether two seeds give two fits
+    `package`: what must be installed, if not always there
+    `n_configurations`: how many were tried by validation, in each fit
+    `fast`: whether a smoke run fits it
+    """
+
+    fit: Fitter
+    n_data_sets: int = ALL
+    chance: bool = True
+    package: str | None = None
+    n_configurations: int | None = None
+    fast: bool = True
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package it needs is there."""
+        return self.package is None or find_spec(self.package) is not None
+
+
+PEERS: Mapping[str, TableContender] = {
+    "logistic-regression": TableContender(fit_logistic_regression, chance=False),
+    "random-forest": TableContender(fit_random_forest),
+    "gradient-boosting": TableContender(fit_gradient_boosting, fast=False),
+    "mlp": TableContender(fit_mlp),
+    **{
+        f"{name}-tuned": TableContender(
+            partial(fit_tuned_peer, grid=grid),
+            n_data_sets=TUNED,
+            n_configurations=grid.n_configurations,
+            fast=False,
+        )
+        for name, grid in GRIDS.items()
+    },
+    "lightgbm": TableContender(fit_lightgbm, chance=False, package="lightgbm"),
+    "xgboost": TableContender(fit_xgboost, chance=False, package="xgboost"),
+    "catboost": TableContender(fit_catboost, package="catboost", fast=False),
+    "ridge": TableContender(fit_ridge, chance=False),
+    "ordered-probit": TableContender(fit_ordered_probit, chance=False),
+}
+TABLE_MODELS: dict[str, TableContender] = {**PEERS}
