@@ -1,5 +1,33 @@
 """Linear attention as a mixture of experts: the network's weights, and its parts that add up."""
 
 from exfam.models.experts.bundle import AttentionLayer, LinearAttention, LinearAttentionStack
+from exfam.models.experts.mixture import (
+    Experts,
+    ScoreComponents,
+    SimilarityComponents,
+    as_experts,
+    score_components,
+    similarity_components,
+)
+from exfam.models.experts.paths import Path, PathExperts, path_experts
+from exfam.models.experts.random_networks import random_network, random_stack
+from exfam.models.experts.sentences import Sentences, forward
 
-__all__ = ["AttentionLayer", "LinearAttention", "LinearAttentionStack"]
+__all__ = [
+    "AttentionLayer",
+    "Experts",
+    "LinearAttention",
+    "LinearAttentionStack",
+    "Path",
+    "PathExperts",
+    "ScoreComponents",
+    "Sentences",
+    "SimilarityComponents",
+    "as_experts",
+    "forward",
+    "path_experts",
+    "random_network",
+    "random_stack",
+    "score_components",
+    "similarity_components",
+]
