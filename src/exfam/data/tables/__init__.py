@@ -6,6 +6,7 @@ from exfam.data.tables.encode import UNSEEN, decode, encode
 from exfam.data.tables.frames import array_names, read_table
 from exfam.data.tables.learn import NUMERIC, learn_schema
 from exfam.data.tables.raw import RawColumn, RawTable, check_names
+from exfam.data.tables.replaced import as_frame_like
 from exfam.data.tables.schema import TableSchema
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "RawTable",
     "TableSchema",
     "array_names",
+    "as_frame_like",
     "check_names",
     "decode",
     "encode",

@@ -94,6 +94,11 @@ def _of_frame(X: Any) -> dict[str, RawColumn]:
     columns: dict[str, RawColumn] = {}
     for key, held in open_frame(X).items():
         name = str(key)
+        if isinstance(held, str) or not hasattr(held, "__len__") or getattr(held, "ndim", 1) != 1:
+            raise DataError(
+                f"`X` must map names to flat columns of values, got {type(held).__name__} for "
+                f"{name!r}. Pass a list or a 1-dimensional array."
+            )
         if name in columns:
             raise DataError(f"`X` must have one column of each name, got {name!r} twice.")
         columns[name] = read_column(held, name, order=orders.get(name))

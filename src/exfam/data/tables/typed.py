@@ -37,6 +37,8 @@ def read_column(held: Any, name: str, *, order: list[str] | None = None) -> RawC
         return _plain(np.asarray(held), name)
     if isinstance(dtype, np.dtype) and dtype.kind not in "OU":
         raise _unreadable(name, str(dtype))
+    if type(dtype).__name__ == "SparseDtype":  # of a pandas column
+        return read_column(np.asarray(held), name)
     if isinstance(held, np.ndarray) and held.dtype.kind == "U":
         held = held.astype(object)
     return _of_arrow(read_array({name: held}, "X", name), name, *_declared(held, order))
