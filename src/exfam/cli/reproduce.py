@@ -26,6 +26,11 @@ def form(words: Sequence[str]) -> Form:
             Option("only", labels, "one task; may be repeated", metavar="TASK", many=True),
             Option("json", text, "write the rows there too", metavar="FILE"),
             Option("out", text, "write the plots there", metavar="FOLDER"),
+            Option(
+                "folder", text,
+                "keep each fit of table experiments there, and go on from what is there",
+                metavar="FOLDER",
+            ),
         ],
         example="exfam reproduce --list\nexfam reproduce efa-synthetic --fast",
     )  # fmt: skip
@@ -42,8 +47,14 @@ def run(chosen: Any) -> None:
         return
     from exfam.reproduce.harness import Options, reproduce
 
-    paths = {name: Path(given) for name in ("json", "out") if (given := getattr(chosen, name))}
+    paths = {
+        name: Path(given) for name in ("json", "out", "folder") if (given := getattr(chosen, name))
+    }
     options = Options(
-        seeds=chosen.seeds, fast=chosen.fast, only=tuple(chosen.only or ()), out=paths.get("out")
+        seeds=chosen.seeds,
+        fast=chosen.fast,
+        only=tuple(chosen.only or ()),
+        out=paths.get("out"),
+        folder=paths.get("folder"),
     )
     reproduce(chosen.name, options=options, json=paths.get("json"))

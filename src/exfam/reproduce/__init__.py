@@ -47,4 +47,14 @@ EXPERIMENTS = {
         "exfam.reproduce.efa_special_cases",
         "latent factor models written as attention: Exponential Family Attention, section 4.1",
     ),
+    "table-simulation": Experiment(
+        "exfam.reproduce.table_simulation",
+        "tables whose columns move together in another way at test: "
+        "Bidirectional attention as a mixture of experts, Table 1",
+    ),
+    "table-autompg": Experiment(
+        "exfam.reproduce.table_autompg",
+        "fuel consumption of American cars, then of others: "
+        "Bidirectional attention as a mixture of experts, Table 2",
+    ),
 }

@@ -23,12 +23,14 @@ class Options:
     `fast`: a smoke run, whose figures mean nothing
     `only`: tasks to run; none named, all are run
     `out`: folder for plots; None draws none
+    `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
     """
 
     seeds: int | None = None
     fast: bool = False
     only: Sequence[str] = ()
     out: Path | None = None
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         if self.seeds is not None:

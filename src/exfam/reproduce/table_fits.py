@@ -1,44 +1,170 @@
-"""Fits of models to coded tables: each once, its result kept."""
+"""Fits of models to coded tables, each once and kept, and the rows they make."""
 
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Int64
 
-from exfam.reproduce.table_models import TableContender
+from exfam.reproduce.bars import draw_bars
+from exfam.reproduce.fits import Job, gather
+from exfam.reproduce.harness import Options
+from exfam.reproduce.rows import Row
+from exfam.reproduce.table_models import OURS, TableContender, models_of
+from exfam.reproduce.table_rows import model_rows, not_installed, paired_rows, paper_rows
 from exfam.reproduce.table_rules import figures_of
 from exfam.reproduce.table_store import Key, Result, Store
 
-__all__ = ["CodedTables", "result_of"]
+__all__ = ["CodedTables", "TableTask", "draw_tables", "kept_rows", "result_of", "run_tables"]
+
+# Results of smoke runs are of other data: they have a folder of their own.
+FAST_FOLDER = "fast"
 
 
 class CodedTables(Protocol):
     """A table to fit on and one to report on, all columns and y as codes from 0."""
 
     @property
-    def train_x(self) -> Int64[np.ndarray, "train columns"]: ...
+    def train_x(self) -> Int64[np.ndarray, "train columns"]:
+        """The columns of the rows to fit on."""
+        ...
+
     @property
-    def train_y(self) -> Int64[np.ndarray, "train"]: ...
+    def train_y(self) -> Int64[np.ndarray, "train"]:
+        """Their response."""
+        ...
+
     @property
-    def test_x(self) -> Int64[np.ndarray, "test columns"]: ...
+    def test_x(self) -> Int64[np.ndarray, "test columns"]:
+        """The columns of the rows to report on."""
+        ...
+
     @property
-    def test_y(self) -> Int64[np.ndarray, "test"]: ...
+    def test_y(self) -> Int64[np.ndarray, "test"]:
+        """Their response."""
+        ...
+
     @property
-    def n_categories(self) -> int: ...
+    def n_categories(self) -> int:
+        """Codes of each column and of the response."""
+        ...
 
 
-def result_of(tables: CodedTables, contender: TableContender, *, key: Key, store: Store) -> Result:
-    """The result of that fit from the store; fitted with `key.number` as its seed if need be."""
+@dataclass(frozen=True, eq=False)
+class TableTask:
+    """A task with one kind of bins: its tables by number, and how many fits are usual.
+
+    `resampled`: whether each number has its own tables; it is only the seed of the fits otherwise
+    """
+
+    name: str
+    bins: str
+    tables: Callable[[int], CodedTables]
+    usual: int
+    resampled: bool = True
+
+    def n_fits(self, contender: TableContender, options: Options) -> int:
+        """How many fits of a model are wanted."""
+        if not self.resampled:
+            return options.n_seeds(self.usual) if contender.chance else 1
+        return min(options.n_seeds(self.usual), contender.n_data_sets)
+
+
+def result_of(
+    tables: Callable[[int], CodedTables], contender: TableContender, *, key: Key, store: Store
+) -> Result:
+    """The result of that fit from the store; fitted, with `key.number` as its seed, if need be."""
     kept = store.get(key)
     if kept is not None:
         return kept
+    if contender.package is not None:
+        import_module(contender.package)  # no part of what a fit costs
+    data = tables(key.number)
     start = time.process_time()
     fitted = contender.fit(
-        tables.train_x, tables.train_y, n_categories=tables.n_categories, seed=key.number
+        data.train_x, data.train_y, n_categories=data.n_categories, seed=key.number
     )
     seconds = time.process_time() - start
-    figures = figures_of(fitted.predict_proba(tables.test_x), tables.test_y)
+    figures = figures_of(fitted.predict_proba(data.test_x), data.test_y)
     result = Result(key, figures, seconds, fitted.chosen)
     store.put(result)
     return result
+
+
+def run_tables(tasks: Sequence[TableTask], options: Options) -> list[Row]:
+    """Fit all models on all tasks, and tell of them; results already kept are not fitted again."""
+    store = _store(options)
+    jobs = [
+        Job(f"{task.name} {task.bins} {model}", partial(_fitted, task, model, options, store))
+        for task in tasks
+        for model in models_of(fast=options.fast)
+    ]
+    gathered = gather(jobs)
+    return gathered + _further(tasks, options, store)
+
+
+def kept_rows(tasks: Sequence[TableTask], options: Options) -> list[Row]:
+    """The rows of results that are kept; nothing is fitted."""
+    store = _store(options)
+    rows = [
+        row
+        for task in tasks
+        for model, contender in models_of(fast=options.fast).items()
+        if (results := _kept(task, model, options, store))
+        for row in model_rows(results, contender, task=task.name, bins=task.bins)
+    ]
+    return rows + _further(tasks, options, store)
+
+
+def draw_tables(rows: list[Row], folder: Path) -> None:
+    """Bars of all models beside the paper's figures: pooled bins, the most probable code."""
+    shown = [
+        row
+        for row in rows
+        if row.settings.get("bins") == "pooled" and row.settings.get("rule") == "argmax"
+    ]
+    for metric in ("accuracy", "mse"):
+        draw_bars(shown, folder, experiment="table", metric=metric)
+
+
+def _store(options: Options) -> Store:
+    folder = options.folder
+    return Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+
+
+def _fitted(task: TableTask, model: str, options: Options, store: Store) -> list[Row]:
+    contender = models_of(fast=options.fast)[model]
+    if not contender.is_installed:
+        return not_installed(model, task=task.name, bins=task.bins)
+    results = [
+        result_of(task.tables, contender, key=Key(task.name, task.bins, number, model), store=store)
+        for number in range(task.n_fits(contender, options))
+    ]
+    return model_rows(results, contender, task=task.name, bins=task.bins)
+
+
+def _kept(task: TableTask, model: str, options: Options, store: Store) -> list[Result]:
+    contender = models_of(fast=options.fast)[model]
+    keys = (
+        Key(task.name, task.bins, number, model)
+        for number in range(task.n_fits(contender, options))
+    )
+    return [result for key in keys if (result := store.get(key)) is not None]
+
+
+def _further(tasks: Sequence[TableTask], options: Options, store: Store) -> list[Row]:
+    """Paired differences, and what the paper prints of models that are not here."""
+    rows = []
+    models = list(models_of(fast=options.fast))
+    for task in tasks:
+        results = {model: _kept(task, model, options, store) for model in models}
+        if task.resampled:
+            rows += paired_rows(results, ours=OURS, task=task.name, bins=task.bins)
+        if task.bins == "pooled":
+            rows += paper_rows(task.name, known=models)
+    return rows

@@ -23,9 +23,11 @@ from exfam.reproduce.table_peers import (
 )
 from exfam.reproduce.table_rules import Fitter
 
-__all__ = ["PEERS", "TABLE_MODELS", "TableContender"]
+__all__ = ["OURS", "PEERS", "TABLE_MODELS", "TableContender", "models_of"]
 
 ALL, TUNED = 20, 2
+# The model that all others are compared with, pair by pair.
+OURS = "masked-table"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,3 +75,8 @@ PEERS: Mapping[str, TableContender] = {
     "ordered-probit": TableContender(fit_ordered_probit, chance=False),
 }
 TABLE_MODELS: dict[str, TableContender] = {**PEERS}
+
+
+def models_of(*, fast: bool) -> dict[str, TableContender]:
+    """All models, or those of a smoke run."""
+    return {name: each for name, each in TABLE_MODELS.items() if each.fast or not fast}
