@@ -35,6 +35,22 @@ class TableColumn(Protocol):
     def n_tokens(self) -> int:
         """How many embeddings its cells choose from."""
 
+    @property
+    def knots(self) -> Float64[np.ndarray, " knots"] | None:
+        """Of numbers and counts, where its tokens lie; with `binned`, the edges between them."""
+
+    @property
+    def binned(self) -> bool:
+        """Whether numbers enter as bins."""
+
+    @property
+    def center(self) -> float:
+        """Mean of a column of numbers."""
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of a column of numbers."""
+
 
 @runtime_checkable
 class TableColumns(Protocol):

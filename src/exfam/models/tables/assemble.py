@@ -1,0 +1,195 @@
+"""Numbers in, a table's model out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.special import ndtri
+from torch import Tensor
+
+from exfam.checks import ExfamError, check_choice
+from exfam.families import Categorical, Family
+from exfam.models.tables.contract import TableCells, TableColumn, TableColumns
+from exfam.models.tables.deep import DeepTableNetwork
+from exfam.models.tables.laws import ColumnLaw
+from exfam.models.tables.linear import LinearTableNetwork
+from exfam.models.tables.model import MaskedTableModel
+from exfam.models.tables.readout import Readout
+from exfam.models.tables.tokens import CellTokens, TokenPlan
+
+__all__ = ["CATEGORIES", "NETWORKS", "TableSettings", "build_masked_table", "column_laws"]
+
+CATEGORIES = ("per-column", "shared")
+NETWORKS = ("linear", "deep")
+# Beyond it a token is hardly ever seen, and its place on the line would dominate the direction.
+_FARTHEST = 3.0
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What a network is made of.
+
+    `network`: "linear", the single layer without layer norm, ReLU and dropout; or "deep"
+    `categories`: "shared" has one space of categories for all columns, which must have equally many
+    `ordinal`: whether ordered columns have a direction along which their tokens and outputs lie,
+        beside free vectors for each
+    `n_members`: networks side by side
+    `n_layers`, `feed_forward_dim`, `dropout`, `norm` ("pre" or "post"): of the deep one
+    `masked_columns`: names of columns whose absent cells are shown as MASK tokens
+    """
+
+    network: str
+    categories: str
+    ordinal: bool
+    embed_dim: int
+    n_heads: int
+    head_dim: int
+    n_members: int
+    n_layers: int
+    feed_forward_dim: int
+    dropout: float
+    norm: str
+    masked_columns: tuple[str, ...]
+
+
+def column_laws(schema: TableColumns, families: Sequence[Family]) -> list[ColumnLaw]:
+    """Each column's family, in standard units if it has a location and a scale."""
+    laws = []
+    for column, family in zip(schema.columns, families, strict=True):
+        law = ColumnLaw(family)
+        if law.standardizes:
+            law = ColumnLaw(family, center=column.center, scale=column.scale)
+        laws.append(law)
+    return laws
+
+
+def build_masked_table(
+    schema: TableColumns,
+    settings: TableSettings,
+    *,
+    families: Sequence[Family],
+    cells: TableCells | None,
+    generator: torch.Generator,
+) -> MaskedTableModel:
+    """A model whose columns start from their marginal laws in `cells`.
+
+    Without `cells` the numbers are to be loaded. Raises ExfamError for columns of unequal numbers
+    of categories where they are to be shared.
+    """
+    check_choice("network", settings.network, NETWORKS)
+    check_choice("categories", settings.categories, CATEGORIES)
+    shared = settings.categories == "shared"
+    if shared:
+        _check_alike(schema)
+    laws = column_laws(schema, families)
+    scores = [
+        _scores(column, cells, place, settings) for place, column in enumerate(schema.columns)
+    ]
+    plan = TokenPlan(
+        tuple(column.n_tokens for column in schema.columns), shared=shared, scores=tuple(scores)
+    )
+    sizes: dict[str, Any] = {"embed_dim": settings.embed_dim, "n_members": settings.n_members}
+    tokens = CellTokens(plan, **sizes, generator=generator)
+    readout = Readout(
+        _bases(laws, scores),
+        _biases(laws, cells),
+        shared=shared,
+        **sizes,
+        generator=generator,
+    )
+    masked = [schema.place(name) for name in settings.masked_columns]
+    network = _network(tokens, readout, settings, generator)
+    return MaskedTableModel(network, schema=schema, laws=laws, masked_columns=masked)
+
+
+def _network(
+    tokens: CellTokens, readout: Readout, settings: TableSettings, generator: torch.Generator
+) -> LinearTableNetwork | DeepTableNetwork:
+    heads = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
+    if settings.network == "linear":
+        return LinearTableNetwork(tokens, readout, **heads, generator=generator)
+    return DeepTableNetwork(
+        tokens,
+        readout,
+        **heads,
+        n_layers=settings.n_layers,
+        feed_forward_dim=settings.feed_forward_dim,
+        dropout=settings.dropout,
+        norm=settings.norm,
+        generator=generator,
+    )
+
+
+def _check_alike(schema: TableColumns) -> None:
+    sizes = {column.name: column.n_tokens for column in schema.columns}
+    finite = all(column.kind in ("categorical", "ordinal", "boolean") for column in schema.columns)
+    if len(set(sizes.values())) > 1 or not finite:
+        told = ", ".join(
+            f"{name!r} ({column.kind}) {sizes[name]}"
+            for name, column in zip(sizes, schema.columns, strict=True)
+        )
+        raise ExfamError(
+            "`categories` must be 'per-column' unless all columns have labels, and equally many, "
+            f"got 'shared' for {told}."
+        )
+
+
+def _scores(
+    column: TableColumn, cells: TableCells | None, place: int, settings: TableSettings
+) -> tuple[float, ...] | None:
+    """Where a column's tokens lie on a line: normal scores of labels, standardized knots."""
+    if column.kind in ("numeric", "count") and not column.binned:
+        knots = (np.asarray(column.knots) - column.center) / column.scale
+        return tuple(np.clip(knots, -_FARTHEST, _FARTHEST).tolist())
+    if column.kind not in ("ordinal", "numeric") or not settings.ordinal:
+        return None
+    if cells is None:
+        return (0.0,) * column.n_tokens
+    code = cells.code[:, place]
+    counts = np.bincount(code[code >= 0], minlength=column.n_tokens) + 0.5
+    shares = counts / counts.sum()
+    middle = shares.cumsum() - shares / 2
+    return tuple(np.clip(ndtri(middle), -_FARTHEST, _FARTHEST).tolist())
+
+
+def _bases(
+    laws: Sequence[ColumnLaw], scores: Sequence[tuple[float, ...] | None]
+) -> Float[Tensor, "columns params raw"]:
+    """What raw outputs are multiplied by: one a parameter, and for ordered labels two of all.
+
+    With scores s, the logits s u - s^2 v / 2 are those of a normal law cut into labels.
+    """
+    n_params = max(law.family.n_params for law in laws)
+    basis = torch.zeros(len(laws), n_params, n_params + 2)
+    for own, law, given in zip(basis, laws, scores, strict=True):
+        size = law.family.n_params
+        own[:size, :size] = torch.eye(size)
+        if given is not None and isinstance(law.family, Categorical):
+            score = torch.tensor(given)
+            own[:size, n_params] = _STEEP * score
+            own[:size, n_params + 1] = -0.5 * _STEEP * score**2
+    return basis
+
+
+# Raw outputs start near 0 and labels are told apart by large logits.
+_STEEP = 3.0
+
+
+def _biases(laws: Sequence[ColumnLaw], cells: TableCells | None) -> Float[Tensor, "columns params"]:
+    """The parameters of each column's marginal law."""
+    bias = torch.zeros(len(laws), max(law.family.n_params for law in laws))
+    if cells is None:
+        return bias
+    for place, law in enumerate(laws):
+        value = cells.value[:_MANY, place]
+        value = (value[~np.isnan(value)] - law.center) / law.scale
+        if len(value):
+            bias[place, : law.family.n_params] = law.family.initial_eta(torch.from_numpy(value))
+    return bias
+
+
+# Rows that say what a column's marginal law is about.
+_MANY = 100_000

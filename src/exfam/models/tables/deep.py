@@ -1,0 +1,149 @@
+"""Deeper networks of the cells of a row: attention, layer norm and feed-forward blocks.
+
+Every target is hidden behind the MASK token in a copy of the row of its own, so that its law is
+exactly that given the other cells.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional
+
+from exfam.checks import check_choice
+from exfam.models.tables.batch import ABSENT, MASKED, CellBatch
+from exfam.models.tables.linear import look_up
+from exfam.models.tables.readout import Readout
+from exfam.models.tables.stacked import StackedLayerNorm, StackedLinear
+from exfam.models.tables.tokens import CellTokens
+
+__all__ = ["NORMS", "DeepTableNetwork"]
+
+NORMS = ("pre", "post")
+
+
+class _Block(nn.Module):
+    """Self-attention and a ReLU network, each with a residual and a layer norm."""
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        *,
+        n_heads: int,
+        head_dim: int,
+        feed_forward_dim: int,
+        dropout: float,
+        norm: str,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        members, embed = sizes
+        inner = n_heads * head_dim
+
+        def layer(n_in: int, n_out: int) -> StackedLinear:
+            return StackedLinear(members, n_in, n_out, generator=generator)
+
+        self.query, self.key, self.value = (layer(embed, inner) for _ in range(3))
+        self.out = layer(inner, embed)
+        self.wide, self.narrow = layer(embed, feed_forward_dim), layer(feed_forward_dim, embed)
+        self.norms = nn.ModuleList(StackedLayerNorm(members, embed) for _ in range(2))
+        self.heads, self.dropout, self.post = (n_heads, head_dim), dropout, norm == "post"
+
+    def forward(
+        self,
+        x: Float[Tensor, "members copies columns embed"],
+        may_attend: Bool[Tensor, "members copies columns"],
+    ) -> Float[Tensor, "members copies columns embed"]:
+        if self.post:
+            x = self.norms[0](x + self._drop(self._attend(x, may_attend)))
+            return self.norms[1](x + self._drop(self._feed(x)))
+        x = x + self._drop(self._attend(self.norms[0](x), may_attend))
+        return x + self._drop(self._feed(self.norms[1](x)))
+
+    def _attend(self, x: Tensor, may_attend: Tensor) -> Tensor:
+        query, key, value = (
+            layer(x).unflatten(-1, self.heads).transpose(2, 3)
+            for layer in (self.query, self.key, self.value)
+        )
+        score = query @ key.mT / math.sqrt(self.heads[1])
+        score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
+        return self.out((score.softmax(-1) @ value).transpose(2, 3).flatten(3))
+
+    def _feed(self, x: Tensor) -> Tensor:
+        return self.narrow(self.wide(x).relu())
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return functional.dropout(x, self.dropout, self.training)
+
+
+class DeepTableNetwork(nn.Module):
+    """Transformer blocks over the cells of a row, the target's replaced by MASK.
+
+    `norm`: "post" as in the paper's tables, "pre" for more than one or two layers.
+    Raises ExfamError for another `norm`.
+    """
+
+    def __init__(
+        self,
+        tokens: CellTokens,
+        readout: Readout,
+        *,
+        n_heads: int,
+        head_dim: int,
+        n_layers: int,
+        feed_forward_dim: int,
+        dropout: float,
+        norm: str,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        check_choice("norm", norm, NORMS)
+        self.tokens, self.readout = tokens, readout
+        members, _, embed = tokens.blank.shape
+        self.blocks = nn.ModuleList(
+            _Block(
+                (members, embed),
+                n_heads=n_heads,
+                head_dim=head_dim,
+                feed_forward_dim=feed_forward_dim,
+                dropout=dropout,
+                norm=norm,
+                generator=generator,
+            )
+            for _ in range(n_layers)
+        )
+        self.last = StackedLayerNorm(members, embed) if norm == "pre" else nn.Identity()
+
+    @property
+    def n_members(self) -> int:
+        """Networks side by side."""
+        return self.tokens.blank.shape[0]
+
+    def forward(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members batch targets params"]:
+        """Parameters of each target column given the other cells of its row that are there."""
+        columns = torch.tensor(list(targets), device=batch.code.device)
+        hidden = [self._of_copies(batch, column) for column in columns]
+        return self.readout(torch.stack(hidden, 2), targets)
+
+    def of_copies(
+        self, batch: CellBatch, columns: Int64[Tensor, "members batch"]
+    ) -> Float[Tensor, "members batch embed"]:
+        """The hidden vector at a column of each row, which is hidden behind MASK."""
+        own = torch.arange(batch.code.shape[-1], device=columns.device) == columns[..., None]
+        code = torch.where(own, MASKED, batch.code).expand(self.n_members, -1, -1)
+        x = self._vectors(CellBatch(code, batch.fraction, batch.value))
+        for block in self.blocks:
+            x = block(x, code != ABSENT)
+        place = columns.expand(self.n_members, -1)[..., None, None]
+        return self.last(x).take_along_dim(place, 2)[:, :, 0]
+
+    def _of_copies(self, batch: CellBatch, column: Tensor) -> Tensor:
+        return self.of_copies(batch, column.expand(1, batch.code.shape[1]))
+
+    def _vectors(self, batch: CellBatch) -> Float[Tensor, "members batch columns embed"]:
+        index = self.tokens.entry_index(batch.code)
+        return look_up(self.tokens.entries(), index, batch.fraction)

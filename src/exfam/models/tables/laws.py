@@ -1,0 +1,100 @@
+"""The law of each column's value, and the standardized unit that networks work in."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.families import Categorical, Family, Gaussian, StudentT
+
+__all__ = ["ColumnLaw", "LawBank"]
+
+
+@dataclass(frozen=True)
+class ColumnLaw:
+    """A family, and the unit in which a network speaks of it.
+
+    `center`, `scale`: (value - center) / scale is what the network's parameters are of; 0 and 1
+        unless the family has a location and a scale
+
+    >>> law = ColumnLaw(Gaussian(), center=10.0, scale=2.0)
+    >>> law.in_unit(torch.tensor([1.0, 0.0], dtype=torch.float64)).tolist()
+    [12.0, 0.6931471805599453]
+    """
+
+    family: Family
+    center: float = 0.0
+    scale: float = 1.0
+
+    def in_unit(self, eta: Float[Tensor, "*shape params"]) -> Float[Tensor, "*shape params"]:
+        """Parameters of the value in its own unit, from those of the standardized value."""
+        if self.center == 0 and self.scale == 1:
+            return eta
+        location = eta[..., :1] * self.scale + self.center
+        return torch.cat([location, eta[..., 1:2] + math.log(self.scale), eta[..., 2:]], -1)
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether the family has a location and a scale among its parameters."""
+        return _has_location_and_scale(self.family)
+
+
+def _has_location_and_scale(family: Family) -> bool:
+    return isinstance(family, StudentT) or (isinstance(family, Gaussian) and family.scale is None)
+
+
+class LawBank:
+    """The laws of all columns, so that columns of one family are computed together.
+
+    >>> bank = LawBank([ColumnLaw(Categorical(2)), ColumnLaw(Categorical(3))])
+    >>> eta = torch.zeros(1, 1, 2, 3)
+    >>> bank.log_prob(eta, torch.zeros(1, 1, 2), [0, 1]).exp().flatten()
+    tensor([0.5000, 0.3333])
+    """
+
+    def __init__(self, laws: Sequence[ColumnLaw]) -> None:
+        self.laws = tuple(laws)
+        self.n_params = max(law.family.n_params for law in laws)
+        families = [law.family for law in laws]
+        self._alike = [
+            "labels" if isinstance(family, Categorical) else families.index(family)
+            for family in families
+        ]
+        self._log_scales = torch.tensor([math.log(law.scale) for law in laws])
+        self._hidden = torch.zeros(len(laws), self.n_params)
+        for row, family in zip(self._hidden, families, strict=True):
+            row[family.n_params :] = -torch.inf
+
+    def log_prob(
+        self,
+        eta: Float[Tensor, "members batch targets params"],
+        value: Float[Tensor, "members #batch targets"],
+        targets: Sequence[int],
+    ) -> Float[Tensor, "members batch targets"]:
+        """Log-density in nats, in each value's own unit, of standardized values."""
+        out = eta.new_zeros(eta.shape[:-1])
+        value = value.expand(out.shape)
+        by_kind: dict[str | int, list[int]] = {}
+        for place, column in enumerate(targets):
+            by_kind.setdefault(self._alike[column], []).append(place)
+        for kind, places in by_kind.items():
+            columns = [targets[place] for place in places]
+            own, seen = eta[:, :, places], value[:, :, places]
+            out[:, :, places] = (
+                self._labels(own, seen, columns)
+                if kind == "labels"
+                else self._family(own, seen, columns[0])
+            )
+        return out - self._log_scales[list(targets)].to(out)
+
+    def _labels(self, eta: Tensor, value: Tensor, columns: list[int]) -> Tensor:
+        # Columns of fewer labels have logits of minus infinity after their own.
+        logits = eta + self._hidden[columns].to(eta)
+        return logits.log_softmax(-1).gather(-1, value.long()[..., None])[..., 0]
+
+    def _family(self, eta: Tensor, value: Tensor, column: int) -> Tensor:
+        family = self.laws[column].family
+        return family.log_prob(value, eta[..., : family.n_params])

@@ -1,0 +1,128 @@
+"""A table's model: a network, the laws of the columns, and rows as users have them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError
+from exfam.families import Family
+from exfam.models.experts import LinearAttention
+from exfam.models.tables.batch import MASKED, CellBatch, TableRows
+from exfam.models.tables.contract import TableCells, TableColumns
+from exfam.models.tables.deep import DeepTableNetwork
+from exfam.models.tables.laws import ColumnLaw, LawBank
+from exfam.models.tables.linear import LinearTableNetwork
+
+__all__ = ["MaskedTableModel"]
+
+_NUMBERS_AT_ONCE = 4_000_000
+
+
+class MaskedTableModel(nn.Module):
+    """p(cell | the other cells of its row that are there), for every column of a table.
+
+    `n_members`: networks side by side
+    `masked_columns`: places of columns whose absent cells are shown as MASK tokens; those of all
+        others are not there at all
+    """
+
+    def __init__(
+        self,
+        network: LinearTableNetwork | DeepTableNetwork,
+        *,
+        schema: TableColumns,
+        laws: Sequence[ColumnLaw],
+        masked_columns: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.network, self.schema = network, schema
+        self.n_members = network.n_members
+        self.bank = LawBank(laws)
+        self.masked_columns = list(masked_columns)
+
+    @property
+    def laws(self) -> tuple[ColumnLaw, ...]:
+        """One a column."""
+        return self.bank.laws
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The family of each column's value, in the value's own unit."""
+        return tuple(law.family for law in self.laws)
+
+    def rows(
+        self, cells: TableCells, weight: Float64[np.ndarray, " rows"] | None = None
+    ) -> TableRows:
+        """Cells as a source of batches in the unit of the laws."""
+        center = np.array([law.center for law in self.laws])
+        scale = np.array([law.scale for law in self.laws])
+        return TableRows(cells, center=center, scale=scale, weight=weight)
+
+    def forward(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members batch targets params"]:
+        """Parameters of the standardized values of the target columns."""
+        return self.network(self._shown(batch), targets)
+
+    def log_prob(
+        self, batch: CellBatch, shown: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members batch targets"]:
+        """Nats of each target's value, given the cells of `shown`; 0 where it is not known."""
+        eta = self(shown, targets)
+        places = list(targets)
+        told = self.bank.log_prob(eta, batch.value[..., places], targets)
+        return torch.where(batch.present[..., places], told, 0.0)
+
+    def _shown(self, batch: CellBatch) -> CellBatch:
+        if not self.masked_columns:
+            return batch
+        code = batch.code.clone()
+        part = code[..., self.masked_columns]
+        code[..., self.masked_columns] = torch.where(part < 0, MASKED, part)
+        return CellBatch(code, batch.fraction, batch.value, batch.weight)
+
+    @torch.inference_mode()
+    def eta(
+        self, cells: TableCells, targets: Sequence[int]
+    ) -> list[Float[Tensor, "members rows _params"]]:
+        """For each target column, float64 parameters of its law, one set a member and row.
+
+        Each is given all cells of the row that are present, but never the target's own.
+        """
+        self.eval()
+        families = self.families
+        out = [
+            torch.empty(self.n_members, len(cells), families[t].n_params, dtype=torch.float64)
+            for t in targets
+        ]
+        for rows, batch in self._chunks(cells, len(targets)):
+            told = self(batch, targets)
+            for place, target in enumerate(targets):
+                own = told[:, :, place, : families[target].n_params]
+                out[place][:, rows] = self.laws[target].in_unit(own.double()).cpu()
+        return out
+
+    def _chunks(self, cells: TableCells, n_targets: int) -> Iterator[tuple[slice, CellBatch]]:
+        rows = self.rows(cells)
+        n_columns = cells.code.shape[1]
+        each = self.n_members * n_columns * (n_targets * 8 + 64)
+        size = max(1, _NUMBERS_AT_ONCE // each)
+        device = next(self.parameters()).device
+        for first in range(0, len(cells), size):
+            part = slice(first, min(first + size, len(cells)))
+            yield part, rows.pad(np.arange(part.start, part.stop)).to(device)
+
+    def linear_attention(self, member: int = 0) -> LinearAttention:
+        """All weights of one member, in the standardized unit.
+
+        Raises ExfamError for a network with layer norm or ReLU.
+        """
+        if not isinstance(self.network, LinearTableNetwork):
+            raise ExfamError(
+                "`network` must be 'linear' for the expert view, got a network with layer norm and "
+                "ReLU, where a sum over experts is not exact. Fit with network='linear'."
+            )
+        return self.network.linear_attention(member)

@@ -1,0 +1,66 @@
+"""From hidden vectors to the parameters of every column's law."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.layers import normal
+
+__all__ = ["Readout"]
+
+
+class Readout(nn.Module):
+    """W'' and b'' of every column, or the same of all columns that share their categories.
+
+    `basis`: what the raw outputs of a column are multiplied by; with more raw outputs than
+        parameters, directions that many parameters share are learned as fast as single parameters.
+        Of a column with fewer parameters than others, the last rows are 0.
+    `bias`: where the parameters start from, in the order of columns
+    """
+
+    no_decay_parameters = ("bias",)
+
+    basis: Tensor
+
+    def __init__(
+        self,
+        basis: Float[Tensor, "columns params raw"],
+        bias: Float[Tensor, "columns params"],
+        *,
+        embed_dim: int,
+        n_members: int,
+        shared: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        kept = slice(1) if shared else slice(None)
+        basis, bias = basis[kept], bias[kept]
+        columns, _, raw = basis.shape
+        shape = (n_members, columns, raw, embed_dim)
+        scale = _SCALE * embed_dim**-0.5
+        self.raw = nn.Parameter(normal(*shape, scale=scale, generator=generator))
+        self.bias = nn.Parameter(bias.expand(n_members, -1, -1).clone())
+        self.register_buffer("basis", basis)
+        self.shared = shared
+
+    def forward(
+        self, hidden: Float[Tensor, "members batch targets embed"], targets: Sequence[int]
+    ) -> Float[Tensor, "members batch targets params"]:
+        """W'' h + b'' of each target column."""
+        chosen = [0] * len(targets) if self.shared else list(targets)
+        weight = self.basis[chosen] @ self.raw[:, chosen]
+        out = torch.einsum("mbte,mtpe->mbtp", hidden, weight)
+        return out + self.bias[:, None, chosen]
+
+    def columns(
+        self,
+    ) -> tuple[
+        Float[Tensor, "members columns params embed"], Float[Tensor, "members columns params"]
+    ]:
+        """W'' and b'' of all columns that have their own."""
+        return self.basis @ self.raw, self.bias
+
+
+_SCALE = 0.3
