@@ -14,6 +14,7 @@ from exfam.families import (
     Family,
     Gamma,
     Gaussian,
+    Histogram,
     NegativeBinomial,
     Ordinal,
     PerItem,
@@ -39,12 +40,12 @@ class Case:
 
     @property
     def discrete(self) -> bool:
-        return not isinstance(self.law, Gaussian | Gamma | Exponential | StudentT)
+        return not isinstance(self.law, Gaussian | Gamma | Exponential | Histogram | StudentT)
 
     @property
     def low(self) -> float:
         """The lower end of the support."""
-        if isinstance(self.law, Gaussian | StudentT):
+        if isinstance(self.law, Gaussian | Histogram | StudentT):
             return -torch.inf
         return float(getattr(self.law, "shift", getattr(self.law, "start", 0)))
 
@@ -76,6 +77,8 @@ CASES = {
     "gamma": plain(Gamma()),
     "gaussian": plain(Gaussian()),
     "gaussian of known scale": plain(Gaussian(scale=2.5)),
+    "histogram": plain(Histogram((-1.0, 0.5, 0.75, 3.0))),
+    "histogram of one edge": plain(Histogram((0.5,), tails=(0.7, 2.0))),
     "negative-binomial": plain(NegativeBinomial()),
     "negative-binomial from two": plain(NegativeBinomial(shift=2)),
     "ordinal": plain(Ordinal(5, start=1)),
@@ -98,8 +101,51 @@ def extreme_eta(n_params: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.tensor([(row * n_params)[:n_params] for row in rows], dtype=dtype)
 
 
-def witness(law: Family, eta: torch.Tensor) -> tuple[distributions.Distribution, int]:
+class Pieces:
+    """A choice among bins by torch.distributions: uniform between edges, exponential outside."""
+
+    def __init__(self, law: Histogram, logits: torch.Tensor):
+        edges = torch.tensor(law.edges, dtype=logits.dtype)
+        low, high = law.tails or (law.edges[1] - law.edges[0], law.edges[-1] - law.edges[-2])
+        self.weights = distributions.Categorical(logits=logits)
+        tail = [
+            distributions.Exponential(1 / edges.new_tensor(width), validate_args=False)
+            for width in (low, high)
+        ]
+        flip, start = edges.new_tensor([-1.0, 1.0]), edges[[0, -1]]
+        moved = [distributions.AffineTransform(start[k], flip[k]) for k in (0, 1)]
+        self.tails = [
+            distributions.TransformedDistribution(each, by, validate_args=False)
+            for each, by in zip(tail, moved, strict=True)
+        ]
+        self.inner = distributions.Uniform(edges[:-1], edges[1:], validate_args=False)
+        means = [start[k] + flip[k] * tail[k].mean for k in (0, 1)]
+        self.means = torch.cat([means[0][None], self.inner.mean, means[1][None]])
+        spread = [each.variance[None] for each in tail]
+        self.spread = torch.cat([spread[0], self.inner.variance, spread[1]])
+        self.ends = start
+
+    @property
+    def mean(self) -> torch.Tensor:
+        return self.weights.probs @ self.means
+
+    @property
+    def variance(self) -> torch.Tensor:
+        distance = self.means - self.mean.unsqueeze(-1)
+        return (self.weights.probs * (self.spread + distance**2)).sum(-1)
+
+    def log_prob(self, value: torch.Tensor) -> torch.Tensor:
+        below = torch.where(value < self.ends[0], self.tails[0].log_prob(value), -torch.inf)
+        above = torch.where(value > self.ends[1], self.tails[1].log_prob(value), -torch.inf)
+        inner = self.inner.log_prob(value.unsqueeze(-1))
+        each = torch.cat([below.unsqueeze(-1), inner, above.unsqueeze(-1)], -1)
+        return (self.weights.logits + each).logsumexp(-1)
+
+
+def witness(law: Family, eta: torch.Tensor) -> tuple[distributions.Distribution | Pieces, int]:
     """The same law by torch.distributions, for the value minus an offset."""
+    if isinstance(law, Histogram):
+        return Pieces(law, eta), 0
     first, shift = eta[..., 0], getattr(law, "shift", 0)
     if isinstance(law, Bernoulli | Binomial):
         return distributions.Binomial(getattr(law, "n", 1), logits=first), 0

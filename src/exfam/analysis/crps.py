@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exfam.analysis.calibration import has_jumps
 from exfam.analysis.mixtures import Mixture
-from exfam.families import Gaussian, StudentT
+from exfam.families import Family, Gaussian, Histogram, StudentT
 from exfam.families.numeric import log_rising_factorial
 
 __all__ = ["crps"]
@@ -60,7 +60,7 @@ def _of_real_numbers(law: Mixture, value: Tensor) -> Tensor:
         return _in_chunks(_gaussians, law, value, members)
     if isinstance(law.family, StudentT) and members == 1:
         return _student_t(law.family, law.eta[0], value)
-    nodes = min(2, members) * len(_LEVELS) * len(_NODES)
+    nodes = (min(2, members) * len(_LEVELS) + len(_kinks(law.family))) * len(_NODES)
     return _in_chunks(_integral, law, value, nodes * members)
 
 
@@ -125,9 +125,15 @@ def _breaks(law: Mixture, value: Tensor) -> Tensor:
     return torch.cat([found[:, places], value], -1).sort(-1).values
 
 
+def _kinks(family: Family) -> tuple[float, ...]:
+    """Numbers at which the density jumps."""
+    return family.edges if isinstance(family, Histogram) else ()
+
+
 def _integral(law: Mixture, value: Tensor) -> Tensor:
-    """By Gauss-Legendre between breaks, the value being one of them."""
-    breaks = _breaks(law, value[:, None])
+    """By Gauss-Legendre between breaks, the value and jumps of the density being some of them."""
+    kinks = value.new_tensor(_kinks(law.family)).expand(len(value), -1)
+    breaks = _breaks(law, torch.cat([value[:, None], kinks], -1))
     low, half = breaks[:, :-1, None], breaks.diff(dim=-1)[..., None] / 2
     nodes = low + half * torch.from_numpy(_NODES + 1)
     below = _cdf(law, nodes.flatten(1)).reshape(nodes.shape)

@@ -23,6 +23,7 @@ __all__ = [
     "numbers",
     "one_of",
     "optional",
+    "row_of_numbers",
     "text",
     "whole",
 ]
@@ -139,6 +140,15 @@ def numbers(value: Any) -> list[float]:
     return [number(each) for each in (given if isinstance(given, list | tuple) else [given])]
 
 
+def row_of_numbers(value: Any) -> tuple[float, ...]:
+    """One number or several, that stay as they are.
+
+    >>> row_of_numbers("[0.1, 0.9]"), row_of_numbers(0.5)
+    ((0.1, 0.9), (0.5,))
+    """
+    return tuple(numbers(value))
+
+
 def one_of(choices: Sequence[str]) -> Kind:
     """The kind that takes one of some words.
 
@@ -210,4 +220,6 @@ KINDS: dict[str, Kind] = {
     "int | None": optional(whole),
     "float": number,
     "float | None": optional(number),
+    "tuple[float, ...]": row_of_numbers,
+    "tuple[float, ...] | None": optional(row_of_numbers),
 }

@@ -11,6 +11,7 @@ from exfam.families.categories import Categorical, Ordinal
 from exfam.families.config import FAMILIES, family_from_config, family_to_config
 from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
 from exfam.families.plain import ExponentialFamily
 from exfam.families.student_t import StudentT
@@ -25,6 +26,7 @@ __all__ = [
     "Family",
     "Gamma",
     "Gaussian",
+    "Histogram",
     "NegativeBinomial",
     "Ordinal",
     "PerItem",

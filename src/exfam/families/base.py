@@ -4,7 +4,7 @@
     ├── PlainFamily                 one law for all items (plain.py)
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
-    │   ├── NegativeBinomial, Gamma, Ordinal, StudentT
+    │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
     └── PerItem                     the element's item chooses the law
 
 `eta` is the raw output of a network, any real number: the family's own link turns it into

@@ -10,7 +10,14 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, one_hot
 
 from exfam.checks import ExfamError
-from exfam.families.numeric import INTERIOR, check_integer, finite_quantile, integers_from, softplus
+from exfam.families.numeric import (
+    INTERIOR,
+    check_integer,
+    finite_quantile,
+    integers_from,
+    pick,
+    softplus,
+)
 from exfam.families.plain import ExponentialFamily, PlainFamily
 
 __all__ = ["Categorical", "Finite", "Ordinal"]
@@ -58,7 +65,7 @@ class Finite(PlainFamily):
         return integers_from(value, self.start) & (value < self.start + self.n)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
-        return _pick(self._log_probs(eta), (value - self.start).long())
+        return pick(self._log_probs(eta), (value - self.start).long())
 
     def _values(self, eta: Tensor) -> Tensor:
         return torch.tensor(self.categories, dtype=eta.dtype, device=eta.device)
@@ -75,7 +82,7 @@ class Finite(PlainFamily):
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         index = (value.floor() - self.start).clamp(-1, self.n - 1).long()
-        inside = _pick(self._cumulative(eta), index.clamp(min=0))
+        inside = pick(self._cumulative(eta), index.clamp(min=0))
         # The last partial sum may round to just under 1.
         inside = torch.where(index == self.n - 1, 1.0, inside)
         return torch.where(index < 0, 0.0, inside)
@@ -100,14 +107,6 @@ class Finite(PlainFamily):
         counts = torch.bincount((value - self.start).long(), minlength=self.n).double()
         counts = counts.clamp(min=0.5)
         return counts / counts.sum()
-
-
-def _pick(
-    table: Float[Tensor, "*#shape categories"], index: Int[Tensor, "*#shape"]
-) -> Float[Tensor, "..."]:
-    shape = torch.broadcast_shapes(table.shape[:-1], index.shape)
-    rows = table.expand(*shape, table.shape[-1])
-    return rows.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from exfam.families.base import Family
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
 from exfam.families.student_t import StudentT
 
@@ -59,7 +60,9 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
         )
     if kind is PerItem:
         options = _per_item_options(options)
-    return kind(**options)
+    # JSON knows no tuples.
+    held = {key: tuple(each) if isinstance(each, list) else each for key, each in options.items()}
+    return kind(**held)
 
 
 def _per_item_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -90,6 +93,7 @@ FAMILIES: dict[str, type[Family]] = {
         Exponential,
         Gamma,
         Gaussian,
+        Histogram,
         NegativeBinomial,
         Ordinal,
         PerItem,

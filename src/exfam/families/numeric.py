@@ -21,6 +21,7 @@ __all__ = [
     "finite_quantile",
     "integers_from",
     "log_rising_factorial",
+    "pick",
     "search_integer",
     "softplus",
     "stirling",
@@ -163,3 +164,16 @@ def finite_quantile(
     tensor([0, 1, 2])
     """
     return (cdf[..., :-1] < p.unsqueeze(-1)).sum(-1)
+
+
+def pick(
+    table: Float[Tensor, "*#shape categories"], index: Int[Tensor, "*#shape"]
+) -> Float[Tensor, "..."]:
+    """The entry at `index` of each row.
+
+    >>> pick(torch.tensor([0.2, 0.7, 0.1]), torch.tensor([1, 0]))
+    tensor([0.7000, 0.2000])
+    """
+    shape = torch.broadcast_shapes(table.shape[:-1], index.shape)
+    rows = table.expand(*shape, table.shape[-1])
+    return rows.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1)

@@ -1,5 +1,6 @@
 """A table of the kind that was given, with some of its columns replaced."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,10 +42,8 @@ def _pandas(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
         before = frame.iloc[:, place]
         after = type(before)(columns[str(key)], index=frame.index, name=key)
         if not isinstance(before.dtype, np.dtype):
-            try:
+            with contextlib.suppress(TypeError, ValueError):  # fractions among whole numbers
                 after = after.astype(before.dtype)
-            except (TypeError, ValueError):  # fractions among whole numbers
-                pass
         copied.isetitem(place, after)
     return copied
 
