@@ -17,7 +17,7 @@ def decide(law: Mixture, column: Column, *, rule: str) -> Float64[np.ndarray, "r
 
     `rule`: "argmax", the most probable label, the first of equals; "median", the smallest value
         that at least half of the probability does not exceed; "mean", the expected value, of an
-        ordinal column rounded to the nearest label (the lower one halfway) where the labels are
+        ordinal column rounded to the nearest label (the earlier one halfway) where the labels are
         numbers, and to the nearest place in their order where they are not
 
     Categorical and boolean columns know "argmax" alone; numbers and counts "mean" and "median".
@@ -69,5 +69,5 @@ def _check_sense(column: Column, rule: str) -> None:
 def _nearest_label(law: Mixture, column: Column) -> Float64[np.ndarray, "rows"]:
     labels = numeric_labels(column)
     expected = law.probs().double().numpy() @ labels
-    halfway = (labels[1:] + labels[:-1]) / 2
-    return np.searchsorted(halfway, expected, side="left").astype(np.float64)
+    # Labels may be declared in falling order, so no search in a sorted list would do.
+    return np.abs(labels - expected[:, None]).argmin(axis=1).astype(np.float64)

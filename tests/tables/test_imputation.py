@@ -1,0 +1,169 @@
+"""Decisions from laws, and absent cells filled by them."""
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+
+from exfam.analysis.mixtures import Mixture
+from exfam.analysis.tables.decisions import RULES, decide
+from exfam.analysis.tables.imputation import impute
+from exfam.checks import ExfamError
+from exfam.data.tables.cells import Cells
+from exfam.data.tables.columns import Column, label_array
+from exfam.data.tables.encode import encode
+from exfam.data.tables.frames import read_table
+from exfam.data.tables.schema import TableSchema
+from exfam.data.tables.values import encode_values
+from exfam.families import Categorical, Gaussian, NegativeBinomial, Poisson
+from exfam.models.tables.independent import IndependentColumns, independent_columns
+from table_model_cases import (
+    cells_of,
+    discrete_joint,
+    discrete_rows,
+    drop_cells,
+    gaussian_joint,
+    gaussian_rows,
+)
+
+
+def finite_law(*probs):
+    return Mixture(Categorical(len(probs)), torch.tensor([[probs]], dtype=torch.float64).log())
+
+
+def column_of(kind, labels=None):
+    if labels is None:
+        return Column("y", kind, knots=np.array([0.0, 5.0]))
+    return Column("y", kind, labels=label_array(labels))
+
+
+class TestDecisions:
+    @pytest.mark.parametrize(
+        ("labels", "expected"),
+        [
+            ([0, 1, 2, 3], [0, 1, 1]),  # mean 1.3
+            ([1, 2, 3, 30], [0, 2, 1]),  # mean 7.3: nearest 3
+            ([30, 3, 2, 1], [0, 1, 1]),  # mean 13.3: nearest 3, in falling order
+            (["S", "M", "L", "XL"], [0, 1, 1]),
+        ],
+    )
+    def test_ordered_labels_know_all_rules(self, labels, expected):
+        law, column = finite_law(0.4, 0.15, 0.2, 0.25), column_of("ordinal", labels)
+        told = [decide(law, column, rule=rule).item() for rule in RULES]
+        assert told == expected
+
+    def test_expected_squared_error_is_least_at_the_mean(self):
+        probs = np.random.default_rng(0).dirichlet(np.ones(4) / 2, size=50)
+        law = Mixture(Categorical(4), torch.from_numpy(np.log(probs + 1e-12))[None])
+        labels = np.array([1.0, 2.0, 5.0, 9.0])
+        cost = (probs[:, None] * (labels[:, None] - labels) ** 2).sum(-1)
+        told = decide(law, column_of("ordinal", labels.tolist()), rule="mean")
+        np.testing.assert_array_equal(told, cost.argmin(1))
+        assert len(set(told)) == 4
+
+    @pytest.mark.parametrize("kind", ["categorical", "boolean"])
+    def test_labels_without_order_have_a_most_probable_one_alone(self, kind):
+        column = column_of(kind, [False, True])
+        assert decide(finite_law(0.3, 0.7), column, rule="argmax").tolist() == [1.0]
+        for rule in ("mean", "median"):
+            with pytest.raises(ExfamError, match=f"must be 'argmax' for the {kind} column 'y'"):
+                decide(finite_law(0.3, 0.7), column, rule=rule)
+
+    @pytest.mark.parametrize(("kind", "family"), [("numeric", Gaussian()), ("count", Poisson())])
+    def test_numbers_have_a_mean_and_a_median(self, kind, family):
+        law = Mixture(family, torch.tensor([[[1.3, 0.1][: family.n_params]]]).double())
+        assert decide(law, column_of(kind), rule="mean").item() == pytest.approx(law.mean().item())
+        assert decide(law, column_of(kind), rule="median").item() == law.quantile(0.5).item()
+        with pytest.raises(ExfamError, match=f"'mean' or 'median' for the {kind} column"):
+            decide(law, column_of(kind), rule="argmax")
+
+    def test_other_rules_are_refused(self):
+        with pytest.raises(ExfamError, match="`rule` must be one of 'argmax', 'mean', 'median'"):
+            decide(finite_law(0.3, 0.7), column_of("boolean", [False, True]), rule="mode")
+
+
+class TestImputation:
+    @pytest.mark.parametrize("rule", ["mean", "median"])
+    def test_numbers_are_their_conditional_means(self, rule):
+        model = gaussian_joint()
+        cells = drop_cells(gaussian_rows(model, 30))
+        told = impute(model, cells, rule=rule, level=0.8)
+        assert told.cells.present.all()
+        np.testing.assert_array_equal(told.filled, ~cells.present)
+        for i, j in np.argwhere(told.filled):
+            at = np.flatnonzero(cells.present[i])
+            slope = np.linalg.solve(model.cov[np.ix_(at, at)], model.cov[at, j])
+            mean = model.mean[j] + slope @ (cells.value[i, at] - model.mean[at])
+            sd = np.sqrt(model.cov[j, j] - slope @ model.cov[at, j])
+            assert told.cells.value[i, j] == pytest.approx(mean)
+            ends = mean + sd * 1.2815515655446004 * np.array([-1, 1])
+            np.testing.assert_allclose([told.low[i, j], told.high[i, j]], ends)
+        np.testing.assert_array_equal(told.cells.value[~told.filled], cells.value[~told.filled])
+        assert np.isnan(told.low[~told.filled]).all() and np.isnan(told.probability).all()
+        encoded = cells_of(model.schema, told.cells.value)
+        np.testing.assert_array_equal(told.cells.code, encoded.code)
+
+    def test_labels_are_most_probable_or_median(self):
+        model = discrete_joint()
+        cells = drop_cells(discrete_rows(model, 60), share=0.5)
+        told = impute(model, cells, rule="mean")
+        for i, j in np.argwhere(told.filled):
+            known = cells.present[i]
+            law = model.probs[tuple(c if c >= 0 else slice(None) for c in cells.code[i])]
+            place = int((~known[:j]).sum())
+            law = law.sum(tuple(axis for axis in range(law.ndim) if axis != place))
+            law = law / law.sum()
+            best = law.argmax() if j < 2 else np.searchsorted(law.cumsum(), 0.5)
+            assert told.cells.code[i, j] == best
+            assert told.probability[i, j] == pytest.approx(law[best])
+            assert np.isnan(told.low[i, j]) == (j < 2)
+        assert len(set(told.cells.code[told.filled[:, 2], 2])) > 1
+
+    def test_a_mean_count_is_a_count(self):
+        schema = TableSchema((Column("n", "count", knots=np.array([0.0, 3.0, 9.0])),))
+        eta = torch.tensor([2.6]).double().log()
+        model = IndependentColumns(schema, (Poisson(),), (eta,))
+        told = impute(model, cells_of(schema, [[np.nan], [5.0]]), rule="mean")
+        assert told.cells.value.tolist() == [[3.0], [5.0]]
+        ends = scipy.stats.poisson(2.6).ppf([0.05, 0.95])
+        assert [told.low[0, 0], told.high[0, 0]] == ends.tolist()
+
+    def test_rows_do_not_know_each_other(self, monkeypatch):
+        model = gaussian_joint()
+        cells = drop_cells(gaussian_rows(model, 30))
+        whole = impute(model, cells, rule="mean")
+        shuffled = np.random.default_rng(2).permutation(30)
+        monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 4)
+        told = impute(model, cells[shuffled], rule="mean")
+        np.testing.assert_allclose(told.cells.value, whole.cells.value[shuffled])
+        np.testing.assert_allclose(told.low, whole.low[shuffled])
+
+    def test_other_rules_and_levels_are_refused(self):
+        model = gaussian_joint()
+        cells = gaussian_rows(model, 2)
+        with pytest.raises(ExfamError, match="`rule` must be one of 'mean', 'median'"):
+            impute(model, cells, rule="argmax")
+        with pytest.raises(ExfamError, match="`level` must be a number strictly between 0 and 1"):
+            impute(model, cells, rule="mean", level=1.0)
+
+
+@pytest.mark.parametrize("binned", [False, True])
+def test_values_are_encoded_as_those_of_a_table(binned):
+    column = Column("y", "numeric", knots=np.array([-1.0, 0.0, 2.5]), binned=binned)
+    values = np.array([-3.0, -1.0, -0.2, 0.0, 2.0, 2.5, 7.0, np.nan])
+    cells = encode(TableSchema((column,)), read_table({"y": values}), unseen="error")
+    code, fraction = encode_values(column, values)
+    np.testing.assert_array_equal(code, cells.code[:, 0])
+    np.testing.assert_array_equal(fraction, cells.fraction[:, 0])
+    assert len(set(code)) > 3 and isinstance(cells, Cells)
+
+
+def test_independent_columns_have_the_shares_of_their_cells():
+    schema = TableSchema(
+        (column_of("categorical", ["a", "b"]), Column("n", "count", knots=np.array([0.0, 9.0])))
+    )
+    cells = cells_of(schema, [[0, 1.0], [1, 6.0], [1, np.nan], [np.nan, 2.0], [1, 3.0]])
+    model = independent_columns(cells, schema=schema, families=[Categorical(2), NegativeBinomial()])
+    labels, counts = model.eta(cells, [0, 1])
+    np.testing.assert_allclose(model.families[0].probs(labels)[0, 3], [0.25, 0.75])
+    assert model.families[1].mean(counts)[0, 0].item() == pytest.approx(3.0)
