@@ -172,6 +172,8 @@ def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
     """
     labels = column.labels
     assert labels is not None
+    if raw.is_empty:
+        return np.full(len(raw), -1)
     if raw.labels is not None:
         known = {label: code for code, label in enumerate(labels.tolist())}
         codes = np.array([*(known.get(label, -1) for label in raw.labels), -1])[raw.values]

@@ -1,6 +1,6 @@
 """Tables of any kind as named columns with their missing cells: frames, mappings, arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,8 +92,7 @@ def _check_filled(shape: tuple[int, ...]) -> None:
 def _of_frame(X: Any) -> dict[str, RawColumn]:
     orders = _polars_orders(X)
     columns: dict[str, RawColumn] = {}
-    for key, held in open_frame(X).items():
-        name = str(key)
+    for name, held in _named(X):
         if isinstance(held, str) or not hasattr(held, "__len__") or getattr(held, "ndim", 1) != 1:
             raise DataError(
                 f"`X` must map names to flat columns of values, got {type(held).__name__} for "
@@ -103,6 +102,15 @@ def _of_frame(X: Any) -> dict[str, RawColumn]:
             raise DataError(f"`X` must have one column of each name, got {name!r} twice.")
         columns[name] = read_column(held, name, order=orders.get(name))
     return columns
+
+
+def _named(X: Any) -> Iterator[tuple[str, Any]]:
+    if hasattr(X, "iloc"):  # pandas, whose names may be numbers
+        for place, key in enumerate(X.columns):
+            yield str(key), X.iloc[:, place]
+        return
+    for key, held in open_frame(X).items():
+        yield str(key), held
 
 
 def _polars_orders(X: Any) -> dict[str, list[str]]:

@@ -45,7 +45,9 @@ def _pooled(name: str, parts: list[tuple[int, RawColumn]]) -> RawColumn:
 def _sort(column: RawColumn) -> str:
     if column.order is not None:
         return f"categories in the order {column.order.tolist()}"
-    return f"categories of {column.type}" if column.category else column.type
+    if column.category and column.type != "text":
+        return f"categories of {column.type}"
+    return column.type
 
 
 def _joined(columns: list[RawColumn]) -> RawColumn:

@@ -1,0 +1,173 @@
+"""Tables of every kind are read alike; what is no table is refused by column and row."""
+
+import datetime
+import decimal
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from exfam.checks import DataError
+from exfam.data.tables import check_names, encode, learn_schema, read_table
+
+COLUMNS = {
+    "age": [31.5, None, 62.0, 18.25],
+    "rooms": [3, 2, 3, 5],
+    "city": ["Oslo", "Bonn", None, "Oslo"],
+    "smokes": [True, None, False, True],
+}
+NAN = float("nan")
+
+
+def cells_of(X):
+    table = read_table(X)
+    schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=3)
+    return schema, encode(schema, table, unseen="error")
+
+
+EVERY = {
+    "pandas": pd.DataFrame(COLUMNS),
+    "pandas' own types": pd.DataFrame(COLUMNS).convert_dtypes(),
+    "pandas categories": pd.DataFrame(COLUMNS).astype({"city": "category"}),
+    "polars": pl.DataFrame(COLUMNS),
+    "polars categories": pl.DataFrame(COLUMNS).with_columns(pl.col("city").cast(pl.Categorical)),
+    "arrow": pa.table(COLUMNS),
+    "arrow dictionaries": pa.table(
+        {**COLUMNS, "city": pa.array(COLUMNS["city"]).dictionary_encode()}
+    ),
+    "arrow in pieces": pa.concat_tables([pa.table(COLUMNS)[:1], pa.table(COLUMNS)[1:]]),
+    "mapping of arrays": {
+        "age": np.array([31.5, NAN, 62.0, 18.25]),
+        "rooms": np.array([3, 2, 3, 5], dtype=np.int8),
+        "city": np.array(["Oslo", "Bonn", NAN, "Oslo"], dtype=object),
+        "smokes": pd.array([True, None, False, True], dtype="boolean"),
+    },
+    "sparse pandas": pd.DataFrame(COLUMNS).assign(
+        age=pd.arrays.SparseArray([31.5, NAN, 62.0, 18.25])
+    ),
+}
+
+
+@pytest.mark.parametrize("X", EVERY.values(), ids=EVERY)
+def test_the_same_table_in_any_library_has_the_same_cells(X):
+    schema, cells = cells_of(X)
+    expected_schema, expected = cells_of(COLUMNS)
+    assert schema.to_config() == expected_schema.to_config()
+    assert [column.kind for column in schema.columns] == [
+        "numeric",
+        "ordinal",
+        "categorical",
+        "boolean",
+    ]
+    np.testing.assert_array_equal(cells.code, expected.code)
+    np.testing.assert_array_equal(cells.value, expected.value)
+    np.testing.assert_array_equal(cells.present.sum(0), [3, 4, 3, 3])
+
+
+def test_rows_of_objects_are_columns_of_their_own_types():
+    rows = [list(row) for row in zip(*COLUMNS.values(), strict=True)]
+    for X in (rows, np.array(rows, dtype=object)):
+        schema, cells = cells_of(X)
+        assert schema.names == ("x0", "x1", "x2", "x3")
+        np.testing.assert_array_equal(cells.value, cells_of(COLUMNS)[1].value)
+
+
+@pytest.mark.parametrize("missing", [None, NAN, pd.NA, pd.NaT, np.float64("nan")], ids=repr)
+def test_whatever_stands_for_a_missing_cell_is_one(missing):
+    table = read_table(np.array([["a", 1.5], [missing, missing], ["b", 2.5]], dtype=object))
+    assert [table.columns[name].missing.tolist() for name in table.names] == [
+        [False, True, False]
+    ] * 2
+
+
+def test_masked_cells_are_missing():
+    masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, NAN]], mask=[[True, False], [False, False]])
+    table = read_table(masked)
+    assert table.columns["x0"].missing.tolist() == [True, False]
+    assert table.columns["x1"].missing.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (np.arange(6).reshape(3, 2), "ordinal"),
+        (np.arange(6, dtype=np.uint64).reshape(3, 2), "numeric"),
+        (np.arange(6.0).reshape(3, 2), "numeric"),
+        (np.arange(6, dtype=np.float16).reshape(3, 2), "numeric"),
+        (np.arange(6.0).reshape(3, 2).astype(object), "numeric"),
+        (np.arange(6).reshape(3, 2).astype(object), "ordinal"),
+        (np.arange(6).reshape(3, 2) > 2, "boolean"),
+        (np.arange(6).reshape(3, 2).astype(str), "categorical"),
+        (np.array([[decimal.Decimal("1.5")], [decimal.Decimal(2)]]), "numeric"),
+    ],
+    ids=lambda each: str(getattr(each, "dtype", each)),
+)
+def test_the_type_of_an_array_tells_the_kind(array, kind):
+    schema, cells = cells_of(array)
+    assert {column.kind for column in schema.columns} == {kind}
+    assert cells.present.all()
+
+
+def test_names_are_texts_and_an_array_takes_those_it_is_given():
+    assert read_table(pd.DataFrame([[1.5, 2.5]])).names == ("0", "1")
+    assert read_table([[1.5, 2.5]], ["b", "a"]).names == ("b", "a")
+    with pytest.raises(DataError, match="`X` must have 2 columns, got 3: b, a in this order"):
+        read_table(np.zeros((4, 3)), ["b", "a"])
+
+
+def test_a_table_has_the_columns_of_training_in_any_order():
+    table = read_table({"a": [1.5], "c": [1.5]})
+    check_names(table, ["c", "a"])
+    with pytest.raises(DataError, match="a table of 2 that lacks 'b' and has besides 'c'. Select"):
+        check_names(table, ["a", "b"])
+    with pytest.raises(DataError, match="3 columns of training, got a table of 2 that lacks 'b'. "):
+        check_names(table, ["a", "b", "c"])
+
+
+DAY = datetime.date(2020, 1, 1)
+BROKEN = [
+    ([1.0, 2.0], "an array with dim 1. Reshape your data: X.reshape(-1, 1)"),
+    (np.zeros(3), "an array with dim 1. Reshape your data"),
+    (pd.Series([1.0]), "an array with dim 1. Reshape your data"),
+    (pl.Series([1.0]), "an array with dim 1. Reshape your data"),
+    (np.zeros((2, 2, 2)), "an array with dim 3. Make each row flat."),
+    (np.zeros((0, 3)), "0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
+    (np.zeros((3, 0)), "0 feature(s) (shape=(3, 0)) while a minimum of 1 is required."),
+    (pd.DataFrame({"a": []}), "0 sample(s) (shape=(0, 1)) while a minimum of 1 is required."),
+    ({}, "while a minimum of 1 is required."),
+    (sparse.csr_matrix(np.eye(2)), "must be dense, got a sparse matrix, csr_matrix"),
+    (sparse.csc_array(np.eye(2)), "must be dense, got a sparse matrix, csc_array"),
+    (5, "a mapping of columns or a 2-dimensional array, got int."),
+    ("table.csv", "a mapping of columns or a 2-dimensional array, got str."),
+    ([[1.0, 2.0], [3.0]], "`X` must have rows of one length, got [1, 2]."),
+    ({"a": [1.0], "b": [1.0, 2.0]}, "got 1 rows in 'a' and 2 in 'b'."),
+    ({"a": 5}, "flat columns of values, got int for 'a'."),
+    ({"a": "text"}, "flat columns of values, got str for 'a'."),
+    ({"a": np.zeros((2, 2))}, "flat columns of values, got ndarray for 'a'."),
+    (pd.DataFrame([[1, 2]], columns=["a", "a"]), "one column of each name, got 'a' twice."),
+    (pd.DataFrame([[1, 2]], columns=["1", 1]), "one column of each name, got '1' twice."),
+    (np.array([[0.5, 1.0], [1.0, np.inf]]), "Column 'x1' must be finite, got inf at row 1 (1 of 2"),
+    (pl.DataFrame({"a": [None, -np.inf]}), "Column 'a' must be finite, got -inf at row 1 (1 of 2"),
+    ({"a": [0.5, np.inf]}, "Column 'a' must be finite, got inf at row 1 (1 of 2 rows)."),
+    (np.array([[1j, 2]]), "Complex data not supported: column 'x0' must hold numbers"),
+    (np.array([[0.5], ["a"]], dtype=object), "got 'a' (str) at row 1 of column 'x0', where row 0"),
+    (np.array([[None], ["a"], [3]], dtype=object), "got 3 (int) at row 2 of column 'x0', where"),
+    (np.array([[True], [2.0]], dtype=object), "got 2.0 (float) at row 1 of column 'x0', where"),
+    (np.array([[{"a": 1}]], dtype=object), "Column 'x0' must hold numbers, texts or booleans, got"),
+    ({"a": [b"x"]}, "texts or booleans, got binary. Convert it to numbers or texts first."),
+    (np.zeros((2, 1), dtype="S3"), "texts or booleans, got |S3. Convert it to numbers or texts"),
+    (pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}), "Column 'd' must hold numbers, texts"),
+    ({"d": [DAY]}, "got date32[day]. Convert it to numbers, such as days since a date, or to text"),
+    ({"d": np.array([DAY], dtype="M8[D]")}, "got datetime64[D]. Convert it to numbers, such as"),
+    ({"d": np.array([3], dtype="m8[s]")}, "got timedelta64[s]. Convert it to numbers, such as"),
+]
+
+
+@pytest.mark.parametrize(("X", "message"), BROKEN, ids=[message for _, message in BROKEN])
+def test_what_is_no_table_is_refused(X, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        read_table(X)
