@@ -263,5 +263,5 @@ class TestMoves:
             (numbers, lambda n: rng.normal(size=n)),
             (finite, lambda n: rng.integers(3, size=n).astype(float)),
         ):
-            p = np.array([marginal_shift(law, draw(300), draw(200)).p for _ in range(400)])
-            assert (p < 0.05).mean() < 0.085 and (p < 0.5).mean() > 0.35
+            p = np.array([marginal_shift(law, draw(300), draw(200)).p for _ in range(200)])
+            assert (p < 0.05).mean() < 0.1 and (p < 0.5).mean() > 0.35

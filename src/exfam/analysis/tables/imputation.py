@@ -76,7 +76,7 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
     value = cells.value.copy()
     for place, column in enumerate(table_schema(model).columns):
         rows = np.flatnonzero(absent[:, place])
-        for block in row_blocks(len(rows)):
+        for block in row_blocks(len(rows), numbers=model.families[place].n_params):
             some = rows[block]
             law = column_laws(model, cells[some], [column.name])[column.name]
             value[some, place] = _best(law, column, rule)

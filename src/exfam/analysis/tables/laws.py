@@ -22,8 +22,8 @@ __all__ = [
     "table_schema",
 ]
 
-# The parameters of all columns of this many rows fit in memory whatever the table.
 _ROWS_AT_ONCE = 16_384
+_NUMBERS_AT_ONCE = 4_000_000
 
 
 def table_schema(model: TableModel) -> TableSchema:
@@ -37,14 +37,17 @@ def table_schema(model: TableModel) -> TableSchema:
     return cast(TableSchema, model.schema)
 
 
-def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Slices of rows, one after another, small enough for all laws of their cells.
+def row_blocks(n_rows: int, *, numbers: int) -> Iterator[slice]:
+    """Slices of rows, one after another, few enough for the laws of their cells to fit in memory.
 
-    >>> list(row_blocks(3))
-    [slice(0, 3, None)]
+    `numbers`: how many there are of each row, in one member of an ensemble
+
+    >>> list(row_blocks(3, numbers=2_000_000))
+    [slice(0, 2, None), slice(2, 3, None)]
     """
-    for first in range(0, n_rows, _ROWS_AT_ONCE):
-        yield slice(first, min(first + _ROWS_AT_ONCE, n_rows))
+    size = min(_ROWS_AT_ONCE, max(1, _NUMBERS_AT_ONCE // max(1, numbers)))
+    for first in range(0, n_rows, size):
+        yield slice(first, min(first + size, n_rows))
 
 
 def checked_order(schema: TableSchema, order: Sequence[str] | None) -> tuple[str, ...]:
@@ -123,11 +126,13 @@ def cell_log_prob(
     >>> np.exp(cell_log_prob(model, cells, ["a"])).tolist()
     [[0.5], [0.5]]
     """
+    schema = table_schema(model)
+    numbers = sum(model.families[schema.place(name)].n_params for name in targets)
     out = np.full((len(cells), len(targets)), np.nan)
-    for block in row_blocks(len(cells)):
+    for block in row_blocks(len(cells), numbers=numbers):
         part = cells[block]
         for k, (name, law) in enumerate(column_laws(model, part, targets).items()):
-            value = torch.from_numpy(part.value[:, table_schema(model).place(name)].copy())
+            value = torch.from_numpy(part.value[:, schema.place(name)].copy())
             log_prob = law.log_prob(value)
             out[block, k] = torch.where(value.isnan(), torch.nan, log_prob).numpy()
     return out

@@ -52,8 +52,10 @@ def sample_rows(
     names = checked_order(table_schema(model), order)
     generator = torch.Generator().manual_seed(seed)
     row = np.tile(np.arange(len(cells)), n)
+    numbers = max((family.n_params for family in model.families), default=1)
     filled = [
-        _fill(model, cells[row[block]], names, sweeps, generator) for block in row_blocks(len(row))
+        _fill(model, cells[row[block]], names, sweeps, generator)
+        for block in row_blocks(len(row), numbers=numbers)
     ]
     # Without rows there are no blocks.
     drawn = Cells.concatenate([cells[:0], *filled])

@@ -178,7 +178,10 @@ def _weight_drift(
 
 
 def _all_weights(weights: Weights, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
-    each = [np.asarray(weights(cells[block])) for block in row_blocks(len(cells))]
+    each = [
+        np.asarray(weights(cells[block]))
+        for block in row_blocks(len(cells), numbers=cells.code.shape[1])
+    ]
     told = np.concatenate(each).astype(np.float64)
     if told.shape != cells.code.shape:
         raise ExfamError(

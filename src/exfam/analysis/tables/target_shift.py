@@ -94,7 +94,8 @@ def _by_rows(
     summary: Callable[[Mixture], Float64[np.ndarray, "_rows _numbers"]],
 ) -> Float64[np.ndarray, "rows numbers"]:
     """A few numbers of each row's predictive law."""
-    blocks = [cells[block] for block in row_blocks(len(cells))]
+    numbers = model.families[table_schema(model).place(target)].n_params
+    blocks = [cells[block] for block in row_blocks(len(cells), numbers=numbers)]
     return np.concatenate([summary(column_laws(model, rows, [target])[target]) for rows in blocks])
 
 
