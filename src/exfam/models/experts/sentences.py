@@ -78,8 +78,9 @@ class Sentences:
 def stack_of(network: Network) -> LinearAttentionStack:
     """The network as a stack of layers.
 
-    >>> stack_of.__name__
-    'stack_of'
+    >>> from exfam.models.experts.random_networks import random_network
+    >>> len(stack_of(random_network(torch.Generator().manual_seed(0))).layers)
+    1
     """
     return network.stack if isinstance(network, LinearAttention) else network
 
@@ -87,8 +88,9 @@ def stack_of(network: Network) -> LinearAttentionStack:
 def check_sentences(network: Network, sentences: Sentences, targets: Sequence[int]) -> None:
     """Raise ExfamError where sentences or targets are not the network's.
 
-    >>> check_sentences.__name__
-    'check_sentences'
+    >>> from exfam.models.experts.random_networks import random_network
+    >>> network = random_network(torch.Generator().manual_seed(0))
+    >>> check_sentences(network, Sentences(torch.tensor([[0, 1, 2]])), [2])
     """
     n_tokens, n_positions = network.tokens.shape[0], network.n_positions
     if sentences.code.shape[1] != n_positions:

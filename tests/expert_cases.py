@@ -1,0 +1,62 @@
+"""A table model of one linear attention layer with random weights, and rows for it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from exfam.data.tables.cells import Cells
+from exfam.data.tables.columns import Column
+from exfam.data.tables.schema import TableSchema
+from exfam.families import Categorical
+from exfam.models.experts import LinearAttention, Sentences, forward, random_network
+
+N_TOKENS = (4, 4, 4, 4)
+SCHEMA = TableSchema(
+    tuple(
+        Column(name, "categorical", labels=np.arange(n))
+        for name, n in zip("abcd", N_TOKENS, strict=True)
+    )
+)
+
+
+@dataclass(frozen=True)
+class RandomLinearTable:
+    """Its eta is the network's own computation, which shares no code with the expert view."""
+
+    members: tuple[LinearAttention, ...]
+    first: torch.Tensor
+    masked_columns: tuple[int, ...] = ()
+    schema: TableSchema = SCHEMA
+    families: tuple[Categorical, ...] = (Categorical(4),) * 4
+
+    def eta(self, cells, targets):
+        code = torch.from_numpy(cells.code).long()
+        masked = torch.zeros_like(code, dtype=torch.bool)
+        for place in self.masked_columns:
+            masked[:, place] = code[:, place] < 0
+        rows = Sentences(code, torch.from_numpy(cells.fraction), self.first, masked)
+        told = torch.stack([forward(member, rows, targets) for member in self.members])
+        return [told[:, :, t] for t in range(len(targets))]
+
+    def linear_attention(self, member):
+        return self.members[member]
+
+
+def linear_table(*, shared=False, n_members=2, masked_columns=()):
+    n_tokens = 4 if shared else sum(N_TOKENS)
+    members = tuple(
+        random_network(torch.Generator().manual_seed(seed), n_positions=4, n_tokens=n_tokens)
+        for seed in range(n_members)
+    )
+    first = torch.zeros(4, dtype=torch.int64) if shared else 4 * torch.arange(4)
+    return RandomLinearTable(members, first, masked_columns)
+
+
+def random_cells(n_rows=40, *, absent=0.3, seed=0):
+    random = np.random.default_rng(seed)
+    code = random.integers(0, 4, (n_rows, 4)).astype(np.int32)
+    code[random.random(code.shape) < absent] = -1
+    fraction = np.where((code >= 0) & (code < 3), random.random(code.shape), 0.0)
+    value = np.where(code < 0, np.nan, code)
+    return Cells(code, fraction.astype(np.float32), value)
