@@ -82,6 +82,7 @@ def test_many_distinct_whole_numbers_are_numeric_even_late_in_a_table():
         ([None, None], SIZES, "ordinal", SIZES),
         ([None, None], "boolean", "boolean", [False, True]),
         ([True, False], "ordinal", "ordinal", [False, True]),
+        ([True, False], [True, False], "ordinal", [True, False]),
     ],
 )
 def test_a_declared_kind_is_the_kind(values, declared, kind, labels):

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 from scipy import sparse
 
 from exfam.checks import DataError
@@ -84,6 +85,12 @@ def test_whatever_stands_for_a_missing_cell_is_one(missing):
     ] * 2
 
 
+def test_what_numpy_reads_as_an_array_is_one():
+    table = read_table(torch.tensor([[1.0, torch.nan], [2.0, 3.0]]))
+    assert table.columns["x1"].missing.tolist() == [True, False]
+    assert read_table([np.array([1.5, 2.0]), np.array([3.0, 4.0])]).n_rows == 2
+
+
 def test_masked_cells_are_missing():
     masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, NAN]], mask=[[True, False], [False, False]])
     table = read_table(masked)
@@ -144,6 +151,7 @@ BROKEN = [
     (5, "a mapping of columns or a 2-dimensional array, got int."),
     ("table.csv", "a mapping of columns or a 2-dimensional array, got str."),
     ([[1.0, 2.0], [3.0]], "`X` must have rows of one length, got [1, 2]."),
+    ([np.zeros(3), np.zeros(2)], "`X` must have rows of one length, got [2, 3]."),
     ({"a": [1.0], "b": [1.0, 2.0]}, "got 1 rows in 'a' and 2 in 'b'."),
     ({"a": 5}, "flat columns of values, got int for 'a'."),
     ({"a": "text"}, "flat columns of values, got str for 'a'."),

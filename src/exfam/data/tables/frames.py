@@ -144,15 +144,11 @@ def _as_array(X: Any) -> np.ndarray:
 
 
 def _of_rows(X: Sequence[Any]) -> np.ndarray:
-    # As objects, so that a column of numbers beside one of texts stays one.
-    try:
-        array = np.array(X, dtype=object)
-    except ValueError:
-        array = np.empty(len(X), dtype=object)
-    lengths = {len(row) for row in X if isinstance(row, Sequence) and not isinstance(row, str)}
-    if array.ndim == 1 and len(lengths) > 1:
+    lengths = {len(row) for row in X if hasattr(row, "__len__") and not isinstance(row, str)}
+    if len(lengths) > 1:
         raise DataError(f"`X` must have rows of one length, got {sorted(lengths)}.")
-    return array
+    # As objects, so that a column of numbers beside one of texts stays one.
+    return np.array(X, dtype=object)
 
 
 def _of_array(array: np.ndarray, place: int, name: str) -> RawColumn:
