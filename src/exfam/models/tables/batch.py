@@ -51,7 +51,7 @@ class TableRows:
     """All rows of a table as a source of batches.
 
     `center`, `scale`: what is subtracted from a column's values, and what they are divided by
-    `weight`: of every row
+    `weight`: of every row, or of every row for each member of an ensemble
 
     >>> from exfam.data.tables.cells import Cells
     >>> cells = Cells(np.zeros((3, 1), np.int32), np.zeros((3, 1), np.float32), np.ones((3, 1)))
@@ -63,7 +63,7 @@ class TableRows:
     cells: TableCells
     center: Float64[np.ndarray, "columns"]
     scale: Float64[np.ndarray, "columns"]
-    weight: Float64[np.ndarray, "rows"] | None = None
+    weight: Float64[np.ndarray, "*members rows"] | None = None
 
     @property
     def lengths(self) -> Int64[np.ndarray, "rows"]:
@@ -79,8 +79,8 @@ class TableRows:
         for start in range(first, last, _BLOCK):
             rows = slice(start, min(start + _BLOCK, last))
             present = (self.cells.code[rows] >= 0).sum(1)
-            weight = 1.0 if self.weight is None else self.weight[rows]
-            total += float((present * weight).sum())
+            weight = np.ones(1) if self.weight is None else self.weight[..., rows]
+            total += float((present * weight).mean(tuple(range(weight.ndim - 1))).sum())
         return total
 
     def epoch_batches(
@@ -100,7 +100,7 @@ class TableRows:
         """These rows, with standardized values."""
         cells = self.cells
         value = (cells.value[index] - self.center) / self.scale
-        weight = None if self.weight is None else self.weight[index]
+        weight = None if self.weight is None else self.weight[..., index]
         return cell_batch(cells.code[index], cells.fraction[index], value, weight)
 
     def fingerprint(self) -> dict[str, str]:
@@ -141,5 +141,5 @@ def cell_batch(
         torch.from_numpy(code.astype(np.int64))[None],
         torch.from_numpy(fraction.astype(np.float32))[None] if between else None,
         torch.from_numpy(np.nan_to_num(value, nan=0.0).astype(np.float32))[None],
-        None if weight is None else torch.from_numpy(weight.astype(np.float32))[None],
+        None if weight is None else torch.from_numpy(np.atleast_2d(weight).astype(np.float32)),
     )

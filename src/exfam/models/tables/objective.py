@@ -7,11 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.checks import ExfamError
-from exfam.models.tables.batch import ABSENT, CellBatch
+from exfam.checks import ExfamError, check_choice
+from exfam.models.tables.batch import ABSENT, MASKED, CellBatch
 from exfam.models.tables.model import MaskedTableModel
 
-__all__ = ["MaskedCells"]
+__all__ = ["MASKINGS", "MaskedCells"]
+
+MASKINGS = {"absent": ABSENT, "mask": MASKED}
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,17 @@ class MaskedCells:
     `response`: place of the column that the fit is for, None if for all alike
     `response_share`: of the weight of a row's targets; None to weigh the response like others
     `extra_masking`: in [0, 1]; several members of an ensemble may have one each
+    `masked_as`: how such cells are shown: "absent", not at all, or "mask", as the MASK token
     """
 
     response: int | None
     response_share: float | None
     extra_masking: tuple[float, ...]
+    masked_as: str
     n_targets: int
 
     def __post_init__(self) -> None:
+        check_choice("masked_as", self.masked_as, MASKINGS)
         for share in self.extra_masking:
             if not 0 <= share <= 1:
                 raise ExfamError(f"`extra_masking` must be a number in [0, 1], got {share!r}.")
@@ -77,5 +82,5 @@ class MaskedCells:
         most = torch.tensor(self.extra_masking, device=batch.code.device)
         share = torch.rand(model.n_members, rows, 1, device=most.device) * most.view(-1, 1, 1)
         hidden = torch.rand(model.n_members, rows, columns, device=most.device) < share
-        code = torch.where(hidden, ABSENT, batch.code)
+        code = torch.where(hidden, MASKINGS[self.masked_as], batch.code)
         return CellBatch(code, batch.fraction, batch.value, batch.weight)

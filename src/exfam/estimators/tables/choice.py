@@ -1,0 +1,163 @@
+"""Choices that a fit of a table makes by validation on its own rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+
+from exfam.checks import ExfamError
+from exfam.data.tables import Cells
+from exfam.estimators.tables.training import (
+    FittedTable,
+    Recipe,
+    TablePlan,
+    train_model,
+)
+from exfam.families import Categorical
+
+__all__ = ["Trial", "best_of", "choose_recipe", "fit_table", "recipes_of"]
+
+# More rows than this tell the recipes apart no better.
+_MOST_ROWS = 20_000
+# Of fewer rows every one is held out once.
+_FEW_ROWS, _FOLDS = 1000, 5
+# A share of the cells of training rows that is hidden besides the target, if that is chosen.
+_EXTRA_MASKING = 0.5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A recipe and its mean log-probability, in nats, of held-out rows.
+
+    `gain`, `error`: by how much it is above that of the first recipe, and its standard error
+    """
+
+    recipe: Recipe
+    nats: float
+    gain: float
+    error: float
+
+
+def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial, ...]]:
+    """The fitted model, after its recipe was chosen where there is a choice."""
+    recipes = recipes_of(estimator, plan)
+    trials = choose_recipe(estimator, plan, recipes) if len(recipes) > 1 else ()
+    recipe = best_of(trials) if trials else recipes[0]
+    members = [recipe] * int(estimator.ensemble)
+    return train_model(estimator, plan, members, progress=estimator.progress), trials
+
+
+def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
+    """All recipes that the parameters leave open, the one to be preferred first."""
+    ordinals = _open("ordinal", estimator.ordinal, (True, False))
+    if not any(_is_ordered(plan, place) for place in range(len(plan.schema.columns))):
+        ordinals = ordinals[:1]
+    masks = _open("extra_masking", estimator.extra_masking, (0.0, _EXTRA_MASKING))
+    return [Recipe(bool(o), float(m)) for o, m in product(ordinals, masks)]
+
+
+def _open(name: str, given: Any, choices: Sequence[Any]) -> Sequence[Any]:
+    if isinstance(given, str):
+        if given != "auto":
+            raise ExfamError(f"`{name}` must be 'auto' or one of its values, got {given!r}.")
+        return choices
+    return [given]
+
+
+def _is_ordered(plan: TablePlan, place: int) -> bool:
+    column = plan.schema.columns[place]
+    several = isinstance(plan.families[place], Categorical) and column.n_tokens > 2
+    return several and (column.kind == "ordinal" or column.binned)
+
+
+def choose_recipe(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> tuple[Trial, ...]:
+    """Every recipe's log-probability of rows that it was not fitted to.
+
+    Of fewer than 1,000 rows all are held out once, in five parts; else one fifth is, of at most
+    20,000 rows. Recipes that differ in masking alone, and the parts, are fitted side by side.
+    """
+    generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
+    rows = generator.permutation(len(plan.cells))[:_MOST_ROWS]
+    few = len(rows) < _FEW_ROWS
+    part = np.arange(len(rows)) % _FOLDS
+    folds = list(range(_FOLDS)) if few else [0]
+    small = replace(
+        plan,
+        cells=plan.cells[rows],
+        weight=None if plan.weight is None else plan.weight[rows],
+        validation=None,
+        checkpoint=None,
+    )
+    told: dict[Recipe, np.ndarray] = {}
+    for ordinal in dict.fromkeys(recipe.ordinal for recipe in recipes):
+        alike = [recipe for recipe in recipes if recipe.ordinal == ordinal]
+        told |= _held_out(estimator, small, alike, part=part, folds=folds)
+    first = told[recipes[0]]
+    return tuple(_trial(recipe, told[recipe], first) for recipe in recipes)
+
+
+def best_of(trials: Sequence[Trial]) -> Recipe:
+    """The first recipe, unless another is better by more than a standard error.
+
+    >>> first, second = Recipe(True, 0.0), Recipe(False, 0.0)
+    >>> best_of([Trial(first, -1.0, 0.0, 0.0), Trial(second, -0.9, 0.1, 0.2)]).ordinal
+    True
+    """
+    better = [trial for trial in trials if trial.gain > trial.error]
+    return max(better, key=lambda trial: trial.nats, default=trials[0]).recipe
+
+
+def _held_out(
+    estimator: Any,
+    plan: TablePlan,
+    recipes: Sequence[Recipe],
+    *,
+    part: Int64[np.ndarray, "rows"],
+    folds: Sequence[int],
+) -> dict[Recipe, Float64[np.ndarray, "held"]]:
+    """Nats of the held-out rows by each recipe; NaN where there is nothing to predict."""
+    members = [(recipe, fold) for recipe in recipes for fold in folds]
+    seen = np.stack([part != fold for _, fold in members]).astype(float)
+    weight = seen if plan.weight is None else seen * plan.weight
+    fitted = train_model(
+        estimator, plan, [recipe for recipe, _ in members], weight=weight, progress=False
+    )
+    held = np.flatnonzero(np.isin(part, folds))
+    nats = _nats(plan, fitted, plan.cells[held])
+    own = np.stack([part[held] == fold for _, fold in members])
+    out = {}
+    for place, recipe in enumerate(recipes):
+        mine = slice(place * len(folds), (place + 1) * len(folds))
+        out[recipe] = np.where(own[mine], nats[mine], 0.0).sum(0)
+    return out
+
+
+@torch.inference_mode()
+def _nats(
+    plan: TablePlan, fitted: FittedTable, cells: Cells
+) -> Float64[np.ndarray, "members rows"]:
+    """Mean log-probability of each row's targets by each member."""
+    model = fitted.model
+    everything = list(range(len(plan.schema.columns)))
+    targets = everything if plan.response is None else [plan.response]
+    rows, parts = model.rows(cells), []
+    for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
+        batch = rows.pad(index).to(next(model.parameters()).device)
+        nats = model.log_prob(batch, batch, targets).double()
+        known = batch.present[..., targets].sum(-1)
+        parts.append((nats.sum(-1) / known).cpu().numpy())  # NaN where none is known
+    return np.concatenate(parts, axis=1)
+
+
+_CELLS_AT_ONCE = 1 << 16
+
+
+def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
+    known = ~np.isnan(nats)
+    gain = (nats - first)[known]
+    error = gain.std() / max(1, len(gain)) ** 0.5
+    return Trial(recipe, float(nats[known].mean()), float(gain.mean()), float(error))
