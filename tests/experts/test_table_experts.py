@@ -17,7 +17,9 @@ from exfam.analysis.experts.tables import TableAttention
 from exfam.analysis.experts.view import attention_as_experts
 from exfam.checks import DataError, ExfamError
 from exfam.data.tables.schema import TableSchema
+from exfam.families import Categorical as OurCategorical
 from exfam.families import Gaussian
+from exfam.models.tables.assemble import TableSettings, build_masked_table
 from exfam.models.tables.independent import IndependentColumns
 from expert_cases import SCHEMA, linear_table, random_cells
 
@@ -123,3 +125,54 @@ def test_a_table_model_that_is_no_linear_attention_is_refused():
     model = IndependentColumns(TableSchema(()), families=(), marginals=())
     with pytest.raises(ExfamError, match="got IndependentColumns, a table model whose layer norm"):
         attention_as_experts(model)
+
+
+def built(network, categories="per-column", **choices):
+    """A model as estimators build it, in float64, with random weights."""
+    settings = TableSettings(
+        **{
+            "network": network,
+            "categories": categories,
+            "ordinal": False,
+            "embed_dim": 6,
+            "n_heads": 2,
+            "head_dim": 3,
+            "n_members": 2,
+            "n_layers": 1,
+            "feed_forward_dim": 6,
+            "dropout": 0.0,
+            "norm": "post",
+            "masked_columns": (),
+            **choices,
+        }
+    )
+    generator = torch.Generator().manual_seed(0)
+    families = [OurCategorical(4)] * 4
+    model = build_masked_table(
+        SCHEMA, settings, families=families, cells=random_cells(), generator=generator
+    ).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.add_(0.3 * drawn)
+    return model
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"categories": "shared"}, {"masked_columns": ("b", "d")}],
+    ids=str,
+)
+def test_experts_of_the_linear_network_that_is_fitted_add_up_to_its_eta(choices):
+    model, cells = built("linear", **choices), random_cells()
+    cells.fraction[:] = 0.0
+    eta = torch.stack(model.eta(cells, [3, 0]), 2)
+    assert float(eta.std(1).min()) > 1e-2
+    for member in range(2):
+        experts = attention_as_experts(model, member=member).experts(cells, ["d", "a"])
+        torch.testing.assert_close(experts.logits, eta[member], **EXACT)
+
+
+def test_the_deep_network_is_refused():
+    with pytest.raises(ExfamError, match="layer norm"):
+        attention_as_experts(built("deep"))

@@ -11,6 +11,7 @@ from exfam.models.experts import (
     LinearAttentionStack,
     Sentences,
     as_experts,
+    center_weights,
     forward,
     path_experts,
     random_network,
@@ -232,6 +233,28 @@ def test_similarity_components_are_lemma_1_s():
     torch.testing.assert_close(parts.center_position[0], expected, **EXACT)
     contributions = as_experts(attention, rows, TARGETS).contributions
     torch.testing.assert_close(parts.total, contributions, **EXACT)
+
+
+def test_weights_of_a_center_word_are_what_a_network_that_asks_with_it_would_give():
+    attention, rows, m = network(), sentences("absent"), 0
+    centers = torch.tensor([[5, 2, 7, 5]])
+    weights = center_weights(attention, rows, [m], centers=centers)
+    x = torch.stack([attention.tokens[rows.code[:, j].clamp(min=0)] for j in range(N_POSITIONS)], 1)
+    x[:, m] = attention.mask
+    x = x + attention.positions
+    shown = rows.shown.clone()
+    shown[:, m] = True
+    for place, token in enumerate(centers[0]):
+        ask = attention.tokens[token] + attention.positions[m]
+        for h in range(2):
+            query = attention.query[h] @ ask + attention.query_bias[h]
+            scores = attention.scale * (x @ attention.key[h].T) @ query
+            expected = scores.masked_fill(~shown, -torch.inf).softmax(-1)
+            torch.testing.assert_close(weights[:, 0, h, :, place], expected, **EXACT)
+    assert float((weights[..., 0] - weights[..., 1]).abs().max()) > 1e-3
+    same = dataclasses.replace(attention, tokens=attention.mask.expand_as(attention.tokens))
+    asked = center_weights(same, rows, [m], centers=centers)
+    torch.testing.assert_close(asked[..., 2], as_experts(same, rows, [m]).weights, **EXACT)
 
 
 def test_the_target_s_own_cell_is_never_seen():

@@ -33,7 +33,8 @@ def attention_as_experts(
 
     `model`: a table model, an EFA model or one of its networks, or a fitted estimator of either
     `member`: which of an ensemble (default 0)
-    `part`: "items" or "values" of an EFA model that has both (default None: the one it has)
+    `part`: "items" or "values" of an EFA model that has both, or None for the one it has (default
+        None)
 
     Raises ExfamError for a model that is no such mixture, naming what makes it inexact (layer norm,
     ReLU or GELU, more layers, ...) and what to fit instead.

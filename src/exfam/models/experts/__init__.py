@@ -6,6 +6,7 @@ from exfam.models.experts.mixture import (
     ScoreComponents,
     SimilarityComponents,
     as_experts,
+    center_weights,
     score_components,
     similarity_components,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Sentences",
     "SimilarityComponents",
     "as_experts",
+    "center_weights",
     "forward",
     "path_experts",
     "random_network",

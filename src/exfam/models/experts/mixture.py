@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.models.experts.bundle import LinearAttention
@@ -21,6 +21,7 @@ __all__ = [
     "ScoreComponents",
     "SimilarityComponents",
     "as_experts",
+    "center_weights",
     "score_components",
     "similarity_components",
 ]
@@ -97,11 +98,39 @@ def as_experts(attention: LinearAttention, sentences: Sentences, targets: Sequen
     [[[1.0, 1.0]]]
     """
     scores = score_components(attention, sentences, targets).total
-    # The MASK at the target counts as well as all that stands in the row.
-    weighs = (sentences.shown[:, None] | _at_target(sentences, targets))[:, :, None]
+    weighs = _weighs(sentences, targets)
     weights = scores.masked_fill(~weighs, -torch.inf).softmax(-1)
     contributions = similarity_components(attention, sentences, targets).total
     return Experts(weights, contributions.masked_fill(~weighs[..., None], 0.0))
+
+
+def center_weights(
+    attention: LinearAttention,
+    sentences: Sentences,
+    targets: Sequence[int],
+    *,
+    centers: Int64[Tensor, "targets params"],
+) -> Float[Tensor, "rows targets heads positions params"]:
+    """Weights that depend on the center word: each candidate asks with its own vector, not MASK's.
+
+    pi_j(b) = softmax_j of x_j^T W^KQ (c_b + p_m), as in attention word embeddings. `centers` are
+    rows of `tokens`: the token of each output. Times the contributions of `as_experts` and summed
+    over heads and positions they give another model's logits. Raises ExfamError where sentences or
+    targets are not the network's. Source: "Bidirectional attention as a mixture of continuous word
+    experts", footnote 1, after Sonkar et al. (2020).
+
+    >>> from exfam.models.experts.random_networks import random_network
+    >>> network = random_network(torch.Generator().manual_seed(0))
+    >>> rows, centers = Sentences(torch.tensor([[0, 1, 2]])), torch.arange(4)[None]
+    >>> center_weights(network, rows, [2], centers=centers).sum(3).round(decimals=6)[0, 0, 0]
+    tensor([1., 1., 1., 1.], dtype=torch.float64)
+    """
+    placed = _cells(attention, sentences, targets) + attention.positions
+    asks = attention.tokens[centers] + attention.positions[list(targets)][:, None]
+    query = torch.einsum("hde,tpe->thpd", attention.query, asks) + attention.query_bias[:, None]
+    key = torch.einsum("hde,rtse->rthsd", attention.scale * attention.key, placed)
+    scores = key @ query.mT
+    return scores.masked_fill(~_weighs(sentences, targets)[..., None], -torch.inf).softmax(3)
 
 
 def score_components(
@@ -177,3 +206,10 @@ def _cells(
 def _at_target(sentences: Sentences, targets: Sequence[int]) -> Bool[Tensor, "1 targets positions"]:
     place = torch.arange(sentences.code.shape[1])
     return (place == torch.tensor(list(targets), dtype=torch.int64)[:, None])[None]
+
+
+def _weighs(
+    sentences: Sentences, targets: Sequence[int]
+) -> Bool[Tensor, "rows targets 1 positions"]:
+    """Which experts count: all that stand in the row, and the MASK at the target."""
+    return (sentences.shown[:, None] | _at_target(sentences, targets))[:, :, None]
