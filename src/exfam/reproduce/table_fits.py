@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
@@ -26,6 +26,7 @@ __all__ = ["CodedTables", "TableTask", "draw_tables", "kept_rows", "result_of", 
 FAST_FOLDER = "fast"
 
 
+@runtime_checkable
 class CodedTables(Protocol):
     """A table to fit on and one to report on, all columns and y as codes from 0."""
 

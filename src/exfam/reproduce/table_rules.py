@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int64
@@ -28,6 +28,7 @@ class Fitted:
     chosen: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
 
 
+@runtime_checkable
 class Fitter(Protocol):
     """Fits a model to rows of codes 0 .. n_categories - 1 and the codes of their response."""
 

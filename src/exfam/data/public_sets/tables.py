@@ -55,9 +55,9 @@ class TableShift:
     """
 
     name: str
-    train: Columns
+    train: Mapping[str, Shaped[np.ndarray, "train"]]
     train_y: Shaped[np.ndarray, "train"]
-    test: Columns
+    test: Mapping[str, Shaped[np.ndarray, "test"]]
     test_y: Shaped[np.ndarray, "test"]
     kinds: Mapping[str, str]
     task: str
