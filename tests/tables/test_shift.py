@@ -246,7 +246,10 @@ class TestMoves:
         p = [moved(rng.normal(size=80), rng.normal(size=120)).p for _ in range(400)]
         assert scipy.stats.kstest(p, "uniform").pvalue > 1e-3
 
-    def test_no_p_value_no_name(self):
+    def test_names_are_listed_by_all_p_values_together(self):
+        assert bonferroni({"a": 0.004, "b": 0.006, "c": 0.9}, level=0.01) == ()
+        assert bonferroni({"a": 0.003, "b": 0.006, "c": 0.9}, level=0.01) == ("a",)
+        assert bonferroni({"a": 0.009, "b": math.nan}, level=0.01) == ("a",)
         assert bonferroni({"a": math.nan}, level=0.1) == ()
 
     def test_a_label_that_both_have_alone_has_not_moved(self):
