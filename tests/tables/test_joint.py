@@ -124,7 +124,7 @@ def test_rows_do_not_know_each_other(case, monkeypatch):
     shuffled = np.random.default_rng(3).permutation(len(cells))
     np.testing.assert_allclose(chain_log_prob(model, cells[shuffled]), whole[0][shuffled])
     monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 7)
-    assert len(list(row_blocks(60, numbers=1))) == 9
+    assert len(list(row_blocks(60))) == 9
     np.testing.assert_allclose(chain_log_prob(model, cells), whole[0])
     np.testing.assert_allclose(pseudo_log_likelihood(model, cells), whole[1])
 

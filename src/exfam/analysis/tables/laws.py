@@ -37,10 +37,10 @@ def table_schema(model: TableModel) -> TableSchema:
     return cast(TableSchema, model.schema)
 
 
-def row_blocks(n_rows: int, *, numbers: int) -> Iterator[slice]:
+def row_blocks(n_rows: int, *, numbers: int = 1) -> Iterator[slice]:
     """Slices of rows, one after another, few enough for the laws of their cells to fit in memory.
 
-    `numbers`: how many there are of each row, in one member of an ensemble
+    `numbers`: how many there are of each row, in one member of an ensemble (default 1)
 
     >>> list(row_blocks(3, numbers=2_000_000))
     [slice(0, 2, None), slice(2, 3, None)]
