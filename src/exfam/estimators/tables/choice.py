@@ -78,7 +78,7 @@ def choose_recipe(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) ->
     """Every recipe's log-probability of rows that it was not fitted to.
 
     Of fewer than 1,000 rows all are held out once, in five parts; else one fifth is, of at most
-    20,000 rows. Recipes that differ in masking alone, and the parts, are fitted side by side.
+    20,000 rows. All recipes and parts are fitted side by side.
     """
     generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
     rows = generator.permutation(len(plan.cells))[:_MOST_ROWS]
@@ -92,10 +92,7 @@ def choose_recipe(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) ->
         validation=None,
         checkpoint=None,
     )
-    told: dict[Recipe, np.ndarray] = {}
-    for ordinal in dict.fromkeys(recipe.ordinal for recipe in recipes):
-        alike = [recipe for recipe in recipes if recipe.ordinal == ordinal]
-        told |= _held_out(estimator, small, alike, part=part, folds=folds)
+    told = _held_out(estimator, small, recipes, part=part, folds=folds)
     first = told[recipes[0]]
     return tuple(_trial(recipe, told[recipe], first) for recipe in recipes)
 

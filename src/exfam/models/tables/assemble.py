@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -34,20 +33,18 @@ class TableSettings:
 
     `network`: "linear", the single layer without layer norm, ReLU and dropout; or "deep"
     `categories`: "shared" has one space of categories for all columns, which must have equally many
-    `ordinal`: whether ordered columns have a direction along which their tokens and outputs lie,
-        beside free vectors for each
-    `n_members`: networks side by side
+    `ordinal`: for each of the networks side by side, whether labels that have an order have a
+        direction along which their tokens and outputs lie, beside free vectors for each
     `n_layers`, `feed_forward_dim`, `dropout`, `norm` ("pre" or "post"): of the deep one
     `masked_columns`: names of columns whose absent cells are shown as MASK tokens
     """
 
     network: str
     categories: str
-    ordinal: bool
+    ordinal: tuple[bool, ...]
     embed_dim: int
     n_heads: int
     head_dim: int
-    n_members: int
     n_layers: int
     feed_forward_dim: int
     dropout: float
@@ -85,19 +82,19 @@ def build_masked_table(
     if shared:
         _check_alike(schema)
     laws = column_laws(schema, families)
-    scores = [
-        _scores(column, cells, place, settings) for place, column in enumerate(schema.columns)
-    ]
+    scores = [_scores(column, cells, place) for place, column in enumerate(schema.columns)]
     plan = TokenPlan(
-        tuple(column.n_tokens for column in schema.columns), shared=shared, scores=tuple(scores)
+        tuple(column.n_tokens for column in schema.columns),
+        shared=shared,
+        scores=tuple(scores),
+        ordered=_ordered(schema, settings),
     )
-    sizes: dict[str, Any] = {"embed_dim": settings.embed_dim, "n_members": settings.n_members}
-    tokens = CellTokens(plan, **sizes, generator=generator)
+    tokens = CellTokens(plan, embed_dim=settings.embed_dim, generator=generator)
     readout = Readout(
-        _bases(laws, scores),
+        _bases(laws, plan),
         _biases(laws, cells),
         shared=shared,
-        **sizes,
+        embed_dim=settings.embed_dim,
         generator=generator,
     )
     masked = [schema.place(name) for name in settings.masked_columns]
@@ -137,14 +134,12 @@ def _check_alike(schema: TableColumns) -> None:
         )
 
 
-def _scores(
-    column: TableColumn, cells: TableCells | None, place: int, settings: TableSettings
-) -> tuple[float, ...] | None:
+def _scores(column: TableColumn, cells: TableCells | None, place: int) -> tuple[float, ...] | None:
     """Where a column's tokens lie on a line: normal scores of labels, standardized knots."""
-    if column.kind in ("numeric", "count") and not column.binned:
+    if _is_number(column):
         knots = (np.asarray(column.knots) - column.center) / column.scale
         return tuple(np.clip(knots, -_FARTHEST, _FARTHEST).tolist())
-    if column.kind not in ("ordinal", "numeric") or not settings.ordinal:
+    if column.kind not in ("ordinal", "numeric"):
         return None
     if cells is None:
         return (0.0,) * column.n_tokens
@@ -155,22 +150,33 @@ def _scores(
     return tuple(np.clip(ndtri(middle), -_FARTHEST, _FARTHEST).tolist())
 
 
+def _is_number(column: TableColumn) -> bool:
+    return column.kind in ("numeric", "count") and not column.binned
+
+
+def _ordered(schema: TableColumns, settings: TableSettings) -> tuple[tuple[bool, ...], ...]:
+    """For each member, which columns lie on a line: numbers always do."""
+    numbers = [_is_number(column) for column in schema.columns]
+    return tuple(tuple(own or number for number in numbers) for own in settings.ordinal)
+
+
 def _bases(
-    laws: Sequence[ColumnLaw], scores: Sequence[tuple[float, ...] | None]
-) -> Float[Tensor, "columns params raw"]:
+    laws: Sequence[ColumnLaw], plan: TokenPlan
+) -> Float[Tensor, "members columns params raw"]:
     """What raw outputs are multiplied by: one a parameter, and for ordered labels two of all.
 
     With scores s, the logits s u - s^2 v / 2 are those of a normal law cut into labels.
     """
     n_params = max(law.family.n_params for law in laws)
-    basis = torch.zeros(len(laws), n_params, n_params + 2)
-    for own, law, given in zip(basis, laws, scores, strict=True):
+    basis = torch.zeros(plan.n_members, len(laws), n_params, n_params + 2)
+    for place, (law, given) in enumerate(zip(laws, plan.scores, strict=True)):
         size = law.family.n_params
-        own[:size, :size] = torch.eye(size)
+        basis[:, place, :size, :size] = torch.eye(size)
         if given is not None and isinstance(law.family, Categorical):
             score = torch.tensor(given)
-            own[:size, n_params] = _STEEP * score
-            own[:size, n_params + 1] = -0.5 * _STEEP * score**2
+            shared = torch.stack([_STEEP * score, -0.5 * _STEEP * score**2], 1)
+            ordered = torch.tensor([own[place] for own in plan.ordered], dtype=torch.float32)
+            basis[:, place, : len(score), n_params:] = ordered[:, None, None] * shared
     return basis
 
 

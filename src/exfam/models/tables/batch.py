@@ -38,6 +38,13 @@ class CellBatch:
         """Whether a cell is there to be seen and to be predicted."""
         return self.code >= 0
 
+    @property
+    def between(self) -> Float32[Tensor, "members batch columns"] | None:
+        """`fraction` of the cells that are seen as themselves; 0 for those absent or masked."""
+        if self.fraction is None:
+            return None
+        return torch.where(self.present, self.fraction, 0.0)
+
     def to(self, device: torch.device) -> "CellBatch":
         """The same on another device."""
         parts = (self.code, self.fraction, self.value, self.weight)

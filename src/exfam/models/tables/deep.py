@@ -146,4 +146,4 @@ class DeepTableNetwork(nn.Module):
 
     def _vectors(self, batch: CellBatch) -> Float[Tensor, "members batch columns embed"]:
         index = self.tokens.entry_index(batch.code)
-        return look_up(self.tokens.entries(), index, batch.fraction)
+        return look_up(self.tokens.entries(), index, batch.between)

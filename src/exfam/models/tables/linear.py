@@ -102,13 +102,11 @@ class LinearTableNetwork(nn.Module):
         members, _, n_targets, heads = scores.shape
         n_columns = batch.code.shape[-1]
         index = self.tokens.entry_index(batch.code).expand(self.n_members, -1, -1)
-        rows = index.shape[1]
-        score = look_up(scores.flatten(2), index, batch.fraction).view(
+        between, rows = batch.between, index.shape[1]
+        score = look_up(scores.flatten(2), index, between).view(
             members, rows, n_columns, n_targets, heads
         )
-        value = look_up(values, index, batch.fraction).view(
-            members, rows, n_columns, heads, self.head_dim
-        )
+        value = look_up(values, index, between).view(members, rows, n_columns, heads, self.head_dim)
         score = score.masked_fill((batch.code == ABSENT)[..., None, None], _NEVER)
         # The expert at the target's own place is the MASK token, whatever stands there.
         own = torch.arange(n_columns, device=score.device)[:, None] == torch.tensor(

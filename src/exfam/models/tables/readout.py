@@ -26,18 +26,17 @@ class Readout(nn.Module):
 
     def __init__(
         self,
-        basis: Float[Tensor, "columns params raw"],
+        basis: Float[Tensor, "members columns params raw"],
         bias: Float[Tensor, "columns params"],
         *,
         embed_dim: int,
-        n_members: int,
         shared: bool,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
         kept = slice(1) if shared else slice(None)
-        basis, bias = basis[kept], bias[kept]
-        columns, _, raw = basis.shape
+        basis, bias = basis[:, kept], bias[kept]
+        n_members, columns, _, raw = basis.shape
         shape = (n_members, columns, raw, embed_dim)
         scale = _SCALE * embed_dim**-0.5
         self.raw = nn.Parameter(normal(*shape, scale=scale, generator=generator))
@@ -50,7 +49,7 @@ class Readout(nn.Module):
     ) -> Float[Tensor, "members batch targets params"]:
         """W'' h + b'' of each target column."""
         chosen = [0] * len(targets) if self.shared else list(targets)
-        weight = self.basis[chosen] @ self.raw[:, chosen]
+        weight = self.basis[:, chosen] @ self.raw[:, chosen]
         out = torch.einsum("mbte,mtpe->mbtp", hidden, weight)
         return out + self.bias[:, None, chosen]
 

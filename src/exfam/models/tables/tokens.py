@@ -24,14 +24,22 @@ class TokenPlan:
     `sizes`: number of tokens of every column
     `shared`: whether the same code is the same token in all columns
     `scores`: where a column's tokens lie on a line, in order; None for unordered ones
+    `ordered`: for each member, whether a column's tokens start out along that line
 
-    >>> TokenPlan((2, 3), shared=False, scores=(None, None)).n_entries
+    >>> plan = TokenPlan((2, 3), shared=False, scores=(None, None), ordered=((True, True),))
+    >>> plan.n_entries
     5
     """
 
     sizes: tuple[int, ...]
     shared: bool
     scores: tuple[tuple[float, ...] | None, ...]
+    ordered: tuple[tuple[bool, ...], ...]
+
+    @property
+    def n_members(self) -> int:
+        """Networks side by side."""
+        return len(self.ordered)
 
     @property
     def n_columns(self) -> int:
@@ -69,12 +77,14 @@ class TokenPlan:
         """The column of every entry."""
         return torch.arange(self.n_columns).repeat_interleave(torch.tensor(self.sizes))
 
-    def token_scores(self) -> Float[Tensor, "tokens"]:
+    def token_scores(self) -> Float[Tensor, "members tokens"]:
         """Each token's place on its column's line; 0 where there is none."""
-        scores = torch.zeros(self.n_tokens)
-        for size, first, given in zip(self.sizes, self.first, self.scores, strict=True):
-            if given is not None:
-                scores[first : first + size] = torch.tensor(given)
+        scores = torch.zeros(self.n_members, self.n_tokens)
+        for member, ordered in enumerate(self.ordered):
+            columns = zip(self.sizes, self.first, self.scores, ordered, strict=True)
+            for size, first, given, uses in columns:
+                if given is not None and uses:
+                    scores[member, first : first + size] = torch.tensor(given)
         return scores
 
 
@@ -93,14 +103,12 @@ class CellTokens(nn.Module):
     scores: Tensor
     token_directions: Tensor
 
-    def __init__(
-        self, plan: TokenPlan, *, embed_dim: int, n_members: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, plan: TokenPlan, *, embed_dim: int, generator: torch.Generator) -> None:
         super().__init__()
         self.plan = plan
 
         def draws(rows: int, scale: float) -> nn.Parameter:
-            shape = (n_members, rows, embed_dim)
+            shape = (plan.n_members, rows, embed_dim)
             return nn.Parameter(normal(*shape, scale=scale, generator=generator))
 
         self.free = draws(plan.n_tokens, _SCALE)
@@ -123,7 +131,7 @@ class CellTokens(nn.Module):
         """c_w of every token."""
         if not self.direction.shape[1]:
             return self.free
-        return self.free + self.scores[:, None] * self.direction[:, self.token_directions]
+        return self.free + self.scores[..., None] * self.direction[:, self.token_directions]
 
     def entries(self) -> Float[Tensor, "members entries embed"]:
         """c_x + p_j of every entry; the last entries are c_MASK + p_j of every column."""
