@@ -207,7 +207,7 @@ def test_per_item_of_one_family_is_that_family():
     ("build", "message"),
     [
         (lambda: Binomial(0), "`n` must be an integer >= 1, got 0"),
-        (lambda: Categorical(1), "`n` must be an integer >= 2, got 1"),
+        (lambda: Categorical(0), "`n` must be an integer >= 1, got 0"),
         (lambda: Ordinal(3, start=False), "`start` must be an integer, got False"),
         (lambda: Poisson(shift=True), "`shift` must be an integer, got True"),
         (lambda: NegativeBinomial(shift=False), "`shift` must be an integer, got False"),

@@ -125,7 +125,7 @@ class Categorical(Finite, ExponentialFamily):
     name: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        check_integer("n", self.n, at_least=2)
+        check_integer("n", self.n, at_least=1)
         check_integer("start", self.start)
 
     @property
