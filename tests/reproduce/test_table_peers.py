@@ -13,7 +13,7 @@ from exfam.data.simulators import simulate_shifted_tables
 from exfam.reproduce.ordered_probit import _loss, fit_ordered_probit, normal_scores
 from exfam.reproduce.table_grids import GRIDS, fit_tuned
 from exfam.reproduce.table_models import PEERS
-from exfam.reproduce.table_peers import fit_ridge, one_hot
+from exfam.reproduce.table_peers import fit_ridge, fit_tuned_peer, one_hot
 from exfam.reproduce.table_rules import decide, figures_of, gaussian_bins, mean_nats
 
 PLAIN = [name for name in PEERS if not name.endswith("-tuned")]
@@ -138,3 +138,13 @@ def test_rules_and_figures():
     assert figures["nats"] == pytest.approx(-0.5 * np.log(0.5 * 0.6))
     never = figures_of(chances, np.array([1, 2]))
     assert never["nats"] is None and np.isfinite(never["nats-mixed"])
+
+
+def test_a_tuned_peer_tells_what_it_chose(drawn):
+    grid = replace(GRIDS["mlp"], values={"hidden_layer_sizes": ((2,), (3, 2))})
+    y = np.where(drawn.train_y == 1, 0, drawn.train_y)
+    fitted = fit_tuned_peer(drawn.train_x, y, n_categories=3, seed=0, grid=grid)
+    chances = fitted.predict_proba(drawn.test_x)
+    assert (chances[:, 1] == 0).all() and (chances[:, [0, 2]] > 0).all()
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert fitted.chosen["hidden_layer_sizes"] in ("(2,)", "(3, 2)")

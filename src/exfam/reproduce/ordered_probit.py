@@ -33,7 +33,13 @@ def fit_ordered_probit(
     n_categories: int,
     seed: int,
 ) -> Fitted:
-    """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope)."""
+    """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope).
+
+    >>> x = np.array([[0], [0], [1], [1], [2], [2]])
+    >>> y = np.array([0, 1, 0, 1, 1, 2])
+    >>> fit_ordered_probit(x, y, n_categories=3, seed=0).predict_proba(x).argmax(axis=1)
+    array([0, 0, 1, 1, 1, 1])
+    """
     scores = normal_scores(train_x, n_categories=n_categories)
     n_slopes = scores.shape[1]
     share = np.bincount(train_y, minlength=n_categories).cumsum()[:-1] + 0.5

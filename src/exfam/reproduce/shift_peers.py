@@ -46,7 +46,11 @@ MIXED_IN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """What is predicted of rows: chances of all levels of y, or the mean and sd of a normal law."""
+    """What is predicted of rows: chances of all levels of y, or the mean and sd of a normal law.
+
+    >>> Predicted(mean=np.zeros(1), sd=2.0).sd
+    2.0
+    """
 
     chances: Float[np.ndarray, "rows levels"] | None = None
     mean: Float[np.ndarray, "rows"] | None = None
@@ -55,7 +59,11 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class ShiftFitted:
-    """A fitted peer: predictions of rows, and what was chosen by validation."""
+    """A fitted peer: predictions of rows, and what was chosen by validation.
+
+    >>> ShiftFitted(lambda rows: Predicted(mean=rows["x"], sd=1.0)).predict({"x": np.ones(1)}).mean
+    array([1.])
+    """
 
     predict: Callable[[Columns], Predicted]
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)
@@ -142,7 +150,7 @@ Rows = tuple[np.ndarray, np.ndarray]
 
 
 @runtime_checkable
-class Fit(Protocol):
+class _Fit(Protocol):
     """Fits boosted trees to rows; `stop_on`: rows on which to stop early, None for all trees."""
 
     def __call__(
@@ -164,9 +172,12 @@ class Boosting:
     """A boosting library: its fit, the matrix it takes of features, its grid.
 
     `n_trees`: how many trees a model that was stopped early is best with
+
+    >>> list(LIGHTGBM.grid)
+    ['num_leaves', 'learning_rate', 'min_child_samples']
     """
 
-    fit: Fit
+    fit: _Fit
     matrix: Callable[[Features, Columns], Matrix]
     grid: Mapping[str, Sequence[Any]]
     n_trees: Callable[[Any], int]
@@ -297,6 +308,9 @@ class ShiftContender:
     """A peer of tables with a natural shift, and the package it needs if any.
 
     `n_configurations`: how many were tried by validation, in each fit
+
+    >>> ShiftContender(fit_shift_ridge).package is None
+    True
     """
 
     fit: ShiftPeer

@@ -27,6 +27,9 @@ class Grid:
     `values`: those of each hyperparameter, names sorted as in GridSearchCV, so that ties fall alike
     `sizes`: numbers of trees, the last the largest; none if models have no trees
     `stages`: probabilities of the fitted model's first 1, 2, … trees
+
+    >>> {name: grid.n_configurations for name, grid in GRIDS.items()}
+    {'random-forest': 18, 'gradient-boosting': 27, 'mlp': 9}
     """
 
     build: Callable[..., Any]

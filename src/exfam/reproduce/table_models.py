@@ -39,6 +39,9 @@ class TableContender:
     `package`: what must be installed, if not always there
     `n_configurations`: how many were tried by validation, in each fit
     `fast`: whether a smoke run fits it
+
+    >>> TableContender(fit_ridge, package="no_such_package").is_installed
+    False
     """
 
     fit: Fitter
@@ -78,5 +81,9 @@ TABLE_MODELS: dict[str, TableContender] = {**PEERS}
 
 
 def models_of(*, fast: bool) -> dict[str, TableContender]:
-    """All models, or those of a smoke run."""
+    """All models, or those of a smoke run.
+
+    >>> "ridge" in models_of(fast=True), "mlp-tuned" in models_of(fast=True)
+    (True, False)
+    """
     return {name: each for name, each in TABLE_MODELS.items() if each.fast or not fast}

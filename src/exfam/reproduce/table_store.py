@@ -32,7 +32,11 @@ class Key:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a fit: test figures by name (None: not finite), CPU seconds, what was chosen."""
+    """What came of a fit: test figures by name (None: not finite), CPU seconds, what was chosen.
+
+    >>> Result(Key("autompg", "pooled", 0, "ridge"), {"nats": 1.0}, 0.1).figures
+    {'nats': 1.0}
+    """
 
     key: Key
     figures: Mapping[str, float | None]
