@@ -16,6 +16,7 @@ __all__ = [
     "check_no_repeats",
     "check_part_names",
     "choose_families",
+    "choose_family",
     "choose_parts",
     "choose_support",
     "vocabulary_of",
@@ -77,7 +78,7 @@ def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
             columns = ", ".join(repr(name) for name in groups.values)
             raise ExfamError(f"`family` must name value columns ({columns}), got {column!r}.")
     labels = groups.vocabulary.get("item")
-    chosen = {column: _family(given[column]) for column in groups.values}
+    chosen = {column: choose_family(given[column]) for column in groups.values}
     if labels is None:
         return chosen
     return {
@@ -110,10 +111,17 @@ def check_families(family: Any) -> None:
     >>> check_families({"stars": "gaussian"})
     """
     for given in family.values() if isinstance(family, Mapping) else [family]:
-        _family(given)
+        choose_family(given)
 
 
-def _family(given: Any) -> Family:
+def choose_family(given: Any) -> Family:
+    """A family from an instance or a name.
+
+    Raises ExfamError for a class, an unknown name, or one that needs arguments.
+
+    >>> choose_family("gaussian")
+    Gaussian(scale=None)
+    """
     if isinstance(given, Family):
         return given
     if isinstance(given, type) and issubclass(given, Family):

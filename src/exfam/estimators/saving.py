@@ -12,10 +12,18 @@ from exfam.models.storage import Stored, load_folder, save_folder
 from exfam.training.history import History
 from exfam.training.ranks import is_main_rank
 
-__all__ = ["FIELD_KINDS", "GROUP_KINDS", "KINDS", "load", "load_estimator", "save_estimator"]
+__all__ = [
+    "FIELD_KINDS",
+    "GROUP_KINDS",
+    "KINDS",
+    "TABLE_KINDS",
+    "load",
+    "load_estimator",
+    "save_estimator",
+]
 
-# What a saved model calls its estimator -> where the class lives: estimators of groups, and of
-# fields.
+# What a saved model calls its estimator -> where the class lives: estimators of groups, of
+# fields, and of tables.
 GROUP_KINDS = {
     "efa": ("exfam.estimators.efa", "EFA"),
     "latent-factor": ("exfam.estimators.latent_factor", "LatentFactor"),
@@ -31,7 +39,12 @@ FIELD_KINDS = {
     "field-ridge": ("exfam.estimators.fields.baselines", "FieldRidge"),
     "field-ridge-covariance": ("exfam.estimators.fields.baselines", "FieldRidgeCovariance"),
 }
-KINDS = GROUP_KINDS | FIELD_KINDS
+TABLE_KINDS = {
+    "masked-table": ("exfam.estimators.tables.table", "MaskedTable"),
+    "masked-table-classifier": ("exfam.estimators.tables.classifier", "MaskedTableClassifier"),
+    "masked-table-regressor": ("exfam.estimators.tables.regressor", "MaskedTableRegressor"),
+}
+KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS
 
 
 def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None:

@@ -54,7 +54,7 @@ class MaskedTableModel(nn.Module):
         return tuple(law.family for law in self.laws)
 
     def rows(
-        self, cells: TableCells, weight: Float64[np.ndarray, " rows"] | None = None
+        self, cells: TableCells, weight: Float64[np.ndarray, "*members rows"] | None = None
     ) -> TableRows:
         """Cells as a source of batches in the unit of the laws."""
         center = np.array([law.center for law in self.laws])

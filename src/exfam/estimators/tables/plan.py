@@ -1,0 +1,135 @@
+"""From what a fit is given to its plan: kinds, families, rows held out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int64
+
+from exfam.checks import support_error
+from exfam.data.tables import Cells, Column, RawTable, TableSchema, learn_schema
+from exfam.estimators.tables.inputs import without_column
+from exfam.families import Categorical, Family, Gaussian, Histogram, NegativeBinomial
+
+__all__ = ["Response", "check_support", "column_families", "learn_columns", "split_rows"]
+
+
+@dataclass(frozen=True)
+class Response:
+    """The column that a fit is for: its name, its kind or labels in order, and its family.
+
+    `family`: None for labels, and for numbers in bins of their own
+
+    >>> Response("y", "numeric", Gaussian()).binned
+    False
+    """
+
+    name: str
+    kind: str | Sequence[object]
+    family: Family | None
+
+    @property
+    def binned(self) -> bool:
+        """Whether it is a number told by bins."""
+        return self.kind == "numeric" and self.family is None
+
+
+def learn_columns(
+    tables: Sequence[RawTable], response: Response | None, *, kinds: Any, numeric: str, n_bins: int
+) -> TableSchema:
+    """The schema of all columns, the response the last.
+
+    Raises DataError for `kinds` of unknown columns and for cells that are not of their kind.
+
+    >>> from exfam.data.tables import read_table
+    >>> table = read_table({"a": [1.5, 2.0], "y": [0.5, 3.0]})
+    >>> schema = learn_columns(
+    ...     [table], Response("y", "numeric", None), kinds=None, numeric="continuous", n_bins=2
+    ... )
+    >>> [column.binned for column in schema.columns]
+    [False, True]
+    """
+    options: dict[str, Any] = {"n_bins": n_bins}
+    if response is None:
+        return learn_schema(tables, kinds=kinds, numeric=numeric, **options)
+    name = response.name
+    others = [table for each in tables if (table := without_column(each, name)).names]
+    declared = {key: kind for key, kind in (kinds or {}).items() if key != name}
+    schema = learn_schema(others, kinds=declared, numeric=numeric, **options)
+    own = [
+        RawTable((name,), {name: table.columns[name]}, n_rows=table.n_rows)
+        for table in tables
+        if name in table.columns
+    ]
+    told = "binned" if response.binned else "continuous"
+    last = learn_schema(own, kinds={name: response.kind}, numeric=told, **options)
+    return TableSchema((*schema.columns, *last.columns))
+
+
+def column_families(schema: TableSchema, response: Response | None) -> tuple[Family, ...]:
+    """The family of each column: of labels Categorical, of counts NegativeBinomial, of numbers
+    Gaussian or, in bins, Histogram; the response's own if it has one.
+
+    Numbers that were all equal in training have a Gaussian of standard deviation 1 around them, or
+    bins of mean width 1: the least spread that fits them would be none.
+
+    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
+    >>> column_families(schema, None)
+    (Categorical(n=2, start=0),)
+    """
+    named = {} if response is None or response.family is None else {response.name: response.family}
+    return tuple(named.get(column.name) or _family(column) for column in schema.columns)
+
+
+def _family(column: Column) -> Family:
+    if column.labels is not None:
+        return Categorical(len(column.labels))
+    assert column.knots is not None
+    if column.kind == "count":
+        return NegativeBinomial()
+    if column.binned:
+        edges = tuple(column.knots.tolist())
+        return Histogram(edges, tails=(column.scale,) * 2 if len(edges) == 1 else None)
+    return Gaussian(scale=1.0) if len(column.knots) == 1 else Gaussian()
+
+
+def check_support(name: str, family: Family, cells: Cells, place: int) -> None:
+    """Raise SupportError, naming the row, for a value that the family cannot produce.
+
+    >>> from exfam.families import Gamma
+    >>> one = Cells(np.zeros((1, 1), np.int32), np.zeros((1, 1), np.float32), np.ones((1, 1)))
+    >>> check_support("y", Gamma(), one, 0)
+    """
+    value = cells.value[:, place]
+    rows = np.flatnonzero(~np.isnan(value))
+    wrong = ~family.in_support(torch.from_numpy(value[rows])).numpy()
+    if wrong.any():
+        first = rows[wrong][0]
+        raise support_error(
+            name,
+            value[first],
+            support=family.support,
+            row=int(first),
+            counts=(int(wrong.sum()), len(value)),
+            hint=family.hint,
+        )
+
+
+def split_rows(
+    eligible: Bool[np.ndarray, "rows"], *, fraction: float, seed: int
+) -> tuple[Int64[np.ndarray, "kept"], Int64[np.ndarray, "held"]]:
+    """Rows to learn from, and a share of the eligible ones, drawn at random, to hold out.
+
+    None are held out where the share is less than one row.
+
+    >>> kept, held = split_rows(np.ones(10, dtype=bool), fraction=0.2, seed=0)
+    >>> len(kept), len(held)
+    (8, 2)
+    """
+    places = np.flatnonzero(eligible)
+    n_held = int(fraction * len(places))
+    held = np.sort(np.random.default_rng(seed).permutation(places)[:n_held])
+    kept = np.setdiff1d(np.arange(len(eligible)), held)
+    return kept, held

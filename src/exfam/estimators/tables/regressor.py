@@ -1,0 +1,192 @@
+"""The regressor of tables."""
+
+from typing import Any
+
+from sklearn.base import RegressorMixin
+
+from exfam.checks import ExfamError, check_choice
+from exfam.data.tables import Column
+from exfam.estimators.choices import check_families, choose_family
+from exfam.estimators.tables.inputs import Given
+from exfam.estimators.tables.plan import Response
+from exfam.estimators.tables.supervised import SupervisedTable
+from exfam.families import Categorical, Family, Ordinal, PerItem
+
+__all__ = ["MaskedTableRegressor"]
+
+DECISIONS = ("mean", "median")
+# Families of labels, and one that needs items: no law of one number.
+_NO_NUMBERS = (Categorical, Ordinal, PerItem)
+BINNED = "binned"
+
+
+class MaskedTableRegressor(RegressorMixin, SupervisedTable):
+    """Attention over the cells of a row as a regressor, and a joint model of all columns.
+
+    Columns of a table:
+    `kinds`: by column, "categorical", "ordinal", "boolean", "numeric" or "count", or the labels of
+        an ordinal column in order; others are guessed: texts and unordered categories are
+        categorical, whole numbers of few values and ordered categories ordinal, other numbers
+        numeric (default None)
+    `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
+        are "binned" at them (default "continuous")
+    `n_bins`: bins, or quantiles (default 16)
+    `unseen`: what a category is that training did not have: an "error", or "unknown", like a
+        missing cell (default "error")
+    `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
+        "auto": absent if several tables were fitted (default "auto")
+    `family`: the law of the response: "gaussian", "student-t", "poisson", "negative-binomial",
+        "gamma", "exponential", an instance such as `Poisson(shift=1)`, or "binned": a histogram of
+        `n_bins` bins of equally many values (default "gaussian")
+    `decision`: the number to predict, the "mean" or the "median" (default "mean")
+
+    Model:
+    `network`: "linear", one attention layer without layer norm, ReLU and dropout, which is an exact
+        mixture of experts, or "deep" (default "linear")
+    `categories`: "per-column", or "shared": one space of categories for all columns, which must
+        have equally many labels, as in the paper (default "per-column")
+    `ordinal`: whether ordered columns have a direction along which their labels lie beside free
+        vectors, True, False, or "auto": as validation says (default "auto")
+    `extra_masking`: in [0, 1], the largest share of the cells of a training row that are hidden
+        besides the target, or "auto": as validation says; more predicts better where cells are
+        missing (default "auto")
+    `masked_as`: how these cells are shown: "absent", not at all, or as a "mask" token
+        (default "absent")
+    `response_share`: of the weight of a training row's targets, the response's; None weighs all
+        targets alike (default None)
+    `unlabeled`: how a missing response is shown where another column is predicted: "absent", not at
+        all, or as a "mask" token, as in the paper (default "absent")
+    `embed_dim`: length of the vectors of cells and columns (default 20)
+    `n_heads`: attention heads (default 5)
+    `head_dim`: length of each head's queries and keys (default 4)
+    `n_layers`: attention layers of the deep network (default 2)
+    `feed_forward_dim`: hidden units after each of them (default 40)
+    `dropout`: share of units dropped in training the deep network (default 0.1)
+
+    Training:
+    `learning_rate`: largest step size of AdamW (default 1e-2)
+    `weight_decay`: decoupled weight decay (default 0.5)
+    `batch_size`: rows in a step, or "auto": 64 to 1,024 by the number of rows (default "auto")
+    `max_epochs`: passes over the training rows, or "auto": about 7 steps for each square root of
+        the number of rows, at least 240 (default "auto")
+    `patience`: epochs without improvement on validation before stopping (default 10)
+    `warmup`: share of the steps in which the step size grows (default 0.1)
+    `n_targets`: columns predicted in a step, of a wide table drawn at random (default 8)
+    `validation_fraction`: share of the rows with a response held out to choose the best epoch;
+        without any, all steps are taken (default 0.0)
+    `ensemble`: networks side by side, whose probabilities are averaged (default 1)
+    `seed`: of the initial weights, the batches and what is held out (default 0)
+    `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
+    `progress`: whether to show progress in a terminal (default True)
+
+    After `fit`: `members_` (one model that holds the whole ensemble), `schema_`,
+    `families_`, `settings_`, `response_` (the name of the response), `tables_` (the columns of each
+    table), `recipe_` and `trials_` (what was chosen by validation), `history_`, `histories_`.
+    Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
+
+    >>> table = {"rooms": [1, 2, 3, 4] * 5, "garden": [True, False] * 10}
+    >>> price = [100.0, 150.0, 210.0, 240.0] * 5
+    >>> model = MaskedTableRegressor(max_epochs=5, progress=False).fit(table, price)
+    >>> model.predict_dist({"rooms": [2, None], "garden": [None, True]}).interval(0.9)[0].shape
+    (2,)
+    """
+
+    kind = "masked-table-regressor"
+
+    def __init__(
+        self,
+        *,
+        kinds: Any = None,
+        family: Any = "gaussian",
+        decision: str = "mean",
+        numeric: str = "continuous",
+        n_bins: int = 16,
+        unseen: str = "error",
+        missing_columns: str = "auto",
+        network: str = "linear",
+        categories: str = "per-column",
+        ordinal: bool | str = "auto",
+        extra_masking: float | str = "auto",
+        masked_as: str = "absent",
+        response_share: float | None = None,
+        unlabeled: str = "absent",
+        embed_dim: int = 20,
+        n_heads: int = 5,
+        head_dim: int = 4,
+        n_layers: int = 2,
+        feed_forward_dim: int = 40,
+        dropout: float = 0.1,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 0.5,
+        batch_size: int | str = "auto",
+        max_epochs: int | str = "auto",
+        patience: int = 10,
+        warmup: float = 0.1,
+        n_targets: int = 8,
+        validation_fraction: float = 0.0,
+        ensemble: int = 1,
+        seed: int = 0,
+        device: str = "cpu",
+        progress: bool = True,
+    ) -> None:
+        self.kinds = kinds
+        self.family = family
+        self.decision = decision
+        self.numeric = numeric
+        self.n_bins = n_bins
+        self.unseen = unseen
+        self.missing_columns = missing_columns
+        self.network = network
+        self.categories = categories
+        self.ordinal = ordinal
+        self.extra_masking = extra_masking
+        self.masked_as = masked_as
+        self.response_share = response_share
+        self.unlabeled = unlabeled
+        self.embed_dim = embed_dim
+        self.n_heads = n_heads
+        self.head_dim = head_dim
+        self.n_layers = n_layers
+        self.feed_forward_dim = feed_forward_dim
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.warmup = warmup
+        self.n_targets = n_targets
+        self.validation_fraction = validation_fraction
+        self.ensemble = ensemble
+        self.seed = seed
+        self.device = device
+        self.progress = progress
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("decision", self.decision, DECISIONS)
+        if self.family != BINNED:
+            check_families(self.family)
+
+    def _response(self, given: Given) -> Response:
+        assert given.name is not None
+        for column in given.responses:
+            if column is not None and column.type == "text":
+                raise ExfamError(
+                    "`y` must hold numbers for a regressor, got texts. Use MaskedTableClassifier."
+                )
+        if self.family == BINNED:
+            return Response(given.name, "numeric", None)
+        return Response(given.name, "numeric", self._family())
+
+    def _family(self) -> Family:
+        family = choose_family(self.family)
+        if isinstance(family, _NO_NUMBERS):
+            raise ExfamError(
+                f"`family` must be a law of one number for a regressor, got {family}. Use "
+                "MaskedTableClassifier for labels."
+            )
+        return family
+
+    def _check_decision(self, column: Column) -> None:
+        """Any number has a mean and a median."""
