@@ -17,10 +17,18 @@ from exfam.reproduce.harness import Options
 from exfam.reproduce.rows import Row
 from exfam.reproduce.table_models import OURS, TableContender, models_of
 from exfam.reproduce.table_rows import model_rows, not_installed, paired_rows, paper_rows
-from exfam.reproduce.table_rules import figures_of
+from exfam.reproduce.table_rules import SideBySide, figures_of
 from exfam.reproduce.table_store import Key, Result, Store
 
-__all__ = ["CodedTables", "TableTask", "draw_tables", "kept_rows", "result_of", "run_tables"]
+__all__ = [
+    "CodedTables",
+    "TableTask",
+    "draw_tables",
+    "fit_side_by_side",
+    "kept_rows",
+    "result_of",
+    "run_tables",
+]
 
 # Results of smoke runs are of other data: they have a folder of their own.
 FAST_FOLDER = "fast"
@@ -97,6 +105,31 @@ def result_of(
     return result
 
 
+def fit_side_by_side(
+    tables: Callable[[int], CodedTables],
+    fit: SideBySide,
+    *,
+    keys: Sequence[Key],
+    store: Store,
+) -> None:
+    """Fit all data sets that have no result yet in one go, with the first one's number as seed."""
+    keys = [key for key in keys if store.get(key) is None]
+    if not keys:
+        return
+    data = [tables(key.number) for key in keys]
+    start = time.process_time()
+    fitted = fit(
+        [each.train_x for each in data],
+        [each.train_y for each in data],
+        n_categories=data[0].n_categories,
+        seed=keys[0].number,
+    )
+    seconds = (time.process_time() - start) / len(keys)
+    for key, each, model in zip(keys, data, fitted, strict=True):
+        figures = figures_of(model.predict_proba(each.test_x), each.test_y)
+        store.put(Result(key, figures, seconds, model.chosen))
+
+
 def run_tables(tasks: Sequence[TableTask], options: Options) -> list[Row]:
     """Fit all models on all tasks, and tell of them; results already kept are not fitted again."""
     store = _store(options)
@@ -142,10 +175,13 @@ def _fitted(task: TableTask, model: str, options: Options, store: Store) -> list
     contender = models_of(fast=options.fast)[model]
     if not contender.is_installed:
         return not_installed(model, task=task.name, bins=task.bins)
-    results = [
-        result_of(task.tables, contender, key=Key(task.name, task.bins, number, model), store=store)
+    keys = [
+        Key(task.name, task.bins, number, model)
         for number in range(task.n_fits(contender, options))
     ]
+    if contender.side_by_side is not None and task.resampled:
+        fit_side_by_side(task.tables, contender.side_by_side, keys=keys, store=store)
+    results = [result_of(task.tables, contender, key=key, store=store) for key in keys]
     return model_rows(results, contender, task=task.name, bins=task.bins)
 
 

@@ -21,11 +21,12 @@ from exfam.reproduce.table_peers import (
     fit_tuned_peer,
     fit_xgboost,
 )
-from exfam.reproduce.table_rules import Fitter
+from exfam.reproduce.table_reference import fit_reference, fit_reference_tables
+from exfam.reproduce.table_rules import Fitter, SideBySide
 
 __all__ = ["OURS", "PEERS", "TABLE_MODELS", "TableContender", "models_of"]
 
-ALL, TUNED = 20, 2
+ALL, TUNED, REFERENCE = 20, 2, 5
 # The model that all others are compared with, pair by pair.
 OURS = "masked-table"
 
@@ -39,6 +40,7 @@ class TableContender:
     `package`: what must be installed, if not always there
     `n_configurations`: how many were tried by validation, in each fit
     `fast`: whether a smoke run fits it
+    `side_by_side`: fits several tables of one size at once; each one's CPU seconds are its share
 
     >>> TableContender(fit_ridge, package="no_such_package").is_installed
     False
@@ -50,6 +52,7 @@ class TableContender:
     package: str | None = None
     n_configurations: int | None = None
     fast: bool = True
+    side_by_side: SideBySide | None = None
 
     @property
     def is_installed(self) -> bool:
@@ -77,7 +80,12 @@ PEERS: Mapping[str, TableContender] = {
     "ridge": TableContender(fit_ridge, chance=False),
     "ordered-probit": TableContender(fit_ordered_probit, chance=False),
 }
-TABLE_MODELS: dict[str, TableContender] = {**PEERS}
+TABLE_MODELS: dict[str, TableContender] = {
+    "reference": TableContender(
+        fit_reference, n_data_sets=REFERENCE, fast=False, side_by_side=fit_reference_tables
+    ),
+    **PEERS,
+}
 
 
 def models_of(*, fast: bool) -> dict[str, TableContender]:

@@ -1,13 +1,22 @@
 """Predictors of a coded response, and the decision rules and figures that all of them share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int64
 
-__all__ = ["RULES", "Fitted", "Fitter", "decide", "figures_of", "gaussian_bins", "mean_nats"]
+__all__ = [
+    "RULES",
+    "Fitted",
+    "Fitter",
+    "SideBySide",
+    "decide",
+    "figures_of",
+    "gaussian_bins",
+    "mean_nats",
+]
 
 RULES = ("argmax", "mean")
 # Of a model that gives no chance to what happens: nats with this share of a uniform law mixed in.
@@ -44,6 +53,22 @@ class Fitter(Protocol):
         seed: int,
     ) -> Fitted:
         """The model, fitted; `seed` decides all that is left to chance."""
+        ...
+
+
+@runtime_checkable
+class SideBySide(Protocol):
+    """Fits a model to each of several tables of one size, in one go."""
+
+    def __call__(
+        self,
+        train_x: Sequence[Int64[np.ndarray, "rows columns"]],
+        train_y: Sequence[Int64[np.ndarray, "rows"]],
+        *,
+        n_categories: int,
+        seed: int,
+    ) -> list[Fitted]:
+        """One fitted model a table."""
         ...
 
 

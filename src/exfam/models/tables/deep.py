@@ -55,17 +55,23 @@ class _Block(nn.Module):
         self,
         x: Float[Tensor, "members copies columns embed"],
         may_attend: Bool[Tensor, "members copies columns"],
-    ) -> Float[Tensor, "members copies columns embed"]:
+        place: Int64[Tensor, "members copies"] | None = None,
+    ) -> Float[Tensor, "members copies queries embed"]:
+        """What becomes of every cell, or of the one at `place` alone."""
+        seen = x if self.post else self.norms[0](x)
+        own, asks = x, seen
+        if place is not None:
+            own, asks = (each.take_along_dim(place[..., None, None], 2) for each in (x, seen))
+        own = own + self._drop(self._attend(asks, seen, may_attend))
         if self.post:
-            x = self.norms[0](x + self._drop(self._attend(x, may_attend)))
-            return self.norms[1](x + self._drop(self._feed(x)))
-        x = x + self._drop(self._attend(self.norms[0](x), may_attend))
-        return x + self._drop(self._feed(self.norms[1](x)))
+            own = self.norms[0](own)
+            return self.norms[1](own + self._drop(self._feed(own)))
+        return own + self._drop(self._feed(self.norms[1](own)))
 
-    def _attend(self, x: Tensor, may_attend: Tensor) -> Tensor:
+    def _attend(self, asks: Tensor, seen: Tensor, may_attend: Tensor) -> Tensor:
         query, key, value = (
             layer(x).unflatten(-1, self.heads).transpose(2, 3)
-            for layer in (self.query, self.key, self.value)
+            for layer, x in ((self.query, asks), (self.key, seen), (self.value, seen))
         )
         score = query @ key.mT / math.sqrt(self.heads[1])
         score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
@@ -136,10 +142,11 @@ class DeepTableNetwork(nn.Module):
         own = torch.arange(batch.code.shape[-1], device=columns.device) == columns[..., None]
         code = torch.where(own, MASKED, batch.code).expand(self.n_members, -1, -1)
         x = self._vectors(CellBatch(code, batch.fraction, batch.value))
-        for block in self.blocks:
+        place = columns.expand(self.n_members, -1)
+        for block in self.blocks[:-1]:
             x = block(x, code != ABSENT)
-        place = columns.expand(self.n_members, -1)[..., None, None]
-        return self.last(x).take_along_dim(place, 2)[:, :, 0]
+        # Of the last block only the target's vector is asked for.
+        return self.last(self.blocks[-1](x, code != ABSENT, place))[:, :, 0]
 
     def _of_copies(self, batch: CellBatch, column: Tensor) -> Tensor:
         return self.of_copies(batch, column.expand(1, batch.code.shape[1]))
