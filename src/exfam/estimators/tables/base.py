@@ -308,9 +308,12 @@ class TableEstimator(BaseEstimator, ABC):
         held = [{**each, "labels": vocabulary.get(each["name"])} for each in config["columns"]]
         self.schema_ = TableSchema(tuple(Column.from_config(each) for each in held))
         self.families_ = tuple(family_from_config(each) for each in config["families"])
-        settings = config["settings"]
-        masked = tuple(settings["masked_columns"])
-        self.settings_ = TableSettings(**{**settings, "masked_columns": masked})
+        # JSON knows no tuples.
+        settings = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in config["settings"].items()
+        }
+        self.settings_ = TableSettings(**settings)
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
         self.recipe_ = Recipe(**config["recipe"])

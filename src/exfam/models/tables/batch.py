@@ -20,7 +20,7 @@ MASKED = -2
 
 @dataclass(frozen=True, eq=False)
 class CellBatch:
-    """Cells of some rows. `members` is 1, or one set of rows for each member of an ensemble.
+    """Cells of some rows. `members` is 1, or of each part one set for each member of an ensemble.
 
     `code`: the token of a cell, ABSENT (-1) or MASKED (-2)
     `fraction`: how far a cell lies from its token towards the next; None if no cell lies between
@@ -28,10 +28,10 @@ class CellBatch:
     `weight`: one number a row, None if all weigh 1
     """
 
-    code: Int64[Tensor, "members batch columns"]
-    fraction: Float32[Tensor, "members batch columns"] | None
-    value: Float32[Tensor, "members batch columns"]
-    weight: Float32[Tensor, "members batch"] | None = None
+    code: Int64[Tensor, "#members batch columns"]
+    fraction: Float32[Tensor, "#members batch columns"] | None
+    value: Float32[Tensor, "#members batch columns"]
+    weight: Float32[Tensor, "#members batch"] | None = None
 
     @property
     def present(self) -> Bool[Tensor, "members batch columns"]:

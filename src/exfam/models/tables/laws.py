@@ -71,7 +71,7 @@ class LawBank:
     def log_prob(
         self,
         eta: Float[Tensor, "members batch targets params"],
-        value: Float[Tensor, "members #batch targets"],
+        value: Float[Tensor, "#members batch targets"],
         targets: Sequence[int],
     ) -> Float[Tensor, "members batch targets"]:
         """Log-density in nats, in each value's own unit, of standardized values."""
