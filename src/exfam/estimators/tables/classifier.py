@@ -1,6 +1,6 @@
 """The classifier of tables."""
 
-from typing import Any, cast
+from typing import Any, cast, no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Shaped
@@ -94,6 +94,10 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
 
     kind = "masked-table-classifier"
 
+    target: str
+
+    # Parameters are checked in `fit`, as scikit-learn wants it, and shown with their types.
+    @no_type_check
     def __init__(
         self,
         *,

@@ -1,6 +1,6 @@
 """The regressor of tables."""
 
-from typing import Any
+from typing import Any, no_type_check
 
 from sklearn.base import RegressorMixin
 
@@ -93,6 +93,10 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
 
     kind = "masked-table-regressor"
 
+    family: Any
+
+    # Parameters are checked in `fit`, as scikit-learn wants it, and shown with their types.
+    @no_type_check
     def __init__(
         self,
         *,

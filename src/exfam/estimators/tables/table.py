@@ -1,7 +1,7 @@
 """The joint model of tables."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -87,6 +87,8 @@ class MaskedTable(TransformerMixin, JointTable):
     response_share = None
     unlabeled = "absent"
 
+    # Parameters are checked in `fit`, as scikit-learn wants it, and shown with their types.
+    @no_type_check
     def __init__(
         self,
         *,
@@ -158,7 +160,7 @@ class MaskedTable(TransformerMixin, JointTable):
     def fit(
         self,
         X: Any,
-        y: None = None,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         validation: Any = None,
@@ -166,6 +168,7 @@ class MaskedTable(TransformerMixin, JointTable):
     ) -> "MaskedTable":
         """Fit to a table, or to a list of tables whose columns are matched by name.
 
+        `y`: ignored; scikit-learn passes it (default None)
         `sample_weight`: of every row, >= 0, a list for several tables; a row of weight 0 is left
             out (default None: all weigh the same)
         `validation`: a table or tables that choose when to stop (default None)
@@ -205,10 +208,10 @@ class MaskedTable(TransformerMixin, JointTable):
             )
         return names
 
-    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log p(cell | all other cells of its row) in nats of a cell; higher is better.
 
-        The pseudo-log-likelihood, for each cell that is there. Raises DataError for a table without
+        The pseudo-log-likelihood, for each cell that is there; `y` is ignored. Raises DataError for a table without
         any.
         """
         parts = pseudo_parts(self.model_, self._cells(X))

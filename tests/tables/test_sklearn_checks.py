@@ -1,0 +1,41 @@
+"""scikit-learn's own checks, and the list of those that are expected to fail."""
+
+import re
+from pathlib import Path
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tables.table_estimator_cases import CLASSIFIER, JOINT, KINDS, REGRESSOR, SMALL, class_of
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scikit-learn.md"
+_WEIGHTS = (
+    "rows are learned from in random batches, so that a row of weight 2 is not the same batch as "
+    "two rows"
+)
+EXPECTED = {
+    CLASSIFIER: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS},
+    REGRESSOR: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS},
+    JOINT: {},
+}
+# Enough steps for the accuracy that scikit-learn asks for.
+STEPS = {**SMALL, "max_epochs": 10, "batch_size": 32, "learning_rate": 3e-2}
+
+
+def expected(estimator):
+    return EXPECTED[estimator.kind]
+
+
+@parametrize_with_checks(
+    [class_of(kind)(**STEPS) for kind in KINDS], expected_failed_checks=expected
+)
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_guide_lists_what_fails(kind):
+    section = GUIDE.read_text(encoding="utf-8").split(f"### {class_of(kind).__name__}\n")[1]
+    listed = dict(re.findall(r"^- `(\w+)`: (.*)\.$", section.split("###")[0], re.MULTILINE))
+    assert listed == EXPECTED[kind]
+    assert listed or "None." in section.split("###")[0]
