@@ -136,7 +136,7 @@ class DeepTableNetwork(nn.Module):
         return self.readout(torch.stack(hidden, 2), targets)
 
     def of_copies(
-        self, batch: CellBatch, columns: Int64[Tensor, "members batch"]
+        self, batch: CellBatch, columns: Int64[Tensor, "#members batch"]
     ) -> Float[Tensor, "members batch embed"]:
         """The hidden vector at a column of each row, which is hidden behind MASK."""
         own = torch.arange(batch.code.shape[-1], device=columns.device) == columns[..., None]

@@ -98,6 +98,8 @@ class MaskedTableModel(nn.Module):
             torch.empty(self.n_members, len(cells), families[t].n_params, dtype=torch.float64)
             for t in targets
         ]
+        if not out:
+            return []
         for rows, batch in self._chunks(cells, len(targets)):
             told = self(batch, targets)
             for place, target in enumerate(targets):
