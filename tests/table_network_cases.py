@@ -1,4 +1,4 @@
-"""Small networks of table rows, with columns of every kind and weights far from where they start."""
+"""Small networks of table rows, with columns of every kind, and weights far from their start."""
 
 from dataclasses import replace
 from types import SimpleNamespace

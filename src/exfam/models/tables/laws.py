@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -60,41 +61,50 @@ class LawBank:
         self.n_params = max(law.family.n_params for law in laws)
         families = [law.family for law in laws]
         self._alike = [
-            "labels" if isinstance(family, Categorical) else families.index(family)
-            for family in families
+            _LABELS if _is_of_codes(family) else families.index(family) for family in families
         ]
-        self._log_scales = torch.tensor([math.log(law.scale) for law in laws])
-        self._hidden = torch.zeros(len(laws), self.n_params)
-        for row, family in zip(self._hidden, families, strict=True):
-            row[family.n_params :] = -torch.inf
+        scales = [math.log(law.scale) for law in laws]
+        self._log_scales = torch.tensor(scales, dtype=torch.float64)
+        sizes = torch.tensor([family.n_params for family in families])
+        beyond = torch.arange(self.n_params) >= sizes[:, None]
+        self._hidden = torch.zeros(beyond.shape).masked_fill(beyond, -torch.inf)
 
     def log_prob(
         self,
         eta: Float[Tensor, "members batch targets params"],
-        value: Float[Tensor, "#members batch targets"],
+        value: Float[Tensor, "#members #batch targets"],
         targets: Sequence[int],
     ) -> Float[Tensor, "members batch targets"]:
         """Log-density in nats, in each value's own unit, of standardized values."""
-        out = eta.new_zeros(eta.shape[:-1])
-        value = value.expand(out.shape)
-        by_kind: dict[str | int, list[int]] = {}
+        value = value.expand(eta.shape[:-1])
+        by_kind: dict[int, list[int]] = {}
         for place, column in enumerate(targets):
             by_kind.setdefault(self._alike[column], []).append(place)
-        for kind, places in by_kind.items():
-            columns = [targets[place] for place in places]
-            own, seen = eta[:, :, places], value[:, :, places]
-            out[:, :, places] = (
-                self._labels(own, seen, columns)
-                if kind == "labels"
-                else self._family(own, seen, columns[0])
-            )
-        return out - self._log_scales[list(targets)].to(out)
+        if len(by_kind) == 1:
+            told = self._of_kind(eta, value, list(targets))
+        else:
+            parts = [
+                self._of_kind(eta[:, :, places], value[:, :, places], [targets[p] for p in places])
+                for places in by_kind.values()
+            ]
+            came_from = [place for places in by_kind.values() for place in places]
+            told = torch.cat(parts, -1)[..., np.argsort(came_from)]
+        log_scales = self._log_scales[list(targets)]
+        return told - log_scales.to(told) if log_scales.any() else told
 
-    def _labels(self, eta: Tensor, value: Tensor, columns: list[int]) -> Tensor:
+    def _of_kind(self, eta: Tensor, value: Tensor, columns: list[int]) -> Tensor:
+        family = self.laws[columns[0]].family
+        if self._alike[columns[0]] != _LABELS:
+            return family.log_prob(value, eta[..., : family.n_params])
         # Columns of fewer labels have logits of minus infinity after their own.
-        logits = eta + self._hidden[columns].to(eta)
+        hidden = self._hidden[columns]
+        logits = eta + hidden.to(eta) if hidden.any() else eta
         return logits.log_softmax(-1).gather(-1, value.long()[..., None])[..., 0]
 
-    def _family(self, eta: Tensor, value: Tensor, column: int) -> Tensor:
-        family = self.laws[column].family
-        return family.log_prob(value, eta[..., : family.n_params])
+
+# Columns of labels are computed together, whatever their numbers of labels.
+_LABELS = -1
+
+
+def _is_of_codes(family: Family) -> bool:
+    return isinstance(family, Categorical) and family.start == 0

@@ -1,0 +1,235 @@
+"""The laws of columns, together and in their own units, and where a fresh network starts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import Categorical as TorchCategorical
+from torch.distributions import kl_divergence
+
+from exfam.checks import ExfamError
+from exfam.data.tables.columns import Column
+from exfam.data.tables.schema import TableSchema
+from exfam.families import (
+    Categorical,
+    Gaussian,
+    Histogram,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+)
+from exfam.models.tables.assemble import build_masked_table, column_laws
+from exfam.models.tables.independent import independent_columns
+from exfam.models.tables.laws import ColumnLaw, LawBank
+from table_model_cases import cells_of, labels
+from table_network_cases import (
+    ALIKE,
+    ALIKE_FAMILIES,
+    MIXED,
+    MIXED_FAMILIES,
+    SETTINGS,
+    alike_cells,
+    mixed_cells,
+    table_model,
+)
+
+LAWS = (
+    ColumnLaw(Categorical(3)),
+    ColumnLaw(Gaussian(), center=-3.0, scale=5.0),
+    ColumnLaw(Categorical(1)),
+    ColumnLaw(StudentT(), center=100.0, scale=0.1),
+    ColumnLaw(NegativeBinomial()),
+    ColumnLaw(Gaussian(), center=7.0, scale=0.5),
+    ColumnLaw(Categorical(4, start=1)),
+    ColumnLaw(Poisson()),
+    ColumnLaw(Histogram((0.0, 1.0, 4.0))),
+    ColumnLaw(Histogram((0.0, 2.0, 4.0))),
+    ColumnLaw(Ordinal(3)),
+    ColumnLaw(Gaussian(scale=2.0)),
+    ColumnLaw(Categorical(5)),
+)
+
+
+def draws(*, members=2, rows=7):
+    """Parameters, and a value of each law in its own unit."""
+    generator = torch.Generator().manual_seed(0)
+    n_params = max(law.family.n_params for law in LAWS)
+    shape = (members, rows, len(LAWS), n_params)
+    eta = torch.randn(shape, generator=generator, dtype=torch.float64)
+    value = [
+        law.family.sample(law.in_unit(eta[0, :, j, : law.family.n_params]), generator=generator)
+        for j, law in enumerate(LAWS)
+    ]
+    return eta, torch.stack(value, -1)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("targets", [range(13), [12, 5, 0], [3], [2], [4, 7, 8, 9]])
+def test_standardized_values_have_the_density_of_their_own_unit(targets, members):
+    targets = list(targets)
+    eta, value = draws()
+    standardized = torch.stack(
+        [(value[..., j] - law.center) / law.scale for j, law in enumerate(LAWS)], -1
+    )
+    seen = standardized[None, :, targets].expand(members, -1, -1)
+    told = LawBank(LAWS).log_prob(eta[:, :, targets], seen, targets)
+    assert told.shape == (2, 7, len(targets))
+    for place, target in enumerate(targets):
+        law = LAWS[target]
+        own = law.in_unit(eta[:, :, target, : law.family.n_params])
+        expected = law.family.log_prob(value[:, target], own)
+        assert expected.isfinite().all()
+        torch.testing.assert_close(told[:, :, place], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_parameters_beyond_a_family_s_own_are_not_read_and_get_no_gradient():
+    eta, value = draws()
+    bank, columns = LawBank(LAWS), list(range(len(LAWS)))
+    own = torch.stack([torch.arange(eta.shape[-1]) < law.family.n_params for law in LAWS])
+    assert not own.all()
+    value = torch.stack([(value[..., j] - law.center) / law.scale for j, law in enumerate(LAWS)], 1)
+    eta.requires_grad_()
+    told = bank.log_prob(eta, value[None], columns)
+    told.sum().backward()
+    assert eta.grad.isfinite().all() and not eta.grad[:, :, ~own].any()
+    other = torch.where(own, eta, 9.0)
+    torch.testing.assert_close(bank.log_prob(other, value[None], columns), told)
+
+
+def test_only_laws_with_a_location_and_a_scale_are_standardized():
+    columns = column_laws(MIXED, MIXED_FAMILIES)
+    assert [law.center for law in columns] == [0.0, 0.0, 0.0, 2.0, 0.0, 0.0]
+    assert [law.scale for law in columns] == [1.0, 1.0, 1.0, 4.0, 1.0, 1.0]
+    families = (*MIXED_FAMILIES[:3], Gaussian(scale=1.0), *MIXED_FAMILIES[4:])
+    assert {law.scale for law in column_laws(MIXED, families)} == {1.0}
+    families = (*MIXED_FAMILIES[:3], StudentT(), *MIXED_FAMILIES[4:])
+    assert column_laws(MIXED, families)[3].scale == 4.0
+
+
+# Where a fresh network starts
+
+
+@pytest.mark.parametrize(("network", "most"), [("linear", 0.03), ("deep", 0.4)])
+def test_a_fresh_network_starts_close_to_the_marginal_laws(network, most):
+    cells = mixed_cells(300)
+    model = table_model(network=network, cells=cells, moved=0.0, embed_dim=20)
+    marginal = independent_columns(cells, schema=MIXED, families=MIXED_FAMILIES)
+    told = zip(model.eta(cells, range(6)), marginal.eta(cells, range(6)), strict=True)
+    for family, eta, expected in ((model.families[t], *pair) for t, pair in enumerate(told)):
+        if isinstance(family, Categorical):
+            pairs = TorchCategorical(logits=expected), TorchCategorical(logits=eta)
+            assert 1e-6 < float(kl_divergence(*pairs).mean()) < most
+        else:
+            apart = (family.mean(eta) - family.mean(expected)).abs() / family.variance(eta).sqrt()
+            assert 1e-6 < float(apart.mean()) < most**0.5
+
+
+def test_a_column_without_cells_starts_from_zero():
+    model = table_model(cells=mixed_cells().hide([0, 3]), moved=0.0)
+    bias = model.network.readout.bias
+    assert not bias[:, [0, 3]].any() and bias[:, [1, 2, 4, 5]].any(-1).all()
+
+
+def test_a_column_of_one_label_is_told_for_sure():
+    schema = TableSchema((labels("only", 1), labels("b", 3, "ordinal")))
+    cells = cells_of(schema, np.array([[0.0, 2.0], [0.0, 1.0], [0.0, np.nan]]))
+    model = build_masked_table(
+        schema,
+        SETTINGS,
+        families=(Categorical(1), Categorical(3)),
+        cells=cells,
+        generator=torch.Generator().manual_seed(0),
+    )
+    batch = model.rows(cells).pad(np.arange(3))
+    told = model.log_prob(batch, batch, [0, 1])
+    assert not told[..., 0].any() and told[:, :2, 1].lt(0).all() and not told[:, 2, 1].any()
+
+
+# What networks are made of
+
+
+def built(**changes):
+    options = {"schema": ALIKE, "families": ALIKE_FAMILIES, "cells": alike_cells(), **changes}
+    schema = options.pop("schema")
+    settings = replace(SETTINGS, **options.pop("settings", {}))
+    return build_masked_table(
+        schema, settings, generator=torch.Generator().manual_seed(0), **options
+    )
+
+
+def test_unequal_columns_share_no_categories():
+    shared = {"categories": "shared"}
+    unequal = TableSchema((*ALIKE.columns[:3], labels("e", 5, "ordinal")))
+    message = "`categories` must be 'per-column' unless all columns have labels.*'e' .ordinal. 5"
+    with pytest.raises(ExfamError, match=message):
+        built(schema=unequal, settings=shared)
+    number = Column("e", "numeric", knots=np.arange(4.0))
+    with pytest.raises(ExfamError, match=r"equally many, got 'shared' for .*'e' \(numeric\) 4"):
+        built(schema=TableSchema((*ALIKE.columns[:3], number)), settings=shared)
+
+
+@pytest.mark.parametrize("name", ["network", "categories"])
+def test_unknown_choices_are_refused(name):
+    with pytest.raises(ExfamError, match=f"`{name}` must be .*got 'cubic'"):
+        built(settings={name: "cubic"})
+
+
+def test_tokens_of_ordered_columns_lie_on_a_line_that_rises_with_the_label():
+    model = table_model(ordinal=(True, False), cells=mixed_cells(200))
+    tokens = model.network.tokens
+    scores = [part.numpy() for part in tokens.scores.split(list(tokens.plan.sizes), dim=1)]
+    for column, steps in enumerate(np.diff(each) for each in scores):
+        ordered, free = (not steps[member].any() for member in (1, 0))
+        kind = MIXED.columns[column].kind
+        # Numbers between knots lie on a line in every member; bins and labels where asked for.
+        line = kind == "count" or (kind == "numeric" and not MIXED.columns[column].binned)
+        assert ordered is (not line) or kind not in ("ordinal", "numeric")
+        assert free is (kind not in ("ordinal", "numeric", "count"))
+        if not free:
+            assert (steps[0] > 0).all()
+    knots = MIXED.columns[3].knots
+    np.testing.assert_allclose(scores[3][1], np.clip((knots - 2.0) / 4.0, -3, 3), rtol=1e-6)
+
+
+def test_normal_scores_are_the_middles_of_the_labels_shares():
+    from scipy.stats import norm
+
+    code = np.repeat([0.0, 1.0, 2.0, 3.0], [10, 40, 30, 20])
+    cells = cells_of(ALIKE, np.stack([code] * 4, axis=1))
+    scores = built(cells=cells).network.tokens.scores[0, :4]
+    expected = norm.ppf([0.05, 0.30, 0.65, 0.90])
+    np.testing.assert_allclose(scores.numpy(), expected, atol=0.03)
+
+
+def test_ordered_outputs_are_a_normal_law_cut_into_labels():
+    """Moving only the two shared raw outputs moves the logits by s u - s^2 v / 2."""
+    model = built(settings={"ordinal": (True, False)})
+    readout, scores = model.network.readout, model.network.tokens.scores[0, :4]
+    with torch.no_grad():
+        readout.raw.zero_()
+        readout.raw[:, :, 4] = 0.5
+        readout.raw[:, :, 5] = 0.2
+    weight, _ = readout.columns()
+    expected = 3.0 * (0.5 * scores - 0.1 * scores**2)
+    torch.testing.assert_close(weight[0, 0, :, 0], expected)
+    assert not weight[1].any()
+
+
+def test_a_model_to_load_into_is_the_saved_one_after_loading():
+    cells = mixed_cells()
+    model = table_model(cells=cells)
+    empty = table_model(seed=5).float()
+    shell = build_masked_table(
+        MIXED,
+        SETTINGS,
+        families=MIXED_FAMILIES,
+        cells=None,
+        generator=torch.Generator().manual_seed(9),
+    ).double()
+    assert not shell.network.readout.bias.any()
+    shell.load_state_dict(model.state_dict())
+    for own, other in zip(model.eta(cells, [0, 1, 3]), shell.eta(cells, [0, 1, 3]), strict=True):
+        torch.testing.assert_close(own, other, rtol=0.0, atol=0.0)
+    assert empty.families == shell.families
