@@ -45,7 +45,9 @@ def table_frame(*, n=N_ROWS, missing=0.1, seed=0):
 
 
 FRAME, HIDDEN = table_frame()
-CLASS = pd.Series(np.where(HIDDEN > 0.5, "high", np.where(HIDDEN > -0.5, "mid", "low")), name="tier")
+CLASS = pd.Series(
+    np.where(HIDDEN > 0.5, "high", np.where(HIDDEN > -0.5, "mid", "low")), name="tier"
+)
 NUMBER = pd.Series(10 + 2 * HIDDEN, name="price")
 RESPONSES = {CLASSIFIER: CLASS, REGRESSOR: NUMBER, JOINT: None}
 COLUMN_KINDS = {"visits": "count"}

@@ -34,10 +34,19 @@ __all__ = [
 
 
 def open_model(chosen: Any) -> Any:
-    """The saved model, with what was chosen for unknown items."""
-    from exfam.estimators.saving import load
+    """The saved model, with what was chosen for unknown items.
+
+    Raises ExfamError for a model of tables.
+    """
+    from exfam.estimators.saving import TABLE_KINDS, load
 
     model = load(chosen.model)
+    if model.kind in TABLE_KINDS:
+        name = type(model).__name__
+        raise ExfamError(
+            f"`MODEL` must be of groups or fields, got {name}, which is of tables. Use it in "
+            f"Python: exfam.load({str(chosen.model)!r})."
+        )
     if getattr(chosen, "unknown", None) is not None:
         model.unknown = chosen.unknown
     return model

@@ -176,9 +176,6 @@ class TableEstimator(BaseEstimator, ABC):
             assert place is not None
             check_support(response.name, response.family, cells, place)
         weight = given.weight
-        if weight is not None:
-            # A row that weighs nothing is not there: it neither trains nor is held out.
-            cells, weight = cells[weight > 0], weight[weight > 0]
         if validation is None:
             present = cells.present
             eligible = np.asarray(present.any(1) if place is None else present[:, place])
@@ -309,7 +306,7 @@ class TableEstimator(BaseEstimator, ABC):
         self.schema_ = TableSchema(tuple(Column.from_config(each) for each in held))
         self.families_ = tuple(family_from_config(each) for each in config["families"])
         # JSON knows no tuples.
-        settings = {
+        settings: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in config["settings"].items()
         }

@@ -54,7 +54,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     `masked_as`: how these cells are shown: "absent", not at all, or as a "mask" token
         (default "absent")
     `response_share`: of the weight of a training row's targets, the response's; None weighs all
-        targets alike (default None)
+        targets alike (default 0.5)
     `unlabeled`: how a missing response is shown where another column is predicted: "absent", not at
         all, or as a "mask" token, as in the paper (default "absent")
     `embed_dim`: length of the vectors of cells and columns (default 20)
@@ -65,14 +65,17 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     `dropout`: share of units dropped in training the deep network (default 0.1)
 
     Training:
-    `learning_rate`: largest step size of AdamW (default 1e-2)
-    `weight_decay`: decoupled weight decay (default 0.5)
+    `learning_rate`: largest step size of AdamW, or "auto": 0.015, of the deep network 0.005
+        (default "auto")
+    `weight_decay`: decoupled weight decay, or "auto": 1,000 by the number of rows, at most 0.5
+        (default "auto")
     `batch_size`: rows in a step, or "auto": 64 to 1,024 by the number of rows (default "auto")
-    `max_epochs`: passes over the training rows, or "auto": about 7 steps for each square root of
-        the number of rows, at least 240 (default "auto")
+    `max_epochs`: passes over the training rows, or "auto": about 3.5 steps for each square root
+        of the number of rows, at least 160, and 15,000 rows (default "auto")
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.1)
-    `n_targets`: columns predicted in a step, of a wide table drawn at random (default 8)
+    `n_targets`: columns predicted in a step, of a wide table drawn at random, or "auto": 8, with
+        the deep network 2 (default "auto")
     `validation_fraction`: share of the rows with a response held out to choose the best epoch;
         without any, all steps are taken (default 0.0)
     `ensemble`: networks side by side, whose probabilities are averaged (default 1)
@@ -113,7 +116,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         ordinal: bool | str = "auto",
         extra_masking: float | str = "auto",
         masked_as: str = "absent",
-        response_share: float | None = None,
+        response_share: float | None = 0.5,
         unlabeled: str = "absent",
         embed_dim: int = 20,
         n_heads: int = 5,
@@ -121,13 +124,13 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         n_layers: int = 2,
         feed_forward_dim: int = 40,
         dropout: float = 0.1,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 0.5,
+        learning_rate: float | str = "auto",
+        weight_decay: float | str = "auto",
         batch_size: int | str = "auto",
         max_epochs: int | str = "auto",
         patience: int = 10,
         warmup: float = 0.1,
-        n_targets: int = 8,
+        n_targets: int | str = "auto",
         validation_fraction: float = 0.0,
         ensemble: int = 1,
         seed: int = 0,

@@ -1,7 +1,7 @@
 """What estimators of tables are given: one table or several, responses, weights."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
 
@@ -37,7 +37,10 @@ _NAMES = ("y", "target", "response", "outcome")
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a fit is given: tables, the response of each or None, and the weights of all rows."""
+    """What a fit is given: tables, the response of each or None, and the weights of all rows.
+
+    Rows of weight 0 are left out.
+    """
 
     tables: tuple[RawTable, ...]
     responses: tuple[RawColumn | None, ...]
@@ -205,7 +208,7 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> Given:
     tables = tuple(read_table(each) for each in (X if several else [X]))
     weights = read_weight(weight, tables, several=several)
     if not supervised:
-        return Given(tables, (None,) * len(tables), None, weights)
+        return _weighing(Given(tables, (None,) * len(tables), None, weights))
     if several and not (_is_list(y) and len(y) == len(tables)):
         raise DataError(
             f"`y` must be a list of one response for each of {len(tables)} tables in `X`, None for "
@@ -217,12 +220,34 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> Given:
         None if one is None else read_response(one, name=name, n_rows=table.n_rows)
         for one, table in zip(each, tables, strict=True)
     )
-    if not any(one is not None and not one.is_empty for one in responses):
+    given = _weighing(Given(tables, responses, name, weights))
+    if not any(one is not None and not one.is_empty for one in given.responses):
         raise DataError(
             "`y` must hold a response in some row, got none: all are missing, and there is no "
             "class or number to learn. Use MaskedTable for a table without a response."
         )
-    return Given(tables, responses, name, weights)
+    return given
+
+
+def _weighing(given: Given) -> Given:
+    """Without the rows that weigh nothing: they are not there."""
+    if given.weight is None or (given.weight > 0).all():
+        return given
+    ends = np.cumsum([table.n_rows for table in given.tables])
+    parts = np.split(given.weight > 0, ends[:-1])
+    kept = [place for place, part in enumerate(parts) if part.any()]
+    tables, responses = [], []
+    for place in kept:
+        rows, table, response = parts[place], given.tables[place], given.responses[place]
+        columns = {name: _rows_of(column, rows) for name, column in table.columns.items()}
+        tables.append(RawTable(table.names, columns, n_rows=int(rows.sum())))
+        responses.append(None if response is None else _rows_of(response, rows))
+    weight = given.weight[given.weight > 0]
+    return Given(tuple(tables), tuple(responses), given.name, weight)
+
+
+def _rows_of(column: RawColumn, rows: np.ndarray) -> RawColumn:
+    return replace(column, values=column.values[rows], missing=column.missing[rows])
 
 
 def encode_all(schema: TableSchema, tables: Sequence[RawTable], *, unseen: str) -> Cells:
