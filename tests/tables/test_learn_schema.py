@@ -96,10 +96,17 @@ def test_counts_are_declared():
     assert only({"a": [0, 3, None, 1]}).kind == "ordinal"
 
 
+def test_a_value_that_most_rows_have_leaves_knots_to_the_others():
+    values = np.append(np.zeros(900), np.linspace(1, 2, 100))
+    knots = only({"a": values}, n_bins=11).knots
+    assert (len(knots), np.sum(knots == 0)) == (11, 1)
+
+
 def test_knots_are_quantiles():
     values = draws()
     column = only({"a": values}, n_bins=11)
-    np.testing.assert_allclose(column.knots, np.quantile(values, np.linspace(0, 1, 11)))
+    places = [np.mean(values <= knot) for knot in column.knots]
+    np.testing.assert_allclose(places, np.linspace(0, 1, 11), atol=1 / len(values))
     assert column.n_tokens == 11
     np.testing.assert_allclose((column.center, column.scale), (values.mean(), values.std()))
 

@@ -11,19 +11,41 @@ _HUGE = 1e150  # from here on differences or squares may overflow
 def quantile_knots(
     ordered: Float64[np.ndarray, " values"], n_knots: int
 ) -> Float64[np.ndarray, " knots"]:
-    """At most `n_knots` quantiles of sorted values, from the least to the greatest, each once.
+    """At most `n_knots` of the sorted values, from the least to the greatest, each once.
 
-    A column of few distinct values has these as its knots.
+    They are quantiles, where no value counts for more than the share of one knot: beside a value
+    that most rows have, such as 0, the others have their knots. A column of few distinct values has
+    these as its knots.
 
     >>> quantile_knots(np.arange(9.0), 3)
     array([0., 4., 8.])
-    >>> quantile_knots(np.array([1.0, 1.0, 2.0, 5.0]), 10)
-    array([1., 2., 5.])
+    >>> quantile_knots(np.append(np.zeros(100), np.arange(1.0, 9.0)), 4)
+    array([0., 2., 5., 8.])
     """
-    distinct = _distinct(ordered)
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    distinct = ordered[first]
     if len(distinct) <= n_knots:
         return distinct
-    return _quantiles(ordered, np.linspace(0, 1, n_knots))
+    counts = np.diff(np.append(first, len(ordered)))
+    weight = _capped(counts.astype(np.float64), n_knots)
+    middle = weight.cumsum() - weight / 2
+    place = np.searchsorted(middle, np.linspace(0, weight.sum(), n_knots))
+    return distinct[np.unique(np.append(place.clip(max=len(distinct) - 1), 0))]
+
+
+def _capped(
+    counts: Float64[np.ndarray, " distinct"], n_parts: int
+) -> Float64[np.ndarray, " distinct"]:
+    """Counts, none of which is more than a part of their sum."""
+    for _ in range(n_parts):
+        most = counts.sum() / n_parts
+        if counts.max() <= most * (1 + _CLOSE):
+            break
+        counts = np.minimum(counts, most)
+    return counts
+
+
+_CLOSE = 0.01
 
 
 def bin_edges(

@@ -172,6 +172,8 @@ def _bases(
     for place, (law, given) in enumerate(zip(laws, plan.scores, strict=True)):
         size = law.family.n_params
         basis[:, place, :size, :size] = torch.eye(size)
+        first = size - law.family.n_dispersion
+        basis[:, place, first:size, first:size] *= _SLOW
         if given is not None and isinstance(law.family, Categorical):
             score = torch.tensor(given)
             shared = torch.stack([_STEEP * score, -0.5 * _STEEP * score**2], 1)
@@ -182,6 +184,8 @@ def _bases(
 
 # Raw outputs start near 0 and labels are told apart by large logits.
 _STEEP = 3.0
+# How spread a value is takes more rows to learn than where it lies.
+_SLOW = 0.3
 
 
 def _biases(laws: Sequence[ColumnLaw], cells: TableCells | None) -> Float[Tensor, "columns params"]:
