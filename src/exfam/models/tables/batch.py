@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 import torch
@@ -111,10 +112,7 @@ class TableRows:
         return cell_batch(cells.code[index], cells.fraction[index], value, weight)
 
     def fingerprint(self) -> dict[str, str]:
-        """Digests of the cells, of how they are standardized, and of the weights."""
-        from hashlib import sha256
-
-        told = {"cells": sha256()}
+        """A digest of the cells, of how they are standardized, and of the weights."""
         arrays: Sequence[np.ndarray | None] = (
             self.cells.code,
             self.cells.fraction,
@@ -123,9 +121,14 @@ class TableRows:
             self.scale,
             self.weight,
         )
+        total = sha256()
         for array in arrays:
-            told["cells"].update(b"none" if array is None else np.ascontiguousarray(array).data)
-        return {name: digest.hexdigest()[:16] for name, digest in told.items()}
+            if array is None:
+                total.update(b"none")
+                continue
+            total.update(f"{array.dtype.str} {array.shape}".encode())
+            total.update(np.ascontiguousarray(array).data)
+        return {"cells": total.hexdigest()[:16]}
 
     def read_at_random(self) -> AbstractContextManager[None]:
         """Rows are in memory: nothing to prepare."""

@@ -82,5 +82,5 @@ class MaskedCells:
         most = torch.tensor(self.extra_masking, device=batch.code.device)
         share = torch.rand(model.n_members, rows, 1, device=most.device) * most.view(-1, 1, 1)
         hidden = torch.rand(model.n_members, rows, columns, device=most.device) < share
-        code = torch.where(hidden, MASKINGS[self.masked_as], batch.code)
+        code = torch.where(hidden & batch.present, MASKINGS[self.masked_as], batch.code)
         return CellBatch(code, batch.fraction, batch.value, batch.weight)

@@ -1,0 +1,183 @@
+"""The masked likelihood of table rows: which cells count, and which are shown."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.analysis.mixtures import Mixture
+from exfam.checks import ExfamError
+from exfam.models.tables.batch import ABSENT, MASKED
+from exfam.models.tables.objective import MaskedCells
+from exfam.training.devices import own_randomness
+from table_network_cases import alike_cells, mixed_cells, table_model
+
+LOSS = MaskedCells(3, None, (0.0,), "absent", n_targets=99)
+COLUMNS = range(6)
+
+
+@pytest.fixture(autouse=True)
+def _no_gradient(request):
+    with torch.set_grad_enabled("gradient" in request.node.name):
+        yield
+
+
+def batch_of(model, cells, weight=None):
+    return model.rows(cells, weight).pad(np.arange(len(cells)))
+
+
+def log_probs(model, cells, member):
+    """Log-probability of each cell by one member, in its own unit, from the model's eta."""
+    told = np.zeros(cells.code.shape)
+    for column, eta in enumerate(model.eta(cells, list(range(len(model.laws))))):
+        there = cells.code[:, column] >= 0
+        law = Mixture(model.families[column], eta[member : member + 1, there])
+        told[there, column] = law.log_prob(torch.from_numpy(cells.value[there, column])).numpy()
+    return told
+
+
+@pytest.mark.parametrize("network", ["linear", "deep"])
+def test_in_evaluation_only_the_response_counts(network):
+    model, cells = table_model(network=network), mixed_cells()
+    nats, weight = replace(LOSS, extra_masking=(1.0,))(model, batch_of(model, cells))
+    told = [log_probs(model, cells, member)[:, 3] for member in range(2)]
+    there = (cells.code[:, 3] >= 0).sum()
+    assert 0 < there < len(cells) and float(weight) == 2 * there
+    assert float(nats) == pytest.approx(-np.sum(told), rel=1e-6)
+
+
+def test_without_a_response_all_cells_count():
+    model, cells = table_model(), mixed_cells()
+    nats, weight = replace(LOSS, response=None, n_targets=2)(model, batch_of(model, cells))
+    assert float(weight) == 2 * (cells.code >= 0).sum()
+    told = sum(log_probs(model, cells, member).sum() for member in range(2))
+    assert float(nats) == pytest.approx(-told, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [None, 0.0, 0.25, 1.0])
+def test_the_response_has_its_share_of_the_weight(share):
+    model, cells = table_model().train(), mixed_cells(absent=0.0)
+    nats, weight = replace(LOSS, response_share=share)(model, batch_of(model, cells))
+    of_column = np.ones(6) if share is None else np.full(6, (1 - share) * 6 / 5)
+    if share is not None:
+        of_column[3] = share * 6
+    assert float(weight) == pytest.approx(2 * 6 * len(cells))
+    told = sum(log_probs(model, cells, member) @ of_column for member in range(2)).sum()
+    assert float(nats) == pytest.approx(-told, rel=1e-5)
+
+
+def test_a_share_of_one_column_is_all():
+    model = table_model().train()
+    loss = replace(LOSS, response_share=0.2, n_targets=1)
+    cells = mixed_cells(absent=0.0)
+    nats, weight = loss(model, batch_of(model, cells))
+    assert float(weight) == 2 * len(cells)
+    told = sum(log_probs(model, cells, member)[:, 3].sum() for member in range(2))
+    assert float(nats) == pytest.approx(-told, rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(24,), (2, 24)])
+def test_rows_count_by_their_weight(shape):
+    model, cells = table_model().train(), mixed_cells()
+    weight = np.random.default_rng(0).gamma(1.0, size=shape)
+    weight[..., ::3] = 0.0
+    nats, total = LOSS(model, batch_of(model, cells, weight))
+    each = np.broadcast_to(weight, (2, 24))
+    told = [(log_probs(model, cells, m) * each[m][:, None]).sum() for m in range(2)]
+    assert float(nats) == pytest.approx(-np.sum(told), rel=1e-5)
+    assert float(total) == pytest.approx((each @ (cells.code >= 0).sum(1)).sum(), rel=1e-5)
+
+
+def test_rows_without_weight_give_no_gradient_to_that_member():
+    model, cells = table_model().train(), mixed_cells()
+    weight = np.ones((2, 24))
+    weight[1] = 0.0
+    LOSS(model, batch_of(model, cells, weight))[0].backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    assert all(not gradient[1].any() for gradient in gradients.values())
+    assert any(gradient[0].any() for gradient in gradients.values())
+
+
+def test_targets_of_a_wide_table_are_drawn_and_hold_the_response():
+    model = table_model().train()
+    loss = replace(LOSS, n_targets=3)
+    with own_randomness(0, torch.device("cpu")):
+        drawn = [loss._targets(model) for _ in range(200)]
+    assert all(3 in targets and targets == sorted(set(targets)) for targets in drawn)
+    assert {len(targets) for targets in drawn} == {3}
+    often = np.bincount(np.concatenate(drawn), minlength=6) / 200
+    np.testing.assert_allclose(np.delete(often, 3), 0.4, atol=0.12)
+    assert len(replace(loss, response=None)._targets(model)) == 3
+    model.eval()
+    assert loss._targets(model) == [3]
+    assert replace(loss, response=None)._targets(model) == list(COLUMNS)
+
+
+def hidden(loss, model, cells):
+    """What is shown of a batch in a training step."""
+    batch = batch_of(model, cells)
+    with own_randomness(1, torch.device("cpu")):
+        return batch, loss._shown(batch, model)
+
+
+@pytest.mark.parametrize("masked_as", ["absent", "mask"])
+def test_extra_masking_hides_its_share_and_another_in_each_member(masked_as):
+    model, cells = table_model(alike=True).train(), alike_cells(4000, absent=0.0)
+    loss = replace(LOSS, extra_masking=(0.6,), masked_as=masked_as)
+    batch, shown = hidden(loss, model, cells)
+    gone = shown.code != batch.code
+    assert set(shown.code[gone].unique().tolist()) == {
+        {"absent": ABSENT, "mask": MASKED}[masked_as]
+    }
+    # A share uniform from 0 to 0.6 of each row: 0.3 of the cells, and all four more often than by
+    # chance alone, 0.6^4 / 5 rather than 0.3^4.
+    assert gone.float().mean().item() == pytest.approx(0.3, abs=0.015)
+    assert gone.all(-1).float().mean().item() == pytest.approx(0.0259, abs=0.008)
+    both = (gone[0] & gone[1]).float().mean().item()
+    assert both == pytest.approx(0.09, abs=0.02)
+    torch.testing.assert_close(shown.value, batch.value)
+
+
+@pytest.mark.parametrize("masked_as", ["absent", "mask"])
+def test_cells_that_were_absent_stay_so(masked_as):
+    model, cells = table_model(alike=True).train(), alike_cells(200)
+    loss = replace(LOSS, extra_masking=(1.0,), masked_as=masked_as)
+    batch, shown = hidden(loss, model, cells)
+    assert (shown.code != batch.code).any()
+    absent = (batch.code == ABSENT).expand_as(shown.code)
+    assert absent.any() and (shown.code[absent] == ABSENT).all()
+
+
+def test_each_member_may_hide_a_share_of_its_own():
+    model, cells = table_model(alike=True).train(), alike_cells(8000, absent=0.0)
+    batch, shown = hidden(replace(LOSS, extra_masking=(0.0, 1.0)), model, cells)
+    gone = (shown.code != batch.code).float().mean((1, 2))
+    assert gone[0] == 0.0 and gone[1].item() == pytest.approx(0.5, abs=0.02)
+
+
+def test_nothing_is_hidden_in_evaluation_or_without_extra_masking():
+    model, cells = table_model(), mixed_cells()
+    batch = batch_of(model, cells)
+    assert LOSS._shown(batch, model) is batch
+    loss = replace(LOSS, extra_masking=(1.0,))
+    assert float(loss(model, batch)[0]) == float(LOSS(model, batch)[0])
+    model.train()
+    assert float(loss(model, batch)[0]) != float(LOSS(model, batch)[0])
+
+
+def test_hidden_cells_are_still_targets():
+    model, cells = table_model().train(), mixed_cells()
+    batch = batch_of(model, cells)
+    for masked_as in ("absent", "mask"):
+        loss = replace(LOSS, extra_masking=(1.0,), masked_as=masked_as)
+        assert float(loss(model, batch)[1]) == 2 * (cells.code >= 0).sum()
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(ExfamError, match="`masked_as` must be .*got 'gone'"):
+        replace(LOSS, masked_as="gone")
+    with pytest.raises(ExfamError, match=r"`extra_masking` must be a number in \[0, 1\], got 1.5"):
+        replace(LOSS, extra_masking=(0.0, 1.5))
+    with pytest.raises(ExfamError, match=r"`extra_masking` must be a number in \[0, 1\], got nan"):
+        replace(LOSS, extra_masking=(float("nan"),))

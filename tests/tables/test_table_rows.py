@@ -1,0 +1,172 @@
+"""Rows of a table as a source of batches."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.data.tables.cells import Cells
+from exfam.models.tables import batch as batch_module
+from exfam.models.tables.batch import ABSENT, MASKED, CellBatch, TableRows, cell_batch
+from exfam.training.sources import Source
+from table_network_cases import mixed_cells
+
+N = 50
+
+
+def rows_of(weight=None, *, n=N):
+    cells = mixed_cells(n)
+    return TableRows(
+        cells, center=np.linspace(-1.0, 3.0, 6), scale=np.linspace(0.5, 2.0, 6), weight=weight
+    )
+
+
+def weights(*shape):
+    return np.random.default_rng(4).gamma(1.0, size=shape)
+
+
+WEIGHTS = {"none": None, "a row": weights(N), "a member and row": weights(3, N)}
+
+
+def batches(rows, **sizes):
+    return list(rows.epoch_batches(generator=np.random.default_rng(1), **sizes))
+
+
+def test_rows_are_what_a_fit_learns_from():
+    assert isinstance(rows_of(), Source)
+    assert rows_of().lengths.tolist() == [6] * N
+    with rows_of().read_at_random():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("sizes", "largest"),
+    [
+        ({"batch_size": 7, "max_tokens": None}, 7),
+        ({"batch_size": None, "max_tokens": 63}, 10),
+        ({"batch_size": None, "max_tokens": 2}, 1),
+        ({"batch_size": 1000, "max_tokens": None}, N),
+    ],
+)
+def test_every_row_comes_once_an_epoch_in_another_order(sizes, largest):
+    drawn = batches(rows_of(), **sizes)
+    assert [len(batch) for batch in drawn[:-1]] == [largest] * (len(drawn) - 1)
+    order = np.concatenate(drawn)
+    assert sorted(order) == list(range(N)) and order.tolist() != list(range(N))
+    generator = np.random.default_rng(1)
+    once, again = (
+        np.concatenate(list(rows_of().epoch_batches(generator=generator, **sizes)))
+        for _ in range(2)
+    )
+    assert (once == order).all() and (again != order).any()
+
+
+def test_every_row_comes_once_in_order():
+    drawn = list(rows_of().sequential_batches(max_tokens=50))
+    assert {len(batch) for batch in drawn} == {8, 2}
+    assert np.concatenate(drawn).tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("block", [7, 1 << 16])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_the_total_is_the_sum_of_the_batches_weights(kind, block, monkeypatch):
+    monkeypatch.setattr(batch_module, "_BLOCK", block)
+    rows = rows_of(WEIGHTS[kind])
+    summed = []
+    for index in batches(rows, batch_size=8, max_tokens=None):
+        batch = rows.pad(index)
+        weight = torch.ones(1, 1) if batch.weight is None else batch.weight
+        each = batch.present * weight[..., None]
+        summed.append(each.sum((1, 2)).mean().item())
+    assert rows.total(0, N) == pytest.approx(sum(summed), rel=1e-5)
+    cuts = [rows.total(first, last) for first, last in ((0, 13), (13, 13), (13, N))]
+    assert cuts[1] == 0.0 and sum(cuts) == pytest.approx(rows.total(0, N))
+    assert rows.total(0, N) == pytest.approx(rows.total(0, N // 2) + rows.total(N // 2, N))
+
+
+def test_a_batch_has_standardized_values_and_no_nan():
+    rows = rows_of(WEIGHTS["a member and row"])
+    index = np.array([4, 0, 31])
+    batch = rows.pad(index)
+    value = (rows.cells.value[index] - rows.center) / rows.scale
+    there = rows.cells.code[index] >= 0
+    assert there.any() and not there.all()
+    np.testing.assert_array_equal(batch.present[0].numpy(), there)
+    np.testing.assert_allclose(batch.value[0].numpy()[there], value[there], rtol=1e-6)
+    assert not batch.value[0].numpy()[~there].any()
+    np.testing.assert_array_equal(batch.code[0].numpy(), rows.cells.code[index])
+    np.testing.assert_allclose(batch.weight.numpy(), rows.weight[:, index], rtol=1e-6)
+    assert (batch.code.dtype, batch.value.dtype) == (torch.int64, torch.float32)
+
+
+def test_values_are_standardized_before_they_lose_digits():
+    """Seconds since 1970 differ by less than single precision can tell."""
+    cells = mixed_cells(3, absent=0.0)
+    large = Cells(cells.code, cells.fraction, 1.7e9 + np.arange(18.0).reshape(3, 6))
+    rows = TableRows(large, center=np.full(6, 1.7e9), scale=np.ones(6))
+    assert rows.pad(np.arange(3)).value.flatten().tolist() == list(range(18))
+
+
+def test_a_batch_without_cells_between_tokens_has_no_fractions():
+    zeros = np.zeros((2, 1))
+    assert cell_batch(np.array([[1], [0]]), zeros, zeros).between is None
+    told = cell_batch(np.array([[1], [0]]), zeros + 0.25, zeros).between
+    assert told.flatten().tolist() == [0.25, 0.25]
+
+
+def test_absent_and_masked_cells_lie_between_no_tokens():
+    code = torch.tensor([[[2, ABSENT, MASKED]]])
+    batch = CellBatch(code, torch.full((1, 1, 3), 0.5), torch.zeros(1, 1, 3))
+    assert batch.between.flatten().tolist() == [0.5, 0.0, 0.0]
+    assert batch.present.flatten().tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_a_batch_goes_to_a_device_as_a_whole(kind):
+    batch = rows_of(WEIGHTS[kind]).pad(np.arange(4))
+    moved = batch.to(torch.device("meta"))
+    for name in ("code", "fraction", "value", "weight"):
+        own, other = getattr(batch, name), getattr(moved, name)
+        assert (own is None) == (other is None)
+        assert other is None or (other.is_meta and other.shape == own.shape)
+
+
+def changed(array):
+    other = np.array(array)
+    other.flat[5] += 1
+    return other
+
+
+CHANGES = {
+    "code": lambda rows: with_array(rows, "code"),
+    "fraction": lambda rows: with_array(rows, "fraction"),
+    "value": lambda rows: with_array(rows, "value"),
+    "center": lambda rows: replace(rows, center=changed(rows.center)),
+    "scale": lambda rows: replace(rows, scale=changed(rows.scale)),
+    "weight": lambda rows: replace(rows, weight=changed(rows.weight)),
+    "no weight": lambda rows: replace(rows, weight=None),
+    "weights of a member": lambda rows: replace(rows, weight=rows.weight[None]),
+    "one row less": lambda rows: replace(rows, cells=rows.cells[1:], weight=rows.weight[1:]),
+}
+
+
+def with_array(rows, name):
+    cells = rows.cells
+    arrays = {each: getattr(cells, each) for each in ("code", "fraction", "value")}
+    value = np.nan_to_num(arrays[name])
+    return replace(rows, cells=Cells(**{**arrays, name: changed(value)}))
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_fingerprint_differs_where_any_array_does(name):
+    rows = rows_of(weights(N))
+    assert rows.fingerprint() == rows_of(weights(N)).fingerprint()
+    assert CHANGES[name](rows).fingerprint() != rows.fingerprint()
+
+
+def test_a_fingerprint_knows_the_shape():
+    flat = Cells(np.zeros((6, 1), np.int32), np.zeros((6, 1), np.float32), np.zeros((6, 1)))
+    wide = Cells(*(part.reshape(1, 6) for part in (flat.code, flat.fraction, flat.value)))
+    one, other = (TableRows(c, center=np.zeros(1), scale=np.ones(1)) for c in (flat, wide))
+    assert one.fingerprint() != other.fingerprint()
