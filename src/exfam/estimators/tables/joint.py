@@ -76,8 +76,8 @@ class JointTable(TableEstimator):
         `of`: names of columns
         `given`: a mapping of column to one value, or a table of rows; cells of the columns `of` in
             it are not looked at; None is a row of which nothing is known (default None)
-        `order`: of the columns `of` in their joint law, told by the chain rule (default None: as in
-            `of`)
+        `order`: of the columns `of` in their joint law, told by the chain rule; as in `of` for None
+            (default None)
 
         Raises DataError for unknown columns.
         """
@@ -104,8 +104,8 @@ class JointTable(TableEstimator):
     ) -> Float64[np.ndarray, "rows"]:
         """log p(row) in nats, by the chain rule: each cell given those before it.
 
-        `order`: names of columns, others being left out of the row (default None: all columns, as
-            in `schema_`)
+        `order`: names of columns, others being left out of the row; None is all columns, as in
+            `schema_` (default None)
 
         A missing cell is no term. A proper log-probability in every order; orders differ as far as
         the model's conditionals are not those of one joint law, see `order_disagreement`.
@@ -137,8 +137,8 @@ class JointTable(TableEstimator):
         """How new rows differ from training rows, by the model's own densities.
 
         `train`: rows as in training, better ones held out from it
-        `target`: the column whose law and expert weights are compared (default None: the response,
-            if there is one)
+        `target`: the column whose law and expert weights are compared; None is the response, if
+            there is one (default None)
         `level`: chance of naming any column where nothing moved (default 0.01)
 
         Expert weights are told for a linear network alone.
@@ -163,7 +163,7 @@ class JointTable(TableEstimator):
     ) -> TableExperts:
         """The weight and contribution of each cell to the outputs of each target, exactly.
 
-        `targets`: names of columns (default None: the response, or all columns without one)
+        `targets`: names of columns; None is the response, or all columns without one (default None)
         `member`: of an ensemble (default 0)
 
         All rows at once: give some hundreds. Raises ExfamError for a deep network, where layer norm
@@ -177,7 +177,7 @@ class JointTable(TableEstimator):
     ) -> ExpertSummary:
         """Means over the rows of `X` of what each column's expert does for each target.
 
-        `targets`: names of columns (default None: the response, or all columns without one)
+        `targets`: names of columns; None is the response, or all columns without one (default None)
         `member`: of an ensemble (default 0)
 
         Raises ExfamError for a deep network.
@@ -191,7 +191,7 @@ class JointTable(TableEstimator):
         """Whether the expert view names the cells that matter: deleting and inserting in its order.
 
         `y`: the response, if it is not a column of `X` (default None)
-        `target`: the column that is predicted (default None: the response)
+        `target`: the column that is predicted; None is the response (default None)
         `seed`: of the random order and of permutations (default 0)
 
         The same is told of permutation importance and of a random order. Raises ExfamError for a

@@ -55,12 +55,12 @@ class SupervisedTable(JointTable):
         `X` may be a list of tables whose columns are matched by name; then `y` is a list of their
         responses, None for a table without, and `sample_weight` likewise.
 
-        `sample_weight`: of every row, >= 0; a row of weight 0 is left out (default None: all weigh
-            the same)
+        `sample_weight`: of every row, >= 0; a row of weight 0 is left out; None weighs all the same
+            (default None)
         `validation`: (X, y) that choose when to stop, and all that is "auto"; a share of the rows
             with a response unless given (default None)
-        `checkpoint`: a folder from which a fit that was interrupted or killed goes on (default
-            None)
+        `checkpoint`: a folder from which a fit that was interrupted or killed goes on
+            (default None)
 
         Raises DataError for what is no table, ExfamError for a response that cannot be learned.
         """

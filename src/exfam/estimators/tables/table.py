@@ -173,10 +173,10 @@ class MaskedTable(TransformerMixin, JointTable):
 
         `y`: ignored; scikit-learn passes it (default None)
         `sample_weight`: of every row, >= 0, a list for several tables; a row of weight 0 is left
-            out (default None: all weigh the same)
+            out; None weighs all the same (default None)
         `validation`: a table or tables that choose when to stop (default None)
-        `checkpoint`: a folder from which a fit that was interrupted or killed goes on (default
-            None)
+        `checkpoint`: a folder from which a fit that was interrupted or killed goes on
+            (default None)
 
         Raises DataError for what is no table.
         """
