@@ -48,7 +48,9 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
     trials = choose_recipe(estimator, plan, recipes) if len(recipes) > 1 else ()
     recipe = best_of(trials) if trials else recipes[0]
     members = [recipe] * int(estimator.ensemble)
-    return train_model(estimator, plan, members, progress=estimator.progress), trials
+    several = len(members) > 1
+    fitted = train_model(estimator, plan, members, own_orders=several, progress=estimator.progress)
+    return fitted, trials
 
 
 def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
@@ -77,14 +79,21 @@ def _is_ordered(plan: TablePlan, place: int) -> bool:
 def choose_recipe(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> tuple[Trial, ...]:
     """Every recipe's log-probability of rows that it was not fitted to.
 
-    Of fewer than 1,000 rows all are held out once, in five parts; else one fifth is, of at most
-    20,000 rows. All recipes and parts are fitted side by side.
+    Of fewer than 1,000 rows with something to be told all are held out once, in five parts; else
+    one fifth is, of at most 20,000 rows. All recipes and parts are fitted side by side. What fits
+    start from, the shares of labels, is that of all rows. Of fewer than two such rows: no trials.
     """
     generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
-    rows = generator.permutation(len(plan.cells))[:_MOST_ROWS]
-    few = len(rows) < _FEW_ROWS
-    part = np.arange(len(rows)) % _FOLDS
-    folds = list(range(_FOLDS)) if few else [0]
+    order = generator.permutation(len(plan.cells))
+    known = _n_known(plan, plan.cells)[order] > 0
+    # Rows without a label help to fit, but are held out for nothing.
+    rows = np.concatenate([order[known], order[~known]])[:_MOST_ROWS]
+    n_known = min(int(known.sum()), len(rows))
+    if n_known < 2:
+        return ()
+    few = n_known < _FEW_ROWS
+    part = np.where(np.arange(len(rows)) < n_known, np.arange(len(rows)) % _FOLDS, -1)
+    folds = list(range(min(_FOLDS, n_known))) if few else [0]
     small = replace(
         plan,
         cells=plan.cells[rows],
@@ -116,7 +125,7 @@ def _held_out(
     part: Int64[np.ndarray, "rows"],
     folds: Sequence[int],
 ) -> dict[Recipe, Float64[np.ndarray, "held"]]:
-    """Nats of the held-out rows by each recipe; NaN where there is nothing to predict."""
+    """Nats of the held-out rows by each recipe."""
     members = [(recipe, fold) for recipe in recipes for fold in folds]
     seen = np.stack([part != fold for _, fold in members]).astype(float)
     weight = seen if plan.weight is None else seen * plan.weight
@@ -139,14 +148,13 @@ def _nats(
 ) -> Float64[np.ndarray, "members rows"]:
     """Mean log-probability of each row's targets by each member."""
     model = fitted.model
-    everything = list(range(len(plan.schema.columns)))
-    targets = everything if plan.response is None else [plan.response]
+    targets = _targets(plan)
     rows, parts = model.rows(cells), []
     for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
         batch = rows.pad(index).to(next(model.parameters()).device)
         nats = model.log_prob(batch, batch, targets).double()
         known = batch.present[..., targets].sum(-1)
-        parts.append((nats.sum(-1) / known).cpu().numpy())  # NaN where none is known
+        parts.append((nats.sum(-1) / known).cpu().numpy())
     return np.concatenate(parts, axis=1)
 
 
@@ -154,7 +162,16 @@ _CELLS_AT_ONCE = 1 << 16
 
 
 def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
-    known = ~np.isnan(nats)
-    gain = (nats - first)[known]
-    error = gain.std() / max(1, len(gain)) ** 0.5
-    return Trial(recipe, float(nats[known].mean()), float(gain.mean()), float(error))
+    gain = nats - first
+    return Trial(
+        recipe, float(nats.mean()), float(gain.mean()), float(gain.std() / len(gain) ** 0.5)
+    )
+
+
+def _targets(plan: TablePlan) -> list[int]:
+    return list(range(len(plan.schema.columns))) if plan.response is None else [plan.response]
+
+
+def _n_known(plan: TablePlan, cells: Cells) -> Int64[np.ndarray, "rows"]:
+    """How many cells of each row a trial would tell."""
+    return (cells.code[:, _targets(plan)] >= 0).sum(1)

@@ -102,11 +102,13 @@ def train_model(
     recipes: Sequence[Recipe],
     *,
     weight: np.ndarray | None = None,
+    own_orders: bool = False,
     progress: bool,
 ) -> FittedTable:
     """One network a recipe, side by side.
 
-    `weight`: one number a member and row, in place of the plan's one a row.
+    `weight`: one number a member and row, in place of the plan's one a row. `own_orders`: whether
+    each network meets the rows in an order of its own (default False).
     """
     response = None if plan.response is None else plan.schema.names[plan.response]
     settings = model_settings(estimator, recipes, response=response)
@@ -122,7 +124,11 @@ def train_model(
     history = fit(
         model,
         objective=objective_of(estimator, plan, recipes),
-        train=model.rows(plan.cells, plan.weight if weight is None else weight),
+        train=model.rows(
+            plan.cells,
+            plan.weight if weight is None else weight,
+            generator=np.random.default_rng(int(estimator.seed)) if own_orders else None,
+        ),
         validation=None if plan.validation is None else model.rows(plan.validation),
         settings=training,
         progress=progress,
@@ -133,12 +139,14 @@ def train_model(
 
 def objective_of(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> MaskedCells:
     """What such a fit minimizes."""
+    n_targets = _told(estimator.n_targets, _N_TARGETS[estimator.network])
+    check_count("n_targets", n_targets)
     return MaskedCells(
         response=plan.response,
         response_share=python_number(estimator.response_share),
         extra_masking=tuple(recipe.extra_masking for recipe in recipes),
         masked_as=estimator.masked_as,
-        n_targets=int(_told(estimator.n_targets, _N_TARGETS[estimator.network])),
+        n_targets=int(n_targets),
     )
 
 
@@ -152,10 +160,12 @@ def schedule(estimator: Any, n_rows: int) -> TrainingSettings:
     size = estimator.batch_size
     if size == "auto":
         size = min(_LARGEST_BATCH, max(_SMALLEST_BATCH, 2 ** round(math.log2(n_rows / _SHARE))))
+    check_count("batch_size", size)
     epochs = estimator.max_epochs
     if epochs == "auto":
         steps = max(_FEWEST_STEPS, _STEPS_A_ROOT * math.sqrt(n_rows))
         epochs = max(1, round(steps / math.ceil(n_rows / int(size))), round(_ROWS / n_rows))
+    check_count("max_epochs", epochs)
     return TrainingSettings(
         learning_rate=_told(estimator.learning_rate, _LEARNING_RATES[estimator.network]),
         weight_decay=_told(estimator.weight_decay, min(_MOST_DECAY, _DECAY_ROWS / n_rows)),
@@ -177,7 +187,7 @@ _LEARNING_RATES = {"linear": 1.5e-2, "deep": 5e-3}
 _N_TARGETS = {"linear": 8, "deep": 2}
 
 
-def _told(given: Any, automatic: float) -> Any:
+def _told(given: Any, automatic: int | float) -> Any:
     return automatic if isinstance(given, str) and given == "auto" else python_number(given)
 
 

@@ -60,6 +60,8 @@ class TableRows:
 
     `center`, `scale`: what is subtracted from a column's values, and what they are divided by
     `weight`: of every row, or of every row for each member of an ensemble
+    `orders`: all rows in an order of its own for each member, so that members meet different
+        batches; None for the same ones
 
     >>> from exfam.data.tables.cells import Cells
     >>> cells = Cells(np.zeros((3, 1), np.int32), np.zeros((3, 1), np.float32), np.ones((3, 1)))
@@ -72,6 +74,7 @@ class TableRows:
     center: Float64[np.ndarray, "columns"]
     scale: Float64[np.ndarray, "columns"]
     weight: Float64[np.ndarray, "*members rows"] | None = None
+    orders: Int64[np.ndarray, "members rows"] | None = None
 
     @property
     def lengths(self) -> Int64[np.ndarray, "rows"]:
@@ -107,9 +110,14 @@ class TableRows:
     def pad(self, index: Int64[np.ndarray, "batch"]) -> CellBatch:
         """These rows, with standardized values."""
         cells = self.cells
-        value = (cells.value[index] - self.center) / self.scale
-        weight = None if self.weight is None else self.weight[..., index]
-        return cell_batch(cells.code[index], cells.fraction[index], value, weight)
+        place = index if self.orders is None else self.orders[:, index]
+        value = (cells.value[place] - self.center) / self.scale
+        weight = None
+        if self.weight is not None:
+            own = self.weight.ndim == place.ndim == 2
+            members = np.arange(len(place))[:, None]
+            weight = self.weight[members, place] if own else self.weight[..., place]
+        return cell_batch(cells.code[place], cells.fraction[place], value, weight)
 
     def fingerprint(self) -> dict[str, str]:
         """A digest of the cells, of how they are standardized, and of the weights."""
@@ -120,6 +128,7 @@ class TableRows:
             self.center,
             self.scale,
             self.weight,
+            self.orders,
         )
         total = sha256()
         for array in arrays:
@@ -141,15 +150,18 @@ _BLOCK = 1 << 16
 def cell_batch(
     code: np.ndarray, fraction: np.ndarray, value: np.ndarray, weight: np.ndarray | None = None
 ) -> CellBatch:
-    """Arrays of rows and columns as tensors of one set of rows; NaN values become 0.
+    """Arrays of rows and columns as tensors; NaN values become 0.
+
+    One set of rows, or with three dimensions one for each member.
 
     >>> cell_batch(np.array([[3]]), np.zeros((1, 1)), np.array([[np.nan]])).value.item()
     0.0
     """
+    sets = (-1, *code.shape[-2:])
     between = bool(fraction.any())
     return CellBatch(
-        torch.from_numpy(code.astype(np.int64))[None],
-        torch.from_numpy(fraction.astype(np.float32))[None] if between else None,
-        torch.from_numpy(np.nan_to_num(value, nan=0.0).astype(np.float32))[None],
+        torch.from_numpy(code.astype(np.int64).reshape(sets)),
+        torch.from_numpy(fraction.astype(np.float32).reshape(sets)) if between else None,
+        torch.from_numpy(np.nan_to_num(value, nan=0.0).astype(np.float32).reshape(sets)),
         None if weight is None else torch.from_numpy(np.atleast_2d(weight).astype(np.float32)),
     )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -20,9 +20,6 @@ from exfam.models.tables.readout import Readout
 from exfam.models.tables.tokens import CellTokens
 
 __all__ = ["LinearTableNetwork", "look_up"]
-
-# What a hidden cell's score is replaced by: exp(-1e9) is 0 in single and in double precision.
-_NEVER = -1e9
 
 
 class LinearTableNetwork(nn.Module):
@@ -64,65 +61,68 @@ class LinearTableNetwork(nn.Module):
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets params"]:
         """Parameters of each target column given the other cells of its row that are there."""
-        return self.readout(self._hidden(batch, list(targets)), targets)
-
-    def _hidden(
-        self, batch: CellBatch, targets: list[int]
-    ) -> Float[Tensor, "members batch targets embed"]:
-        vectors = self.tokens.entries()
+        targets = list(targets)
         blanks = self.tokens.blanks()[:, targets]
-        scores = self._scores(vectors, blanks)
-        values = vectors @ self.value
-        context = self._context(batch, targets, scores, values)
-        members, rows, n_targets, inner = context.shape
-        flat = context.reshape(members, rows * n_targets, inner) @ self.out
-        seen = flat.view(members, rows, n_targets, -1) + blanks[:, None]
-        flat = seen.reshape(members, rows * n_targets, -1)
-        return seen + (flat @ self.hidden).view_as(seen)
-
-    def _scores(
-        self,
-        vectors: Float[Tensor, "members entries embed"],
-        blanks: Float[Tensor, "members targets embed"],
-    ) -> Float[Tensor, "members entries targets heads"]:
-        """What a cell's score would be, for every entry that could stand there."""
-        shape = (self.n_heads, self.head_dim)
-        query = (blanks @ self.query).unflatten(-1, shape)
-        key = (vectors @ self.key).unflatten(-1, shape)
-        scores = torch.einsum("mqhe,mnhe->mnqh", query, key)
-        return scores / math.sqrt(self.head_dim)
+        context = self._context(batch, targets, blanks)
+        # What follows the attention is linear: its matrices are multiplied once, not for each row.
+        weight, bias = self.readout.of(targets)
+        weight = weight + weight @ self.hidden.mT[:, None]
+        start = (weight @ blanks[..., None])[..., 0] + bias
+        told = context @ (weight @ self.out.mT[:, None]).mT
+        return (told + start[:, :, None]).transpose(1, 2)
 
     def _context(
-        self,
-        batch: CellBatch,
-        targets: list[int],
-        scores: Float[Tensor, "members entries targets heads"],
-        values: Float[Tensor, "members entries inner"],
-    ) -> Float[Tensor, "members batch targets inner"]:
-        members, _, n_targets, heads = scores.shape
-        n_columns = batch.code.shape[-1]
+        self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+    ) -> Float[Tensor, "members targets batch inner"]:
+        """Values of the cells that each target attends to, weighted."""
         index = self.tokens.entry_index(batch.code).expand(self.n_members, -1, -1)
-        between, rows = batch.between, index.shape[1]
-        score = look_up(scores.flatten(2), index, between).view(
-            members, rows, n_columns, n_targets, heads
-        )
-        value = look_up(values, index, between).view(members, rows, n_columns, heads, self.head_dim)
-        score = score.masked_fill((batch.code == ABSENT)[..., None, None], _NEVER)
+        table, own_score, own_value = self._table(blanks)
+        cells = look_up(table, index, batch.between)
+        score, value = cells.split([own_score[0].numel(), self.n_heads * self.head_dim], -1)
+        score = score.unflatten(-1, own_score.shape[1:])
+        score = score.masked_fill(_hidden(batch, targets), -torch.inf)
         # The expert at the target's own place is the MASK token, whatever stands there.
-        own = torch.arange(n_columns, device=score.device)[:, None] == torch.tensor(
-            targets, device=score.device
+        own_score = own_score[:, None, None].expand(-1, index.shape[1], -1, -1, -1)
+        weight = torch.cat([score, own_score], 2).softmax(2)
+        context = self._sum(weight[:, :, :-1], value) + weight[:, :, -1, ..., None] * own_value
+        return context.permute(0, 3, 1, 2, 4).flatten(3)
+
+    def _sum(
+        self,
+        weight: Float[Tensor, "members batch columns heads targets"],
+        value: Float[Tensor, "members batch columns inner"],
+    ) -> Float[Tensor, "members batch heads targets head_dim"]:
+        """Of each head its weights times its values."""
+        # One product with the values of all heads, of which each needs its own, takes less time
+        # than one small product for each head.
+        every = (weight.flatten(3).mT @ value).unflatten(-1, (self.n_heads, -1))
+        own = every.unflatten(2, (self.n_heads, -1)).diagonal(dim1=2, dim2=4)
+        return own.permute(0, 1, 4, 2, 3)
+
+    def _table(
+        self, blanks: Float[Tensor, "members targets embed"]
+    ) -> tuple[
+        Float[Tensor, "members entries width"],
+        Float[Tensor, "members heads targets"],
+        Float[Tensor, "members 1 heads targets head_dim"],
+    ]:
+        """For every entry that could stand in a cell its scores, then its value, of every head.
+
+        And score and value of the MASK token at each target's own place.
+        """
+        vectors = self.tokens.entries()
+        query, own_key, own_value = (
+            self._by_head(blanks @ weight) for weight in (self.query, self.key, self.value)
         )
-        place = self.tokens.plan.n_entries + torch.tensor(targets, device=score.device)
-        own_score = scores[:, place, torch.arange(n_targets)]
-        score = torch.where(own[..., None], own_score[:, None, None], score)
-        weight = score.softmax(2)
-        own_weight = (weight * own[..., None]).sum(2)
-        weight = weight.masked_fill(own[..., None], 0.0)
-        # One product of matrices for every row and head.
-        context = weight.permute(0, 1, 4, 3, 2) @ value.transpose(2, 3)
-        own_value = values[:, place].view(members, 1, n_targets, heads, self.head_dim)
-        context = context.transpose(2, 3) + own_weight[..., None] * own_value
-        return context.flatten(3)
+        query = query / math.sqrt(self.head_dim)
+        scores = self._by_head(vectors @ self.key) @ query.mT
+        table = torch.cat([scores.transpose(1, 2).flatten(2), vectors @ self.value], -1)
+        return table, (query * own_key).sum(-1), own_value[:, None]
+
+    def _by_head(
+        self, x: Float[Tensor, "members rows inner"]
+    ) -> Float[Tensor, "members heads rows head_dim"]:
+        return x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
 
     def linear_attention(self, member: int = 0) -> LinearAttention:
         """All weights of one member, in double precision."""
@@ -155,6 +155,15 @@ class LinearTableNetwork(nn.Module):
             readout_bias=of(bias).expand(n_columns, -1),
             scale=self.head_dim**-0.5,
         )
+
+
+def _hidden(
+    batch: CellBatch, targets: list[int]
+) -> Bool[Tensor, "members batch columns 1 targets"]:
+    """Where no cell stands, or the target's own does."""
+    places = torch.tensor(targets, device=batch.code.device)
+    own = torch.arange(batch.code.shape[-1], device=batch.code.device)[:, None] == places
+    return ((batch.code == ABSENT)[..., None] | own)[:, :, :, None]
 
 
 def look_up(

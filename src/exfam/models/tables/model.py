@@ -54,12 +54,22 @@ class MaskedTableModel(nn.Module):
         return tuple(law.family for law in self.laws)
 
     def rows(
-        self, cells: TableCells, weight: Float64[np.ndarray, "*members rows"] | None = None
+        self,
+        cells: TableCells,
+        weight: Float64[np.ndarray, "*members rows"] | None = None,
+        *,
+        generator: np.random.Generator | None = None,
     ) -> TableRows:
-        """Cells as a source of batches in the unit of the laws."""
+        """Cells as a source of batches in the unit of the laws.
+
+        With a `generator` each member has an order of the rows of its own.
+        """
+        orders = None
+        if generator is not None:
+            orders = np.stack([generator.permutation(len(cells)) for _ in range(self.n_members)])
         center = np.array([law.center for law in self.laws])
         scale = np.array([law.scale for law in self.laws])
-        return TableRows(cells, center=center, scale=scale, weight=weight)
+        return TableRows(cells, center=center, scale=scale, weight=weight, orders=orders)
 
     def forward(
         self, batch: CellBatch, targets: Sequence[int]

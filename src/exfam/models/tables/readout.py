@@ -48,10 +48,23 @@ class Readout(nn.Module):
         self, hidden: Float[Tensor, "members batch targets embed"], targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets params"]:
         """W'' h + b'' of each target column."""
-        chosen = [0] * len(targets) if self.shared else list(targets)
-        weight = self.basis[:, chosen] @ self.raw[:, chosen]
-        out = torch.einsum("mbte,mtpe->mbtp", hidden, weight)
-        return out + self.bias[:, None, chosen]
+        weight, bias = self.of(targets)
+        return torch.einsum("mbte,mtpe->mbtp", hidden, weight) + bias[:, None]
+
+    def of(
+        self, targets: Sequence[int]
+    ) -> tuple[
+        Float[Tensor, "members targets params embed"], Float[Tensor, "members targets params"]
+    ]:
+        """W'' and b'' of each target column."""
+        weight, bias = self.columns()
+        if self.shared:
+            n_targets = len(targets)
+            return weight.expand(-1, n_targets, -1, -1), bias.expand(-1, n_targets, -1)
+        if list(targets) == list(range(weight.shape[1])):
+            return weight, bias
+        chosen = torch.tensor(list(targets), device=weight.device)
+        return weight.index_select(1, chosen), bias.index_select(1, chosen)
 
     def columns(
         self,

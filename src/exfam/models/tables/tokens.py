@@ -131,11 +131,15 @@ class CellTokens(nn.Module):
         """c_w of every token."""
         if not self.direction.shape[1]:
             return self.free
-        return self.free + self.scores[..., None] * self.direction[:, self.token_directions]
+        directions = self.direction.index_select(1, self.token_directions)
+        return torch.addcmul(self.free, self.scores[..., None], directions)
 
     def entries(self) -> Float[Tensor, "members entries embed"]:
         """c_x + p_j of every entry; the last entries are c_MASK + p_j of every column."""
-        seen = self.tokens()[:, self.entry_tokens] + self.positions[:, self.entry_columns]
+        tokens = self.tokens()
+        if self.plan.shared:
+            tokens = tokens.index_select(1, self.entry_tokens)
+        seen = tokens + self.positions.index_select(1, self.entry_columns)
         return torch.cat([seen, self.blanks()], 1)
 
     def entry_index(
