@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 from exfam.reproduce.ordered_probit import fit_ordered_probit
 from exfam.reproduce.table_grids import GRIDS
+from exfam.reproduce.table_ours import N_RECIPES, OUR_SETTINGS, fit_masked_table
 from exfam.reproduce.table_peers import (
     fit_catboost,
     fit_gradient_boosting,
@@ -81,6 +82,14 @@ PEERS: Mapping[str, TableContender] = {
     "ordered-probit": TableContender(fit_ordered_probit, chance=False),
 }
 TABLE_MODELS: dict[str, TableContender] = {
+    **{
+        name: TableContender(
+            partial(fit_masked_table, settings=settings),
+            n_configurations=None if "ordinal" in settings else N_RECIPES,
+            fast=name == OURS,
+        )
+        for name, settings in OUR_SETTINGS.items()
+    },
     "reference": TableContender(
         fit_reference, n_data_sets=REFERENCE, fast=False, side_by_side=fit_reference_tables
     ),

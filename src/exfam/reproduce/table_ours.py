@@ -9,15 +9,26 @@ from jaxtyping import Float, Int64
 
 from exfam.reproduce.table_rules import Fitted
 
-__all__ = ["ENSEMBLE", "OUR_SETTINGS", "fit_masked_table"]
+__all__ = ["ENSEMBLE", "N_RECIPES", "OUR_SETTINGS", "fit_masked_table"]
 
+# How many recipes the defaults try by validation on the training rows.
+N_RECIPES = 4
 ENSEMBLE = 10
+# As the paper's model: one space of categories for all columns, and MASK tokens in the context.
+_SHARED: Mapping[str, Any] = {
+    "categories": "shared",
+    "ordinal": False,
+    "extra_masking": 0.7,
+    "masked_as": "mask",
+}
 # What differs from the defaults of MaskedTableClassifier, by model.
 OUR_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "masked-table": {},
     "masked-table-ensemble": {"ensemble": ENSEMBLE},
     "masked-table-linear": {"ordinal": False, "extra_masking": 0.0},
     "masked-table-ordinal": {"ordinal": True, "extra_masking": 0.0},
+    "masked-table-shared": _SHARED,
+    "masked-table-shared-ensemble": {**_SHARED, "ensemble": ENSEMBLE},
 }
 
 
