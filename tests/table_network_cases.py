@@ -156,7 +156,7 @@ PARAMETERS = {
 def parameters(**changes):
     """What a fit reads of an estimator."""
     told = {**PARAMETERS, **changes}
-    return SimpleNamespace(**told, get_params=lambda deep: dict(told))
+    return SimpleNamespace(**{**told, "get_params": lambda deep: dict(told)})
 
 
 def alike_plan(cells=None, *, response=3, **options):

@@ -154,8 +154,9 @@ def schedule(estimator: Any, n_rows: int) -> TrainingSettings:
     """Settings of the training, with "auto" told by the number of rows.
 
     An eighth of the rows a batch, 64 to 1,024; 3.5 sqrt(rows) steps, at least 160, and at least as
-    many as show 15,000 rows. A prior weighs as 1,000 rows do: so does weight decay, up to 0.5.
-    Measured on simulated tables that are in no benchmark, and on parts of training rows held out.
+    many as show 15,000 rows, or have places for them. A prior weighs as 1,000 rows do: so does
+    weight decay, up to 0.5. Measured on simulated tables that are in no benchmark, and on parts of
+    training rows held out.
     """
     size = estimator.batch_size
     if size == "auto":
@@ -164,7 +165,9 @@ def schedule(estimator: Any, n_rows: int) -> TrainingSettings:
     epochs = estimator.max_epochs
     if epochs == "auto":
         steps = max(_FEWEST_STEPS, _STEPS_A_ROOT * math.sqrt(n_rows))
-        epochs = max(1, round(steps / math.ceil(n_rows / int(size))), round(_ROWS / n_rows))
+        epochs = max(
+            1, round(steps / math.ceil(n_rows / int(size))), round(_ROWS / max(n_rows, size))
+        )
     check_count("max_epochs", epochs)
     return TrainingSettings(
         learning_rate=_told(estimator.learning_rate, _LEARNING_RATES[estimator.network]),

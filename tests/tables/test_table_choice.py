@@ -1,0 +1,291 @@
+"""Choices that a fit makes by validation on its own rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.analysis.mixtures import Mixture
+from exfam.checks import ExfamError
+from exfam.data.tables.cells import Cells
+from exfam.data.tables.schema import TableSchema
+from exfam.estimators.tables import choice
+from exfam.estimators.tables.choice import (
+    Trial,
+    best_of,
+    choose_recipe,
+    fit_table,
+    recipes_of,
+)
+from exfam.estimators.tables.training import (
+    Recipe,
+    TablePlan,
+    objective_of,
+    schedule,
+    train_model,
+)
+from exfam.families import Histogram
+from exfam.models.tables.assemble import build_masked_table
+from exfam.training.steps import fit
+from table_model_cases import cells_of, drop_cells, labels
+from table_network_cases import (
+    ALIKE_FAMILIES,
+    MIXED,
+    MIXED_FAMILIES,
+    alike_cells,
+    alike_plan,
+    mixed_cells,
+    parameters,
+)
+
+ORDINAL, FREE = Recipe(True, 0.0), Recipe(False, 0.0)
+ALL = [ORDINAL, Recipe(True, 0.5), FREE, Recipe(False, 0.5)]
+
+
+# What there is to choose
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ALL),
+        ({"ordinal": True}, ALL[:2]),
+        ({"ordinal": np.False_}, ALL[2:]),
+        ({"extra_masking": 0}, [ORDINAL, FREE]),
+        ({"ordinal": False, "extra_masking": 0.2}, [Recipe(False, 0.2)]),
+    ],
+)
+def test_recipes_are_what_parameters_leave_open_and_nothing_else(given, expected):
+    assert recipes_of(parameters(**given), alike_plan()) == expected
+
+
+def test_without_ordered_labels_there_is_no_order_to_choose():
+    schema = TableSchema((labels("a", 2, "ordinal"), labels("b", 5), labels("c", 2, "boolean")))
+    cells = cells_of(schema, np.zeros((4, 3)))
+    families = tuple(ALIKE_FAMILIES[:3])
+    plan = TablePlan(schema, cells, 2, families)
+    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True}
+    # Bins lie in an order, but their law's outputs are not told by it.
+    plan = TablePlan(MIXED, mixed_cells(), 3, MIXED_FAMILIES)
+    assert isinstance(plan.families[4], Histogram)
+    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True, False}
+
+
+@pytest.mark.parametrize("name", ["ordinal", "extra_masking"])
+def test_other_words_than_auto_are_refused(name):
+    with pytest.raises(ExfamError, match=f"`{name}` must be 'auto' or one of its values, got 'on'"):
+        recipes_of(parameters(**{name: "on"}), alike_plan())
+
+
+# How it is chosen
+
+
+def trial(recipe, nats, gain, error):
+    return Trial(recipe, nats, gain, error)
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "best"),
+    [
+        ((-0.9, 0.1, 0.2), (-1.1, -0.1, 0.0), 0),
+        ((-0.9, 0.1, 0.05), (-1.1, -0.1, 0.0), 1),
+        ((-0.9, 0.1, 0.05), (-0.8, 0.2, 0.1), 2),
+        ((-0.9, 0.1, 0.05), (-0.8, 0.2, 0.3), 1),
+        ((-1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), 0),
+    ],
+)
+def test_the_first_recipe_stays_unless_another_is_clearly_better(second, third, best):
+    rows = [(-1.0, 0.0, 0.0), second, third]
+    trials = [trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
+    assert best_of(trials) == ALL[best]
+
+
+def ordered_cells(n, *, seed=0):
+    """Ten labels that all follow one hidden number."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 4))
+    code = np.stack([np.searchsorted(np.linspace(-1.3, 1.3, 9), c) for c in hidden.T], axis=1)
+    return code.astype(float)
+
+
+TEN = TableSchema(tuple(labels(name, 10, "ordinal") for name in "abcd"))
+
+
+def ten_plan(value):
+    cells = cells_of(TEN, value)
+    return TablePlan(TEN, cells, 3, tuple(type(ALIKE_FAMILIES[0])(10) for _ in range(4)))
+
+
+def test_on_ordered_labels_the_ordinal_recipe_wins():
+    plan = ten_plan(ordered_cells(100))
+    given = parameters(extra_masking=0.0, max_epochs=15)
+    trials = choose_recipe(given, plan, [FREE, ORDINAL])
+    assert trials[1].gain > 3 * trials[1].error > 0
+    assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
+    assert best_of(trials) == ORDINAL
+    fitted, told = fit_table(replace_ensemble(given), plan)
+    assert fitted.settings.ordinal == (True,) * 3
+    assert [each.recipe for each in told] == [ORDINAL, FREE]
+
+
+def replace_ensemble(given):
+    return parameters(**{**vars(given), "ensemble": 3, "max_epochs": 5})
+
+
+def test_on_shuffled_labels_it_does_not():
+    value = ordered_cells(100)
+    place = np.random.default_rng(3).permutation(10)
+    plan = ten_plan(place[value.astype(int)].astype(float))
+    trials = choose_recipe(parameters(max_epochs=15), plan, [FREE, ORDINAL])
+    assert trials[1].gain < 3 * trials[1].error
+
+
+def test_without_a_choice_nothing_is_tried(monkeypatch):
+    monkeypatch.setattr(choice, "choose_recipe", None)
+    fitted, trials = fit_table(parameters(ordinal=False, extra_masking=0.0), alike_plan())
+    assert trials == () and fitted.settings.ordinal == (False,)
+
+
+def single_member(given, plan, recipes, member, weight):
+    """One of several members, started alike and trained by itself."""
+    fitted = train_model(
+        parameters(**{**vars(given), "max_epochs": 1}),
+        plan,
+        recipes,
+        progress=False,
+    )
+    settings = fitted.settings
+    together, alone = (
+        build_masked_table(
+            plan.schema,
+            replace(settings, ordinal=ordinal),
+            families=plan.families,
+            cells=plan.cells,
+            generator=torch.Generator().manual_seed(given.seed),
+        )
+        for ordinal in (settings.ordinal, settings.ordinal[member : member + 1])
+    )
+    own = {name: part[member : member + 1] for name, part in together.state_dict().items()}
+    alone.load_state_dict(own)
+    fit(
+        alone,
+        objective=objective_of(given, plan, recipes[member : member + 1]),
+        train=alone.rows(plan.cells, weight),
+        settings=schedule(given, len(plan.cells)),
+        progress=False,
+    )
+    return alone
+
+
+def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
+    weight = np.random.default_rng(2).gamma(2.0, size=60)
+    plan, given = alike_plan(alike_cells(60), weight=weight), parameters(extra_masking=0.0)
+    parts = []
+    held_out = choice._held_out
+
+    def spy(estimator, small, recipes, *, part, folds):
+        told = held_out(estimator, small, recipes, part=part, folds=folds)
+        parts.append((small, part, folds, told))
+        return told
+
+    monkeypatch.setattr(choice, "_held_out", spy)
+    trials = choose_recipe(given, plan, [ORDINAL, FREE])
+    small, part, folds, told = parts[0]
+    known = small.cells.code[:, 3] >= 0
+    assert len(folds) == 5 and sorted(set(part[known])) == folds and set(part[~known]) == {-1}
+    members = [recipe for recipe in (ORDINAL, FREE) for _ in folds]
+    nats = {ORDINAL: np.zeros(60), FREE: np.zeros(60)}
+    for place in (1, 4, 5):
+        fold, recipe = place % 5, members[place]
+        seen = (part != fold) * small.weight
+        model = single_member(given, small, members, place, seen)
+        held = small.cells[part == fold]
+        law = Mixture(model.families[3], model.eta(held, [3])[0])
+        nats[recipe][part == fold] = law.log_prob(torch.from_numpy(held.value[:, 3])).numpy()
+        np.testing.assert_allclose(
+            told[recipe][part[known] == fold], nats[recipe][part == fold], atol=2e-4
+        )
+    for each in trials:
+        assert each.nats == pytest.approx(told[each.recipe].mean())
+    gain = told[FREE] - told[ORDINAL]
+    assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
+
+
+def test_held_out_rows_teach_a_member_nothing():
+    plan, given = alike_plan(alike_cells(60)), parameters()
+    part = np.arange(60) % 2
+    weight = np.stack([part != 0, part != 1]).astype(float)
+    # What fits start from, the shares of labels, is that of all rows: cells change places only.
+    order = np.arange(60)
+    order[part == 0] = np.random.default_rng(0).permutation(order[part == 0])
+    arrays = [array.copy() for array in (plan.cells.code, plan.cells.fraction, plan.cells.value)]
+    for array in arrays:
+        array[:, 2] = array[order, 2]
+    other = replace(plan, cells=Cells(*arrays))
+    assert (other.cells.code != plan.cells.code).any()
+    one, two = (
+        train_model(given, each, [ORDINAL, ORDINAL], weight=weight, progress=False).model
+        for each in (plan, other)
+    )
+    pairs = list(zip(one.parameters(), two.parameters(), strict=True))
+    assert all(torch.equal(a[0], b[0]) for a, b in pairs)
+    assert any(not torch.equal(a[1], b[1]) for a, b in pairs)
+
+
+# Which rows are held out
+
+
+def held_rows(plan, monkeypatch, **given):
+    seen = []
+
+    def spy(estimator, small, recipes, *, part, folds):
+        seen.append((small, part, folds))
+        return {recipe: np.arange(3.0) for recipe in recipes}
+
+    monkeypatch.setattr(choice, "_held_out", spy)
+    trials = choose_recipe(parameters(**given), plan, ALL)
+    return trials, seen
+
+
+def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
+    plan = alike_plan(alike_cells(1500, absent=0.0))
+    _, [(small, part, folds)] = held_rows(plan, monkeypatch)
+    assert folds == [0] and len(small.cells) == 1500 and (part == 0).sum() == 300
+    monkeypatch.setattr(choice, "_MOST_ROWS", 1200)
+    _, [(small, part, _)] = held_rows(plan, monkeypatch)
+    assert len(small.cells) == 1200 and (part == 0).sum() == 240
+    _, [(other, _, _)] = held_rows(plan, monkeypatch, seed=1)
+    assert (other.cells.code != small.cells.code).any()
+
+
+def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
+    cells = alike_cells(3000, absent=0.0)
+    labeled = np.random.default_rng(0).permutation(3000)[:7]
+    hidden = cells.hide([3])
+    code, value = hidden.code.copy(), hidden.value.copy()
+    code[labeled, 3], value[labeled, 3] = cells.code[labeled, 3], cells.value[labeled, 3]
+    plan = alike_plan(Cells(code, hidden.fraction, value))
+    monkeypatch.setattr(choice, "_MOST_ROWS", 1000)
+    _, [(small, part, folds)] = held_rows(plan, monkeypatch)
+    assert len(small.cells) == 1000 and folds == [0, 1, 2, 3, 4]
+    assert sorted(part[small.cells.code[:, 3] >= 0]) == [0, 0, 1, 1, 2, 3, 4]
+    assert (part[small.cells.code[:, 3] < 0] == -1).all()
+
+
+@pytest.mark.parametrize("n_labeled", [0, 1])
+def test_without_labels_to_compare_by_the_first_recipe_is_taken(n_labeled):
+    cells = drop_cells(alike_cells(30, absent=0.0), share=0.2)
+    hidden = cells.hide([3])
+    few = Cells.concatenate([alike_cells(n_labeled, absent=0.0), hidden])
+    fitted, trials = fit_table(parameters(), alike_plan(few))
+    assert trials == () and fitted.settings.ordinal == (True,)
+
+
+def test_without_a_response_all_cells_of_held_out_rows_are_told():
+    cells = alike_cells(40, absent=0.6)
+    plan = alike_plan(Cells.concatenate([cells, cells[:2].hide([0, 1, 2, 3])]), response=None)
+    trials = choose_recipe(parameters(extra_masking=0.0), plan, [ORDINAL, FREE])
+    assert all(np.isfinite([each.nats, each.gain, each.error]).all() for each in trials)
+    # About those of four labels by chance.
+    assert -2.5 < trials[0].nats < -0.5

@@ -1,0 +1,214 @@
+"""Fits of table models: resumed, stopped, validated, and refused."""
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.checks import CheckpointError, ExfamError
+from exfam.data.tables.cells import Cells
+from exfam.estimators.tables.training import (
+    Recipe,
+    empty_model,
+    model_settings,
+    objective_of,
+    schedule,
+    train_model,
+)
+from exfam.models.tables.objective import MaskedCells
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+from table_network_cases import (
+    alike_cells,
+    alike_plan,
+    mixed_cells,
+    parameters,
+    table_model,
+)
+from toy_fit import same_bits, told
+
+RECIPES = [Recipe(True, 0.5), Recipe(False, 0.0)]
+SETTINGS = TrainingSettings(batch_size=16, max_epochs=3, seed=3, learning_rate=1e-2)
+LOSS = MaskedCells(3, 0.5, (0.5, 0.0), "mask", n_targets=4)
+
+
+class PowerCut(Exception):
+    pass
+
+
+def counted(*, at=None, act=None):
+    """The objective, and something done at its call number `at`."""
+    calls = []
+
+    def objective(model, batch):
+        calls.append(model.training)
+        if len(calls) == at:
+            act()
+        return LOSS(model, batch)
+
+    objective.calls = calls
+    return objective
+
+
+def cut():
+    raise PowerCut("the lights went out")
+
+
+def table_fit(*, objective=LOSS, network="deep", settings=SETTINGS, n=60, **options):
+    """A fit with random masking, dropout, drawn targets, validation and weights."""
+    model = table_model(network=network, dropout=0.2, moved=0.0)
+    rows = {
+        "train": model.rows(mixed_cells(n), np.linspace(0.5, 2.0, n)),
+        "validation": model.rows(mixed_cells(20, seed=7)),
+    }
+    history = fit(model, objective=objective, settings=settings, **{**rows, **options})
+    return model, history
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    objective = counted()
+    model, history = table_fit(objective=objective)
+    return model, history, len(objective.calls)
+
+
+@pytest.mark.parametrize("at", [1, 2, 6, 7, 9, 14])
+def test_a_fit_cut_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, at):
+    model, history, n_calls = uninterrupted
+    assert at < n_calls
+    checkpoint = Checkpoint(tmp_path, seconds=0.0)
+    with pytest.raises(PowerCut, match="lights"):
+        table_fit(objective=counted(at=at, act=cut), checkpoint=checkpoint)
+    resumed, again = table_fit(checkpoint=checkpoint)
+    assert same_bits(resumed, model)
+    assert told(again) == told(history)
+
+
+def test_a_fit_stopped_by_ctrl_c_goes_on(tmp_path, uninterrupted):
+    model, history, n_calls = uninterrupted
+    press = counted(at=8, act=lambda: signal.raise_signal(signal.SIGINT))
+    _, stopped = table_fit(objective=press, checkpoint=tmp_path)
+    assert stopped.interrupted
+    rest = counted()
+    resumed, again = table_fit(objective=rest, checkpoint=tmp_path)
+    assert len(press.calls) + len(rest.calls) == n_calls
+    assert same_bits(resumed, model) and told(again) == told(history)
+
+
+OTHERS = {
+    "rows": ({"n": 61}, "cells of train is '"),
+    "no validation": ({"validation": None}, "cells of validation is '.* there and absent here"),
+    "network": ({"network": "linear"}, "shape of .*there and .*here"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_checkpoint_of_another_table_is_refused(tmp_path, name):
+    options, message = OTHERS[name]
+    with pytest.raises(PowerCut, match="lights"):
+        table_fit(objective=counted(at=4, act=cut), checkpoint=Checkpoint(tmp_path, seconds=0.0))
+    with pytest.raises(CheckpointError, match=f"`checkpoint` must belong to this fit.*{message}"):
+        table_fit(checkpoint=tmp_path, **options)
+
+
+def test_the_weights_of_the_best_epoch_are_kept():
+    settings = replace(SETTINGS, learning_rate=0.3, max_epochs=25, patience=4, warmup=0.0)
+    model, history = table_fit(network="linear", settings=settings)
+    assert history.stopped == "patience" and len(history) - history.best.epoch == 4
+    batch = model.rows(mixed_cells(20, seed=7)).pad(np.arange(20))
+    with torch.no_grad():
+        nats, weight = LOSS(model, batch)
+    assert float(nats / weight) == pytest.approx(history.best.validation_nats, rel=1e-6)
+
+
+def test_a_fit_learns_what_one_column_says_of_another():
+    code = np.random.default_rng(0).integers(0, 4, (200, 4)).astype(np.int32)
+    code[:, 3] = 3 - code[:, 0]
+    cells = Cells(code, np.zeros(code.shape, np.float32), code.astype(float))
+    plan = alike_plan(cells[:160], validation=cells[160:])
+    for network in ("linear", "deep"):
+        given = parameters(network=network, max_epochs=20, learning_rate=2e-2)
+        fitted = train_model(given, plan, [Recipe(True, 0.0)], progress=False)
+        assert fitted.history.rows[0].validation_nats > 0.7
+        assert fitted.history.best.validation_nats < 0.1
+        assert not fitted.model.training
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not():
+    plan = alike_plan()
+    one, again, other = (
+        train_model(parameters(seed=seed), plan, RECIPES, progress=False).model
+        for seed in (0, 0, 1)
+    )
+    assert same_bits(one, again) and not same_bits(one, other)
+
+
+def test_a_checkpoint_is_of_all_parameters_but_those_that_change_nothing(tmp_path):
+    plan = alike_plan(checkpoint=tmp_path)
+    fitted = train_model(parameters(), plan, RECIPES[:1], progress=False)
+    shown = parameters(progress=True)
+    again = train_model(shown, plan, RECIPES[:1], progress=False)
+    assert same_bits(fitted.model, again.model)
+    with pytest.raises(CheckpointError, match=r"response_share is None there and 0\.5 here"):
+        train_model(parameters(response_share=0.5), plan, RECIPES[:1], progress=False)
+
+
+def test_a_model_to_load_into_has_the_fitted_one_s_shape():
+    plan = alike_plan()
+    fitted = train_model(parameters(network="deep"), plan, RECIPES, progress=False)
+    empty = empty_model(plan.schema, plan.families, fitted.settings)
+    empty.load_state_dict(fitted.model.state_dict())
+    told = (model.eta(plan.cells, [0, 3]) for model in (fitted.model, empty))
+    for own, other in zip(*told, strict=True):
+        torch.testing.assert_close(own, other, rtol=0.0, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("unlabeled", "response", "expected"),
+    [("mask", "d", ("d",)), ("absent", "d", ()), ("mask", None, ())],
+)
+def test_an_unlabeled_response_is_masked_where_asked_for(unlabeled, response, expected):
+    settings = model_settings(parameters(unlabeled=unlabeled), RECIPES, response=response)
+    assert settings.masked_columns == expected
+    assert settings.ordinal == (True, False)
+
+
+def test_the_objective_hides_what_each_recipe_says():
+    plan = alike_plan()
+    loss = objective_of(parameters(response_share=np.float64(0.5)), plan, RECIPES)
+    assert loss == MaskedCells(3, 0.5, (0.5, 0.0), "absent", n_targets=8)
+
+
+@pytest.mark.parametrize("n_rows", [1, 50, 500, 2000, 100_000, 3_000_000])
+def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
+    told = schedule(parameters(batch_size="auto", max_epochs="auto"), n_rows)
+    assert 64 <= told.batch_size <= 1024 and told.batch_size & (told.batch_size - 1) == 0
+    assert told.batch_size in (64, 1024) or n_rows / 16 <= told.batch_size <= n_rows / 4
+    steps = told.max_epochs * -(-n_rows // told.batch_size)
+    # Rounded to whole epochs, at least one.
+    assert steps >= min(160, 3.5 * n_rows**0.5) * 0.7
+    assert told.max_epochs * max(n_rows, told.batch_size) >= 15_000 * 0.7
+    assert told.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
+
+
+def test_given_numbers_are_the_schedule():
+    told = schedule(parameters(batch_size=np.int64(48), max_epochs=7), 2000)
+    assert (told.batch_size, told.max_epochs, told.clip) == (48, 7, None)
+
+
+WRONG = {"batch_size": "large", "max_epochs": 0, "n_targets": 0, "embed_dim": 0, "n_layers": 1.5}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_counts_are_refused(name):
+    with pytest.raises(ExfamError, match=f"`{name}` must be an integer >= 1, got"):
+        train_model(parameters(**{name: WRONG[name]}), alike_plan(), RECIPES, progress=False)
+
+
+def test_a_table_without_any_cell_to_learn_from_is_refused():
+    cells = alike_cells(20).hide([0, 1, 2, 3])
+    with pytest.raises(ExfamError, match="`train` must have a target of positive weight"):
+        train_model(parameters(), alike_plan(cells), RECIPES, progress=False)
