@@ -116,6 +116,7 @@ def shift_report(
     *,
     target: str | None,
     weights: Weights | None = None,
+    marginals: TableModel | None = None,
     level: float = 0.01,
 ) -> ShiftReport:
     """How p(row), each column, p(target) and the weights of experts moved from train to new rows.
@@ -124,6 +125,8 @@ def shift_report(
         former too well, which looks like a shift of all columns in `surprising` and in `rows`
     `weights`: gives the weight of each column's expert in predictions of the target, in [0, 1], for
         some rows; None where the model has no exact experts (default None)
+    `marginals`: whose laws of a row without cells are the columns' own laws; None is `model`, which
+        knows them only if it was fitted to rows of which all cells may be hidden (default None)
     `level`: chance that `shifted`, and likewise `surprising` and `drifted`, names any column if
         nothing moved (default 0.01)
 
@@ -146,7 +149,7 @@ def shift_report(
     _check(train, new, target, weights, level)
     schema = table_schema(model)
     return ShiftReport(
-        _column_shifts(model, train, new),
+        _column_shifts(model, model if marginals is None else marginals, train, new),
         rows=moved(chain_log_prob(model, train), chain_log_prob(model, new)),
         target=None if target is None else target_shift(model, train, new, target=target),
         weights=None if weights is None else _weight_drift(weights, schema.names, train, new),
@@ -154,10 +157,12 @@ def shift_report(
     )
 
 
-def _column_shifts(model: TableModel, train: Cells, new: Cells) -> tuple[ColumnShift, ...]:
+def _column_shifts(
+    model: TableModel, marginals: TableModel, train: Cells, new: Cells
+) -> tuple[ColumnShift, ...]:
     schema = table_schema(model)
     before, after = pseudo_parts(model, train), pseudo_parts(model, new)
-    laws = column_laws(model, train[:1].hide(range(len(schema))), schema.names)
+    laws = column_laws(marginals, train[:1].hide(range(len(schema))), schema.names)
     return tuple(
         ColumnShift(
             column.name,

@@ -34,6 +34,7 @@ from exfam.estimators.tables.results import (
     columns_of,
     filled_frame,
 )
+from exfam.models.tables.independent import IndependentColumns, independent_columns
 from exfam.models.tables.linear import LinearTableNetwork
 
 __all__ = ["JointTable"]
@@ -141,7 +142,8 @@ class JointTable(TableEstimator):
             there is one (default None)
         `level`: chance of naming any column where nothing moved (default 0.01)
 
-        Expert weights are told for a linear network alone.
+        Expert weights are told for a linear network alone. Columns' own laws are those that fit the
+        training rows, unless the model was fitted with extra_masking=1.0 and so has its own.
         """
         model = self.model_
         name = self.response_ if target is None else target
@@ -149,7 +151,20 @@ class JointTable(TableEstimator):
         linear = isinstance(model.network, LinearTableNetwork)
         drift = linear and name is not None
         weights = expert_weights(model, name) if drift and name else None
-        return shift_report(model, *cells, target=name, weights=weights, level=level)
+        return shift_report(
+            model,
+            *cells,
+            target=name,
+            weights=weights,
+            marginals=self._marginals(cells[0]),
+            level=level,
+        )
+
+    def _marginals(self, cells: Cells) -> IndependentColumns | None:
+        """The marginal laws of these rows, for a model that no row without cells was shown to."""
+        if self.recipe_.extra_masking == 1.0 or not cells.present.any(0).all():
+            return None
+        return independent_columns(cells, schema=self.schema_, families=self.families_)
 
     def column_similarities(self) -> ColumnSimilarity:
         """Cosines between the columns' encodings; those of several tables share one space.
