@@ -133,11 +133,10 @@ def built(network, categories="per-column", **choices):
         **{
             "network": network,
             "categories": categories,
-            "ordinal": False,
+            "ordinal": (False, False),
             "embed_dim": 6,
             "n_heads": 2,
             "head_dim": 3,
-            "n_members": 2,
             "n_layers": 1,
             "feed_forward_dim": 6,
             "dropout": 0.0,
