@@ -20,7 +20,13 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 # Shown in tables of their own.
-ELSEWHERE = ("efa-special-cases.json", "efa-temperature.json")
+ELSEWHERE = (
+    "efa-special-cases.json",
+    "efa-temperature.json",
+    "table-autompg.json",
+    "table-shifts.json",
+    "table-simulation.json",
+)
 # What is shown of the rows; the files have the rest.
 DIFFERENCE = "nats-difference-to-shrunk-offset"
 METRICS = ("mse", "nats", "paper-loss", "ndcg@10", DIFFERENCE)
