@@ -57,4 +57,8 @@ EXPERIMENTS = {
         "fuel consumption of American cars, then of others: "
         "Bidirectional attention as a mixture of experts, Table 2",
     ),
+    "table-shifts": Experiment(
+        "exfam.reproduce.table_shifts",
+        "public tables whose test rows are of another kind, and tables with cells missing at test",
+    ),
 }

@@ -30,10 +30,14 @@ __all__ = [
     "ShiftPeer",
     "fit_shift_boosting",
     "fit_shift_ridge",
+    "hold_out",
+    "normal_law",
     "shift_figures",
     "shift_peers",
+    "y_chances",
     "y_codes",
     "y_levels",
+    "y_numbers",
 ]
 
 Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
@@ -48,6 +52,8 @@ MIXED_IN = 1e-6
 class Predicted:
     """What is predicted of rows: chances of all levels of y, or the mean and sd of a normal law.
 
+    `log_prob`: of a number, where its law is no normal one of one `sd`; in nats
+
     >>> Predicted(mean=np.zeros(1), sd=2.0).sd
     2.0
     """
@@ -55,6 +61,7 @@ class Predicted:
     chances: Float[np.ndarray, "rows levels"] | None = None
     mean: Float[np.ndarray, "rows"] | None = None
     sd: float | None = None
+    log_prob: Callable[[np.ndarray], np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,26 +125,27 @@ def fit_shift_ridge(shift: TableShift, *, seed: int) -> ShiftFitted:
     from sklearn.linear_model import RidgeCV
 
     features = learn_features(shift.train, shift.kinds)
-    y = _numbers(shift)
+    y = y_numbers(shift)
     model = RidgeCV(RIDGE_PENALTIES, store_cv_results=True)
     model.fit(features.design(shift.train), y)
     place = int(np.flatnonzero(model.alpha_ == RIDGE_PENALTIES)[0])
     sd = float(np.sqrt(model.cv_results_[:, place].mean()))
 
     def predict(columns: Columns) -> Predicted:
-        return _normal(model.predict(features.design(columns)), sd, shift)
+        return normal_law(model.predict(features.design(columns)), sd, shift)
 
     return ShiftFitted(predict, {"alpha": float(model.alpha_)})
 
 
-def _numbers(shift: TableShift) -> Float[np.ndarray, "rows"]:
+def y_numbers(shift: TableShift) -> Float[np.ndarray, "rows"]:
     """y as a number to regress on."""
     if shift.task == "regression":
         return shift.train_y.astype(np.float64)
     return y_codes(shift.train_y, y_levels(shift)).astype(np.float64)
 
 
-def _normal(mean: Float[np.ndarray, "rows"], sd: float, shift: TableShift) -> Predicted:
+def normal_law(mean: Float[np.ndarray, "rows"], sd: float, shift: TableShift) -> Predicted:
+    """A normal law of y, or of levels the chances it has of what lies nearest to each code."""
     if shift.task == "regression":
         return Predicted(mean=mean, sd=sd)
     edges = np.arange(1, len(y_levels(shift))) - 0.5
@@ -184,17 +192,19 @@ class Boosting:
 
 
 def fit_shift_boosting(
-    shift: TableShift, *, seed: int, library: Boosting, classes: bool
+    shift: TableShift, *, seed: int, library: Boosting, classes: bool, copies: int = 1
 ) -> ShiftFitted:
     """A boosting library with the settings that did best on held-out training rows.
 
     `classes`: predict chances of levels; else a number, or of levels a normal law of their codes
+    `copies`: how many times all training rows come, one time after another: those of one row are
+        held out together (default 1)
     """
     features = learn_features(shift.train, shift.kinds)
-    x, y = library.matrix(features, shift.train), _numbers(shift)
+    x, y = library.matrix(features, shift.train), y_numbers(shift)
     y = y.astype(np.int64) if classes else y
     told: dict[str, Any] = {"classes": classes, "unordered": features.unordered, "seed": seed}
-    fit_on, stop_on = _parts(x, y, classes=classes, seed=seed)
+    fit_on, stop_on = hold_out(x, y, classes=classes, seed=seed, copies=copies)
     tried: list[tuple[float, dict[str, Any]]] = []
     for values in product(*library.grid.values()):
         settings = dict(zip(library.grid, values, strict=True))
@@ -207,21 +217,24 @@ def fit_shift_boosting(
     def predict(columns: Columns) -> Predicted:
         matrix = library.matrix(features, columns)
         if classes:
-            return Predicted(chances=_chances(final, matrix, len(y_levels(shift))))
+            return Predicted(chances=y_chances(final, matrix, len(y_levels(shift))))
         mean = np.asarray(final.predict(matrix), dtype=np.float64)
-        return _normal(mean, float(np.sqrt(loss)), shift)
+        return normal_law(mean, float(np.sqrt(loss)), shift)
 
     return ShiftFitted(predict, chosen)
 
 
-def _parts(x: Matrix, y: np.ndarray, *, classes: bool, seed: int) -> tuple[Rows, Rows]:
+def hold_out(
+    x: np.ndarray, y: np.ndarray, *, classes: bool, seed: int, copies: int
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Rows to fit on, and rows to stop on, of which none has a class that the others lack."""
-    held_out = np.random.default_rng(seed).random(len(y)) < HELD_OUT
+    held_out = np.tile(np.random.default_rng(seed).random(len(y) // copies) < HELD_OUT, copies)
     stop = held_out & np.isin(y, y[~held_out]) if classes else held_out
     return (x[~held_out], y[~held_out]), (x[stop], y[stop])
 
 
-def _chances(model: Any, matrix: Matrix, n_levels: int) -> Float[np.ndarray, "rows levels"]:
+def y_chances(model: Any, matrix: np.ndarray, n_levels: int) -> Float[np.ndarray, "rows levels"]:
+    """Chances of all levels by a fitted classifier of their codes."""
     found = np.asarray(model.predict_proba(matrix), dtype=np.float64)
     classes = np.asarray(model.classes_).astype(np.int64).ravel()
     return spread(found, classes, n_categories=n_levels)
@@ -232,7 +245,7 @@ def _loss(model: Any, x: Matrix, y: Shaped[np.ndarray, "rows"], *, classes: bool
     if not classes:
         return float(np.mean((np.asarray(model.predict(x)) - y) ** 2))
     n_levels = 1 + int(np.max(model.classes_))
-    return mean_nats(_chances(model, x, n_levels), y, mixed_in=MIXED_IN)
+    return mean_nats(y_chances(model, x, n_levels), y, mixed_in=MIXED_IN)
 
 
 def _fit_lightgbm(
