@@ -238,7 +238,7 @@ def test_families_that_cannot_produce_the_response():
         fit(REGRESSOR, y=CLASS)
     from exfam import Categorical
 
-    with pytest.raises(ExfamError, match="`family` must be a law of one number for a regressor"):
+    with pytest.raises(ExfamError, match="`family` must be a law of one number, got"):
         fit(REGRESSOR, family=Categorical(3))
 
 

@@ -35,13 +35,8 @@ from exfam.estimators.tables.inputs import (
     with_column,
     without_column,
 )
-from exfam.estimators.tables.plan import (
-    Response,
-    check_support,
-    column_families,
-    learn_columns,
-    split_rows,
-)
+from exfam.estimators.tables.laws import check_support, column_families
+from exfam.estimators.tables.plan import Response, learn_columns, split_rows
 from exfam.estimators.tables.training import Recipe, TablePlan, empty_model
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.models.tables.assemble import TableSettings
@@ -50,6 +45,8 @@ from exfam.training.history import History
 
 __all__ = ["MISSING_COLUMNS", "TableEstimator"]
 
+# Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.
+_ROWS_A_BIN, _BINS = 16, (8, 32)
 UNLABELED = ("absent", "mask")
 MISSING_COLUMNS = ("auto", "absent", "error")
 
@@ -66,7 +63,8 @@ class TableEstimator(BaseEstimator, ABC):
 
     kinds: Any
     numeric: str
-    n_bins: int
+    n_bins: Any
+    families: Any
     unseen: str
     unlabeled: str
     response_share: float | None
@@ -144,7 +142,8 @@ class TableEstimator(BaseEstimator, ABC):
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
         check_choice("numeric", self.numeric, NUMERIC)
-        check_count("n_bins", self.n_bins, least=2)
+        if self.n_bins != "auto":
+            check_count("n_bins", self.n_bins, least=2)
         check_choice("unseen", self.unseen, UNSEEN)
         check_choice("missing_columns", self.missing_columns, MISSING_COLUMNS)
         check_fraction("validation_fraction", self.validation_fraction)
@@ -153,11 +152,13 @@ class TableEstimator(BaseEstimator, ABC):
         check_choice("unlabeled", self.unlabeled, UNLABELED)
         if self.response_share is not None:
             check_fraction("response_share", self.response_share)
-        if not (self.kinds is None or isinstance(self.kinds, Mapping)):
-            raise ExfamError(
-                "`kinds` must map columns to a kind or to labels in order, got "
-                f"{type(self.kinds).__name__}."
-            )
+        told = {"kinds": "a kind or to labels in order", "families": "a family"}
+        for name, what in told.items():
+            given = getattr(self, name)
+            if not (given is None or isinstance(given, Mapping)):
+                raise ExfamError(
+                    f"`{name}` must map columns to {what}, got {type(given).__name__}."
+                )
 
     def _fit(
         self,
@@ -169,12 +170,13 @@ class TableEstimator(BaseEstimator, ABC):
         checkpoint: str | Path | None,
     ) -> None:
         """Fit to all tables and keep what was learned."""
-        families = column_families(schema, response)
+        families = column_families(schema, response, self.families)
         cells = encode_all(schema, given.whole, unseen=self.unseen)
         place = None if response is None else schema.place(response.name)
-        if response is not None and response.family is not None:
-            assert place is not None
-            check_support(response.name, response.family, cells, place)
+        own = [] if response is None or response.family is None else [response.name]
+        for name in [*own, *(self.families or {})]:
+            column = schema.place(name)
+            check_support(name, families[column], cells, column)
         weight = given.weight
         if validation is None:
             present = cells.present
@@ -202,8 +204,11 @@ class TableEstimator(BaseEstimator, ABC):
         self.members_ = [fitted.model]
 
     def _learn(self, given: Given, response: Response | None) -> TableSchema:
+        tables, n_bins = given.whole, self.n_bins
+        if n_bins == "auto":
+            n_bins = int(np.clip(sum(table.n_rows for table in tables) // _ROWS_A_BIN, *_BINS))
         return learn_columns(
-            given.whole, response, kinds=self.kinds, numeric=self.numeric, n_bins=int(self.n_bins)
+            tables, response, kinds=self.kinds, numeric=self.numeric, n_bins=int(n_bins)
         )
 
     def _remember_features(self, X: Any, y: Any, given: Given) -> None:

@@ -30,7 +30,9 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         numeric (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
-    `n_bins`: bins, or quantiles (default 16)
+    `n_bins`: bins, or quantiles; "auto": one for 16 rows, 8 to 32 (default "auto")
+    `families`: by column of continuous numbers or counts, its law: a family or its name; others are
+        Gaussian, counts negative binomial (default None)
     `unseen`: what a category is that training did not have: an "error", or "unknown", like a
         missing cell (default "error")
     `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
@@ -108,7 +110,8 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         target: str = "auto",
         decision: str = "argmax",
         numeric: str = "continuous",
-        n_bins: int = 16,
+        n_bins: int | str = "auto",
+        families: Any = None,
         unseen: str = "error",
         missing_columns: str = "auto",
         network: str = "linear",
@@ -142,6 +145,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         self.decision = decision
         self.numeric = numeric
         self.n_bins = n_bins
+        self.families = families
         self.unseen = unseen
         self.missing_columns = missing_columns
         self.network = network

@@ -1,19 +1,17 @@
-"""From what a fit is given to its plan: kinds, families, rows held out."""
+"""From what a fit is given to its plan: kinds, the response, rows held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Int64
 
-from exfam.checks import support_error
-from exfam.data.tables import Cells, Column, RawTable, TableSchema, learn_schema
+from exfam.data.tables import RawTable, TableSchema, learn_schema
 from exfam.estimators.tables.inputs import without_column
-from exfam.families import Categorical, Family, Gaussian, Histogram, NegativeBinomial
+from exfam.families import Family
 
-__all__ = ["Response", "check_support", "column_families", "learn_columns", "split_rows"]
+__all__ = ["Response", "learn_columns", "split_rows"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +20,7 @@ class Response:
 
     `family`: None for labels, and for numbers in bins of their own
 
+    >>> from exfam.families import Gaussian
     >>> Response("y", "numeric", Gaussian()).binned
     False
     """
@@ -66,55 +65,6 @@ def learn_columns(
     told = "binned" if response.binned else "continuous"
     last = learn_schema(own, kinds={name: response.kind}, numeric=told, **options)
     return TableSchema((*schema.columns, *last.columns))
-
-
-def column_families(schema: TableSchema, response: Response | None) -> tuple[Family, ...]:
-    """The family of each column: of labels Categorical, of counts NegativeBinomial, of numbers
-    Gaussian or, in bins, Histogram; the response's own if it has one.
-
-    Numbers that were all equal in training have a Gaussian of standard deviation 1 around them, or
-    bins of mean width 1: the least spread that fits them would be none.
-
-    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
-    >>> column_families(schema, None)
-    (Categorical(n=2, start=0),)
-    """
-    named = {} if response is None or response.family is None else {response.name: response.family}
-    return tuple(named.get(column.name) or _family(column) for column in schema.columns)
-
-
-def _family(column: Column) -> Family:
-    if column.labels is not None:
-        return Categorical(len(column.labels))
-    assert column.knots is not None
-    if column.kind == "count":
-        return NegativeBinomial()
-    if column.binned:
-        edges = tuple(column.knots.tolist())
-        return Histogram(edges, tails=(column.scale,) * 2 if len(edges) == 1 else None)
-    return Gaussian(scale=1.0) if len(column.knots) == 1 else Gaussian()
-
-
-def check_support(name: str, family: Family, cells: Cells, place: int) -> None:
-    """Raise SupportError, naming the row, for a value that the family cannot produce.
-
-    >>> from exfam.families import Gamma
-    >>> one = Cells(np.zeros((1, 1), np.int32), np.zeros((1, 1), np.float32), np.ones((1, 1)))
-    >>> check_support("y", Gamma(), one, 0)
-    """
-    value = cells.value[:, place]
-    rows = np.flatnonzero(~np.isnan(value))
-    wrong = ~family.in_support(torch.from_numpy(value[rows])).numpy()
-    if wrong.any():
-        first = rows[wrong][0]
-        raise support_error(
-            name,
-            value[first],
-            support=family.support,
-            row=int(first),
-            counts=(int(wrong.sum()), len(value)),
-            hint=family.hint,
-        )
 
 
 def split_rows(

@@ -6,17 +6,16 @@ from sklearn.base import RegressorMixin
 
 from exfam.checks import ExfamError, check_choice
 from exfam.data.tables import Column
-from exfam.estimators.choices import check_families, choose_family
+from exfam.estimators.choices import check_families
 from exfam.estimators.tables.inputs import Given
+from exfam.estimators.tables.laws import number_family
 from exfam.estimators.tables.plan import Response
 from exfam.estimators.tables.supervised import SupervisedTable
-from exfam.families import Categorical, Family, Ordinal, PerItem
 
 __all__ = ["MaskedTableRegressor"]
 
 DECISIONS = ("mean", "median")
 # Families of labels, and one that needs items: no law of one number.
-_NO_NUMBERS = (Categorical, Ordinal, PerItem)
 BINNED = "binned"
 
 
@@ -30,7 +29,9 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         numeric (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
-    `n_bins`: bins, or quantiles (default 16)
+    `n_bins`: bins, or quantiles; "auto": one for 16 rows, 8 to 32 (default "auto")
+    `families`: by column of continuous numbers or counts, its law: a family or its name; others are
+        Gaussian, counts negative binomial (default None)
     `unseen`: what a category is that training did not have: an "error", or "unknown", like a
         missing cell (default "error")
     `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
@@ -107,7 +108,8 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         family: Any = "gaussian",
         decision: str = "mean",
         numeric: str = "continuous",
-        n_bins: int = 16,
+        n_bins: int | str = "auto",
+        families: Any = None,
         unseen: str = "error",
         missing_columns: str = "auto",
         network: str = "linear",
@@ -141,6 +143,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         self.decision = decision
         self.numeric = numeric
         self.n_bins = n_bins
+        self.families = families
         self.unseen = unseen
         self.missing_columns = missing_columns
         self.network = network
@@ -184,16 +187,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
                 )
         if self.family == BINNED:
             return Response(given.name, "numeric", None)
-        return Response(given.name, "numeric", self._family())
-
-    def _family(self) -> Family:
-        family = choose_family(self.family)
-        if isinstance(family, _NO_NUMBERS):
-            raise ExfamError(
-                f"`family` must be a law of one number for a regressor, got {family}. Use "
-                "MaskedTableClassifier for labels."
-            )
-        return family
+        return Response(given.name, "numeric", number_family(self.family, argument="family"))
 
     def _check_decision(self, column: Column) -> None:
         """Any number has a mean and a median."""

@@ -1,0 +1,76 @@
+"""Families of single columns of a table."""
+
+import numpy as np
+import pytest
+
+from exfam.checks import ExfamError, SupportError
+from exfam.estimators.tables import MaskedTable, MaskedTableClassifier
+from exfam.families import Gamma, Gaussian, NegativeBinomial, Poisson
+
+
+def table():
+    draws = np.random.default_rng(0)
+    return {
+        "wait": draws.gamma(2.0, 3.0, 60),
+        "size": draws.normal(size=60),
+        "visits": draws.poisson(2.0, 60),
+        "city": draws.choice(["a", "b"], 60).astype(object),
+    }
+
+
+def model(**settings):
+    kinds = {"visits": "count"}
+    return MaskedTable(kinds=kinds, max_epochs=1, progress=False, **settings)
+
+
+def test_columns_have_the_families_that_are_given():
+    fitted = model(families={"wait": Gamma(), "visits": "poisson"}).fit(table())
+    told = dict(zip(fitted.schema_.names, fitted.families_, strict=True))
+    assert (told["wait"], told["size"], told["visits"]) == (Gamma(), Gaussian(), Poisson())
+    assert model().fit(table()).families_[2] == NegativeBinomial()
+
+
+def test_saved_families_are_those_of_the_fit(tmp_path):
+    fitted = model(families={"wait": Gamma()}).fit(table())
+    fitted.save(tmp_path / "model")
+    again = MaskedTable.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.log_prob(table()), fitted.log_prob(table()))
+
+
+def test_a_value_outside_the_support_is_named():
+    frame = table() | {"wait": np.append(np.ones(59), -1.0)}
+    with pytest.raises(SupportError, match="`wait` must be .* at row 59"):
+        model(families={"wait": Gamma()}).fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("families", "told"),
+    [
+        ({"height": "gamma"}, "`families` must name columns of the table, got 'height'"),
+        ({"city": "gamma"}, "`families` must name columns of continuous numbers or counts"),
+        ({"wait": "ordinal"}, "`family` must be an instance where it has arguments"),
+        (["gamma"], "`families` must map columns to a family, got list"),
+    ],
+)
+def test_families_that_fit_no_column(families, told):
+    with pytest.raises(ExfamError, match=told):
+        model(families=families).fit(table())
+
+
+def test_the_response_of_a_classifier_has_no_given_family():
+    frame = table()
+    y = frame.pop("city")
+    classifier = MaskedTableClassifier(families={"y": "gamma"}, max_epochs=1, progress=False)
+    with pytest.raises(ExfamError, match="`families` must name columns of the table, got 'y'"):
+        classifier.fit(frame, y)
+
+
+def test_bins_are_told_by_the_number_of_rows():
+    knots = {}
+    for n in SIZES:
+        fitted = MaskedTable(max_epochs=1, progress=False).fit({"a": np.linspace(0, 1, n)})
+        knots[n] = fitted.schema_.columns[0].n_tokens
+    assert knots == {60: 8, 320: 20, 2000: 32}
+
+
+SIZES = (60, 320, 2000)
