@@ -5,10 +5,12 @@ from exfam.plots.bars import result_bars
 from exfam.plots.calibration import coverage_curve, integral_histogram, reliability_diagram
 from exfam.plots.counts import histogram
 from exfam.plots.curves import learning_curve
+from exfam.plots.experts import expert_bars
 from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.intervals import interval_rows
 from exfam.plots.item_map import item_map
 from exfam.plots.means import means_by_case
+from exfam.plots.missing import missing_curves
 from exfam.plots.settings import setting_curve
 from exfam.plots.style import INK
 from exfam.plots.vectors import vector_map
@@ -18,6 +20,7 @@ __all__ = [
     "attention_map",
     "coverage_curve",
     "crps_by_site",
+    "expert_bars",
     "field_map",
     "histogram",
     "integral_histogram",
@@ -26,6 +29,7 @@ __all__ = [
     "layer_map",
     "learning_curve",
     "means_by_case",
+    "missing_curves",
     "reliability_diagram",
     "result_bars",
     "setting_curve",
