@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Warnings are errors; the gallery's examples are run.
 SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
+# One process a core; all tests of a file in the same one, since they share what is costly to make.
+TEST := $(BIN)/python -m pytest -n auto --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: run test check docs format bench clean
@@ -13,7 +15,7 @@ run: $(STAMP)
 	$(BIN)/exfam demo --out out
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(TEST)
 
 # The test suite comes last, so that its closing line ends the output.
 check: $(STAMP)
@@ -22,7 +24,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	.ci/check-wheel $(BIN)/python
 	$(SPHINX)
-	$(BIN)/python -m coverage run -m pytest --check-raises
+	$(TEST) --cov=exfam --cov-report= --check-raises
 
 docs: $(STAMP)
 	$(SPHINX)
