@@ -78,5 +78,7 @@ def test_shares_that_are_none():
 
 
 def test_scores_are_one_a_share():
+    with pytest.raises(ExfamError, match="`scores` must hold at least one model to draw, got none"):
+        plots.missing_curves(np.array([0.0, 0.5]), {}, metric="accuracy")
     with pytest.raises(ExfamError, match="`scores` must be one a share, got 1 of 'joint' for 2"):
         plots.missing_curves(np.array([0.0, 0.5]), {"joint": np.ones(1)}, metric="accuracy")

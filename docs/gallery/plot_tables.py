@@ -53,8 +53,8 @@ trees = {
 
 # %%
 # One car. Weights sum to 1; bars at the right are what each cell adds to the logit of each label,
-# and their sums are the logits themselves. The cell of the response is its MASK token: what the
-# model says of a car of which it knows nothing.
+# less what it adds to all of them alike, and their sums are the logits, up to a constant. The cell
+# of the response is its MASK token: what the model says of a car of which it knows nothing.
 
 row = int(np.argmax(new["accidents"]))
 why = model.experts(new.iloc[[row]])

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from exfam.checks import ExfamError
 from exfam.plots.style import (
     COLORS,
+    INK,
     MUTED,
-    legend_above,
     make_figure,
     name_rows,
     plain_axes,
@@ -30,7 +30,7 @@ def expert_bars(
     parts: Float[np.ndarray, "columns outputs"],
     *,
     outputs: Sequence[str],
-    width: float = 8.4,
+    width: float = 9.6,
 ) -> Figure:
     """The experts of one row, largest weight first: their weights, what each adds to the outputs.
 
@@ -38,7 +38,7 @@ def expert_bars(
     `weights`: of one head, or the mean over heads; their sum is 1
     `parts`: what each adds to the logits, or to other parameters; the legend tells sums
     `outputs`: their names, at most five
-    `width`: of the figure, in inches (default 8.4)
+    `width`: of the figure, in inches (default 9.6)
 
     Parts are drawn less their mean over the outputs if there are several: what is added to all
     logits alike changes no probability.
@@ -70,7 +70,7 @@ def expert_bars(
     plain_axes(right).axvline(0.0, color=MUTED, lw=1)
     right.tick_params(axis="y", length=0)
     right.set_xlabel("adds to the output")
-    legend_above(right)
+    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
     return figure
 
 

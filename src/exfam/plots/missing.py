@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, draw_references, legend_above, make_figure, plain_axes
+from exfam.plots.style import COLORS, INK, draw_references, make_figure, plain_axes
 
 __all__ = ["missing_curves"]
 
@@ -21,7 +21,7 @@ def missing_curves(
     *,
     metric: str,
     references: Mapping[str, float] | None = None,
-    width: float = 7.0,
+    width: float = 8.0,
 ) -> Figure:
     """A score of each model by the share of cells that were hidden from it.
 
@@ -29,9 +29,10 @@ def missing_curves(
     `scores`: by model; NaN where there is none
     `metric`: what the scores are, such as "accuracy"
     `references`: label -> score, drawn as dashed lines, such as that of the most frequent label
-    `width`: of the figure, in inches (default 7.0)
+    `width`: of the figure, in inches (default 8.0)
 
-    Raises ExfamError for shares outside [0, 1], and unless each model has a score for each share.
+    Raises ExfamError without models, for shares outside [0, 1], and unless each model has a score
+    for each share.
 
     >>> shares = np.array([0.0, 0.5])
     >>> figure = missing_curves(shares, {"trees": np.array([0.8, 0.6])}, metric="accuracy")
@@ -40,6 +41,8 @@ def missing_curves(
     """
     if not len(shares) or not ((shares >= 0) & (shares <= 1)).all():
         raise ExfamError(f"`shares` must be in [0, 1], got {shares.tolist()}.")
+    if not scores:
+        raise ExfamError("`scores` must hold at least one model to draw, got none.")
     for name, values in scores.items():
         if len(values) != len(shares):
             raise ExfamError(
@@ -56,5 +59,5 @@ def missing_curves(
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("share of cells hidden")
     axes.set_ylabel(metric)
-    legend_above(axes)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
     return figure
