@@ -75,49 +75,53 @@ class LinearTableNetwork(nn.Module):
         self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
     ) -> Float[Tensor, "members targets batch inner"]:
         """Values of the cells that each target attends to, weighted."""
-        index = self.tokens.entry_index(batch.code).expand(self.n_members, -1, -1)
-        table, own_score, own_value = self._table(blanks)
-        cells = look_up(table, index, batch.between)
-        score, value = cells.split([own_score[0].numel(), self.n_heads * self.head_dim], -1)
-        score = score.unflatten(-1, own_score.shape[1:])
-        score = score.masked_fill(_hidden(batch, targets), -torch.inf)
-        # The expert at the target's own place is the MASK token, whatever stands there.
-        own_score = own_score[:, None, None].expand(-1, index.shape[1], -1, -1, -1)
-        weight = torch.cat([score, own_score], 2).softmax(2)
-        context = self._sum(weight[:, :, :-1], value) + weight[:, :, -1, ..., None] * own_value
-        return context.permute(0, 3, 1, 2, 4).flatten(3)
-
-    def _sum(
-        self,
-        weight: Float[Tensor, "members batch columns heads targets"],
-        value: Float[Tensor, "members batch columns inner"],
-    ) -> Float[Tensor, "members batch heads targets head_dim"]:
-        """Of each head its weights times its values."""
+        between = batch.between
+        if between is not None:
+            between = functional.pad(between, (0, 1))
+        cells = look_up(self._table(targets, blanks), self._index(batch), between)
+        n_scores = self.n_heads * len(targets)
+        score, value = cells.split([n_scores, cells.shape[-1] - n_scores], -1)
         # One product with the values of all heads, of which each needs its own, takes less time
         # than one small product for each head.
-        every = (weight.flatten(3).mT @ value).unflatten(-1, (self.n_heads, -1))
-        own = every.unflatten(2, (self.n_heads, -1)).diagonal(dim1=2, dim2=4)
-        return own.permute(0, 1, 4, 2, 3)
+        every = (score.softmax(2).mT @ value).unflatten(2, (self.n_heads, -1))
+        seen, of_own = every.split([every.shape[-1] - 1, 1], -1)
+        seen = seen.unflatten(-1, (self.n_heads, -1)).diagonal(dim1=2, dim2=4)
+        own_value = self._by_head(blanks @ self.value).transpose(1, 2)[:, :, None]
+        context = seen.permute(0, 2, 1, 4, 3) + own_value * of_own.permute(0, 3, 1, 2, 4)
+        return context.flatten(3)
+
+    def _index(self, batch: CellBatch) -> Int64[Tensor, "members batch cells"]:
+        """The entry of every cell, and last that of the expert at the target's own place."""
+        absent = self.tokens.plan.n_entries + self.tokens.plan.n_columns
+        index = torch.where(batch.code == ABSENT, absent, self.tokens.entry_index(batch.code))
+        return functional.pad(index, (0, 1), value=absent + 1).expand(self.n_members, -1, -1)
 
     def _table(
-        self, blanks: Float[Tensor, "members targets embed"]
-    ) -> tuple[
-        Float[Tensor, "members entries width"],
-        Float[Tensor, "members heads targets"],
-        Float[Tensor, "members 1 heads targets head_dim"],
-    ]:
+        self, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+    ) -> Float[Tensor, "members entries width"]:
         """For every entry that could stand in a cell its scores, then its value, of every head.
 
-        And score and value of the MASK token at each target's own place.
+        After them an absent cell, and the expert at a target's own place, the MASK token whatever
+        stands there: its value is another for each target, so here it is 0, and the last number,
+        1 of this expert alone, tells how much is paid to it.
         """
         vectors = self.tokens.entries()
-        query, own_key, own_value = (
-            self._by_head(blanks @ weight) for weight in (self.query, self.key, self.value)
-        )
-        query = query / math.sqrt(self.head_dim)
-        scores = self._by_head(vectors @ self.key) @ query.mT
-        table = torch.cat([scores.transpose(1, 2).flatten(2), vectors @ self.value], -1)
-        return table, (query * own_key).sum(-1), own_value[:, None]
+        query = self._by_head(blanks @ self.query) / math.sqrt(self.head_dim)
+        scores = (self._by_head(vectors @ self.key) @ query.mT).transpose(1, 2)
+        scores = scores.masked_fill(self._own(targets)[:, None], _NEVER)
+        own_score = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
+        scores = torch.cat([scores, torch.full_like(own_score, _NEVER), own_score], 1)
+        value = vectors @ self.value
+        last = functional.pad(value.new_ones(len(value), 1, 1), (value.shape[-1], 0, 1, 0))
+        value = torch.cat([functional.pad(value, (0, 1)), last], 1)
+        return torch.cat([scores.flatten(2), value], -1)
+
+    def _own(self, targets: list[int]) -> Bool[Tensor, "entries targets"]:
+        """Whether an entry is of a target's own column."""
+        columns = self.tokens.entry_columns
+        every = torch.arange(self.tokens.plan.n_columns, device=columns.device)
+        places = torch.tensor(targets, device=columns.device)
+        return torch.cat([columns, every])[:, None] == places
 
     def _by_head(
         self, x: Float[Tensor, "members rows inner"]
@@ -157,13 +161,9 @@ class LinearTableNetwork(nn.Module):
         )
 
 
-def _hidden(
-    batch: CellBatch, targets: list[int]
-) -> Bool[Tensor, "members batch columns 1 targets"]:
-    """Where no cell stands, or the target's own does."""
-    places = torch.tensor(targets, device=batch.code.device)
-    own = torch.arange(batch.code.shape[-1], device=batch.code.device)[:, None] == places
-    return ((batch.code == ABSENT)[..., None] | own)[:, :, :, None]
+# The score of what is not there: its weight is exactly 0. Not minus infinity, since nothing lies
+# between that and itself.
+_NEVER = -1e30
 
 
 def look_up(
