@@ -27,7 +27,7 @@ from exfam.reproduce.table_rules import Fitter, SideBySide
 
 __all__ = ["OURS", "PEERS", "TABLE_MODELS", "TableContender", "models_of"]
 
-ALL, TUNED, REFERENCE = 20, 2, 5
+ALL, FEW, TUNED = 20, 5, 2
 # The model that all others are compared with, pair by pair.
 OURS = "masked-table"
 
@@ -86,12 +86,13 @@ TABLE_MODELS: dict[str, TableContender] = {
         name: TableContender(
             partial(fit_masked_table, settings=settings),
             n_configurations=None if "ordinal" in settings else N_RECIPES,
+            n_data_sets=FEW if "ensemble" in settings else ALL,
             fast=name == OURS,
         )
         for name, settings in OUR_SETTINGS.items()
     },
     "reference": TableContender(
-        fit_reference, n_data_sets=REFERENCE, fast=False, side_by_side=fit_reference_tables
+        fit_reference, n_data_sets=FEW, fast=False, side_by_side=fit_reference_tables
     ),
     **PEERS,
 }
