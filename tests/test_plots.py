@@ -70,6 +70,12 @@ FIGURES = {
     "attention_map": lambda: plots.attention_map(explanation()),
     "attention_map, one panel a layer": lambda: plots.attention_map(explanation(), heads="mean"),
     "attention_map, large": lambda: plots.attention_map(explanation(60, layers=1, heads=1)),
+    "expert_bars": lambda: plots.expert_bars(
+        ["age = 7", "km = 90"], np.array([0.2, 0.8]), np.eye(2), outputs=["poor", "good"]
+    ),
+    "missing_curves": lambda: plots.missing_curves(
+        np.array([0.0, 0.5]), {"trees": np.array([0.8, 0.6])}, metric="accuracy"
+    ),
     "learning_curve": lambda: plots.learning_curve(history(), references={"Bayes": 0.5}),
     "learning_curve, no validation": lambda: plots.learning_curve(history(validation=False)),
     "means_by_case": lambda: plots.means_by_case(**MEANS, unit="rating"),
