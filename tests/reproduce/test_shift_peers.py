@@ -90,6 +90,21 @@ def test_boosted_trees(name, task, classes):
     checked(fitted, shift)
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_trees_are_the_same_whatever_the_levels_are_called(name):
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    shift = toy("ordinal")
+    lower = replace(shift, levels={"y": tuple(range(-3, 8))})
+    fits = [
+        fit_shift_boosting(each, seed=0, library=SMALL[name], classes=True)
+        for each in (shift, lower)
+    ]
+    assert fits[0].chosen == fits[1].chosen and fits[0].chosen["trees"] > 5
+    chances, more = (fitted.predict(shift.test).chances for fitted in fits)
+    np.testing.assert_allclose(more[:, 4:], chances)
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_peers_are_listed_with_what_they_tried(task):
     peers = shift_peers(task)

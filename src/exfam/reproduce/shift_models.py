@@ -34,6 +34,8 @@ OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
 # Trees of the libraries' own defaults.
 _DEFAULT_TREES = {"lightgbm": 100, "catboost": 1000}
 _LIBRARIES = {"lightgbm": LIGHTGBM, "catboost": CATBOOST}
+# What a smoke run changes in our models.
+_FAST = {"max_epochs": 2}
 # Of longer tables each row comes once where cells are dropped in training.
 _FEW_ROWS = 5000
 
@@ -95,15 +97,15 @@ def shift_models(task: str, *, fast: bool) -> dict[str, ShiftModel]:
     >>> list(shift_models("regression", fast=True))
     ['masked-table', 'ridge']
     """
-    models = {**_ours(task), **_peers(task)}
+    models = {**_ours(task, more=_FAST if fast else {}), **_peers(task)}
     return {name: model for name, model in models.items() if model.fast or not fast}
 
 
-def _ours(task: str) -> dict[str, ShiftModel]:
+def _ours(task: str, *, more: Mapping[str, int]) -> dict[str, ShiftModel]:
     classes = task != "regression"
     models = {
         name: ShiftModel(
-            partial(fit_shift_masked, settings=settings, classes=classes),
+            partial(fit_shift_masked, settings={**settings, **more}, classes=classes),
             n_configurations=_n_recipes(settings),
             of_dropped=name.endswith("-missing"),
             fast=name == OURS[0],
@@ -111,7 +113,7 @@ def _ours(task: str) -> dict[str, ShiftModel]:
         for name, settings in SHIFT_SETTINGS.items()
     }
     if task == "ordinal":
-        fit = partial(fit_shift_masked, settings={}, classes=False)
+        fit = partial(fit_shift_masked, settings=more, classes=False)
         models["masked-table-regression"] = ShiftModel(fit, n_configurations=_n_recipes({}))
     return models
 

@@ -268,7 +268,9 @@ def _fit_lightgbm(
     if stop_on is None:
         return model.fit(*rows)
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-    return model.fit(*rows, eval_X=stop_on[0], eval_y=stop_on[1], callbacks=[stop])
+    # LightGBM codes the labels of rows to fit on, but not those of `eval_y`.
+    stop_y = np.searchsorted(np.unique(rows[1]), stop_on[1]) if classes else stop_on[1]
+    return model.fit(*rows, eval_X=stop_on[0], eval_y=stop_y, callbacks=[stop])
 
 
 def _fit_catboost(

@@ -29,7 +29,7 @@ import numpy as np
 from jaxtyping import Float, Int64, Shaped
 
 from exfam.data.public_sets.adult import adult
-from exfam.data.public_sets.tables import TableShift, bike_sharing, part_table, wine_quality
+from exfam.data.public_sets.tables import TableShift, bike_sharing, wine_quality
 from exfam.reproduce.bars import draw_bars
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
@@ -132,13 +132,16 @@ def kept(options: Options) -> list[Row]:
 
 def plot(rows: list[Row], folder: Path) -> None:
     """Bars of all models on rows of which nothing is dropped."""
-    shown = [row for row in rows if row.settings.get("dropped") == 0 and row.value is not None]
-    for metric in ("accuracy", "mse", "nats"):
-        ruled = [row for row in shown if row.settings.get("rule", "mean") in _RULE[metric]]
-        draw_bars(ruled, folder, experiment="table-shifts", metric=metric)
+    for metric, rule in _DRAWN.items():
+        shown = [
+            replace(row, settings={})
+            for row in rows
+            if row.settings.get("dropped") == 0 and row.settings.get("rule") == rule
+        ]
+        draw_bars(shown, folder, experiment="table", metric=metric)
 
 
-_RULE = {"accuracy": ("argmax",), "mse": ("mean",), "nats": ("mean",)}
+_DRAWN = {"accuracy": "argmax", "mse": "mean", "nats": None}
 
 
 def result_of(
@@ -194,9 +197,9 @@ def _rows_of(
 ) -> TableShift:
     return replace(
         shift,
-        train=part_table(shift.train, [train])[0],
+        train={name: column[train] for name, column in shift.train.items()},
         train_y=shift.train_y[train],
-        test=part_table(shift.test, [test])[0],
+        test={name: column[test] for name, column in shift.test.items()},
         test_y=shift.test_y[test],
     )
 
