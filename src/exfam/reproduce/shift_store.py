@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -105,7 +106,9 @@ class ShiftStore:
             "cpu_seconds": result.cpu_seconds,
             "chosen": dict(result.chosen),
         }
-        arrays = {f"losses{place}": rows for place, rows in enumerate(result.losses.values())}
+        arrays: dict[str, Any] = {
+            f"losses{place}": rows for place, rows in enumerate(result.losses.values())
+        }
         buffer = BytesIO()
         np.savez_compressed(buffer, told=np.array(json.dumps(told)), **arrays)
         write_atomically(self.folder / result.key.path, buffer.getvalue())
