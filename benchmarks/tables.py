@@ -123,7 +123,7 @@ def catboost(threads: int, seed: int) -> Any:
 
 
 MODELS: dict[str, Callable[[int, int], Any]] = {
-    "MaskedTableClassifier": masked_table,
+    "masked table": masked_table,
     "LightGBM": lightgbm,
     "CatBoost": catboost,
 }
@@ -194,7 +194,7 @@ def measured(folder: Path, model: str, threads: int, seed: int) -> Cost:
 
 def show(costs: dict[str, Cost | None], best: tuple[float, float, float]) -> None:
     table = Table(title="fit, then predict_proba of fresh rows")
-    headers = ("model", "fit CPU s", "fit s", "fit peak GB", "rows/s", "rows/CPU s", "peak GB")
+    headers = ("model", "fit CPU s", "fit s", "fit GB", "rows/s", "rows/CPU s", "peak GB")
     for header in (*headers, "accuracy", "nats"):
         table.add_column(header, justify="left" if header == "model" else "right")
     for model, cost in costs.items():
@@ -223,7 +223,7 @@ def judge(cost: Cost) -> None:
         f"{LEAST_ROWS_A_SECOND:,} rows/s": cost.rows_a_second >= LEAST_ROWS_A_SECOND,
     }
     told = ", ".join(f"{name}: {'yes' if holds else 'NO'}" for name, holds in asked.items())
-    console.print(f"MaskedTableClassifier, {told}")
+    console.print(f"masked table, {told}")
 
 
 def report(folder: Path, arguments: argparse.Namespace) -> None:
@@ -247,7 +247,7 @@ def report(folder: Path, arguments: argparse.Namespace) -> None:
                 None if absent else measured(folder, model, arguments.threads, arguments.seed)
             )
     show(costs, best)
-    own = costs.get("MaskedTableClassifier")
+    own = costs.get("masked table")
     if own is not None:
         judge(own)
 
