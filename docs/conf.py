@@ -68,5 +68,6 @@ def _rewrite(app, what, name, obj, options, lines):
 
 
 def _skip_routing(app, what, name, obj, skip, options):
-    # scikit-learn's metadata routing: inherited, and its texts refer to pages that are not ours.
-    return skip or name == "get_metadata_routing" or name.endswith("_request") or None
+    # Inherited from scikit-learn: their texts refer to pages that are not ours.
+    inherited = name in ("get_metadata_routing", "fit_transform", "set_output")
+    return skip or inherited or name.endswith("_request") or None

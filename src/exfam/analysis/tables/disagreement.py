@@ -23,9 +23,9 @@ class OrderDisagreement:
 
     `orders`: those that were tried
     `log_prob`: of each row under each order, in nats
-    `pair_gap`: per pair of columns a, b the mean over rows where both are present of
-        |log p(a | r) + log p(b | a, r) - log p(b | r) - log p(a | b, r)| in nats, where r is the
-        rest of the row; NaN where no row has both, and for a column with itself
+    `pair_gap`: per pair of columns a, b the mean over rows where both are present, in nats, of the
+        absolute value of log p(a; r) + log p(b; a, r) - log p(b; r) - log p(a; b, r), where r is
+        the rest of the row, given; NaN where no row has both, and for a column with itself
 
     >>> told = OrderDisagreement((("a", "b"), ("b", "a")), np.array([[-1.0, -3.0]]), np.eye(2))
     >>> told.mean.tolist(), told.mean_row_sd, told.largest_mean_gap

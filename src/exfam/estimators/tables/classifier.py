@@ -180,6 +180,13 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         check_is_fitted(self)
         return cast(np.ndarray, self._column.labels).copy()
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, in [0, 1]: the share of rows whose class is the predicted one.
+
+        See `log_score` for nats.
+        """
+        return float(super().score(X, y, sample_weight))
+
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
         """The probability of each class of `classes_`.
 

@@ -172,6 +172,13 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         self.device = device
         self.progress = progress
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2, at most 1: 1 less the mean squared error over the variance of `y`.
+
+        See `log_score` for nats.
+        """
+        return float(super().score(X, y, sample_weight))
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("decision", self.decision, DECISIONS)
