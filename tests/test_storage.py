@@ -142,7 +142,7 @@ def test_labels_of_other_types_are_refused(tmp_path, label):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("value", [float("nan"), np.zeros(2), {1, 2}, object()], ids=repr)
+@pytest.mark.parametrize("value", [float("nan"), np.zeros(2), {1, 2}, object], ids=repr)
 def test_a_config_that_is_no_json_is_refused(tmp_path, value):
     with pytest.raises(ExfamError, match="`config` must be plain JSON, got"):
         save_folder(tmp_path / "model", tensors={}, config={"a": value}, vocabulary={})
