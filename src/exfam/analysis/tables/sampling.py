@@ -28,7 +28,7 @@ def sample_rows(
     """`n` draws of the absent cells of every row given its present ones; one Cells a draw.
 
     `order`: names of the columns to fill, each drawn given the present cells and those drawn
-        before it; others stay absent (default None: all, in the table's order)
+        before it; others stay absent; None is all, in the table's order (default None)
     `sweeps`: how many times all drawn cells are then drawn again, each given all others (Gibbs
         sampling), which forgets the order where no one joint law is behind the model (default 0)
 

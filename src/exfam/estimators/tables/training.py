@@ -107,8 +107,8 @@ def train_model(
 ) -> FittedTable:
     """One network a recipe, side by side.
 
-    `weight`: one number a member and row, in place of the plan's one a row. `own_orders`: whether
-    each network meets the rows in an order of its own (default False).
+    `weight`: one number a member and row, in place of the plan's one a row (default None)
+    `own_orders`: whether each network meets the rows in an order of its own (default False)
     """
     response = None if plan.response is None else plan.schema.names[plan.response]
     settings = model_settings(estimator, recipes, response=response)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from exfam.models.tables.contract import TableCells
 
-__all__ = ["ABSENT", "MASKED", "CellBatch", "TableRows"]
+__all__ = ["ABSENT", "MASKED", "CellBatch", "TableRows", "cell_batch"]
 
 ABSENT = -1
 # A cell that is shown as the MASK token.
