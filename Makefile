@@ -24,7 +24,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	.ci/check-wheel $(BIN)/python
 	$(SPHINX)
-	$(TEST) --cov=exfam --cov-report= --check-raises
+	$(TEST) --check-raises
 
 docs: $(STAMP)
 	$(SPHINX)

@@ -5,7 +5,6 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-import coverage
 import hypothesis
 import pytest
 
@@ -17,23 +16,38 @@ def pytest_addoption(parser):
     parser.addoption(
         "--check-raises",
         action="store_true",
-        help="fail if a raise statement of exfam was never reached (needs --cov=exfam)",
+        help="fail if a raise statement of exfam was never reached",
     )
 
 
 UNREACHED = pytest.StashKey[list[str]]()
+REACHED = pytest.StashKey[set[str]]()
+
+
+def pytest_configure(config):
+    if config.getoption("--check-raises"):
+        from house import raises
+
+        raises.watch()
+        config.stash[REACHED] = raises.REACHED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """What one of several processes reached."""
+    node.config.stash.get(REACHED, set()).update(node.workeroutput.get("reached", ()))
 
 
 def pytest_sessionfinish(session):
     config = session.config
-    if not config.getoption("--check-raises") or hasattr(config, "workerinput"):
+    if not config.getoption("--check-raises"):
         return
-    from house.raises import all_unreached
+    if hasattr(config, "workerinput"):
+        config.workeroutput["reached"] = sorted(config.stash[REACHED])
+        return
+    from house.raises import unreached
 
-    # Of all processes that ran tests: pytest-cov has put their measurements together by now.
-    data = coverage.CoverageData(config.rootpath / ".coverage")
-    data.read()
-    config.stash[UNREACHED] = all_unreached(data)
+    config.stash[UNREACHED] = unreached(config.stash[REACHED])
     if config.stash[UNREACHED] and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -1,24 +1,83 @@
 """What is told of raise statements that no test reaches; `--check-raises` looks at a whole run."""
 
-import ast
+import importlib.util
+import linecache
 
-from coverage import CoverageData
+import pytest
 
-from house.raises import all_unreached, unreached
-from house.sources import FILES
+import exfam.checks
+from house.raises import REACHED, Marking, marked, places, unreached, watch
+from house.sources import FILES, ROOT, SOURCE, parsed
+
+CODE = """def f(x):
+    if x == "é": raise ValueError(x)
+    if x:
+        raise KeyError(
+            x
+        )
+    try:
+        raise OSError from None
+    except OSError as error:
+        raise
+"""
+PATH = SOURCE / "some.py"
 
 
-def test_a_raise_that_was_not_reached_is_found():
-    tree = ast.parse(
-        "def f(x):\n    if x:\n        raise E(\n            x\n        )\n    raise F"
-    )
-    assert unreached(tree, {1, 2, 3}) == [6]
-    assert unreached(tree, {1, 2, 6}) == [3]
-    assert unreached(tree, {1, 2, 4, 6}) == []
+@pytest.fixture
+def nothing_reached():
+    """Nothing that these tests reach counts as reached."""
+    before = set(REACHED)
+    REACHED.clear()
+    yield
+    REACHED.clear()
+    REACHED.update(before)
+
+
+@pytest.fixture
+def function():
+    names = {}
+    exec(compile(marked(CODE.encode(), PATH), PATH, "exec"), names)
+    return names["f"]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "lines"), [("é", ValueError, {2}), (1, KeyError, {4}), (0, OSError, {8, 10})]
+)
+def test_those_reached_are_told_apart(nothing_reached, function, value, error, lines):
+    with pytest.raises(error) as caught:
+        function(value)
+    assert {f"src/exfam/some.py:{line}" for line in lines} == REACHED
+    assert caught.traceback[-1].lineno + 1 in lines
+
+
+def test_marks_move_no_line():
+    source = CODE.encode()
+    assert marked(source, PATH) != source
+    assert marked(source, PATH).count(b"\n") == source.count(b"\n")
+    assert marked(b"x = 1\n", PATH) == b"x = 1\n"
 
 
 def test_all_files_are_looked_at():
-    data = CoverageData(no_disk=True)
-    none = all_unreached(data)
-    data.add_lines({str(path): range(1, 500) for path in FILES})
-    assert len(none) > 500 and not all_unreached(data)
+    every = [place for path in FILES for place in places(path, parsed(path))]
+    assert len(every) > 500 and unreached([]) == every
+    assert unreached(every[1:]) == every[:1] and not unreached(every)
+
+
+def test_modules_are_marked_as_they_are_imported(nothing_reached):
+    spec = Marking().find_spec("exfam.checks", exfam.__path__)
+    again = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(again)
+    with pytest.raises(ValueError, match="`kind` must be one of 'linear'"):
+        again.check_choice("kind", "cubic", ["linear"])
+    [place] = REACHED
+    path, line = place.split(":")
+    assert linecache.getline(str(ROOT / path), int(line)).startswith("        raise ExfamError")
+
+
+def test_other_modules_are_left_alone():
+    assert Marking().find_spec("json.decoder") is None
+
+
+def test_modules_already_imported_are_told():
+    with pytest.raises(AssertionError, match=r"imported before .*exfam\.checks"):
+        watch()
