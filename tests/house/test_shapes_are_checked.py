@@ -1,0 +1,57 @@
+"""Shapes and types of arguments and of what is returned, checked by what checks exfam."""
+
+import pytest
+import torch
+from jaxtyping import Float, TypeCheckError, jaxtyped
+from torch import Tensor
+
+import exfam.layers
+from shape_checks import checked
+
+
+@jaxtyped(typechecker=checked)
+def outer(
+    left: Float[Tensor, "rows"], right: Float[Tensor, "columns"], *, keep: int = 0
+) -> Float[Tensor, "rows columns"]:
+    product = left[:, None] * right
+    return product[:, : len(right) - keep]
+
+
+@jaxtyped(typechecker=checked)
+def same(left: Float[Tensor, "rows"], right: Float[Tensor, "rows"]) -> str:
+    return "same" if torch.equal(left, right) else None
+
+
+def test_shapes_that_hold_pass():
+    assert outer(torch.ones(2), torch.ones(3)).shape == (2, 3)
+    assert same(torch.ones(2), torch.ones(2)) == "same"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (outer, (torch.ones(2, 1), torch.ones(3)), "parameters of .*outer"),
+        (outer, (torch.ones(2), torch.ones(3, dtype=torch.int64)), "parameters of .*outer"),
+        (outer, (torch.ones(2), None), "parameters of .*outer"),
+        (same, (torch.ones(2), torch.ones(3)), "parameters of .*same"),
+        (same, (torch.ones(2), torch.zeros(2)), "return value of .*same"),
+    ],
+)
+def test_others_are_refused(function, arguments, message):
+    with pytest.raises(TypeCheckError, match=message):
+        function(*arguments)
+
+
+def test_keywords_are_checked():
+    with pytest.raises(TypeCheckError, match="parameters of .*outer"):
+        outer(torch.ones(2), torch.ones(3), keep="0")
+
+
+def test_what_is_returned_has_the_sizes_of_the_arguments():
+    with pytest.raises(TypeCheckError, match="return value of .*outer"):
+        outer(torch.ones(2), torch.ones(3), keep=1)
+
+
+def test_exfam_is_checked():
+    with pytest.raises(TypeCheckError, match=r"parameters of exfam\.layers\.linear"):
+        exfam.layers.linear(2, 3, generator=None)
