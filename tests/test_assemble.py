@@ -139,13 +139,17 @@ class TestLeakLaw:
         choices = {"item_sees_values": sees_values, "group_offset": sees_values}
         return small_model(SCHEMA, network=network, **choices).eval()
 
+    def batch(self):
+        """Of the first group, a row for each of its five elements to be changed in; the others."""
+        return batch_of(rich_groups()[[0] * 5 + [1, 2]])
+
     def moved(self, model, batch, other):
-        """Where the item and the value conditionals of the first group differ."""
+        """Where the item and the value conditionals of the first group's rows differ."""
         with torch.no_grad():
             item = model.item_log_probs(batch) - model.item_log_probs(other)
             value = torch.cat(list(model.value_eta(batch).values()), -1)
             value = value - torch.cat(list(model.value_eta(other).values()), -1)
-        return [(part[0].abs().amax(-1) > 1e-5).tolist() for part in (item, value)]
+        return [(part[:5].abs().amax(-1) > 1e-5).tolist() for part in (item, value)]
 
     def visible(self, direction, j):
         """Elements that see element j of five."""
@@ -153,44 +157,48 @@ class TestLeakLaw:
 
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_an_item_moves_all_but_its_own_item(self, case):
-        model, batch = self.model(*case), batch_of(rich_groups())
+        model, batch = self.model(*case), self.batch()
+        other = batch
         for j in range(5):
-            new = (int(batch.item[0, j]) + 1) % N_ITEMS
-            item, value = self.moved(model, batch, with_item(batch, 0, j, new))
+            other = with_item(other, j, j, (int(batch.item[j, j]) + 1) % N_ITEMS)
+        item, value = self.moved(model, batch, other)
+        for j in range(5):
             sees = self.visible(case[0], j)
-            assert item == sees
-            assert value == [see or i == j for i, see in enumerate(sees)]
+            assert item[j] == sees
+            assert value[j] == [see or i == j for i, see in enumerate(sees)]
 
     @pytest.mark.parametrize("case", CASES, ids=str)
     @pytest.mark.parametrize("column", sorted(FAMILIES))
     def test_a_value_moves_other_values_and_items_only_if_they_see_values(self, case, column):
-        model, batch = self.model(*case), batch_of(rich_groups())
+        model, batch = self.model(*case), self.batch()
+        other = batch
         for j in range(5):
-            new = float(batch.values[column][0, j]) % 3 + 1
-            other = with_value(batch, 0, j, new, name=column)
-            item, value = self.moved(model, batch, other)
+            new = float(batch.values[column][j, j]) % 3 + 1
+            other = with_value(other, j, j, new, name=column)
+        item, value = self.moved(model, batch, other)
+        for j in range(5):
             sees = self.visible(case[0], j)
-            assert value == sees
-            assert item == [see and case[2] for see in sees]
+            assert value[j] == sees
+            assert item[j] == [see and case[2] for see in sees]
 
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_an_attribute_shows_at_the_center_only_if_known(self, case):
-        model, batch = self.model(*case), batch_of(rich_groups())
+        model, batch, each = self.model(*case), self.batch(), range(5)
         for name, known in (("genre", True), ("gap", False)):
-            for j in range(5):
-                column = batch.attributes[name].clone()
-                column[0, j] = (column[0, j] + 1) % 4
-                other = replace(batch, attributes={**batch.attributes, name: column})
-                item, value = self.moved(model, batch, other)
+            column = batch.attributes[name].clone()
+            column[each, each] = (column[each, each] + 1) % 4
+            other = replace(batch, attributes={**batch.attributes, name: column})
+            item, value = self.moved(model, batch, other)
+            for j in each:
                 sees = self.visible(case[0], j)
-                assert item == [see or (known and i == j) for i, see in enumerate(sees)]
-                assert value == [see or i == j for i, see in enumerate(sees)]
+                assert item[j] == [see or (known and i == j) for i, see in enumerate(sees)]
+                assert value[j] == [see or i == j for i, see in enumerate(sees)]
 
     def test_attributes_of_groups_move_everything(self):
-        model, batch = self.model("causal", "static", False), batch_of(rich_groups())
+        model, batch = self.model("causal", "static", False), self.batch()
         age = batch.group_attributes["age"] + 10.0
         other = replace(batch, group_attributes={**batch.group_attributes, "age": age})
-        assert self.moved(model, batch, other) == [[True] * 5] * 2
+        assert self.moved(model, batch, other) == [[[True] * 5] * 5] * 2
 
     @pytest.mark.parametrize("case", [case for case in CASES if case[0] == "causal"], ids=str)
     def test_appended_elements_change_nothing_causal(self, case):

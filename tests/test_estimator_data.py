@@ -56,18 +56,22 @@ class TestNoLeak:
             **more,
         )
 
-    def moved(self, ask, column, row, value):
-        """Which rows of the answer move when one cell does."""
-        other = self.frame.copy()
-        assert other.loc[row, column] != value
-        other.loc[row, column] = value
-        return np.abs(ask(other) - ask(self.frame)).reshape(len(other), -1).max(1) > 1e-5
+    def mover(self, ask, row):
+        """What tells which rows of the answer move when one cell of the row does."""
+        before = ask(self.frame)
+
+        def moved(column, value):
+            other = self.frame.copy()
+            assert other.loc[row, column] != value
+            other.loc[row, column] = value
+            return np.abs(ask(other) - before).reshape(len(other), -1).max(1) > 1e-5
+
+        return moved
 
     def test_item_and_value_parts(self, direction, conditional, encoding):
         estimator = self.model(direction, conditional, encoding, item_sees_values=True)
         movie = next(m for m in "abcdef" if m != self.frame.loc[1, "movie"])
-        items = lambda column, value: self.moved(estimator.predict_proba, column, 1, value)  # noqa: E731
-        values = lambda column, value: self.moved(estimator.predict, column, 1, value)  # noqa: E731
+        items, values = self.mover(estimator.predict_proba, 1), self.mover(estimator.predict, 1)
         seen = [False, False, True] if direction == "causal" else [True, False, True]
         # Items: blind for their own row, in all but `known` attributes.
         assert items("movie", movie)[:3].tolist() == seen
@@ -86,7 +90,7 @@ class TestNoLeak:
 
     def test_items_see_values_only_if_asked(self, direction, conditional, encoding):
         estimator = self.model(direction, conditional, encoding)
-        assert not self.moved(estimator.predict_proba, "stars", 1, 7.5).any()
+        assert not self.mover(estimator.predict_proba, 1)("stars", 7.5).any()
 
     def test_appended_elements_change_nothing_earlier(self, direction, conditional, encoding):
         estimator = self.model(direction, conditional, encoding)
