@@ -102,6 +102,15 @@ def test_a_value_that_most_rows_have_leaves_knots_to_the_others():
     assert (len(knots), np.sum(knots == 0)) == (11, 1)
 
 
+def test_knots_may_be_other_in_number_than_bins():
+    values = np.random.default_rng(0).normal(size=100)
+    for numeric, expected in (("continuous", 7), ("binned", 4)):
+        column = only({"a": values}, numeric=numeric, n_bins=5, n_knots=7)
+        assert len(column.knots) == expected
+    with pytest.raises(ExfamError, match="`n_knots` must be an integer >= 2, got 1"):
+        learned({"a": values}, n_knots=1)
+
+
 def test_knots_are_quantiles():
     values = draws()
     column = only({"a": values}, n_bins=11)

@@ -88,10 +88,10 @@ def trial(recipe, nats, gain, error):
 @pytest.mark.parametrize(
     ("second", "third", "best"),
     [
-        ((-0.9, 0.1, 0.2), (-1.1, -0.1, 0.0), 0),
-        ((-0.9, 0.1, 0.05), (-1.1, -0.1, 0.0), 1),
-        ((-0.9, 0.1, 0.05), (-0.8, 0.2, 0.1), 2),
-        ((-0.9, 0.1, 0.05), (-0.8, 0.2, 0.3), 1),
+        ((-0.9, 0.1, 0.06), (-1.1, -0.1, 0.0), 0),
+        ((-0.9, 0.1, 0.04), (-1.1, -0.1, 0.0), 1),
+        ((-0.9, 0.1, 0.04), (-0.8, 0.2, 0.09), 2),
+        ((-0.9, 0.1, 0.04), (-0.8, 0.2, 0.11), 1),
         ((-1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), 0),
     ],
 )
@@ -233,6 +233,57 @@ def test_held_out_rows_teach_a_member_nothing():
     assert any(not torch.equal(a[1], b[1]) for a, b in pairs)
 
 
+# How long the training is
+
+
+@pytest.mark.parametrize(
+    ("nats", "tried", "best"),
+    [
+        ({1: -1.0, 3: -1.1}, [3], 1),
+        ({1: -1.0, 3: -0.5, 9: -0.6}, [3, 9], 3),
+        ({1: -1.0, 3: -0.5, 9: -0.4}, [3, 9], 9),
+    ],
+)
+def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best, monkeypatch):
+    seen = []
+
+    def told(estimator, small, recipes, *, part, folds):
+        seen.extend(recipes)
+        extra = {recipe: 0.1 * (recipe.extra_masking == 0.5) for recipe in recipes}
+        return {recipe: np.full(3, nats[recipe.length] + more) for recipe, more in extra.items()}
+
+    monkeypatch.setattr(choice, "_held_out", told)
+    trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
+    masked = ALL[1]
+    assert seen == [*ALL[:2], *(replace(masked, length=length) for length in tried)]
+    assert best_of(trials) == replace(masked, length=best)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "given", "expected"),
+    [
+        (2001, {"max_epochs": "auto"}, (3, 9)),
+        (2000, {"max_epochs": "auto"}, ()),
+        (2001, {"max_epochs": 2}, ()),
+    ],
+)
+def test_longer_trainings_are_for_long_tables_and_an_open_length(
+    n_rows, given, expected, monkeypatch
+):
+    seen = []
+
+    def none(estimator, plan, recipes, *, lengths):
+        seen.append(tuple(lengths))
+        return ()
+
+    monkeypatch.setattr(choice, "choose_recipe", none)
+    plan = alike_plan(alike_cells(n_rows, absent=0.0))
+    brief = train_model(parameters(max_epochs=1), plan, [ORDINAL], progress=False)
+    monkeypatch.setattr(choice, "train_model", lambda *args, **options: brief)
+    fit_table(parameters(**given), plan)
+    assert seen == [expected]
+
+
 # Which rows are held out
 
 
@@ -252,7 +303,7 @@ def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
     plan = alike_plan(alike_cells(1500, absent=0.0))
     _, [(small, part, folds)] = held_rows(plan, monkeypatch)
     assert folds == [0] and len(small.cells) == 1500 and (part == 0).sum() == 300
-    monkeypatch.setattr(choice, "_MOST_ROWS", 1200)
+    monkeypatch.setattr(choice, "MANY_ROWS", 1200)
     _, [(small, part, _)] = held_rows(plan, monkeypatch)
     assert len(small.cells) == 1200 and (part == 0).sum() == 240
     _, [(other, _, _)] = held_rows(plan, monkeypatch, seed=1)
@@ -266,7 +317,7 @@ def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
     code, value = hidden.code.copy(), hidden.value.copy()
     code[labeled, 3], value[labeled, 3] = cells.code[labeled, 3], cells.value[labeled, 3]
     plan = alike_plan(Cells(code, hidden.fraction, value))
-    monkeypatch.setattr(choice, "_MOST_ROWS", 1000)
+    monkeypatch.setattr(choice, "MANY_ROWS", 1000)
     _, [(small, part, folds)] = held_rows(plan, monkeypatch)
     assert len(small.cells) == 1000 and folds == [0, 1, 2, 3, 4]
     assert sorted(part[small.cells.code[:, 3] >= 0]) == [0, 0, 1, 1, 2, 3, 4]

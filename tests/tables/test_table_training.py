@@ -186,12 +186,20 @@ def test_the_objective_hides_what_each_recipe_says():
 def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
     told = schedule(parameters(batch_size="auto", max_epochs="auto"), n_rows)
     assert 64 <= told.batch_size <= 1024 and told.batch_size & (told.batch_size - 1) == 0
-    assert told.batch_size in (64, 1024) or n_rows / 16 <= told.batch_size <= n_rows / 4
+    assert told.batch_size in (64, 256, 1024) or n_rows / 96 <= told.batch_size <= n_rows / 4
     steps = told.max_epochs * -(-n_rows // told.batch_size)
     # Rounded to whole epochs, at least one.
     assert steps >= min(160, 3.5 * n_rows**0.5) * 0.7
     assert told.max_epochs * max(n_rows, told.batch_size) >= 15_000 * 0.7
     assert told.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
+
+
+@pytest.mark.parametrize(("n_rows", "steps"), [(2000, 470), (8000, 939), (1_000_000, 3500)])
+def test_a_longer_training_has_more_steps_of_the_first_rows(n_rows, steps):
+    given = parameters(batch_size="auto", max_epochs="auto")
+    short, long = schedule(given, n_rows), schedule(given, n_rows, length=3)
+    assert replace(long, max_epochs=short.max_epochs) == short
+    assert long.max_epochs * n_rows / long.batch_size == pytest.approx(steps, rel=0.15)
 
 
 def test_given_numbers_are_the_schedule():

@@ -24,13 +24,15 @@ def learn_schema(
     kinds: Declared | None,
     numeric: str,
     n_bins: int,
+    n_knots: int | None = None,
     max_levels: int = 20,
 ) -> TableSchema:
     """What there is to know of the columns of training tables, matched by name.
 
     `kinds`: by column, one of "categorical", "ordinal", "boolean", "numeric" and "count", or the
         labels of an ordinal column in order; the others are guessed by `infer_kind`
-    `numeric`: "continuous" has at most `n_bins` knots a column, "binned" as many bins
+    `numeric`: "continuous" has at most `n_knots` knots a column, "binned" `n_bins` bins
+    `n_knots`: None for as many as bins (default None)
     `max_levels`: whole numbers of more distinct values are numeric
 
     Raises DataError for a column without a value whose labels are not declared, for one that is of
@@ -44,6 +46,8 @@ def learn_schema(
     """
     check_choice("numeric", numeric, NUMERIC)
     _check_count("n_bins", n_bins, at_least=2)
+    n_knots = n_bins if n_knots is None else n_knots
+    _check_count("n_knots", n_knots, at_least=2)
     _check_count("max_levels", max_levels, at_least=0)
     listed = [tables] if isinstance(tables, RawTable) else list(tables)
     pooled = pool(listed)
@@ -58,7 +62,8 @@ def learn_schema(
             columns.append(_finite(name, found, column, labels=labels, parts=parts))
         else:
             binned = numeric == "binned" and found == "numeric"
-            columns.append(_number(name, found, column, n=n_bins, binned=binned, parts=parts))
+            n = n_bins if binned else n_knots
+            columns.append(_number(name, found, column, n=n, binned=binned, parts=parts))
     return TableSchema(tuple(columns))
 
 

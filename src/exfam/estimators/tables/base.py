@@ -46,7 +46,9 @@ from exfam.training.history import History
 __all__ = ["MISSING_COLUMNS", "TableEstimator"]
 
 # Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.
+# Bins are as many as rows can fill; of knots more than a few cost more by chance than they tell.
 _ROWS_A_BIN, _BINS = 16, (8, 32)
+_ROOTS_A_KNOT, _KNOTS = 6, (4, 16)
 UNLABELED = ("absent", "mask")
 MISSING_COLUMNS = ("auto", "absent", "error")
 
@@ -204,11 +206,18 @@ class TableEstimator(BaseEstimator, ABC):
         self.members_ = [fitted.model]
 
     def _learn(self, given: Given, response: Response | None) -> TableSchema:
-        tables, n_bins = given.whole, self.n_bins
+        tables, n_bins, n_knots = given.whole, self.n_bins, self.n_bins
         if n_bins == "auto":
-            n_bins = int(np.clip(sum(table.n_rows for table in tables) // _ROWS_A_BIN, *_BINS))
+            n_rows = sum(table.n_rows for table in tables)
+            n_bins = np.clip(n_rows // _ROWS_A_BIN, *_BINS)
+            n_knots = np.clip(round(n_rows**0.5 / _ROOTS_A_KNOT), *_KNOTS)
         return learn_columns(
-            tables, response, kinds=self.kinds, numeric=self.numeric, n_bins=int(n_bins)
+            tables,
+            response,
+            kinds=self.kinds,
+            numeric=self.numeric,
+            n_bins=int(n_bins),
+            n_knots=int(n_knots),
         )
 
     def _remember_features(self, X: Any, y: Any, given: Given) -> None:

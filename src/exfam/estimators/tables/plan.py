@@ -36,9 +36,17 @@ class Response:
 
 
 def learn_columns(
-    tables: Sequence[RawTable], response: Response | None, *, kinds: Any, numeric: str, n_bins: int
+    tables: Sequence[RawTable],
+    response: Response | None,
+    *,
+    kinds: Any,
+    numeric: str,
+    n_bins: int,
+    n_knots: int | None = None,
 ) -> TableSchema:
     """The schema of all columns, the response the last.
+
+    `n_bins`, `n_knots`: as in `learn_schema`
 
     Raises DataError for `kinds` of unknown columns and for cells that are not of their kind.
 
@@ -50,7 +58,7 @@ def learn_columns(
     >>> [column.binned for column in schema.columns]
     [False, True]
     """
-    options: dict[str, Any] = {"n_bins": n_bins}
+    options: dict[str, Any] = {"n_bins": n_bins, "n_knots": n_knots}
     if response is None:
         return learn_schema(tables, kinds=kinds, numeric=numeric, **options)
     name = response.name

@@ -30,7 +30,8 @@ class MaskedTable(TransformerMixin, JointTable):
         numeric (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
-    `n_bins`: bins, or quantiles; "auto": one for 16 rows, 8 to 32 (default "auto")
+    `n_bins`: bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the
+        root of the number of rows, 4 to 16 (default "auto")
     `families`: by column of continuous numbers or counts, its law: a family or its name; others are
         Gaussian, counts negative binomial (default None)
     `unseen`: what a category is that training did not have: an "error", or "unknown", like a
