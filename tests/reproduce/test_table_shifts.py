@@ -152,7 +152,7 @@ def test_nats_of_numbers_are_those_of_their_law():
 def test_masked_tables_know_more_than_chance(task, classes):
     shift = toy(task)
     fitted = fit_shift_masked(shift, seed=0, settings=QUICK, classes=classes)
-    assert fitted.chosen == {"ordinal": True, "extra_masking": 0.5}
+    assert fitted.chosen == {"ordinal": True, "extra_masking": 0.5, "length": 1}
     losses = row_losses(fitted.predict(shift.test), shift.test_y, shift=shift)
     if task == "regression":
         assert losses["mse mean"].mean() < 0.5 * shift.test_y.var()
@@ -200,9 +200,9 @@ def test_models_are_listed_by_task():
     assert {*OURS, "ridge", "lightgbm-tuned", "catboost-tuned", "masked-table-regression"} <= {
         *whole
     }
-    assert whole["masked-table"].n_configurations == 4
-    assert whole["masked-table-missing"].n_configurations == 2
-    assert whole["masked-table-deep"].n_configurations == 1
+    assert whole["masked-table"].n_configurations == 6
+    assert whole["masked-table-missing"].n_configurations == 4
+    assert whole["masked-table-deep"].n_configurations == 3
     assert "lightgbm-tuned-regression" not in shift_models.shift_models("regression", fast=False)
 
 

@@ -38,6 +38,8 @@ _LIBRARIES = {"lightgbm": LIGHTGBM, "catboost": CATBOOST}
 _FAST = {"max_epochs": 2}
 # Of longer tables each row comes once where cells are dropped in training.
 _FEW_ROWS = 5000
+# Longer trainings that a masked table tries by itself, if its rows are many.
+_N_LENGTHS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +121,8 @@ def _ours(task: str, *, more: Mapping[str, int]) -> dict[str, ShiftModel]:
 
 
 def _n_recipes(settings: Mapping[str, object]) -> int:
-    """Recipes tried by validation: ordinal or not, extra masking or not."""
-    return 2 ** sum(name not in settings for name in ("ordinal", "extra_masking"))
+    """Recipes tried by validation at most: ordinal or not, extra masking or not, more lengths."""
+    return 2 ** sum(name not in settings for name in ("ordinal", "extra_masking")) + _N_LENGTHS
 
 
 def _peers(task: str) -> dict[str, ShiftModel]:

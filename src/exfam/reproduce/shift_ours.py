@@ -5,6 +5,7 @@ by validation on its training rows.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,7 @@ def fit_shift_masked(
         ends = [np.zeros(len(law)), *below, np.ones(len(law))]
         return Predicted(chances=np.clip(np.diff(np.stack(ends, axis=1), axis=1), 0, 1))
 
-    recipe = model.recipe_
-    return ShiftFitted(predict, {"ordinal": recipe.ordinal, "extra_masking": recipe.extra_masking})
+    return ShiftFitted(predict, asdict(model.recipe_))
 
 
 def _in_order(model: Any, columns: Mapping[str, np.ndarray], levels: list[Any]) -> np.ndarray:

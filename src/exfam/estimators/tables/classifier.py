@@ -74,7 +74,8 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         (default "auto")
     `batch_size`: rows in a step, or "auto": 64 to 1,024 by the number of rows (default "auto")
     `max_epochs`: passes over the training rows, or "auto": about 3.5 steps for each square root
-        of the number of rows, at least 160, and 15,000 rows (default "auto")
+        of the number of rows, at least 160, and 15,000 rows; of more than 2,000 rows 3 or 9 times
+        as long where that is better by validation (default "auto")
     `patience`: epochs without improvement on validation before stopping (default 10)
     `warmup`: share of the steps in which the step size grows (default 0.1)
     `n_targets`: columns predicted in a step, of a wide table drawn at random, or "auto": 8, with
