@@ -1,5 +1,4 @@
 import os
-import resource
 import subprocess
 import sys
 import warnings
@@ -165,22 +164,11 @@ HEAVY = {"torch", "sklearn", "scipy", "pandas", "matplotlib", "duckdb"}
         (["fit", "--model", "shrunk-offset", "--print_config"], set()),
     ],
 )
-def test_help_is_quick_and_loads_nothing_heavy(words, more):
+def test_help_loads_nothing_heavy(words, more):
     code = (
         f"import sys\nfrom exfam.cli import main\nmain({words!r})\n"
         f"print(sorted({HEAVY | more!r} & set(sys.modules)))"
     )
-
-    def cpu_seconds():
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    times = [1.0]
-    # Other tests run at the same time, and slow this one down: the best of a few is its own time.
-    while min(times) >= 0.3 and len(times) <= 10:
-        before = cpu_seconds()
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        times.append(cpu_seconds() - before)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-    assert min(times) < 0.3

@@ -65,12 +65,16 @@ def test_the_response_of_a_classifier_has_no_given_family():
         classifier.fit(frame, y)
 
 
-def test_bins_are_told_by_the_number_of_rows():
-    knots = {}
-    for n in SIZES:
-        fitted = MaskedTable(max_epochs=1, progress=False).fit({"a": np.linspace(0, 1, n)})
-        knots[n] = fitted.schema_.columns[0].n_tokens
-    assert knots == {60: 8, 320: 20, 2000: 32}
-
-
-SIZES = (60, 320, 2000)
+@pytest.mark.parametrize(
+    ("numeric", "expected"),
+    [
+        ("binned", {60: 8, 320: 20, 2000: 32}),
+        ("continuous", {60: 4, 320: 4, 2000: 7, 20_000: 16}),
+    ],
+)
+def test_bins_and_knots_are_told_by_the_number_of_rows(numeric, expected):
+    told = {}
+    for n in expected:
+        fitted = MaskedTable(numeric=numeric, max_epochs=1, progress=False)
+        told[n] = fitted.fit({"a": np.linspace(0, 1, n)}).schema_.columns[0].n_tokens
+    assert told == expected
