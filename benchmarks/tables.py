@@ -243,9 +243,14 @@ def report(folder: Path, arguments: argparse.Namespace) -> None:
     for model in MODELS:
         absent = model in PEERS and find_spec(PEERS[model]) is None
         if arguments.only in (None, model):
-            costs[model] = (
-                None if absent else measured(folder, model, arguments.threads, arguments.seed)
-            )
+            costs[model] = None
+            if not absent:
+                cost = measured(folder, model, arguments.threads, arguments.seed)
+                costs[model] = cost
+                # The next model may take an hour.
+                console.print(
+                    f"{model}: fit {cost.fit_seconds:.1f} s, {cost.rows_a_second:,.0f} rows/s"
+                )
     show(costs, best)
     own = costs.get("masked table")
     if own is not None:
