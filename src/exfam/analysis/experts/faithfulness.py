@@ -173,7 +173,10 @@ def random_importance(cells: Cells, *, seed: int) -> Float64[np.ndarray, "rows c
 def _with_target(cells: Cells, place: int, target: str) -> Bool[np.ndarray, "rows"]:
     present = cells.present[:, place]
     if not present.any():
-        raise DataError(f"`cells` must have a row with a cell in column {target!r}, got none.")
+        raise DataError(
+            f"`cells` must have a row with a cell in column {target!r}, got none. Pass the response "
+            "as `y`."
+        )
     return present
 
 

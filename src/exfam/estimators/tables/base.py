@@ -280,9 +280,10 @@ class TableEstimator(BaseEstimator, ABC):
         try:
             validate_data(self, shell, reset=False, skip_check_array=True)
         except ValueError as error:
+            told = str(error).rstrip().rstrip(".")
             raise DataError(
-                f"{str(error).rstrip()} Columns are matched by name; pass "
-                "missing_columns='absent' to predict from some of them."
+                f"{told}. Columns are matched by name; pass missing_columns='absent' to predict from "
+                "some of them."
             ) from error
 
     def _renamed(self, table: RawTable, *, named: bool) -> RawTable:
