@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exfam.files import write_atomically
+from page_blocks import ROOT, PageBlock, markdown_table
 
-__all__ = ["PAGE", "RESULTS", "render", "replace_block"]
+__all__ = ["BLOCK", "RESULTS", "render"]
 
-DOCS = Path(__file__).parent
-PAGE = DOCS / "guide" / "baskets.md"
-RESULTS = DOCS / "results" / "benchmarks" / "baskets.json"
-BEGIN, END = "<!-- baskets:begin -->", "<!-- baskets:end -->"
+PAGE = ROOT / "docs" / "guide" / "baskets.md"
+RESULTS = ROOT / "docs" / "results" / "benchmarks" / "baskets.json"
+BLOCK = PageBlock(PAGE, "baskets")
 NAMES = {
     "marginal": "popularity",
     "item-knn": "item-kNN",
@@ -39,24 +38,15 @@ def render(path: Path) -> str:
         f"{told['items']:,}; {told['targets']:,} items of fresh baskets were predicted "
         f"({told['left_out']:,} more were in no training basket); figures with standard errors."
     )
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
-    lines += [_line(row) for row in told["rows"]]
-    return "\n".join([head, "", *lines, "", _gaps(told["differences"])])
+    table = markdown_table(COLUMNS, [_line(row) for row in told["rows"]])
+    return "\n".join([head, "", table, "", _gaps(told["differences"])])
 
 
-def replace_block(text: str, table: str) -> str:
-    """`text` with the table between its two markers."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
-
-
-def _line(row: Mapping[str, Any]) -> str:
+def _line(row: Mapping[str, Any]) -> list[str]:
     figures = [f"{row[n]:.3f} ± {row[f'{n}-error']:.3f}" if n in row else "" for n in FIGURES]
     cost = row.get("cost")
     spent = [f"{cost['cpu_seconds']:.0f}", f"{cost['peak_gigabytes']:.1f}"] if cost else ["", ""]
-    cells = [NAMES[row["model"]], *figures, str(row.get("n_configurations", "")), *spent]
-    return "| " + " | ".join(cells) + " |"
+    return [NAMES[row["model"]], *figures, str(row.get("n_configurations", "")), *spent]
 
 
 def _gaps(differences: Mapping[str, Any]) -> str:
@@ -69,5 +59,4 @@ def _gaps(differences: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    text = PAGE.read_text(encoding="utf-8")
-    write_atomically(PAGE, replace_block(text, render(RESULTS)))
+    BLOCK.write(render(RESULTS))

@@ -7,14 +7,14 @@ The file comes from `exfam reproduce table-shifts --json docs/results/table-shif
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from exfam.files import write_atomically
+from page_blocks import README, ROOT, PageBlock, markdown_table
+
 from exfam.reproduce.rows import Row, higher_is_better, read_rows
 
-__all__ = ["RESULTS", "render", "replace_block"]
+__all__ = ["BLOCK", "RESULTS", "render"]
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "table-shifts.json"
-BEGIN, END = "<!-- natural-shifts:begin -->", "<!-- natural-shifts:end -->"
+BLOCK = PageBlock(README, "natural-shifts")
 EMPTY = "No figures are kept here yet: `exfam reproduce table-shifts` prints them."
 # Metric and decision rule, and how a line is called; nats of labels are those always finite.
 FIGURES = {
@@ -65,15 +65,8 @@ def render(path: Path) -> str:
     tasks = list(dict.fromkeys(row.task for row in rows))
     whole = [line for task in tasks for line in _lines(task, known)]
     dropped = [line for task in tasks for line in _dropped_lines(task, known)]
-    tables = [_table(HEAD, whole), _table(HEAD_OF_DROPPED, dropped)]
+    tables = [markdown_table(HEAD, whole), markdown_table(HEAD_OF_DROPPED, dropped)]
     return "\n\n".join(tables if dropped else tables[:1])
-
-
-def replace_block(text: str, tables: str) -> str:
-    """`text` with the tables between its two markers."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
 
 
 def _place(row: Row) -> Place:
@@ -149,12 +142,5 @@ def _figure(row: Row | None, *, bold: bool = False, sign: str = "", error: bool 
     return f"**{text}**" if bold else text
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    write_atomically(readme, replace_block(text, render(RESULTS)))
+    BLOCK.write(render(RESULTS))

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from exfam.files import write_atomically
+from page_blocks import README, ROOT, PageBlock, markdown_table
+
 from exfam.reproduce import EXPERIMENTS
 from exfam.reproduce.rows import Row, read_rows
 from exfam.reproduce.tables import best_rows
 
-__all__ = ["RESULTS", "render", "replace_block"]
+__all__ = ["BLOCK", "RESULTS", "render"]
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+BLOCK = PageBlock(README, "results")
 # Shown in tables of their own.
 ELSEWHERE = (
     "efa-special-cases.json",
@@ -57,18 +57,10 @@ def render(folder: Path) -> str:
     lines = [line for _, rows in found for line in _lines(rows)]
     if not lines:
         return EMPTY
-    head = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
-    return "\n".join([*head, *lines])
+    return markdown_table(COLUMNS, lines)
 
 
-def replace_block(text: str, table: str) -> str:
-    """`text` with the table between its two markers."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
-
-
-def _lines(rows: Sequence[Row]) -> list[str]:
+def _lines(rows: Sequence[Row]) -> list[list[str]]:
     shown = _chosen_families([row for row in rows if _is_shown(row, rows)])
     ranked = [row for row in shown if row.metric != DIFFERENCE]
     best = {id(ranked[index]) for index in best_rows(ranked)}
@@ -124,7 +116,7 @@ def _validation(row: Row) -> float:
     return float("inf") if row.validation is None else row.validation
 
 
-def _line(rows: Sequence[Row], best: set[int]) -> str:
+def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
     shared = {
         name: value
         for name, value in rows[0].settings.items()
@@ -136,7 +128,7 @@ def _line(rows: Sequence[Row], best: set[int]) -> str:
         split[prefix].append(row)
     paper = [_first_paper(split["efa"]), _first_paper(split["latent-factor"])]
     seconds = [row.cpu_seconds for row in split["efa"] if row.cpu_seconds is not None]
-    cells = [
+    return [
         rows[0].task,
         ", ".join(f"{name} {value}" for name, value in shared.items() if name not in SILENT),
         rows[0].metric.removesuffix("-to-shrunk-offset"),
@@ -147,7 +139,6 @@ def _line(rows: Sequence[Row], best: set[int]) -> str:
         " / ".join(paper) if any(paper) else "",
         f"{min(seconds):.1f}" if seconds else "",
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def _first_paper(rows: Sequence[Row]) -> str:
@@ -173,6 +164,4 @@ def _told(name: str, value: object) -> str:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    write_atomically(readme, replace_block(text, render(RESULTS)))
+    BLOCK.write(render(RESULTS))

@@ -9,14 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from exfam.files import write_atomically
+from page_blocks import README, ROOT, PageBlock, markdown_table
+
 from exfam.reproduce.rows import Row, read_rows
 
-__all__ = ["RESULTS", "render", "replace_block"]
+__all__ = ["BLOCK", "RESULTS", "render"]
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-BEGIN, END = "<!-- shifted-tables:begin -->", "<!-- shifted-tables:end -->"
+BLOCK = PageBlock(README, "shifted-tables")
 EMPTY = "No figures are kept here yet: `exfam reproduce table-simulation` prints them."
 SIMULATION, CARS = "table-simulation.json", "table-autompg.json"
 PREFIX = "simulation-"
@@ -58,20 +58,13 @@ def render(folder: Path) -> str:
     return "\n\n".join(told) or EMPTY
 
 
-def replace_block(text: str, tables: str) -> str:
-    """`text` with the tables between its two markers."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
-
-
 def _simulation(rows: Sequence[Row]) -> str:
     """One line a setting, then the means over all settings, for both kinds of bins."""
     known = _by_place(rows)
     tasks = list(dict.fromkeys(row.task for row in rows))
     lines = [_setting(task, known) for task in tasks]
     lines += [_mean_line(tasks, known, bins=bins) for bins in ("pooled", "train")]
-    return _table(HEAD, lines)
+    return markdown_table(HEAD, lines)
 
 
 def _by_place(rows: Sequence[Row]) -> Mapping[Place, Row]:
@@ -143,7 +136,7 @@ def _cars(rows: Sequence[Row]) -> str:
         ]
         if any(row is not None for row in each):
             lines.append([model, *_car_cells(each)])
-    return _table(HEAD_OF_CARS, lines)
+    return markdown_table(HEAD_OF_CARS, lines)
 
 
 def _car_cells(rows: Sequence[Row | None]) -> list[str]:
@@ -161,12 +154,5 @@ def _over_seeds(row: Row | None) -> str:
     return f"{row.value:.3f}" if row.sd is None else f"{row.value:.3f} ± {row.sd:.3f}"
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    write_atomically(readme, replace_block(text, render(RESULTS)))
+    BLOCK.write(render(RESULTS))

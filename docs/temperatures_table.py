@@ -7,14 +7,14 @@ run `python docs/temperatures_table.py`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from exfam.files import write_atomically
+from page_blocks import README, ROOT, PageBlock, markdown_table
+
 from exfam.reproduce.rows import Row, read_rows
 
-__all__ = ["RESULTS", "render", "replace_block"]
+__all__ = ["BLOCK", "RESULTS", "render"]
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "efa-temperature.json"
-BEGIN, END = "<!-- temperatures:begin -->", "<!-- temperatures:end -->"
+BLOCK = PageBlock(README, "temperatures")
 EMPTY = "No figures are kept here yet: `exfam reproduce efa-temperature` prints them."
 TASK = "temperature-"
 # Lower is better in all but the last, which should be 90 %.
@@ -31,15 +31,7 @@ def render(path: Path) -> str:
         if row.metric in METRICS and row.value is not None and "days" not in row.settings:
             lines.setdefault((_place(row), _name(row)), []).append(row)
     best = _best(list(lines.values()))
-    head = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
-    return "\n".join(head + [_line(*key, rows, best) for key, rows in lines.items()])
-
-
-def replace_block(text: str, table: str) -> str:
-    """`text` with the table between its two markers."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return markdown_table(COLUMNS, [_line(*key, rows, best) for key, rows in lines.items()])
 
 
 def _without_other_neighbors(rows: Sequence[Row]) -> list[Row]:
@@ -83,12 +75,12 @@ def _best(lines: Sequence[Sequence[Row]]) -> set[int]:
     return {id(row) for row in least.values()}
 
 
-def _line(place: str, name: str, rows: Sequence[Row], best: set[int]) -> str:
+def _line(place: str, name: str, rows: Sequence[Row], best: set[int]) -> list[str]:
     figures = {row.metric: _figure(row, bold=id(row) in best) for row in rows}
     paper = next((f"{row.paper:g}" for row in rows if row.paper is not None), "")
     seconds = next((f"{row.cpu_seconds:.1f}" for row in rows if row.cpu_seconds is not None), "")
     told = [figures.get(metric, "") for metric in METRICS]
-    return "| " + " | ".join([place, name, *told, paper, seconds]) + " |"
+    return [place, name, *told, paper, seconds]
 
 
 def _figure(row: Row, *, bold: bool) -> str:
@@ -99,6 +91,4 @@ def _figure(row: Row, *, bold: bool) -> str:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    write_atomically(readme, replace_block(text, render(RESULTS)))
+    BLOCK.write(render(RESULTS))

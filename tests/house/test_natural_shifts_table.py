@@ -1,20 +1,8 @@
 """The README's tables of natural shifts are those made from the file kept in docs/results."""
 
-import importlib.util
-
-import pytest
+import natural_shifts_table
 
 from exfam.reproduce.rows import Row, write_rows
-from house.sources import ROOT
-
-
-@pytest.fixture(scope="module")
-def script():
-    path = ROOT / "docs/natural_shifts_table.py"
-    spec = importlib.util.spec_from_file_location("natural_shifts_table", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def cells(text, head):
@@ -33,19 +21,11 @@ def wine(model, metric, value, *, error=0.02, **settings):
     )
 
 
-def test_the_readme_has_the_tables_of_the_file(script):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text.count(script.BEGIN) == text.count(script.END) == 1
-    assert text == script.replace_block(text, script.render(script.RESULTS)), (
-        "run: python docs/natural_shifts_table.py"
-    )
+def test_without_a_file_there_is_a_sentence(tmp_path):
+    assert natural_shifts_table.render(tmp_path / "none.json") == natural_shifts_table.EMPTY
 
 
-def test_without_a_file_there_is_a_sentence(script, tmp_path):
-    assert script.render(tmp_path / "none.json") == script.EMPTY
-
-
-def test_the_best_of_a_figure_is_bold_and_errors_are_told(script, tmp_path):
+def test_the_best_of_a_figure_is_bold_and_errors_are_told(tmp_path):
     rows = [
         wine("masked-table", "accuracy", 0.51, rule="argmax"),
         wine("ridge", "accuracy", 0.52, rule="argmax"),
@@ -57,7 +37,7 @@ def test_the_best_of_a_figure_is_bold_and_errors_are_told(script, tmp_path):
         Row(task="wine", model="ridge", metric="nats", settings={"dropped": 0.0}),
     ]
     path = write_rows(tmp_path / "table-shifts.json", "table-shifts", rows)
-    accuracy, mse, nats = cells(script.render(path), script.HEAD)
+    accuracy, mse, nats = cells(natural_shifts_table.render(path), natural_shifts_table.HEAD)
     assert accuracy == [
         "wine", "accuracy", "0.510 ± 0.020", "", "", "", "**0.520 ± 0.020**", *[""] * 6
     ]  # fmt: skip
@@ -65,7 +45,7 @@ def test_the_best_of_a_figure_is_bold_and_errors_are_told(script, tmp_path):
     assert nats[1:3] == ["nats", ""] and nats[6] == "**1.300 ± 0.020**"
 
 
-def test_dropped_cells_have_a_line_a_model(script, tmp_path):
+def test_dropped_cells_have_a_line_a_model(tmp_path):
     def dropped(model, value, share, **by):
         return wine(model, "mse", value, rule="mean", **by, dropped=share, error=500.0)
 
@@ -77,14 +57,9 @@ def test_dropped_cells_have_a_line_a_model(script, tmp_path):
         wine("ridge", "accuracy", 0.5, rule="argmax", by="cell", dropped=0.5),
     ]
     path = write_rows(tmp_path / "table-shifts.json", "table-shifts", rows)
-    whole, lines = script.render(path).split("\n\n")
-    assert len(cells(whole, script.HEAD)) == 1
-    assert cells(lines, script.HEAD_OF_DROPPED) == [
+    whole, lines = natural_shifts_table.render(path).split("\n\n")
+    assert len(cells(whole, natural_shifts_table.HEAD)) == 1
+    assert cells(lines, natural_shifts_table.HEAD_OF_DROPPED) == [
         ["wine, MSE", "cell", "masked-table-missing", "", "", "", "**25,000**", ""],
         ["wine, MSE", "cell", "ridge", "**20,000**", "", "", "30,000", ""],
     ]
-
-
-def test_the_block_is_replaced_as_a_whole(script):
-    text = f"a\n{script.BEGIN}\nold\n{script.END}\nb\n"
-    assert script.replace_block(text, "new") == f"a\n{script.BEGIN}\nnew\n{script.END}\nb\n"

@@ -1,35 +1,16 @@
 """The README's table of results is the one made from the files kept in docs/results."""
 
-import importlib.util
-
-import pytest
+import results_table
 
 from exfam.reproduce.rows import Row, write_rows
-from house.sources import ROOT
 
 
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("results_table", ROOT / "docs/results_table.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_without_files_there_is_a_sentence(tmp_path):
+    assert results_table.render(tmp_path) == results_table.EMPTY
+    assert results_table.render(tmp_path / "missing") == results_table.EMPTY
 
 
-def test_the_readme_has_the_table_of_the_files(script):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text.count(script.BEGIN) == text.count(script.END) == 1
-    assert text == script.replace_block(text, script.render(script.RESULTS)), (
-        "run: python docs/results_table.py"
-    )
-
-
-def test_without_files_there_is_a_sentence(script, tmp_path):
-    assert script.render(tmp_path) == script.EMPTY
-    assert script.render(tmp_path / "missing") == script.EMPTY
-
-
-def test_a_line_holds_all_models_of_a_task_and_marks_the_best(script, tmp_path):
+def test_a_line_holds_all_models_of_a_task_and_marks_the_best(tmp_path):
     shared = {"task": "synthetic-causal", "metric": "mse"}
     rows = [
         Row(model="efa", value=1.03, sd=0.001, paper=1.033, cpu_seconds=5.04, **shared),
@@ -40,8 +21,8 @@ def test_a_line_holds_all_models_of_a_task_and_marks_the_best(script, tmp_path):
         Row(model="efa", task="synthetic-causal", metric="mean-given-1", value=1.0),
     ]
     write_rows(tmp_path / "efa-synthetic.json", "efa-synthetic", rows)
-    head, _, *lines = script.render(tmp_path).splitlines()
-    assert head.count("|") == len(script.COLUMNS) + 1
+    head, _, *lines = results_table.render(tmp_path).splitlines()
+    assert head.count("|") == len(results_table.COLUMNS) + 1
     assert lines == [
         "| synthetic-causal |  | mse | 1.0300 ± 0.0010<br>**1.0200** (ensemble) "
         "| 2.0000 (intercept True)<br>4.5000 | 2.2000 (marginal) "
@@ -49,7 +30,7 @@ def test_a_line_holds_all_models_of_a_task_and_marks_the_best(script, tmp_path):
     ]
 
 
-def test_settings_that_must_agree_have_lines_of_their_own(script, tmp_path):
+def test_settings_that_must_agree_have_lines_of_their_own(tmp_path):
     rows = [
         Row(
             task="t",
@@ -62,7 +43,7 @@ def test_settings_that_must_agree_have_lines_of_their_own(script, tmp_path):
         for split in ("paper", "correct")
     ]
     write_rows(tmp_path / "a.json", "efa-movielens-items", rows)
-    lines = script.render(tmp_path).splitlines()[2:]
+    lines = results_table.render(tmp_path).splitlines()[2:]
     cells = [[cell.strip() for cell in line.split("|")[2:5:2]] for line in lines]
     assert cells == [
         ["support all", "1.0000"],
@@ -76,9 +57,9 @@ def rating(family, *, version="v1", model="efa", metric="nats", **more):
     return Row(task=task, model=model, metric=metric, settings=settings, **more)
 
 
-def test_exact_figures_are_of_the_family_that_validation_chose(script, tmp_path):
+def test_exact_figures_are_of_the_family_that_validation_chose(tmp_path):
     interval = {"low": -0.2, "high": 0.1, "against": "binomial"}
-    difference = {"value": -0.05, "metric": script.DIFFERENCE, "settings": interval}
+    difference = {"value": -0.05, "metric": results_table.DIFFERENCE, "settings": interval}
     rows = [
         row
         for version, worse in (("v1", 0.0), ("v2", 0.1))
@@ -96,7 +77,7 @@ def test_exact_figures_are_of_the_family_that_validation_chose(script, tmp_path)
     ]
     write_rows(tmp_path / "a.json", "efa-movielens-ratings", rows)
     task = "movielens-ratings"
-    assert script.render(tmp_path).splitlines()[2:] == [
+    assert results_table.render(tmp_path).splitlines()[2:] == [
         f"| {task}-v1-causal | family poisson | paper-loss | 0.5000 |  |  |  |  |",
         f"| {task}-v2-causal | family poisson | paper-loss | 0.5000 |  |  |  |  |",
         f"| {task}-causal |  | nats | **0.9000** (binomial) "
@@ -105,27 +86,20 @@ def test_exact_figures_are_of_the_family_that_validation_chose(script, tmp_path)
     ]
 
 
-def test_files_with_tables_of_their_own_are_left_out(script, tmp_path):
+def test_files_with_tables_of_their_own_are_left_out(tmp_path):
     row = Row(task="temperature-same-day", model="efa-site", metric="mse", value=8.5)
-    write_rows(tmp_path / script.ELSEWHERE[1], "efa-temperature", [row])
-    assert script.render(tmp_path) == script.EMPTY
+    write_rows(tmp_path / results_table.ELSEWHERE[1], "efa-temperature", [row])
+    assert results_table.render(tmp_path) == results_table.EMPTY
 
 
-def test_a_known_noise_needs_no_nats_beside_the_error(script, tmp_path):
+def test_a_known_noise_needs_no_nats_beside_the_error(tmp_path):
     rows = [
         Row(task=task, metric=metric, model="efa", value=1.0)
         for task, metric in [("a", "mse"), ("a", "nats"), ("b", "nats")]
     ]
     write_rows(tmp_path / "a.json", "efa-synthetic", rows)
-    lines = script.render(tmp_path).splitlines()[2:]
+    lines = results_table.render(tmp_path).splitlines()[2:]
     assert [(line.split("|")[1].strip(), line.split("|")[3].strip()) for line in lines] == [
         ("a", "mse"),
         ("b", "nats"),
     ]
-
-
-def test_the_block_is_replaced_as_a_whole(script):
-    text = f"a\n{script.BEGIN}\nold\nlines\n{script.END}\nb\n"
-    made = script.replace_block(text, "new")
-    assert made == f"a\n{script.BEGIN}\nnew\n{script.END}\nb\n"
-    assert script.replace_block(made, "new") == made

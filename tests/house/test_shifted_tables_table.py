@@ -1,23 +1,12 @@
 """The README's tables of shifted tables are those made from the files kept in docs/results."""
 
-import importlib.util
 import math
 
-import pytest
+from shifted_tables_table import EMPTY, HEAD, HEAD_OF_CARS, render
 
 from exfam.reproduce.rows import Row, write_rows
-from house.sources import ROOT
 
 POOLED = {"bins": "pooled", "rule": "mean"}
-
-
-@pytest.fixture(scope="module")
-def script():
-    path = ROOT / "docs/shifted_tables_table.py"
-    spec = importlib.util.spec_from_file_location("shifted_tables_table", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def cells(text, head):
@@ -32,19 +21,11 @@ def simulated(model, value, *, task="simulation-5-0.5-0.9", n=20, **more):
     return Row(task=task, model=model, value=value, settings=settings, **told)
 
 
-def test_the_readme_has_the_tables_of_the_files(script):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text.count(script.BEGIN) == text.count(script.END) == 1
-    assert text == script.replace_block(text, script.render(script.RESULTS)), (
-        "run: python docs/shifted_tables_table.py"
-    )
+def test_without_files_there_is_a_sentence(tmp_path):
+    assert render(tmp_path) == EMPTY
 
 
-def test_without_files_there_is_a_sentence(script, tmp_path):
-    assert script.render(tmp_path) == script.EMPTY
-
-
-def test_a_setting_has_figures_of_the_mean_rule_with_standard_errors(script, tmp_path):
+def test_a_setting_has_figures_of_the_mean_rule_with_standard_errors(tmp_path):
     rows = [
         simulated("masked-table", 1.5),
         simulated("masked-table", 9.0, settings={"rule": "argmax"}),
@@ -57,7 +38,7 @@ def test_a_setting_has_figures_of_the_mean_rule_with_standard_errors(script, tmp
         simulated("masked-table", 7.0, metric="minus-mse", settings={"against": "ridge"}),
     ]
     write_rows(tmp_path / "table-simulation.json", "table-simulation", rows)
-    setting, pooled, trained = cells(script.render(tmp_path), script.HEAD)
+    setting, pooled, trained = cells(render(tmp_path), HEAD)
     assert setting == [
         "5, 0.5, 0.9", "**1.50 ± 0.20**", "", "", "", "1.00 ± 0.20", "2.00 ± 0.20", "",
         "1.75 ± 0.20", "-0.25 ± 0.20", "2.355",
@@ -66,7 +47,7 @@ def test_a_setting_has_figures_of_the_mean_rule_with_standard_errors(script, tmp
     assert trained == ["mean, training bins", *[""] * 10]
 
 
-def test_means_are_of_models_that_have_all_settings(script, tmp_path):
+def test_means_are_of_models_that_have_all_settings(tmp_path):
     other = {"task": "simulation-1-0-0.1"}
     train = {"settings": {"bins": "train"}}
     rows = [
@@ -77,12 +58,12 @@ def test_means_are_of_models_that_have_all_settings(script, tmp_path):
         simulated("ridge", 3.5, **train, **other),
     ]
     write_rows(tmp_path / "table-simulation.json", "table-simulation", rows)
-    *settings, pooled, trained = cells(script.render(tmp_path), script.HEAD)
+    *settings, pooled, trained = cells(render(tmp_path), HEAD)
     assert [line[0] for line in settings] == ["5, 0.5, 0.9", "1, 0, 0.1"]
     assert (pooled[1], pooled[6]) == ("2.50", "") and (trained[1], trained[6]) == ("", "3.25")
 
 
-def test_cars_have_both_rules_and_the_paper_s_figures(script, tmp_path):
+def test_cars_have_both_rules_and_the_paper_s_figures(tmp_path):
     shared = {"task": "autompg", "model": "masked-table", "n_seeds": 20, "cpu_seconds": 1.26}
     argmax, train = {"bins": "pooled", "rule": "argmax"}, {"bins": "train", "rule": "argmax"}
     rows = [
@@ -94,13 +75,8 @@ def test_cars_have_both_rules_and_the_paper_s_figures(script, tmp_path):
         Row(task="autompg", model="tabnet", metric="accuracy", settings=argmax, paper=0.6),
     ]
     write_rows(tmp_path / "table-autompg.json", "table-autompg", rows)
-    assert cells(script.render(tmp_path), script.HEAD_OF_CARS) == [
+    assert cells(render(tmp_path), HEAD_OF_CARS) == [
         ["masked-table", "0.760 ± 0.020", "0.240 ± 0.020", "0.770 ± 0.010", "",
          "0.793 / 0.207", "20", "1.3"],
         ["tabnet", "", "", "", "", "0.600", "", ""],
     ]  # fmt: skip
-
-
-def test_the_block_is_replaced_as_a_whole(script):
-    text = f"a\n{script.BEGIN}\nold\n{script.END}\nb\n"
-    assert script.replace_block(text, "new") == f"a\n{script.BEGIN}\nnew\n{script.END}\nb\n"

@@ -1,0 +1,47 @@
+"""Places in pages that scripts fill with tables made from the files in docs/results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from exfam.files import write_atomically
+
+__all__ = ["README", "ROOT", "PageBlock", "markdown_table"]
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+
+
+@dataclass(frozen=True)
+class PageBlock:
+    """What stands in a page between two markers."""
+
+    page: Path
+    name: str
+
+    @property
+    def begin(self) -> str:
+        """The marker before the block."""
+        return f"<!-- {self.name}:begin -->"
+
+    @property
+    def end(self) -> str:
+        """The marker after the block."""
+        return f"<!-- {self.name}:end -->"
+
+    def filled(self, text: str, tables: str) -> str:
+        """`text`, of a page, with the tables between the markers."""
+        before, _, rest = text.partition(self.begin)
+        _, _, after = rest.partition(self.end)
+        return f"{before}{self.begin}\n{tables}\n{self.end}{after}"
+
+    def write(self, tables: str) -> None:
+        """Put the tables into the page."""
+        text = self.page.read_text(encoding="utf-8")
+        write_atomically(self.page, self.filled(text, tables))
+
+
+def markdown_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
