@@ -1,0 +1,1 @@
+"""Compiled inner loops: counting words that occur together, updates of word vectors."""
