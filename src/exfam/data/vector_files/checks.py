@@ -1,6 +1,6 @@
 """What every list of words with its matrix of vectors must be."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int64
@@ -43,8 +43,12 @@ def check_vectors(
     return index
 
 
-def index_words(words: Sequence[str], *, name: str) -> dict[str, int]:
+def index_words(
+    words: Sequence[str], *, name: str, place: Callable[[int], str] = "row {}".format
+) -> dict[str, int]:
     """The row of each word. Raises DataError, naming word and rows, for one that is there twice.
+
+    `place`: what messages call the row of a number that counts from 0
 
     >>> index_words(["of", "the"], name="vectors")
     {'of': 0, 'the': 1}
@@ -56,8 +60,8 @@ def index_words(words: Sequence[str], *, name: str) -> dict[str, int]:
             (row, word) for row, word in enumerate(words) if first.setdefault(word, row) != row
         )
         raise DataError(
-            f"`{name}` must have each word once, got {word!r} in rows {first[word]} and {row} "
-            f"({len(words) - len(index)} of {len(words)} rows repeat a word)."
+            f"`{name}` must have each word once, got {word!r} at {place(first[word])} and again at "
+            f"{place(row)} ({len(words) - len(index)} of {len(words)} rows repeat a word)."
         )
     return index
 

@@ -1,0 +1,157 @@
+"""Broken files of vectors are refused by messages that name file and row."""
+
+import gzip
+import json
+import struct
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.vector_files import FORMATS, read_vectors, write_vectors
+from exfam.data.vector_files.tensors import read_tensors
+from words.vector_cases import WORDS, matrix
+
+ONES = np.ones(3, dtype="<f4").tobytes()
+
+
+def row(word, numbers=ONES):
+    return word + b" " + numbers
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "got an empty file at .*vectors"),
+        (b"3 2\na 1 2\nb 3 4\n", "as many rows as its header tells, 3, got 2 in .*limit=2"),
+        (b"1 2\na 1 2\nb 3 4\n", "as its header tells, 1, got more in .*vectors. Pass limit=1"),
+        (b"2 3\na 1 2\nb 3 4\n", r"a word and 3 numbers .* got 2 at line 2 of .* \(word 'a'\)"),
+        (b"2 1\na 1 2\nb 3 4\n", r"a word and 1 numbers .* got 2 at line 2 of .* \(word 'a'\)"),
+        (b"2 2\na 1 2\nb 3\n", r"a word and 2 numbers .* got 1 at line 3 of .* \(word 'b'\)"),
+        (b"2 2\na 1 2\n\nb 3 4\n", r"got 0 at line 3 of .* \(a blank line\)"),
+        (b"a 1 2\nb 3 4 5\n", r"a word and 2 numbers .* got 3 at line 2 of .* \(word 'b'\)"),
+        (b"a 1 2\nb 3 four\n", r"numbers after a word, got 'four' at line 2 of .* \(word 'b'\)"),
+        (b"a 1 2\nb nan 4\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
+        (b"1 2\nb 1 1e39\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
+        (b"1 2\nb  1 1e39\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
+        (b"a 1 2\nb 3 4\na 5 6\n", "got 'a' at line 1 of .* and again at line 3 of .*vectors"),
+        (b"a 1 2\ncaf\xe9 3 4\n", r"words in UTF-8, got b'caf\\xe9' at line 2 of .*vectors"),
+        (b"a 1 2\n 3 4\n", "a word in each row, got none at line 2 of .*vectors"),
+        (b"0 2\n", "at least one word, got none in .*vectors"),
+        (b"2 3\n" + row(b"a") + row(b"b")[:-1], "as its header tells, got the end in row 1 of"),
+        (b"3 3\n" + row(b"a") + row(b"b"), "must have 3 rows .* got the end in row 2 of"),
+        (b"1 3\n" + row(b"a") + row(b"b"), "must end after the 1 rows .* got more in .*limit=1"),
+        (b"2 3\n" + row(b"a") + row(b"a"), "got 'a' at row 0 of .* and again at row 1 of"),
+        (b"1 3\n" + row(b"\xe9"), r"words in UTF-8, got b'\\xe9' at row 0 of .*vectors"),
+        (b"1 3\n" + row(b""), "a word in each row, got none at row 0 of"),
+        (b"1 3\n" + row(b"a", ONES[:8] + b"\0\0\xc0\x7f"), r"got nan or inf at row 0 .*word 'a'"),
+        (b"2 3\n" + row(b"a") + row(b"b" * 70_000), "got no word in row 1 of .*vectors"),
+        (b"\x28\xb5\x2f\xfd..", "got a zstandard file at .*vectors. Unpack it first"),
+        (b"\x80\x04\x95 a pickle", "got a pickle, as gensim saves one, at .*save_word2vec_format"),
+        (b"\xba\x16\x4f\x2f...", r"got a model of fastText \(.bin\) at .*Use its .vec file"),
+        (b"<!DOCTYPE html>\n", "got a page of HTML or XML at"),
+        (b"Once upon a time\n", "got one that begins with b'Once upon a time.n' at .*`format`"),
+        (gzip.compress(b"a 1 2\n" * 9)[:-5], "must be a whole gzip file, got a damaged one"),
+        (b"\x1f\x8bno gzip", "must be a whole gzip file, got a damaged one"),
+    ],
+)
+def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr("exfam.data.vector_files.binary._BYTES", 1 << 14)
+    (tmp_path / "vectors").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_vectors(tmp_path / "vectors")
+
+
+def test_a_cut_at_any_byte_is_told(tmp_path):
+    for format in ("word2vec", "word2vec-binary", "safetensors"):
+        write_vectors(tmp_path / "whole", WORDS, matrix(), format=format)
+        whole = (tmp_path / "whole").read_bytes()
+        # A text's last number may lose digits without anybody being able to tell.
+        last = whole.rstrip().rfind(b" ") if format == "word2vec" else len(whole) - 2
+        for stop in range(0, last, 13):
+            (tmp_path / "cut").write_bytes(whole[:stop])
+            with pytest.raises(DataError, match=r"`path` must .*cut"):
+                read_vectors(tmp_path / "cut", format=format)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(DataError, match="got no such file at .*none.txt"):
+        read_vectors(tmp_path / "none.txt")
+    with pytest.raises(DataError, match="got a folder at"):
+        read_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("format", ["word2vec", "word2vec-binary", "fasttext"])
+@pytest.mark.parametrize("line", [b"a 1 2", b"1 0", b"-1 3", b"1 9999999", b"1", b""])
+def test_another_header_is_refused(tmp_path, format, line):
+    (tmp_path / "v").write_bytes(line + b"\na 1 2\n")
+    with pytest.raises(DataError, match=r"a line of two whole numbers, .* got b'.*glove"):
+        read_vectors(tmp_path / "v", format=format)
+
+
+def test_other_choices_are_refused(tmp_path):
+    for name, value in (("format", "csv"), ("errors", "loud"), ("duplicates", "last")):
+        with pytest.raises(ExfamError, match=f"`{name}` must be one of .*, got '{value}'"):
+            read_vectors(tmp_path, **{name: value})
+    with pytest.raises(ExfamError, match="`limit` must be a number > 0, got 0"):
+        read_vectors(tmp_path, limit=0)
+    with pytest.raises(ExfamError, match="`format` must be one of"):
+        write_vectors(tmp_path / "v", WORDS, matrix(), format="csv")
+    with pytest.raises(ExfamError, match=r"`path` must end in .txt, .vec, .* got '.*/v.csv'"):
+        write_vectors(tmp_path / "v.csv", WORDS, matrix())
+
+
+@pytest.mark.parametrize("word", ["", "new york", "a\tb", "a\n", "\r"])
+@pytest.mark.parametrize("format", [each for each in FORMATS if each != "safetensors"])
+def test_words_that_a_format_cannot_hold_are_refused(tmp_path, format, word):
+    with pytest.raises(DataError, match="`words` must not be empty or have spaces.*in row 1. Save"):
+        write_vectors(tmp_path / "v", ["a", word], matrix(rows=2), format=format)
+
+
+def test_words_and_matrix_must_fit(tmp_path):
+    with pytest.raises(DataError, match="`matrix` must have a row for each of 2 words"):
+        write_vectors(tmp_path / "v.txt", ["a", "b"], matrix(rows=3))
+
+
+def tensors(**other):
+    given = {
+        "center": matrix(rows=2),
+        "words": np.frombuffer(b"abc", dtype=np.uint8),
+        "word_ends": np.array([1, 3]),
+    }
+    return {name: value for name, value in {**given, **other}.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (tensors(words=None), "must hold the tensors center, words, .* got center, word_ends in"),
+        (tensors(weight=matrix()), "got center, weight, word_ends, words in .*something else"),
+        (tensors(center=matrix()[0]), "must hold center as float32 of 2 axes, got float32 of 1 in"),
+        (tensors(signs=matrix()[0]), "must hold signs as int8 of 1 axes, got float32 of 1 in"),
+        (tensors(context=np.eye(2, dtype=int)), "context as float32 of 2 axes, got int64 of 2"),
+        (tensors(word_ends=np.array([3, 1])), "ends of its words in rising order .* of 3 bytes"),
+        (tensors(word_ends=np.array([1, 2])), "ends of its words in rising order"),
+        (tensors(words=np.array([97, 255, 97], np.uint8)), "must have words in UTF-8, got others"),
+        (tensors(word_ends=np.array([1, 2, 3])), "a row for each of 3 words .* got 2 x 4"),
+        (tensors(center=np.full((2, 4), np.nan, np.float32)), "row 0 .word 'a'; 2 of 2 rows"),
+        (tensors(words=np.array([97, 97], np.uint8), word_ends=np.array([1, 2])), "got 'a' at row"),
+    ],
+)
+def test_other_tensors_are_refused(tmp_path, held, message):
+    save_file(held, tmp_path / "v.safetensors")
+    with pytest.raises(DataError, match=message):
+        read_vectors(tmp_path / "v.safetensors")
+
+
+def test_half_precision_is_read(tmp_path):
+    save_file(tensors(center=matrix(rows=2).astype(np.float16)), tmp_path / "v.safetensors")
+    assert read_tensors(tmp_path / "v.safetensors").center.dtype == np.float32
+
+
+def test_a_damaged_safetensors_file_is_refused(tmp_path):
+    header = json.dumps({"center": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}})
+    (tmp_path / "v").write_bytes(struct.pack("<Q", len(header)) + header.encode() + b"\0" * 8)
+    with pytest.raises(DataError, match="must be a whole safetensors file, got a damaged one"):
+        read_vectors(tmp_path / "v")
