@@ -11,7 +11,7 @@ from exfam.reproduce.table_models import PEERS, TableContender
 from exfam.reproduce.table_paper import PAPER, paper_figures
 from exfam.reproduce.table_rows import model_rows, paired_rows
 from exfam.reproduce.table_simulation import TASKS, kept
-from exfam.reproduce.table_store import Key, Result, Store
+from exfam.reproduce.table_store import Key, Result, table_store
 
 TASK = "simulation-5-0-0.9"
 
@@ -82,9 +82,9 @@ def test_cars_are_fitted_once_where_nothing_is_left_to_chance(fits, data_folder,
 def test_a_result_is_what_was_put(tmp_path):
     key = Key("autompg", "pooled", 3, "ridge")
     result = Result(key, {"nats": None, "mse-mean": 0.25}, 1.5, {"alpha": 0.1})
-    Store(tmp_path).put(result)
-    assert Store(tmp_path).get(key) == result
-    assert Store(tmp_path).get(Key("autompg", "train", 3, "ridge")) is None
+    table_store(tmp_path).put(result)
+    assert table_store(tmp_path).get(key) == result
+    assert table_store(tmp_path).get(Key("autompg", "train", 3, "ridge")) is None
     assert [path.name for path in (tmp_path / key.path).parent.iterdir()] == ["ridge.json"]
 
 
@@ -95,7 +95,7 @@ def test_a_damaged_result_is_named(tmp_path, text):
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(DataError, match=r"`folder` must hold results .* at .*ridge.json"):
-        Store(tmp_path).get(key)
+        table_store(tmp_path).get(key)
 
 
 def result(model, number, mse):

@@ -15,7 +15,7 @@ from exfam.reproduce.shift_models import OURS, SHARES, ShiftModel, with_dropped
 from exfam.reproduce.shift_ours import fit_shift_masked
 from exfam.reproduce.shift_peers import Predicted, fit_shift_ridge, hold_out, shift_figures
 from exfam.reproduce.shift_rows import difference_rows, figure_rows
-from exfam.reproduce.shift_store import ShiftKey, ShiftResult, ShiftStore
+from exfam.reproduce.shift_store import ShiftKey, ShiftResult, shift_store
 from exfam.reproduce.table_shifts import ShiftTask, kept
 
 QUICK = {"max_epochs": 8, "ordinal": True, "extra_masking": 0.5, "learning_rate": 0.05}
@@ -263,11 +263,11 @@ def test_what_is_infinite_has_no_figure():
 
 def test_a_result_is_what_was_put(tmp_path):
     put = result("ridge", 3, [0.5, np.inf])
-    ShiftStore(tmp_path).put(replace(put, chosen={"alpha": 0.1}))
-    got = ShiftStore(tmp_path).get(put.key)
+    shift_store(tmp_path).put(replace(put, chosen={"alpha": 0.1}))
+    got = shift_store(tmp_path).get(put.key)
     assert got.key == put.key and got.chosen == {"alpha": 0.1} and got.cpu_seconds == 1.0
     np.testing.assert_array_equal(got.losses["0", "mse mean"], [0.5, np.inf])
-    assert ShiftStore(tmp_path).get(replace(put.key, number=4)) is None
+    assert shift_store(tmp_path).get(replace(put.key, number=4)) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"{}"])
@@ -277,4 +277,4 @@ def test_a_damaged_result_is_named(tmp_path, content):
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"`folder` must hold results .* at .*ridge.npz"):
-        ShiftStore(tmp_path).get(key)
+        shift_store(tmp_path).get(key)

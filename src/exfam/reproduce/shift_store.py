@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from exfam.checks import DataError
-from exfam.files import write_atomically
+from exfam.reproduce.result_store import ResultStore
 
-__all__ = ["ShiftKey", "ShiftResult", "ShiftStore"]
+__all__ = ["ShiftKey", "ShiftResult", "shift_store"]
 
 # A place (how many cells are dropped, and how) and a loss -> the loss of each row.
 Losses = Mapping[tuple[str, str], Float[np.ndarray, "rows"]]
@@ -59,63 +58,35 @@ class ShiftResult:
         return float(self.losses[place, name].mean())
 
 
-class ShiftStore:
-    """One file of arrays a result in a folder; without a folder they are kept while it lives.
+def shift_store(folder: Path | None = None) -> ResultStore[ShiftKey, ShiftResult]:
+    """A store of these results, as archives of arrays.
 
-    >>> store = ShiftStore()
+    >>> store = shift_store()
     >>> key = ShiftKey("wine", "test", 0, "ridge")
     >>> store.put(ShiftResult(key, {}, 0.1))
     >>> store.get(key).cpu_seconds
     0.1
     """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
-        self._kept: dict[ShiftKey, ShiftResult] = {}
-
-    def get(self, key: ShiftKey) -> ShiftResult | None:
-        """The result of a fit; None if there is none yet.
-
-        Raises DataError if its file cannot be read.
-        """
-        if key in self._kept or self.folder is None:
-            return self._kept.get(key)
-        path = self.folder / key.path
-        if not path.is_file():
-            return None
-        try:
-            result = _read(path)
-        # A damaged archive has many ways to fail.
-        except Exception as error:
-            raise DataError(
-                f"`folder` must hold results as they were written, got another file at {path} "
-                f"({error!r}). Remove that file to fit the model again."
-            ) from error
-        self._kept[key] = result
-        return result
-
-    def put(self, result: ShiftResult) -> None:
-        """Keep a result; its file is either whole or not there."""
-        self._kept[result.key] = result
-        if self.folder is None:
-            return
-        names = [list(name) for name in result.losses]
-        told = {
-            "key": asdict(result.key),
-            "names": names,
-            "cpu_seconds": result.cpu_seconds,
-            "chosen": dict(result.chosen),
-        }
-        arrays: dict[str, Any] = {
-            f"losses{place}": rows for place, rows in enumerate(result.losses.values())
-        }
-        buffer = BytesIO()
-        np.savez_compressed(buffer, told=np.array(json.dumps(told)), **arrays)
-        write_atomically(self.folder / result.key.path, buffer.getvalue())
+    return ResultStore(folder, read=_read, dump=_dump)
 
 
-def _read(path: Path) -> ShiftResult:
-    with np.load(path, allow_pickle=False) as read:
+def _dump(result: ShiftResult) -> bytes:
+    told = {
+        "key": asdict(result.key),
+        "names": [list(name) for name in result.losses],
+        "cpu_seconds": result.cpu_seconds,
+        "chosen": dict(result.chosen),
+    }
+    arrays: dict[str, Any] = {
+        f"losses{place}": rows for place, rows in enumerate(result.losses.values())
+    }
+    buffer = BytesIO()
+    np.savez_compressed(buffer, told=np.array(json.dumps(told)), **arrays)
+    return buffer.getvalue()
+
+
+def _read(content: bytes) -> ShiftResult:
+    with np.load(BytesIO(content), allow_pickle=False) as read:
         told = json.loads(str(read["told"]))
         losses = {
             (name[0], name[1]): read[f"losses{place}"] for place, name in enumerate(told["names"])

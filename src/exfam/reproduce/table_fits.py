@@ -14,11 +14,12 @@ from jaxtyping import Int64
 from exfam.reproduce.bars import draw_bars
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
+from exfam.reproduce.result_store import ResultStore
 from exfam.reproduce.rows import Row
 from exfam.reproduce.table_models import OURS, TableContender, models_of
 from exfam.reproduce.table_rows import model_rows, not_installed, paired_rows, paper_rows
 from exfam.reproduce.table_rules import SideBySide, figures_of
-from exfam.reproduce.table_store import Key, Result, Store
+from exfam.reproduce.table_store import Key, Result, table_store
 
 __all__ = [
     "CodedTables",
@@ -85,7 +86,11 @@ class TableTask:
 
 
 def result_of(
-    tables: Callable[[int], CodedTables], contender: TableContender, *, key: Key, store: Store
+    tables: Callable[[int], CodedTables],
+    contender: TableContender,
+    *,
+    key: Key,
+    store: ResultStore[Key, Result],
 ) -> Result:
     """The result of that fit from the store; fitted, with `key.number` as its seed, if need be."""
     kept = store.get(key)
@@ -110,7 +115,7 @@ def fit_side_by_side(
     fit: SideBySide,
     *,
     keys: Sequence[Key],
-    store: Store,
+    store: ResultStore[Key, Result],
 ) -> None:
     """Fit all data sets that have no result yet in one go, with the first one's number as seed."""
     keys = [key for key in keys if store.get(key) is None]
@@ -166,12 +171,14 @@ def draw_tables(rows: list[Row], folder: Path) -> None:
         draw_bars(shown, folder, experiment="table", metric=metric)
 
 
-def _store(options: Options) -> Store:
+def _store(options: Options) -> ResultStore[Key, Result]:
     folder = options.folder
-    return Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+    return table_store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
 
 
-def _fitted(task: TableTask, model: str, options: Options, store: Store) -> list[Row]:
+def _fitted(
+    task: TableTask, model: str, options: Options, store: ResultStore[Key, Result]
+) -> list[Row]:
     contender = models_of(fast=options.fast)[model]
     if not contender.is_installed:
         return not_installed(model, task=task.name, bins=task.bins)
@@ -185,7 +192,9 @@ def _fitted(task: TableTask, model: str, options: Options, store: Store) -> list
     return model_rows(results, contender, task=task.name, bins=task.bins)
 
 
-def _kept(task: TableTask, model: str, options: Options, store: Store) -> list[Result]:
+def _kept(
+    task: TableTask, model: str, options: Options, store: ResultStore[Key, Result]
+) -> list[Result]:
     contender = models_of(fast=options.fast)[model]
     keys = (
         Key(task.name, task.bins, number, model)
@@ -194,7 +203,9 @@ def _kept(task: TableTask, model: str, options: Options, store: Store) -> list[R
     return [result for key in keys if (result := store.get(key)) is not None]
 
 
-def _further(tasks: Sequence[TableTask], options: Options, store: Store) -> list[Row]:
+def _further(
+    tasks: Sequence[TableTask], options: Options, store: ResultStore[Key, Result]
+) -> list[Row]:
     """Paired differences, and what the paper prints of models that are not here."""
     rows = []
     models = list(models_of(fast=options.fast))

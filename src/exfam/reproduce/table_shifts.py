@@ -33,13 +33,14 @@ from exfam.data.public_sets.tables import TableShift, bike_sharing, wine_quality
 from exfam.reproduce.bars import draw_bars
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
+from exfam.reproduce.result_store import ResultStore
 from exfam.reproduce.rows import Row
 from exfam.reproduce.shift_features import with_missing
 from exfam.reproduce.shift_losses import row_losses
 from exfam.reproduce.shift_models import OURS, SHARES, ShiftModel, shift_models
 from exfam.reproduce.shift_peers import ShiftFitted
 from exfam.reproduce.shift_rows import difference_rows, figure_rows
-from exfam.reproduce.shift_store import ShiftKey, ShiftResult, ShiftStore
+from exfam.reproduce.shift_store import ShiftKey, ShiftResult, shift_store
 
 __all__ = ["TASKS", "ShiftTask", "kept", "plot", "result_of", "run"]
 
@@ -145,7 +146,12 @@ _DRAWN = {"accuracy": "argmax", "mse": "mean", "nats": None}
 
 
 def result_of(
-    task: ShiftTask, model: ShiftModel, *, key: ShiftKey, store: ShiftStore, fast: bool
+    task: ShiftTask,
+    model: ShiftModel,
+    *,
+    key: ShiftKey,
+    store: ResultStore[ShiftKey, ShiftResult],
+    fast: bool,
 ) -> ShiftResult:
     """The result of that fit from the store; fitted, with `key.number` as its seed, if need be."""
     kept = store.get(key)
@@ -204,9 +210,9 @@ def _rows_of(
     )
 
 
-def _store(options: Options) -> ShiftStore:
+def _store(options: Options) -> ResultStore[ShiftKey, ShiftResult]:
     folder = options.folder
-    return ShiftStore(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+    return shift_store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
 
 
 def _wanted(options: Options) -> list[ShiftTask]:
@@ -222,7 +228,9 @@ def _keys(task: ShiftTask, model: str, options: Options) -> list[ShiftKey]:
     return [ShiftKey(task.name, "test", number, model) for number in range(options.n_seeds(SEEDS))]
 
 
-def _fitted(task: ShiftTask, model: str, options: Options, store: ShiftStore) -> list[Row]:
+def _fitted(
+    task: ShiftTask, model: str, options: Options, store: ResultStore[ShiftKey, ShiftResult]
+) -> list[Row]:
     contender = _models(task, options)[model]
     if contender.is_installed:
         held = ShiftKey(task.name, "validation", 0, model)
@@ -232,7 +240,9 @@ def _fitted(task: ShiftTask, model: str, options: Options, store: ShiftStore) ->
     return [Row(task=task.name, model=model, metric="nats", note="not installed")]
 
 
-def _told(task: ShiftTask, model: str, options: Options, store: ShiftStore) -> list[Row]:
+def _told(
+    task: ShiftTask, model: str, options: Options, store: ResultStore[ShiftKey, ShiftResult]
+) -> list[Row]:
     results = _results(task, model, options, store)
     if not results:
         return []
@@ -248,13 +258,15 @@ def _told(task: ShiftTask, model: str, options: Options, store: ShiftStore) -> l
 
 
 def _results(
-    task: ShiftTask, model: str, options: Options, store: ShiftStore
+    task: ShiftTask, model: str, options: Options, store: ResultStore[ShiftKey, ShiftResult]
 ) -> Sequence[ShiftResult]:
     found = (store.get(key) for key in _keys(task, model, options))
     return [result for result in found if result is not None]
 
 
-def _differences(tasks: Sequence[ShiftTask], options: Options, store: ShiftStore) -> list[Row]:
+def _differences(
+    tasks: Sequence[ShiftTask], options: Options, store: ResultStore[ShiftKey, ShiftResult]
+) -> list[Row]:
     rows = []
     for task in tasks:
         results = {model: _results(task, model, options, store) for model in _models(task, options)}

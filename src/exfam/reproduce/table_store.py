@@ -1,14 +1,13 @@
-"""Results of single fits, kept in a folder so that an interrupted experiment goes on."""
+"""Results of single fits to coded tables: figures of the test rows."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from exfam.checks import DataError
-from exfam.files import write_atomically
+from exfam.reproduce.result_store import ResultStore
 
-__all__ = ["Key", "Result", "Store"]
+__all__ = ["Key", "Result", "table_store"]
 
 
 @dataclass(frozen=True)
@@ -44,45 +43,21 @@ class Result:
     chosen: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
 
 
-class Store:
-    """One JSON file a result in a folder; without a folder results are kept while it lives.
+def table_store(folder: Path | None = None) -> ResultStore[Key, Result]:
+    """A store of these results, as JSON.
 
-    >>> store = Store()
+    >>> store = table_store()
     >>> store.put(Result(Key("autompg", "pooled", 0, "ridge"), {"nats": 1.0}, 0.1))
     >>> store.get(Key("autompg", "pooled", 0, "ridge")).figures["nats"]
     1.0
     """
+    return ResultStore(folder, read=_read, dump=_dump)
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
-        self._kept: dict[Key, Result] = {}
 
-    def get(self, key: Key) -> Result | None:
-        """The result of a fit; None if there is none yet.
+def _read(content: bytes) -> Result:
+    read = json.loads(content)
+    return Result(Key(**read["key"]), read["figures"], read["cpu_seconds"], read["chosen"])
 
-        Raises DataError if its file cannot be read.
-        """
-        if key in self._kept or self.folder is None:
-            return self._kept.get(key)
-        path = self.folder / key.path
-        if not path.is_file():
-            return None
-        try:
-            read = json.loads(path.read_text(encoding="utf-8"))
-            result = Result(
-                Key(**read["key"]), read["figures"], read["cpu_seconds"], read["chosen"]
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"`folder` must hold results as they were written, got another file at {path} "
-                f"({error!r}). Remove that file to fit the model again."
-            ) from error
-        self._kept[key] = result
-        return result
 
-    def put(self, result: Result) -> None:
-        """Keep a result; its file is either whole or not there."""
-        self._kept[result.key] = result
-        if self.folder is not None:
-            text = json.dumps(asdict(result), allow_nan=False, indent=1)
-            write_atomically(self.folder / result.key.path, text + "\n")
+def _dump(result: Result) -> bytes:
+    return (json.dumps(asdict(result), allow_nan=False, indent=1) + "\n").encode()
