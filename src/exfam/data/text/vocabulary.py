@@ -1,6 +1,7 @@
 """The words of a corpus, their codes and counts."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +18,11 @@ __all__ = ["Vocabulary"]
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words by falling count (ties: alphabetical), and how often each was read.
+    """Words in the order of their codes, and how often each was read.
 
-    A word's code is its place. `n_tokens`: all tokens read, those of words left out too.
-    Raises DataError for a word twice, counts that do not match the words or are negative.
+    Words of one text are ordered by falling count (ties: alphabetical); those of later texts, by
+    which it has grown, follow. `n_tokens`: all tokens read, those of words left out too.
+    Raises DataError for a word twice, for counts that are negative or not one a word.
 
     >>> known = Vocabulary.counted({"the": 5, "cat": 2, "a": 2})
     >>> known.words, known.code("cat"), known.n_tokens
@@ -36,10 +38,22 @@ class Vocabulary:
             raise DataError(
                 f"`counts` must be one a word, got {len(self.counts)} for {len(self.words)} words."
             )
+        if len(self.counts) and self.counts.min() < 0:
+            at = int(self.counts.argmin())
+            raise DataError(
+                f"`counts` must be >= 0, got {self.counts[at]} for {self.words[at]!r} at code {at}."
+            )
+        if len(set(self.words)) < len(self.words):
+            [(twice, _)] = Counter(self.words).most_common(1)
+            raise DataError(f"`words` must hold each word once, got {twice!r} more than once.")
 
     @classmethod
     def counted(cls, counts: Mapping[str, int]) -> "Vocabulary":
-        """The vocabulary of all words of a mapping to their counts."""
+        """The vocabulary of all words of a mapping to their counts.
+
+        >>> Vocabulary.counted({"b": 1, "a": 1}).words
+        ('a', 'b')
+        """
         words = sorted(counts, key=lambda word: (-counts[word], word))
         numbers = np.array([counts[word] for word in words], np.int64)
         return cls(tuple(words), numbers, int(numbers.sum()))
@@ -55,6 +69,9 @@ class Vocabulary:
     def __contains__(self, word: object) -> bool:
         return word in self.index
 
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} words, {self.n_tokens} tokens)"
+
     def code(self, word: str) -> int:
         """The code of a word; UnknownItemError if it is not in the vocabulary."""
         if word not in self.index:
@@ -63,16 +80,47 @@ class Vocabulary:
             )
         return self.index[word]
 
+    def grown(self, other: "Vocabulary") -> "Vocabulary":
+        """This vocabulary and another: codes stay, new words follow, counts add up.
+
+        >>> both = Vocabulary.counted({"a": 2, "b": 1}).grown(Vocabulary.counted({"c": 9, "b": 1}))
+        >>> both.words, both.counts.tolist(), both.n_tokens
+        (('a', 'b', 'c'), [2, 2, 9], 13)
+        """
+        index = self.index
+        new = tuple(word for word in other.words if word not in index)
+        codes = dict(zip(new, range(len(self), len(self) + len(new)), strict=True))
+        counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
+        at = [index.get(word, -1) if word in index else codes[word] for word in other.words]
+        counts[np.array(at, np.int64)] += other.counts
+        return Vocabulary(self.words + new, counts, self.n_tokens + other.n_tokens)
+
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write words and counts; `n_tokens` goes into the file's metadata."""
+        """Write words and counts, a row each, and `n_tokens` as metadata.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/words.parquet"
+        >>> Vocabulary.counted({"a": 2}).write_parquet(path)
+        >>> Vocabulary.read_parquet(path).words
+        ('a',)
+        """
         table = pa.table({"word": pa.array(self.words, pa.string()), "count": self.counts})
         table = table.replace_schema_metadata({"n_tokens": str(self.n_tokens)})
         pq.write_table(table, path)
 
     @classmethod
     def read_parquet(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """The vocabulary that `write_parquet` wrote."""
-        table = pq.read_table(path)
-        n_tokens = int((table.schema.metadata or {})[b"n_tokens"])
-        words = tuple(table["word"].to_pylist())
-        return cls(words, table["count"].to_numpy().astype(np.int64), n_tokens)
+        """The vocabulary that `write_parquet` wrote.
+
+        Raises DataError if there is none at `path`, be it missing, damaged or something else.
+        """
+        try:
+            table = pq.read_table(path)
+            words = tuple(table["word"].to_pylist())
+            counts = table["count"].to_numpy().astype(np.int64)
+            n_tokens = int((table.schema.metadata or {})[b"n_tokens"])
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            raise DataError(
+                f"`path` must be a file of a vocabulary, got {os.fspath(path)!r}: {error}."
+            ) from error
+        return cls(words, counts, n_tokens)
