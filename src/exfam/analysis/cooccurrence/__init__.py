@@ -1,0 +1,1 @@
+"""Counts of words that occur together: pointwise mutual information and its spectrum."""
