@@ -12,6 +12,8 @@ from exfam.reproduce.shift_store import ShiftResult
 
 __all__ = ["difference_rows", "figure_rows"]
 
+WHOLE = "0"  # the place of rows without dropped cells
+
 
 def figure_rows(
     results: Sequence[ShiftResult],
@@ -52,7 +54,8 @@ def difference_rows(
 
     Metrics "minus-…" are ours less theirs. The setting "error" is the standard error over rows of
     the mean difference over fits, and `sd` is over fits, which have other seeds and other cells
-    dropped. Losses that are infinite make no row.
+    dropped. Losses that are infinite make no row; where cells are dropped, only models fitted to
+    rows with cells dropped are compared.
     """
     own = {result.key.number: result for result in results.get(ours, ())}
     rows = []
@@ -61,6 +64,9 @@ def difference_rows(
         if model.startswith("masked-table") or not both:
             continue
         for place, name in both[0][0].losses:
+            # Of whole rows against all; where cells are missing, against who was prepared for it.
+            if place != WHOLE and not model.endswith("-dropped"):
+                continue
             with np.errstate(invalid="ignore"):  # what both gave no chance
                 apart = [
                     mine.losses[place, name] - other.losses[place, name] for mine, other in both
