@@ -170,3 +170,23 @@ def test_a_fingerprint_knows_the_shape():
     wide = Cells(*(part.reshape(1, 6) for part in (flat.code, flat.fraction, flat.value)))
     one, other = (TableRows(c, center=np.zeros(1), scale=np.ones(1)) for c in (flat, wide))
     assert one.fingerprint() != other.fingerprint()
+
+
+@pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
+def test_members_may_meet_rows_in_orders_of_their_own(weight):
+    generator = np.random.default_rng(0)
+    orders = np.stack([generator.permutation(N) for _ in range(3)])
+    assert len({tuple(order) for order in orders}) == 3
+    shared, own = rows_of(weight), replace(rows_of(weight), orders=orders)
+    every = shared.pad(np.arange(N))
+    batch = own.pad(np.array([4, 0, 9]))
+    for member, order in enumerate(orders):
+        rows = order[[4, 0, 9]]
+        torch.testing.assert_close(batch.code[member], every.code[0, rows])
+        torch.testing.assert_close(batch.value[member], every.value[0, rows])
+        if weight is not None:
+            of_member = every.weight[member if weight.ndim == 2 else 0]
+            told = batch.weight[member if len(batch.weight) > 1 else 0]
+            torch.testing.assert_close(told, of_member[rows])
+    assert own.total(0, N) == shared.total(0, N)
+    assert own.fingerprint() != shared.fingerprint()
