@@ -1,5 +1,5 @@
 """Word vectors: neighbors, analogies, evaluation."""
 
-from exfam.analysis.vectors.word_vectors import WordVectors
+from exfam.analysis.vectors.word_vectors import Neighbor, WordVectors
 
-__all__ = ["WordVectors"]
+__all__ = ["Neighbor", "WordVectors"]

@@ -1,0 +1,162 @@
+"""Rows whose vectors point the same way, found block by block within bounded memory."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Float32, Int64
+
+from exfam.checks import check_positive
+
+__all__ = [
+    "Nearest",
+    "empty_best",
+    "leave_out",
+    "lengths",
+    "merge_best",
+    "nearest_rows",
+    "row_blocks",
+    "unit_rows",
+]
+
+# Rows of the matrix and queries that are compared at once: 16 MB of cosines.
+_ROWS, _QUERIES = 1 << 14, 1 << 8
+
+
+class Nearest(NamedTuple):
+    """For each query the best rows, best first, and their scores."""
+
+    rows: Int64[np.ndarray, "queries k"]
+    score: Float32[np.ndarray, "queries k"]
+
+
+def nearest_rows(
+    queries: Float32[np.ndarray, "queries dim"],
+    matrix: Float32[np.ndarray, "rows dim"],
+    *,
+    k: int,
+    excluded: Int64[np.ndarray, "queries left_out"] | None = None,
+) -> Nearest:
+    """The `k` rows with the largest cosine to each query; of equal ones the first comes first.
+
+    `excluded`: rows that are no answer to the query, -1 for none
+
+    Fewer than `k` where fewer rows are left. A row of zeros has cosine 0 to everything.
+    Raises ExfamError for a `k` below 1.
+
+    >>> matrix = np.array([[1, 0], [3, 1], [0, 2]], dtype=np.float32)
+    >>> nearest_rows(matrix[:1], matrix, k=2, excluded=np.array([[0]])).rows
+    array([[1, 2]])
+    """
+    check_positive("k", k)
+    if excluded is None:
+        excluded = np.empty((len(queries), 0), dtype=np.int64)
+    best = empty_best(len(queries), min(k, len(matrix) - excluded.shape[1]))
+    unit = unit_rows(queries)
+    for rows in row_blocks(len(matrix), _ROWS):
+        against = unit_rows(matrix[rows])
+        for part in row_blocks(len(queries), _QUERIES):
+            cosine = unit[part] @ against.T
+            leave_out(cosine, excluded[part], first=rows.start)
+            merge_best(best, cosine, part, first=rows.start)
+    return best
+
+
+def row_blocks(n: int, at_once: int) -> Iterator[slice]:
+    """Slices of `at_once` that cover `n` rows.
+
+    >>> list(row_blocks(3, 2))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    for first in range(0, n, at_once):
+        yield slice(first, min(n, first + at_once))
+
+
+def lengths(matrix: Float[np.ndarray, "rows dim"]) -> Float[np.ndarray, "rows"]:
+    """The Euclidean length of each row.
+
+    >>> lengths(np.array([[3.0, 4.0]]))
+    array([5.])
+    """
+    return np.sqrt(np.einsum("rd,rd->r", matrix, matrix))
+
+
+def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "rows dim"]:
+    """Rows of length 1; those of length 0 stay.
+
+    >>> unit_rows(np.array([[0, 2], [0, 0]], dtype=np.float32))
+    array([[0., 1.],
+           [0., 0.]], dtype=float32)
+    """
+    # The largest entry first: squares of very large or very small ones leave float32.
+    scale = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
+    scaled = matrix / np.where(scale == 0, np.float32(1), scale)
+    length = lengths(scaled)[:, None]
+    return scaled / np.where(length == 0, np.float32(1), length)
+
+
+def empty_best(n_queries: int, k: int) -> Nearest:
+    """Places for the best rows of each query, none of which is known yet.
+
+    >>> empty_best(1, 2).rows
+    array([[-1, -1]])
+    """
+    k = max(0, k)
+    rows = np.full((n_queries, k), -1, dtype=np.int64)
+    return Nearest(rows, np.full((n_queries, k), -np.inf, dtype=np.float32))
+
+
+def leave_out(
+    scores: Float32[np.ndarray, "queries rows"],
+    excluded: Int64[np.ndarray, "queries left_out"],
+    *,
+    first: int,
+) -> None:
+    """Set the scores of excluded rows to -inf, in place; the block's rows begin at `first`.
+
+    >>> scores = np.zeros((1, 2), dtype=np.float32)
+    >>> leave_out(scores, np.array([[6, 9]]), first=5)
+    >>> scores
+    array([[  0., -inf]], dtype=float32)
+    """
+    query, place = np.nonzero((excluded >= first) & (excluded < first + scores.shape[1]))
+    scores[query, excluded[query, place] - first] = -np.inf
+
+
+def merge_best(
+    best: Nearest, scores: Float32[np.ndarray, "queries rows"], queries: slice, *, first: int
+) -> None:
+    """Take into the best of those queries, in place, what is better among the rows from `first` on.
+
+    Blocks must come in the order of their rows: of equal scores the first row stays.
+
+    >>> best = empty_best(1, 1)
+    >>> merge_best(best, np.array([[0.1, 0.7]], dtype=np.float32), slice(0, 1), first=5)
+    >>> best.rows
+    array([[6]])
+    """
+    k = best.rows.shape[1]
+    if k == 0:
+        return
+    if k == 1:
+        _merge_one(best, scores, queries, first=first)
+        return
+    last = best.score[queries, -1]
+    floor = np.partition(scores, -k, axis=1)[:, -k] if k < scores.shape[1] else -np.inf
+    query, row = np.nonzero((scores >= np.reshape(floor, (-1, 1))) & (scores > last[:, None]))
+    n = len(scores)
+    whose = np.concatenate([np.repeat(np.arange(n), k), query])
+    rows = np.concatenate([best.rows[queries].ravel(), row + first])
+    score = np.concatenate([best.score[queries].ravel(), scores[query, row]])
+    order = np.lexsort((rows, -score, whose))
+    starts = np.searchsorted(whose[order], np.arange(n))
+    kept = order[starts[:, None] + np.arange(k)]
+    best.rows[queries], best.score[queries] = rows[kept], score[kept]
+
+
+def _merge_one(best: Nearest, scores: np.ndarray, queries: slice, *, first: int) -> None:
+    row = scores.argmax(axis=1)
+    score = scores[np.arange(len(scores)), row]
+    better = score > best.score[queries, 0]
+    best.rows[queries, 0] = np.where(better, row + first, best.rows[queries, 0])
+    best.score[queries, 0] = np.where(better, score, best.score[queries, 0])
