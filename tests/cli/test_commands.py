@@ -161,6 +161,7 @@ HEAVY = {"torch", "sklearn", "scipy", "pandas", "matplotlib", "duckdb"}
         (["reproduce", "--list"], set()),
         (["reproduce", "--help"], set()),
         (["fit", "--help"], set()),
+        (["fit", "--model", "table-classifier", "--help"], set()),
         (["fit", "--model", "shrunk-offset", "--print_config"], set()),
     ],
 )

@@ -28,6 +28,11 @@ FINE = [
     (kinds.anything, "ordinal(n=5, start=1)", "ordinal(n=5, start=1)"),
     (kinds.optional(kinds.number), "null", None),
     (kinds.optional(kinds.number), "2", 2.0),
+    (kinds.or_auto(kinds.number), "5e-3", 0.005),
+    (kinds.or_auto(kinds.flag), "auto", "auto"),
+    (kinds.by_column, "{7: [no, On, true]}", {"7": ["no", "On", True]}),
+    (kinds.by_column, {"km": "count"}, {"km": "count"}),
+    (kinds.by_column, None, None),
 ]
 WRONG = [
     (kinds.text, "", "must be a text"),
@@ -56,6 +61,9 @@ WRONG = [
     (kinds.numbers, "[0.1, b]", "must be a finite number"),
     (kinds.one_of(["csv", "json"]), "xml", "must be one of csv, json"),
     (kinds.anything, "{a: [", "must be a word or YAML"),
+    (kinds.or_auto(kinds.whole), "many", "must be a whole number or auto"),
+    (kinds.by_column, "count", "must be written as {COLUMN: …}"),
+    (kinds.by_column, "{a: [", "must be written as {COLUMN: …}"),
     (kinds.anything, "[" * 1500, "must be a word or YAML"),
 ]
 

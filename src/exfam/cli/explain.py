@@ -7,7 +7,7 @@ import numpy as np
 
 from exfam.checks import ExfamError, check_positive
 from exfam.cli.common import DATA, OUTPUT
-from exfam.cli.kinds import flag, labels, whole
+from exfam.cli.kinds import column, flag, labels, whole
 from exfam.cli.options import Form, Option
 
 __all__ = ["form", "run"]
@@ -16,7 +16,12 @@ AT_A_TIME = 64
 
 _NOTES = """A row for each observation as center and each of its context that attention looked at:
 its weight is the mean over layers and heads, or that of one with --per-head.
-"(nothing)" is the learned key that stands for none of the context."""
+"(nothing)" is the learned key that stands for none of the context.
+
+Of a model of a table: a row for each row of the file and each cell of it that is there, with
+its weight, and what it adds to each logit of the response (of numbers, to the parameters of
+the law); the sums over all cells are the logits, exactly. At "(nothing)" stands what is said of
+a row of which nothing is known."""
 
 
 def form(words: Sequence[str]) -> Form:
@@ -30,6 +35,15 @@ def form(words: Sequence[str]) -> Form:
                 "groups", labels,
                 "the groups to explain: --groups anna --groups bert (default: all)",
                 metavar="LABEL", many=True,
+            ),
+            Option(
+                "rows", labels, "of a table: the rows to explain, from 0: --rows 0 --rows 7 "
+                "(default: all)",
+                metavar="N", many=True,
+            ),
+            Option(
+                "of", column, "of a table: the column to explain (default: the response)",
+                metavar="COLUMN",
             ),
             Option(
                 "top", whole, "contexts of largest weight for each center (default: all)",
@@ -47,20 +61,38 @@ def form(words: Sequence[str]) -> Form:
 
 
 def run(chosen: Any) -> None:
-    """Print group, center, context and weight."""
+    """Print group, center, context and weight; of a table row, column, weight and what it adds."""
     from exfam.cli.output import deliver, destination
     from exfam.cli.sources import open_both, stacked, tell
+    from exfam.cli.tables import is_table, table_experts
 
     to = destination(chosen.format, chosen.output)
     if chosen.top is not None:
         check_positive("--top", chosen.top)
     model, groups, met = open_both(
-        chosen, instead="Use FieldEFA.explain and exfam.plots.site_attention_map in Python."
+        chosen, fields="Use FieldEFA.explain and exfam.plots.site_attention_map in Python."
     )
+    _check(model, chosen, is_table=is_table(model))
+    if is_table(model):
+        parts = stacked(table_experts(model, groups, chosen))
+        tell(met if model.ensemble == 1 else f"{met}; the first of {model.ensemble} networks")
+        deliver(parts, to)
+        return
     asked = groups if chosen.groups is None else groups[_places(groups, chosen.groups)]
     weights = stacked(_weights(model, asked, chosen))
     tell(met)
     deliver(weights, to)
+
+
+def _check(model: Any, chosen: Any, *, is_table: bool) -> None:
+    """Raise ExfamError for options of the other sort of models."""
+    name = type(model).__name__
+    for option in ("groups",) if is_table else ("rows", "of"):
+        if getattr(chosen, option) is not None:
+            sort, advice = ("groups", " Use --rows.") if is_table else ("tables", "")
+            raise ExfamError(
+                f"`--{option}` must be asked of a model of {sort}, got {name}.{advice}"
+            )
 
 
 def _weights(model: Any, groups: Any, chosen: Any) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from exfam.checks import ExfamError
 from exfam.cli.kinds import KINDS
 from exfam.families import FAMILIES, Family, PerItem
 
-__all__ = ["family_from_words"]
+__all__ = ["families_from_words", "family_from_words"]
 
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EXAMPLE = 'Write it as poisson, "ordinal(n=5, start=1)" or {name: ordinal, n: 5, start: 1}.'
@@ -31,6 +31,20 @@ def family_from_words(given: Any) -> Any:
     if isinstance(given, Mapping) and given.get("name") not in FAMILIES:
         return {str(name): _family(each) for name, each in given.items()}
     return _family(given)
+
+
+def families_from_words(given: Mapping[str, Any]) -> dict[str, Family]:
+    """What an estimator of tables takes as `families`: a family for each of some columns.
+
+    Raises ExfamError for an unknown family, and for arguments that it does not take.
+
+    >>> families_from_words({"km": "gamma", "accidents": "poisson(shift=0)"})
+    {'km': Gamma(), 'accidents': Poisson(shift=0, link='log')}
+    """
+    try:
+        return {name: _family(each) for name, each in given.items()}
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`--family`", "`--families`")) from error
 
 
 def _family(given: Any) -> Family:

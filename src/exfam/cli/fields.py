@@ -10,7 +10,7 @@ from exfam.data.fields import FieldFacts, read_field_with_facts
 from exfam.data.fields.source import open_columns
 from exfam.data.reading.table import Part
 from exfam.estimators.fields.inputs import FieldColumns
-from exfam.estimators.saving import FIELD_KINDS
+from exfam.estimators.saving import FIELD_KINDS, TABLE_KINDS
 from exfam.groups import Groups
 
 __all__ = [
@@ -42,15 +42,18 @@ def is_field(model: Any) -> bool:
     return model.kind in FIELD_KINDS
 
 
-def check_group_model(model: Any, instead: str) -> None:
-    """Raise ExfamError for a model of fields, telling what to use `instead`.
+def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None:
+    """Raise ExfamError for a model of fields or tables, telling what to use instead.
+
+    `fields`, `tables`: what to use; empty where such a model is as good (default "")
 
     >>> from exfam import Marginal
-    >>> check_group_model(Marginal(), "Use `exfam predict`.")
+    >>> check_group_model(Marginal(), fields="Use `exfam predict`.")
     """
-    if is_field(model):
+    sort = "fields" if is_field(model) else "tables" if model.kind in TABLE_KINDS else ""
+    if instead := {"fields": fields, "tables": tables}.get(sort):
         name = type(model).__name__
-        raise ExfamError(f"`MODEL` must be of groups, not of fields, got {name}. {instead}")
+        raise ExfamError(f"`MODEL` must be of groups, not of {sort}, got {name}. {instead}")
 
 
 def read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFacts]:
@@ -128,14 +131,7 @@ def field_scores(model: Any, groups: Groups, *, per_row: bool) -> dict[str, Any]
 
 
 def field_predictions(model: Any, groups: Groups, chosen: Any) -> dict[str, np.ndarray]:
-    """Means and standard deviations of every row, and the interval or quantiles asked for.
-
-    Raises ExfamError for a probability that is not strictly between 0 and 1.
-    """
-    for name in ("interval", "quantiles"):
-        for p in np.atleast_1d(getattr(chosen, name) or []).tolist():
-            if not 0 < p < 1:
-                raise ExfamError(f"`--{name}` must be strictly between 0 and 1, got {p:g}.")
+    """Means and standard deviations of every row, and the interval or quantiles asked for."""
     prediction, column = model.predict_dist(groups), model.shape_.column
     told: dict[str, np.ndarray] = {"mean": prediction.mean, "sd": prediction.sd}
     if chosen.interval is not None:

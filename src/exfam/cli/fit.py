@@ -3,8 +3,9 @@
 import importlib
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 
 from exfam.checks import ExfamError
 from exfam.cli.common import FILE, FORMATS, READING, duplicates
-from exfam.cli.kinds import flag, one_of, text
+from exfam.cli.kinds import column, columns, flag, one_of, text
 from exfam.cli.options import Form, Option
 from exfam.cli.signatures import MODELS, estimator_options
 
@@ -33,29 +34,44 @@ baselines fitted on the same training groups. Ctrl-C keeps and saves the best ep
 far.
 
 Values at places and times have models of their own, such as --model field-efa, whose
-columns are --time, --site, --coordinates and --value; there the last maps are held out."""
+columns are --time, --site, --coordinates and --value; there the last maps are held out.
 
-# How groups are read; fields are without a choice.
+Tables of rows and columns are for --model table-classifier and table-regressor, with a
+--response, and --model table, without; --model table-classifier --help lists their options."""
+_NOTES_OF_TABLES = """All columns but the --response are features, of any kind, with missing
+cells as they are: an empty cell, NA, NaN or null of a CSV file. Kinds are guessed; --kinds
+"{accidents: count, condition: [poor, fair, good]}" says otherwise, with labels in order.
+Options not given are those of the estimator. --print_config writes all of them as YAML, for
+--config.
+
+The table tells nats, and accuracy or R^2, beside those of the response's marginal law (which
+predicts the most probable label, or the mean): on rows held out (--validation-fraction, or
+--validation FILE, which then choose the epoch that is kept), or else on those of training."""
+
+# How groups are read; fields and tables are without a choice.
 _OF_GROUPS = ("duplicates", "database", "memory_limit")
 _EXAMPLE = """\
 exfam fit ratings.csv --group user --order time --item movie --value stars \\
     --family "ordinal(n=5, start=1)" -o model"""
+_EXAMPLES = {
+    "table": "exfam fit cars.csv --model table -o model",
+    "table-classifier": "exfam fit cars.csv --model table-classifier --response sold -o model",
+    "table-regressor": "exfam fit cars.csv --model table-regressor --response price -o model",
+}
 
 
 def form(words: Sequence[str]) -> Form:
     """What `exfam fit` can be asked, of the model that the words choose."""
     model = _chosen_model(words)
-    usual = [
-        option
-        for option in _options()
-        if not (MODELS[model].is_field and option.name in _OF_GROUPS)
-    ]
+    of = MODELS[model].of
+    usual = [option for option in _options() if of == "groups" or option.name not in _OF_GROUPS]
+    more = _table_options(model) if of == "tables" else []
     return Form(
         "fit",
         "Fit a model to a file and save it",
-        [*usual, *estimator_options(model)],
-        example=_EXAMPLE,
-        notes=_NOTES,
+        [*usual, *more, *estimator_options(model)],
+        example=_EXAMPLES.get(model, _EXAMPLE),
+        notes=_NOTES_OF_TABLES if of == "tables" else _NOTES,
         config=True,
         spoken="exfam fit" if model == "efa" else f"exfam fit --model {model}",
     )
@@ -94,6 +110,21 @@ def _options() -> list[Option]:
     ]  # fmt: skip
 
 
+def _table_options(model: str) -> list[Option]:
+    """Which columns are read."""
+    ignore = Option(
+        "ignore", columns, "columns to leave out, such as names: --ignore id --ignore url",
+        metavar="COLUMN", many=True,
+    )  # fmt: skip
+    if model == "table":
+        return [ignore]
+    response = Option(
+        "response", column, "the column to predict from the others", metavar="COLUMN",
+        required=True,
+    )  # fmt: skip
+    return [response, ignore]
+
+
 def _chosen_model(words: Sequence[str]) -> str:
     """What `--model` says, in words or in a configuration; errors are left to the parser."""
     found = _values_of("--model", words)
@@ -120,26 +151,26 @@ def run(chosen: Any) -> int:
     """Fit, save, print scores beside baselines."""
     from exfam.cli.output import deliver, destination
     from exfam.cli.places import check_model_place
-    from exfam.cli.scoreboard import scoreboard
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
     check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
     estimator = _build_estimator(chosen)
     estimator._check_parameters()
-    work = (_field_work if MODELS[chosen.model].is_field else _work)(estimator, chosen)
+    work = _WORK[MODELS[chosen.model].of](estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
     say = _Notes(at_once=sys.stderr.isatty())
     say(f"{chosen.file}: {work.told}")
     started = time.perf_counter()
-    estimator.fit(work.data, validation=work.validation, checkpoint=chosen.checkpoint)
+    with work.telling:
+        estimator.fit(*work.given, validation=work.validation, checkpoint=chosen.checkpoint)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator, say)
     if is_main_rank():
         estimator.save(chosen.output, overwrite=chosen.overwrite)
         say(f"saved in {chosen.output}")
         try:
-            table, notes = scoreboard(estimator, work.train, work.held_out, seconds=seconds)
+            table, notes = work.compared(estimator, work.train, work.held_out, seconds=seconds)
         except ExfamError as error:
             raise ExfamError(f"{error} The model is saved in {chosen.output}.") from error
         say(*notes)
@@ -173,7 +204,7 @@ def _build_estimator(chosen: Any) -> Any:
 
     Raises ExfamError for a family that there is not.
     """
-    from exfam.cli.families import family_from_words
+    from exfam.cli.families import families_from_words, family_from_words
 
     model = MODELS[chosen.model]
     parameters = {}
@@ -181,23 +212,33 @@ def _build_estimator(chosen: Any) -> Any:
         value = getattr(chosen, option.name)
         if value is not None or option.default is not None:
             parameters[option.name] = value
-    if "family" in parameters:
+    if parameters.get("families"):
+        parameters["families"] = families_from_words(parameters["families"])
+    # A histogram of a table's response is no family before its bins are known.
+    if "family" in parameters and (model.of, parameters["family"]) != ("tables", "binned"):
         parameters["family"] = family_from_words(parameters["family"])
     return getattr(importlib.import_module(model.module), model.name)(**parameters)
 
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What `fit` takes, the groups that scores are of, and what was read, in words."""
+    """What `fit` takes, the groups or rows that scores are of, and what was read, in words.
 
-    data: Any
+    `compared`: makes the table of scores
+    `telling`: within it, errors of the fit tell files and options
+    """
+
+    given: tuple[Any, ...]
     validation: Any
     train: Any
     held_out: Any
     told: str
+    compared: Callable[..., Any]
+    telling: AbstractContextManager[None] = field(default_factory=nullcontext)
 
 
 def _work(estimator: Any, chosen: Any) -> _Work:
+    from exfam.cli.scoreboard import scoreboard
     from exfam.cli.sources import describe, read_source, reading_options
     from exfam.estimators.plan import hold_out
 
@@ -211,7 +252,7 @@ def _work(estimator: Any, chosen: Any) -> _Work:
             fraction=float(estimator.validation_fraction),
             seed=int(estimator.seed),
         )
-        return _Work(train, held_out, train, held_out, describe(facts))
+        return _Work((train,), held_out, train, held_out, describe(facts), scoreboard)
     held_out, _ = read_source(
         chosen.validation,
         columns,
@@ -219,12 +260,13 @@ def _work(estimator: Any, chosen: Any) -> _Work:
         vocabulary=groups.vocabulary,
         unknown=estimator.unknown,
     )
-    return _Work(groups, held_out, groups, held_out, describe(facts))
+    return _Work((groups,), held_out, groups, held_out, describe(facts), scoreboard)
 
 
 def _field_work(estimator: Any, chosen: Any) -> _Work:
     """The maps; scores are of those that a fit holds out, the last ones unless others are given."""
     from exfam.cli.fields import describe_field, read_maps
+    from exfam.cli.scoreboard import scoreboard
     from exfam.estimators.fields.plan import plan_field_fit
 
     groups, facts = read_maps(estimator, chosen, file=chosen.file)
@@ -232,7 +274,31 @@ def _field_work(estimator: Any, chosen: Any) -> _Work:
     if chosen.validation is not None:
         validation, _ = read_maps(estimator, chosen, file=chosen.validation)
     plan = plan_field_fit(estimator, groups, validation=validation, checkpoint=None)
-    return _Work(groups, validation, plan.train, plan.validation, describe_field(facts))
+    told = describe_field(facts)
+    return _Work((groups,), validation, plan.train, plan.validation, told, scoreboard)
+
+
+def _table_work(estimator: Any, chosen: Any) -> _Work:
+    """The table, its response apart; scores are of rows held out, if there are any."""
+    from exfam.cli import tables
+
+    response = getattr(chosen, "response", None)
+    train, held_out = tables.read_training_tables(estimator, chosen)
+    validation = None if held_out is None else tables.given_of(held_out, response)
+    if response is None and validation is not None:
+        (validation,) = validation
+    return _Work(
+        tables.given_of(train, response),
+        validation,
+        train,
+        held_out,
+        tables.describe_table(train),
+        tables.table_scoreboard,
+        telling=tables.told_of(train, *([] if held_out is None else [held_out])),
+    )
+
+
+_WORK = {"groups": _work, "fields": _field_work, "tables": _table_work}
 
 
 def _know_columns(estimator: Any, chosen: Any) -> None:

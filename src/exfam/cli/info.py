@@ -70,10 +70,13 @@ def _model_facts(model: Any, path: Path) -> dict[str, Any]:
 def _fitted(model: Any) -> dict[str, Any]:
     """What a model was fitted to."""
     from exfam.cli.fields import field_facts, is_field
+    from exfam.cli.tables import is_table, table_facts
     from exfam.families import family_to_config
 
     if is_field(model):
         return field_facts(model)
+    if is_table(model):
+        return table_facts(model)
     families = model.schema_.families
     return {
         "parts": [name for name in ("item", "value") if getattr(model.members_[0], f"{name}_part")],

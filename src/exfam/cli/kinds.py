@@ -5,6 +5,7 @@ rule that was broken, "must be a number", and leaves the rest of the sentence to
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = [
     "TRUTH",
     "Kind",
     "anything",
+    "by_column",
     "column",
     "columns",
     "flag",
@@ -23,6 +25,7 @@ __all__ = [
     "numbers",
     "one_of",
     "optional",
+    "or_auto",
     "row_of_numbers",
     "text",
     "whole",
@@ -32,6 +35,20 @@ Kind = Callable[[Any], Any]
 
 TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = ("none", "null", "~")
+_BOOLEAN = "tag:yaml.org,2002:bool"
+
+
+class _Labels(yaml.SafeLoader):
+    """YAML in which yes, no, on and off are words: labels are often called so."""
+
+
+_Labels.yaml_implicit_resolvers = {
+    first: [each for each in found if each[0] != _BOOLEAN]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Labels.add_implicit_resolver(
+    _BOOLEAN, re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 
 
 def text(value: Any) -> str:
@@ -175,6 +192,39 @@ def anything(value: Any) -> Any:
     return _from_yaml(value, "must be a word or YAML")
 
 
+def by_column(value: Any) -> dict[str, Any] | None:
+    """Something for each of some columns, as YAML; yes and no are words in it. Null is none.
+
+    >>> by_column("{km: count, sold: [no, yes]}"), by_column("null")
+    ({'km': 'count', 'sold': ['no', 'yes']}, None)
+    """
+    rule = "must be written as {COLUMN: …}"
+    given = _from_yaml(value, rule, loader=_Labels) if isinstance(value, str) else value
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise ValueError(rule)
+    return {str(name): each for name, each in given.items()}
+
+
+def or_auto(kind: Kind) -> Kind:
+    """The kind that takes the word auto besides.
+
+    >>> or_auto(whole)("auto"), or_auto(whole)("3")
+    ('auto', 3)
+    """
+
+    def value_or_auto(value: Any) -> Any:
+        if value == "auto":
+            return value
+        try:
+            return kind(value)
+        except ValueError as error:
+            raise ValueError(f"{error} or auto") from None
+
+    return value_or_auto
+
+
 def optional(kind: Kind) -> Kind:
     """The kind that takes null besides.
 
@@ -204,9 +254,9 @@ def _maybe_list(value: Any) -> Any:
     return value
 
 
-def _from_yaml(value: str, rule: str) -> Any:
+def _from_yaml(value: str, rule: str, *, loader: Any = yaml.SafeLoader) -> Any:
     try:
-        return yaml.safe_load(value)
+        return yaml.load(value, Loader=loader)
     except (yaml.YAMLError, RecursionError, ValueError):
         raise ValueError(rule) from None
 
@@ -216,10 +266,13 @@ KINDS: dict[str, Kind] = {
     "str": text,
     "str | None": optional(text),
     "bool": flag,
+    "bool | str": or_auto(flag),
     "int": whole,
     "int | None": optional(whole),
+    "int | str": or_auto(whole),
     "float": number,
     "float | None": optional(number),
+    "float | str": or_auto(number),
     "tuple[float, ...]": row_of_numbers,
     "tuple[float, ...] | None": optional(row_of_numbers),
 }

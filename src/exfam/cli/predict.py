@@ -21,7 +21,11 @@ items only, the most probable item.
 
 A model of a field predicts each value given the others on its map, and before: its mean
 and its standard deviation, beside the interval or the quantiles that are asked for. A row
-of a place that training never saw, without a value, is predicted as well."""
+of a place that training never saw, without a value, is predicted as well.
+
+A model of a table predicts its response given the other cells of the row, by the rule in
+--decision of the fit; any other column with --of; all columns if it has no response. The
+file need not have the response. --fill writes the table itself, without missing cells."""
 
 
 def form(words: Sequence[str]) -> Form:
@@ -42,8 +46,14 @@ def form(words: Sequence[str]) -> Form:
             ),
             Option(
                 "of", column,
-                "with --proba: item, or a value column (default: item, if the model has items)",
+                "with --proba: item, or a value column (default: item, if the model has items); "
+                "of a table, any column (default: the response)",
                 metavar="COLUMN",
+            ),
+            Option(
+                "fill", flag,
+                "of a table: all its columns, missing cells filled in from the others of their row",
+                default=False, metavar="BOOL",
             ),
             *OUTPUT,
         ],
@@ -58,10 +68,18 @@ def run(chosen: Any) -> None:
     from exfam.cli.fields import is_field
     from exfam.cli.output import beside, deliver, destination
     from exfam.cli.sources import file_rows, open_both, tell
+    from exfam.cli.tables import filled_table, is_table, table_predictions
 
     to = destination(chosen.format, chosen.output)
     _check(chosen)
     model, groups, met = open_both(chosen)
+    if is_table(model):
+        fill = chosen.fill
+        table = filled_table(model, groups) if fill else table_predictions(model, groups, chosen)
+        tell(met)
+        deliver(table, to)
+        return
+    _check_of_groups(model, chosen)
     if is_field(model):
         columns = _field(model, groups, chosen)
         tell(met)
@@ -89,9 +107,22 @@ def _field(model: Any, groups: Any, chosen: Any) -> dict[str, Any]:
 
 
 def _check(chosen: Any) -> None:
-    asked = [name for name in ("interval", "quantiles", "proba") if getattr(chosen, name)]
+    asked = [name for name in ("interval", "quantiles", "proba", "fill") if getattr(chosen, name)]
     if len(asked) > 1:
         raise ExfamError(f"`--{asked[0]}` must stand alone, got --{asked[1]} beside it.")
+    if chosen.fill and chosen.of is not None:
+        raise ExfamError("`--fill` must stand alone, got --of beside it.")
+    for name in ("interval", "quantiles"):
+        for p in np.atleast_1d(getattr(chosen, name) or []).tolist():
+            if not 0 < p < 1:
+                raise ExfamError(f"`--{name}` must be strictly between 0 and 1, got {p:g}.")
+
+
+def _check_of_groups(model: Any, chosen: Any) -> None:
+    if chosen.fill:
+        raise ExfamError(
+            f"`--fill` must be asked of a model of tables, got {type(model).__name__}."
+        )
     if chosen.of is not None and not chosen.proba:
         raise ExfamError("`--of` must come with --proba, got it alone.")
 

@@ -32,7 +32,9 @@ def run(chosen: Any) -> None:
 
     to = destination(chosen.format, chosen.output)
     model, groups, met = open_both(
-        chosen, instead="Use `exfam predict`, which tells means and intervals of values."
+        chosen,
+        fields="Use `exfam predict`, which tells means and intervals of values.",
+        tables="Use `exfam predict`, which tells labels and their probabilities.",
     )
     told = model.recommend(groups, k=chosen.k).to_dict()
     tell(met)

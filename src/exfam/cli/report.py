@@ -55,7 +55,11 @@ def run(chosen: Any) -> None:
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
     model = open_model(chosen)
-    check_group_model(model, "Use `exfam score`, and exfam.plots.field_map in Python.")
+    check_group_model(
+        model,
+        fields="Use `exfam score`, and exfam.plots.field_map in Python.",
+        tables="Use `exfam score` and `exfam explain`.",
+    )
     read: dict[str, Any] = {}
     met = []
     for name in ("data", "train"):

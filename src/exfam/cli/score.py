@@ -18,7 +18,10 @@ The perplexity of items is exp(-nats). A bidirectional model's score is a pseudo
 likelihood.
 
 Of a model of a field: nats of each observed value given the others on its map, and before;
-and the continuous ranked probability score, in the unit of the value, where lower is better."""
+and the continuous ranked probability score, in the unit of the value, where lower is better.
+
+Of a model of a table: nats of the response given the other cells of its row, and accuracy
+of labels or R^2 of numbers; without a response, of each column given the others."""
 
 
 def form(words: Sequence[str]) -> Form:
@@ -42,9 +45,15 @@ def run(chosen: Any) -> None:
     from exfam.cli.fields import field_rows, field_scores, is_field
     from exfam.cli.output import beside, deliver, destination
     from exfam.cli.sources import file_rows, open_both, tell
+    from exfam.cli.tables import is_table, table_scores
 
     to = destination(chosen.format, chosen.output)
     model, groups, met = open_both(chosen)
+    if is_table(model):
+        columns = table_scores(model, groups, chosen)
+        tell(met)
+        deliver(columns, to)
+        return
     if is_field(model):
         columns = field_scores(model, groups, per_row=chosen.per_row)
         if chosen.per_row:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import check_choice
-from exfam.cli.kinds import KINDS, Kind, anything, column, columns, numbers
+from exfam.cli.kinds import KINDS, Kind, anything, by_column, column, columns, numbers
 from exfam.cli.options import Option
 
 __all__ = ["MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
@@ -15,15 +15,22 @@ __all__ = ["MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
 
 @dataclass(frozen=True)
 class Model:
-    """Where an estimator lives, and whether it is of fields: of values at places and times."""
+    """Where an estimator lives, and what it is of.
+
+    `of`: "groups", "fields" (values at places and times) or "tables" (default "groups")
+    """
 
     module: str
     name: str
-    is_field: bool = False
+    of: str = "groups"
 
 
 def _of_fields(file: str, name: str) -> Model:
-    return Model(f"exfam.estimators.fields.{file}", name, is_field=True)
+    return Model(f"exfam.estimators.fields.{file}", name, of="fields")
+
+
+def _of_tables(file: str, name: str) -> Model:
+    return Model(f"exfam.estimators.tables.{file}", name, of="tables")
 
 
 # What `--model` may say.
@@ -39,6 +46,9 @@ MODELS = {
     "field-kriging": _of_fields("baselines", "FieldKriging"),
     "field-ridge": _of_fields("baselines", "FieldRidge"),
     "field-ridge-covariance": _of_fields("baselines", "FieldRidgeCovariance"),
+    "table": _of_tables("table", "MaskedTable"),
+    "table-classifier": _of_tables("classifier", "MaskedTableClassifier"),
+    "table-regressor": _of_tables("regressor", "MaskedTableRegressor"),
 }
 
 # Parameters whose annotation says less than the command line must know.
@@ -53,7 +63,7 @@ _KINDS: dict[str, tuple[Kind, str]] = {
     "position": (columns, "COLUMN"),
     "family": (anything, "FAMILY"),
 }
-_FIELD_KINDS: dict[str, tuple[Kind, str]] = {
+_KINDS_OF_FIELDS: dict[str, tuple[Kind, str]] = {
     "time": (column, "COLUMN"),
     "site": (column, "COLUMN"),
     "coordinates": (columns, "COLUMN"),
@@ -61,11 +71,25 @@ _FIELD_KINDS: dict[str, tuple[Kind, str]] = {
     "missing": (numbers, "NUMBER"),
     "family": (anything, "FAMILY"),
 }
+_KINDS_OF_TABLES: dict[str, tuple[Kind, str]] = {
+    "kinds": (by_column, "KINDS"),
+    "families": (by_column, "FAMILIES"),
+    "family": (anything, "FAMILY"),
+}
+_SPECIAL = {"groups": _KINDS, "fields": _KINDS_OF_FIELDS, "tables": _KINDS_OF_TABLES}
 _FAMILY = (
     "a family's name, with its arguments in parentheses, or a family for each value column: "
     'poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}" (default \'gaussian\')'
 )
-_METAVARS = {"bool": "BOOL", "int": "N", "float": "X", "float | None": "X"}
+# What a help says beside, or instead of, the docstring of an estimator.
+_MORE = {
+    "kinds": ': "{accidents: count, condition: [poor, fair, good]}"',
+    "families": ': "{km: gamma}"',
+}
+_METAVARS = {
+    "bool": "BOOL", "bool | str": "BOOL", "int": "N", "int | str": "N", "float": "X",
+    "float | None": "X", "float | str": "X",
+}  # fmt: skip
 _TOLD = re.compile(r"^`(\w+)`:\s", re.MULTILINE)
 _HEADING = re.compile(r"^([A-Z][^\n:(]*?)(?: \([^)]*\))?:$", re.MULTILINE)
 
@@ -88,8 +112,7 @@ def estimator_options(model: str) -> list[Option]:
     2
     """
     parameters = parameters_of(model)
-    is_field = MODELS[model].is_field
-    return [_option(parameter, is_field=is_field) for parameter in parameters]
+    return [_option(parameter, of=MODELS[model].of) for parameter in parameters]
 
 
 def parameters_of(model: str) -> list[Parameter]:
@@ -141,9 +164,8 @@ def _told(docstring: str) -> dict[str, tuple[str, str]]:
     return told
 
 
-def _option(parameter: Parameter, *, is_field: bool) -> Option:
-    special = _FIELD_KINDS if is_field else _KINDS
-    kind, metavar = special.get(parameter.name, (None, "VALUE"))
+def _option(parameter: Parameter, *, of: str) -> Option:
+    kind, metavar = _SPECIAL[of].get(parameter.name, (None, "VALUE"))
     annotation = parameter.annotation
     if kind is None:
         kind, metavar = KINDS.get(annotation, anything), _METAVARS.get(annotation, "WORD")
@@ -151,9 +173,15 @@ def _option(parameter: Parameter, *, is_field: bool) -> Option:
     return Option(
         parameter.name,
         kind,
-        _FAMILY if parameter.name == "family" and not is_field else parameter.help,
+        _FAMILY if parameter.name == "family" and of == "groups" else _help(parameter),
         default=default,
         metavar=metavar,
         many=kind in (columns, numbers),
         section=parameter.section,
     )
+
+
+def _help(parameter: Parameter) -> str:
+    """What the docstring says, with an example of what is written in YAML before the default."""
+    told, default, rest = parameter.help.rpartition(" (default")
+    return f"{told}{_MORE.get(parameter.name, '')}{default}{rest}"

@@ -34,35 +34,30 @@ __all__ = [
 
 
 def open_model(chosen: Any) -> Any:
-    """The saved model, with what was chosen for unknown items.
-
-    Raises ExfamError for a model of tables.
-    """
-    from exfam.estimators.saving import TABLE_KINDS, load
+    """The saved model, with what was chosen for unknown items."""
+    from exfam.estimators.saving import load
 
     model = load(chosen.model)
-    if model.kind in TABLE_KINDS:
-        name = type(model).__name__
-        raise ExfamError(
-            f"`MODEL` must be of groups or fields, got {name}, which is of tables. Use it in "
-            f"Python: exfam.load({str(chosen.model)!r})."
-        )
     if getattr(chosen, "unknown", None) is not None:
         model.unknown = chosen.unknown
     return model
 
 
-def open_both(chosen: Any, *, instead: str = "") -> tuple[Any, Groups, str]:
+def open_both(chosen: Any, *, fields: str = "", tables: str = "") -> tuple[Any, Any, str]:
     """The model, the file as the model reads it, and what was met in it, in words.
 
-    `instead`: what to use where the command is not for models of fields; empty if it is
+    The file is groups, or a table for a model of tables.
+    `fields`, `tables`: what to use where the command is not for models of such; empty if it is
         (default "")
     """
     from exfam.cli.fields import check_group_model, describe_field, is_field, read_maps
+    from exfam.cli.tables import describe_table, is_table, read_known_table
 
     model = open_model(chosen)
-    if instead:
-        check_group_model(model, instead)
+    check_group_model(model, fields=fields, tables=tables)
+    if is_table(model):
+        table = read_known_table(model, chosen)
+        return model, table, f"{chosen.file}: {describe_table(table)}"
     if is_field(model):
         groups, field_facts = read_maps(model, chosen, file=chosen.file)
         return model, groups, f"{chosen.file}: {describe_field(field_facts)}"

@@ -17,7 +17,7 @@ from exfam.data.reading.files import scanned, unpacked
 from exfam.data.reading.lines import bad_cells, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
-__all__ = ["open_delimited"]
+__all__ = ["header_names", "open_delimited"]
 
 DELIMITERS = (",", "\t", ";", "|")
 GAPS = "('', 'na', 'nan', 'null')"
@@ -75,6 +75,22 @@ def open_delimited(
         return replace(table, typed=False)
 
 
+def header_names(name: str, path: Path) -> tuple[str, ...]:
+    """The names in the header of a CSV file, cut by the delimiter that yields the most.
+
+    `name`: what errors call the file
+
+    Raises DataError for a file without a header or in another encoding.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "a.csv")
+    >>> _ = path.write_text("age;km\\n3;40\\n")
+    >>> header_names("a.csv", path)
+    ('age', 'km')
+    """
+    return _header(name, path, group=None).names
+
+
 def _common_header(files: Sequence[tuple[str, Path]], parts: Sequence[Part]) -> _Header:
     first = _header(*files[0], group=parts[0].name)
     for name, path in files[1:]:
@@ -87,8 +103,8 @@ def _common_header(files: Sequence[tuple[str, Path]], parts: Sequence[Part]) -> 
     return first
 
 
-def _header(name: str, path: Path, *, group: str) -> _Header:
-    """The header cut by the delimiter that yields the column of groups."""
+def _header(name: str, path: Path, *, group: str | None) -> _Header:
+    """The header cut by the delimiter that yields the column of groups, or else the most names."""
     preferred = "\t" if ".tsv" in name.lower() else ","
     cut = [_Header(_cells(name, path, each), each) for each in DELIMITERS]
     cut.sort(key=lambda header: (group not in header.names, header.delimiter != preferred))

@@ -13,7 +13,7 @@ from exfam.data.reading.files import scanned, unpacked
 from exfam.data.reading.lines import bad_object, first_bad
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
-__all__ = ["open_json_lines"]
+__all__ = ["key_names", "open_json_lines"]
 
 WHOLE = {"BIGINT", "UBIGINT"}
 # A column of lists or objects: no part takes it, and the error shows it as it is written.
@@ -29,19 +29,20 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
     files = [(str(path), unpacked(path, database.folder)) for path in paths]
     _check_cases(parts)
 
-    def explain(error: duckdb.Error) -> DataError:
-        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
-        found = first_bad(files, bad_object)
-        return found or DataError(f"`source` must be a JSON lines file, got {what}.")
-
-    with explained(explain):
+    with explained(lambda error: _unreadable(error, files)):
         raw = _raw(database, files, parts)
         kinds = {part: _kinds(database, raw, part) for part in parts}
         absent = [part for part in parts if not kinds[part]]
         if absent and database.row(f"SELECT count(*) FROM {raw.relation}")[0]:
-            check_named(absent, _keys(database, files), raw.places.where)
+            check_named(absent, sorted(key_names(database, files)), raw.places.where)
         columns = {part: _column(database, raw, part, kinds[part]) for part in parts}
         return staged(database, raw.relation, columns, raw.places)
+
+
+def _unreadable(error: duckdb.Error, files: Sequence[tuple[str, Path]]) -> DataError:
+    what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
+    found = first_bad(files, bad_object)
+    return found or DataError(f"`source` must be a JSON lines file, got {what}.")
 
 
 def _check_cases(parts: Sequence[Part]) -> None:
@@ -78,11 +79,25 @@ def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
     )
 
 
-def _keys(database: Database, files: Sequence[tuple[str, Path]]) -> list[str]:
+def key_names(database: Database, files: Sequence[tuple[str, Path]]) -> list[str]:
+    """The keys of all lines, in the order in which they first appear; `files` are (name, path).
+
+    Raises DataError naming the file and line of what is no object.
+
+    >>> import tempfile
+    >>> from exfam.data.reading.database import open_database
+    >>> from exfam.data.reading.options import ReadingOptions
+    >>> path = Path(tempfile.mkdtemp(), "a.jsonl")
+    >>> _ = path.write_text('{"km": 40}\\n{"km": 60, "age": 3}\\n')
+    >>> with open_database(ReadingOptions()) as database:
+    ...     key_names(database, [("a.jsonl", path)])
+    ['km', 'age']
+    """
     objects = f"read_ndjson_objects({scanned([path for _, path in files])})"
-    found = database.table(
-        f"SELECT DISTINCT unnest(json_keys(json)) AS k FROM {objects} ORDER BY k"
-    )
+    lines = f"(SELECT json_keys(json) AS keys, row_number() OVER () AS line FROM {objects})"
+    keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS place, line FROM {lines})"
+    with explained(lambda error: _unreadable(error, files)):
+        found = database.table(f"SELECT k FROM {keys} GROUP BY k ORDER BY min((line, place))")
     return found["k"].to_pylist()
 
 

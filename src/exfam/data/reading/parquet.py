@@ -12,7 +12,7 @@ from exfam.data.reading.files import scanned
 from exfam.data.reading.kinds import plain_type
 from exfam.data.reading.table import Column, Part, Places, Table, check_named
 
-__all__ = ["open_parquet"]
+__all__ = ["open_parquet", "schema_names"]
 
 
 def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
@@ -31,6 +31,18 @@ def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     }
     places = Places([str(path) for path in paths], lambda: [f.metadata.num_rows for f in files])
     return Table(_relation(paths, names), columns, places)
+
+
+def schema_names(path: Path) -> list[str]:
+    """The names of a Parquet file's columns. Raises DataError for a file that is none.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "a.parquet")
+    >>> pq.write_table(pa.table({"age": [3], "km": [40]}), path)
+    >>> schema_names(path)
+    ['age', 'km']
+    """
+    return _parquet_file(path).schema_arrow.names
 
 
 def _relation(paths: Sequence[Path], names: Sequence[str]) -> str:

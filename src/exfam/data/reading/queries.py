@@ -16,7 +16,7 @@ from exfam.data.reading.database import Database, explained, first_line, identif
 from exfam.data.reading.kinds import plain_type
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
-__all__ = ["is_query", "open_duckdb_query", "open_remote_query"]
+__all__ = ["is_query", "open_duckdb_query", "open_remote_query", "query_names"]
 
 ROWS_A_BATCH = 50_000
 SQLITE, POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
@@ -43,11 +43,7 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
     Raises DataError for what is not one query, or cannot be run.
     """
     with explained(lambda error: DataError(_cannot_run(query, error))):
-        statements = database.con.extract_statements(query)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise DataError(f"`source` must be one query, got {_short(query)}.")
-        database.run(f"CREATE TEMP VIEW asked AS {statements[0].query}")
-        names = database.table("SELECT * FROM asked LIMIT 0").column_names
+        names = query_names(database, query)
         check_named(parts, names, " in the query")
         scan = f"asked AS t({', '.join(f'c{k}' for k in range(len(names)))})"
         listed = ", ".join(f"c{names.index(part.name)}" for part in parts)
@@ -57,6 +53,25 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
             for part, kind in zip(parts, kinds, strict=True)
         }
         return staged(database, scan, columns, Places())
+
+
+def query_names(database: Database, query: str) -> list[str]:
+    """The names of the columns of a query in DuckDB's SQL, which is the view `asked` from then on.
+
+    Raises DataError for what is not one query, or cannot be run.
+
+    >>> from exfam.data.reading.database import open_database
+    >>> from exfam.data.reading.options import ReadingOptions
+    >>> with open_database(ReadingOptions()) as database:
+    ...     query_names(database, "SELECT 3 AS age, 40 AS km")
+    ['age', 'km']
+    """
+    with explained(lambda error: DataError(_cannot_run(query, error))):
+        statements = database.con.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise DataError(f"`source` must be one query, got {_short(query)}.")
+        database.run(f"CREATE TEMP VIEW asked AS {statements[0].query}")
+        return database.table("SELECT * FROM asked LIMIT 0").column_names
 
 
 def open_remote_query(

@@ -2,19 +2,33 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from exfam.checks import DataError
 from exfam.data.reading.database import Database
-from exfam.data.reading.delimited import open_delimited
-from exfam.data.reading.files import find_files
+from exfam.data.reading.delimited import header_names, open_delimited
+from exfam.data.reading.files import find_files, unpacked
 from exfam.data.reading.frames import open_arrays
-from exfam.data.reading.json_lines import open_json_lines
-from exfam.data.reading.parquet import open_parquet
-from exfam.data.reading.queries import is_query, open_duckdb_query, open_remote_query
+from exfam.data.reading.json_lines import key_names, open_json_lines
+from exfam.data.reading.parquet import open_parquet, schema_names
+from exfam.data.reading.queries import (
+    is_query,
+    open_duckdb_query,
+    open_remote_query,
+    query_names,
+)
 from exfam.data.reading.table import Part, Table
 
-__all__ = ["open_source"]
+__all__ = ["SourceNames", "open_source", "source_names"]
+
+
+@dataclass(frozen=True)
+class SourceNames:
+    """The names of a source's columns, and whether it says what is text and what is a number."""
+
+    names: tuple[str, ...]
+    typed: bool
 
 
 def open_source(
@@ -46,3 +60,27 @@ def open_source(
     if files.kind == "json":
         return open_json_lines(database, files.paths, parts)
     return open_delimited(database, files.paths, parts, vocabulary)
+
+
+def source_names(database: Database, source: str) -> SourceNames:
+    """The names of all columns of files or of a query in DuckDB's SQL, in their order.
+
+    Of several files the first one's count: all must have the same.
+    Raises DataError for what is no source.
+
+    >>> from exfam.data.reading.database import open_database
+    >>> from exfam.data.reading.options import ReadingOptions
+    >>> with open_database(ReadingOptions()) as database:
+    ...     source_names(database, "SELECT 3 AS age, 40 AS km").names
+    ('age', 'km')
+    """
+    if is_query(source) and not os.path.exists(source):
+        return SourceNames(tuple(query_names(database, source)), typed=True)
+    files = find_files(source)
+    if files.kind == "parquet":
+        return SourceNames(tuple(schema_names(files.paths[0])), typed=True)
+    if files.kind == "json":
+        packed = [(str(path), unpacked(path, database.folder)) for path in files.paths]
+        return SourceNames(tuple(key_names(database, packed)), typed=True)
+    first = files.paths[0]
+    return SourceNames(header_names(str(first), unpacked(first, database.folder)), typed=False)

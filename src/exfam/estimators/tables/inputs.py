@@ -146,7 +146,8 @@ def _is_list(y: Any) -> bool:
 def _name(y: Any) -> str | None:
     found = getattr(y, "name", None)
     if len(getattr(y, "shape", ())) == 2 and hasattr(y, "columns"):
-        found = list(y.columns)[0] if len(list(y.columns)) == 1 else None
+        names = list(getattr(y, "column_names", y.columns))  # an Arrow table's columns are arrays
+        found = names[0] if len(names) == 1 else None
     return str(found) if isinstance(found, str) and found else None
 
 
@@ -175,6 +176,8 @@ def _flat(y: Any) -> Any:
     """One column, as it came or as an array."""
     if isinstance(y, pa.Array | pa.ChunkedArray):
         return y
+    if isinstance(y, pa.Table) and y.num_columns == 1:
+        return y.column(0)
     if isinstance(y, list | tuple):
         if not any(isinstance(each, list | tuple | np.ndarray) for each in y):
             return list(y)

@@ -1,0 +1,24 @@
+"""Models of tables on the command line."""
+
+from exfam.cli.tables.errors import told_of
+from exfam.cli.tables.experts import table_experts
+from exfam.cli.tables.facts import describe_table, table_facts
+from exfam.cli.tables.files import given_of, is_table, read_known_table, read_training_tables
+from exfam.cli.tables.predictions import filled_table, table_predictions
+from exfam.cli.tables.scoreboard import table_scoreboard
+from exfam.cli.tables.scores import table_scores
+
+__all__ = [
+    "describe_table",
+    "filled_table",
+    "given_of",
+    "is_table",
+    "read_known_table",
+    "read_training_tables",
+    "table_experts",
+    "table_facts",
+    "table_predictions",
+    "table_scoreboard",
+    "table_scores",
+    "told_of",
+]

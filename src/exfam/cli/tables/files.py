@@ -1,0 +1,135 @@
+"""Tables for a fit, and tables for a model that is there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from exfam.checks import DataError, ExfamError
+from exfam.cli.tables.errors import told_of
+from exfam.data.tables.files import TableFile, read_table_file
+from exfam.estimators.saving import TABLE_KINDS
+
+__all__ = ["given_of", "is_table", "read_known_table", "read_training_tables"]
+
+# Options that files of tables are read without, and what to do instead.
+_NOT_OF_TABLES = {
+    "database": "Write what it holds to a file.",
+    "memory_limit": "Tables are held in memory.",
+}
+_UNSEEN = {"error": "error", "unk": "unknown"}
+
+
+def is_table(model: Any) -> bool:
+    """Whether an estimator is of tables.
+
+    >>> from exfam import Marginal, MaskedTable
+    >>> is_table(MaskedTable()), is_table(Marginal())
+    (True, False)
+    """
+    return model.kind in TABLE_KINDS
+
+
+def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableFile | None]:
+    """The table of a fit, and the one of `--validation` or None, whose columns are read alike.
+
+    Raises ExfamError for a response that is not there.
+    """
+    kinds = estimator.kinds if isinstance(estimator.kinds, Mapping) else {}
+    numbers = {name for name, kind in kinds.items() if kind in ("numeric", "count")}
+    if estimator.kind == "masked-table-regressor":
+        numbers.add(chosen.response)
+    labels = {name: kind for name, kind in kinds.items() if isinstance(kind, list)}
+    ignore = chosen.ignore or ()
+    with told_of():
+        ignored = [ignore] if isinstance(ignore, str) else ignore
+        table = read_table_file(chosen.file, ignore=ignored, numbers=numbers, labels=labels)
+    _check_response(table, chosen, file=chosen.file)
+    if chosen.validation is None:
+        return table, None
+    types = dict(zip(table.frame.column_names, table.frame.schema.types, strict=True))
+    texts = {name: labels.get(name, ()) for name, kind in types.items() if kind == _TEXT}
+    numbers |= {name for name, kind in types.items() if kind in (pa.int64(), pa.float64())}
+    with told_of():
+        held_out = read_table_file(
+            chosen.validation, names=list(types), numbers=numbers, labels=texts
+        )
+    _check_response(held_out, chosen, file=chosen.validation)
+    return table, held_out
+
+
+_TEXT = pa.large_string()
+
+
+def _check_response(table: TableFile, chosen: Any, *, file: str) -> None:
+    response = getattr(chosen, "response", None)
+    if response is None:
+        return
+    names = table.frame.column_names
+    if response not in names:
+        listed = ", ".join(map(repr, names))
+        raise ExfamError(
+            f"`--response` must name a column of {file}, got {response!r}. Its columns: {listed}."
+        )
+    if len(names) == 1:
+        raise ExfamError(
+            f"`FILE` must have a column besides the response {response!r}, got none in {file}."
+        )
+
+
+def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
+    """What `fit` takes first: a table, and the response as a table of one column if there is one.
+
+    >>> from exfam.data.reading.table import Places
+    >>> table = TableFile(pa.table({"km": [40], "sold": ["yes"]}), Places(), n_unnamed=0)
+    >>> [each.column_names for each in given_of(table, "sold")]
+    [['km'], ['sold']]
+    """
+    if response is None:
+        return (table.frame,)
+    return table.frame.drop_columns([response]), table.frame.select([response])
+
+
+def read_known_table(model: Any, chosen: Any) -> TableFile:
+    """The columns of a file that a fitted model knows, each as in training.
+
+    Raises ExfamError for options that are not of tables, DataError for a file that lacks columns
+    which the model may not lack.
+    """
+    for name, advice in _NOT_OF_TABLES.items():
+        if (given := getattr(chosen, name)) is not None:
+            raise ExfamError(
+                f"`--{name.replace('_', '-')}` must be left out for a model of tables, got "
+                f"{given!r}. {advice}"
+            )
+    if chosen.duplicates != "keep":
+        raise ExfamError(
+            f"`--duplicates` must be keep for a model of tables, got {chosen.duplicates!r}. Rows "
+            "that are equal are several rows."
+        )
+    if chosen.unknown is not None:
+        if chosen.unknown not in _UNSEEN:
+            raise ExfamError(
+                f"`--unknown` must be error or unk for a model of tables, got {chosen.unknown!r}. "
+                "With unk an unknown label is a missing cell."
+            )
+        model.unseen = _UNSEEN[chosen.unknown]
+    columns = model.schema_.columns
+    numbers = [
+        each.name for each in columns if each.labels is None or each.labels.dtype.kind in "if"
+    ]
+    with told_of():
+        table = read_table_file(
+            chosen.file,
+            names=model.schema_.names,
+            numbers=numbers,
+            labels=model.vocabulary_,
+        )
+    lacking = [name for name in model.features_ if name not in table.frame.column_names]
+    if lacking and not model._may_lack_columns:
+        raise DataError(
+            f"`FILE` must have the columns of training, got {chosen.file} without "
+            f"{', '.join(map(repr, lacking))}. Add them, empty if need be, or fit with "
+            "--missing-columns absent."
+        )
+    return table
