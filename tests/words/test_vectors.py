@@ -1,8 +1,5 @@
 """Words and their vectors: a mapping that never stores a tied matrix twice."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -91,9 +88,3 @@ def test_near_spellings_are_bounded_and_nearest_first():
     words = [f"b{i:05d}" for i in range(5000)] + ["kitchen", "kitten"]
     assert near_spellings("kitchn", words) == ["kitchen", "kitten"]
     assert near_spellings("", words) == []
-
-
-def test_no_torch_is_imported():
-    code = "import sys, exfam.analysis.vectors; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -36,9 +36,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
     path = Path(path)
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no such file"
-        raise DataError(f"`path` must be a file of vectors, got {what} at {path}.")
+        raise DataError(f"`path` must be a file, got {what} at {path}.")
     if not path.stat().st_size:
-        raise DataError(f"`path` must be a file of vectors, got an empty file at {path}.")
+        raise DataError(f"`path` must not be empty, got an empty file at {path}.")
     with open(path, "rb") as file:
         if not is_packed(path):
             yield file

@@ -1,0 +1,308 @@
+"""Scores of similarity and analogies: gensim and scipy as witnesses, both ways to count."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from exfam.analysis.vectors import (
+    AnalogyReport,
+    WordVectors,
+    evaluate_analogies,
+    evaluate_similarity,
+    word_map,
+)
+from exfam.analysis.vectors.similarity import rank_correlation
+from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.data.public_sets.word_pairs import PAIR_SETS, WordPairs, read_word_pairs, word_pairs
+from exfam.data.public_sets.word_questions import (
+    WordQuestions,
+    read_word_questions,
+    word_questions,
+)
+from words.vector_cases import matrix, some_vectors
+
+
+def some_pairs(n=200, *, rows=60, seed=4):
+    """Pairs of words of which some are unknown, with scores in ties."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, rows + 15, (n, 2))
+    pairs = tuple((f"w{a}", f"w{b}") for a, b in codes)
+    return WordPairs("some", pairs, rng.integers(0, 20, n) / 2)
+
+
+def regular_vectors(n=30, dim=24, seed=0):
+    """Words a0, b0, a1, b1, ... with nearly the same offset from each a to its b."""
+    rng = np.random.default_rng(seed)
+    center = np.empty((2 * n, dim), dtype=np.float32)
+    center[::2] = rng.normal(size=(n, dim))
+    center[1::2] = center[::2] + rng.normal(size=dim) + 0.7 * rng.normal(size=(n, dim))
+    return WordVectors(tuple(f"{x}{i}" for i in range(n) for x in "ab"), center)
+
+
+def some_questions(n=300, *, words=36, seed=1):
+    """Questions in two categories; words from 30 on are unknown."""
+    rng = np.random.default_rng(seed)
+    pairs = [rng.choice(words, 2, replace=False) for _ in range(n)]
+    asked = tuple((f"a{i}", f"b{i}", f"a{j}", f"b{j}") for i, j in pairs)
+    categories = tuple(np.where(np.arange(n) < n // 3, "capital", "gram1-plural").tolist())
+    return WordQuestions(
+        "some", asked, categories, {"capital": "semantic", "gram1-plural": "syntactic"}
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rank_correlation_is_that_of_scipy(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 9, 40).astype(float), rng.normal(size=40)
+    assert rank_correlation(a, b) == pytest.approx(scipy.stats.spearmanr(a, b)[0], abs=1e-12)
+    assert rank_correlation(np.exp(b), -b) == pytest.approx(-1)
+
+
+def test_rank_correlation_is_not_defined_for_a_constant_or_a_single_pair():
+    assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
+    assert math.isnan(rank_correlation(np.ones(1), np.ones(1)))
+
+
+def test_missing_words_are_kept_at_0_or_skipped():
+    vectors, pairs = some_vectors(), some_pairs()
+    score = evaluate_similarity(vectors, pairs)
+    known = np.array([a in vectors and b in vectors for a, b in pairs.pairs])
+    cosine = np.array(
+        [vectors.similarity(a, b) if k else 0 for (a, b), k in zip(pairs.pairs, known, strict=True)]
+    )
+    assert 0 < known.sum() < len(pairs) == score.n_pairs
+    assert score.n_covered == known.sum() and score.coverage == known.mean()
+    assert score.kept == pytest.approx(scipy.stats.spearmanr(cosine, pairs.scores)[0], abs=1e-6)
+    told = scipy.stats.spearmanr(cosine[known], pairs.scores[known])[0]
+    assert score.skipped == pytest.approx(told, abs=1e-6) != score.kept
+
+
+def test_gensim_finds_the_same_similarity(tmp_path):
+    models = pytest.importorskip("gensim.models")
+    vectors, pairs = some_vectors(), some_pairs()
+    lines = [f"{a}\t{b}\t{s}\n" for (a, b), s in zip(pairs.pairs, pairs.scores, strict=True)]
+    (tmp_path / "pairs.txt").write_text("".join(lines))
+    other = models.KeyedVectors(vectors.dim)
+    other.add_vectors(list(vectors.words), vectors.center)
+    skipped = other.evaluate_word_pairs(str(tmp_path / "pairs.txt"))[1][0]
+    kept = other.evaluate_word_pairs(str(tmp_path / "pairs.txt"), dummy4unknown=True)[1][0]
+    score = evaluate_similarity(vectors, read_word_pairs(tmp_path / "pairs.txt"))
+    assert score.skipped == pytest.approx(skipped, abs=1e-6)
+    assert score.kept == pytest.approx(kept, abs=1e-6)
+
+
+def test_scores_are_numbers_and_not_their_letters(tmp_path):
+    # Ranked as letters, 9 would be above 10 and 50.
+    (tmp_path / "p").write_text("a b 9\na c 10\na d 50\n")
+    angles = np.array([0, 1.2, 0.8, 0.3])
+    vectors = WordVectors(tuple("abcd"), np.c_[np.cos(angles), np.sin(angles)].astype(np.float32))
+    assert evaluate_similarity(vectors, read_word_pairs(tmp_path / "p")).skipped == 1.0
+
+
+def test_vectors_of_zeros_are_not_covered():
+    center = matrix(rows=4)
+    center[1] = 0
+    vectors = WordVectors(tuple("abcd"), center)
+    pairs = WordPairs("x", (("a", "b"), ("a", "c"), ("c", "d")), np.arange(3.0))
+    assert evaluate_similarity(vectors, pairs).n_covered == 2
+    asked = WordQuestions("x", (tuple("abcd"), tuple("acda")), ("x", "x"), {})
+    assert evaluate_analogies(vectors, asked).total.n_covered == 1
+
+
+def test_nothing_covered_is_told_and_not_an_error():
+    pairs = WordPairs("x", (("p", "q"), ("q", "r")), np.arange(2.0))
+    score = evaluate_similarity(some_vectors(), pairs)
+    assert math.isnan(score.kept) and math.isnan(score.skipped) and score.coverage == 0
+    asked = WordQuestions("x", (("p", "q", "r", "s"),), ("x",), {})
+    total = evaluate_analogies(some_vectors(), asked).total
+    assert total.accuracy == 0 and math.isnan(total.accuracy_covered)
+    few = WordVectors(("p", "q", "r"), matrix(rows=3))
+    asked = WordQuestions("x", (("p", "q", "r", "p"),), ("x",), {})
+    assert evaluate_analogies(few, asked).total.n_correct == 0
+
+
+@pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
+def test_analogies_are_counted_as_in_the_source(rule):
+    """Its guess, written down: all cosines, what is asked with set aside, all questions counted."""
+    vectors, questions = regular_vectors(), some_questions()
+    unit = vectors.center / np.linalg.norm(vectors.center, axis=1, keepdims=True)
+    shifted = (unit @ unit.T + 1) / 2
+    right = []
+    for a, b, c, d in questions.questions:
+        if not all(word in vectors for word in (a, b, c, d)):
+            right.append(False)
+            continue
+        i, j, k = vectors.codes([a, b, c])
+        told = shifted[j] - shifted[i] + shifted[k]
+        told = told if rule == "3cosadd" else shifted[j] * shifted[k] / (shifted[i] + 0.01)
+        told[[i, j, k]] = 0
+        right.append(vectors.words[np.argmax(told)] == d)
+    report = evaluate_analogies(vectors, questions, rule=rule)
+    assert 0.3 < np.mean(right) < 0.95
+    assert report.total.accuracy == np.mean(right)
+    assert [each.n_correct for each in report.categories] == [sum(right[:100]), sum(right[100:])]
+
+
+def test_gensim_counts_the_same_analogies(tmp_path):
+    models = pytest.importorskip("gensim.models")
+    vectors, questions = regular_vectors(), some_questions()
+    lines = [": all"] + [" ".join(each) for each in questions.questions]
+    (tmp_path / "q.txt").write_text("\n".join(lines))
+    other = models.KeyedVectors(vectors.dim)
+    other.add_vectors(list(vectors.words), vectors.center)
+    for among in (None, 40):
+        covered = other.evaluate_word_analogies(
+            str(tmp_path / "q.txt"), restrict_vocab=among or 300_000
+        )[0]
+        counted = evaluate_analogies(vectors, read_word_questions(tmp_path / "q.txt"), among=among)
+        assert counted.total.accuracy_covered == pytest.approx(covered)
+        assert counted.total.accuracy < covered
+
+
+def test_categories_add_up():
+    report = evaluate_analogies(regular_vectors(), some_questions())
+    capital, plural = report.categories
+    assert report.semantic.n_questions == capital.n_questions == 100
+    assert report.syntactic.n_correct == plural.n_correct
+    assert report.total.n_covered == capital.n_covered + plural.n_covered < 300
+    assert report.total.coverage == report.total.n_covered / 300
+    assert AnalogyReport("x", "3cosadd", ()).semantic is None
+    told = str(report).splitlines()
+    assert [line.split()[0] for line in told[1:]] == [
+        "capital", "gram1-plural", "semantic", "syntactic", "total",
+    ]  # fmt: skip
+    assert f"{report.total.n_covered} / 300" in told[-1]
+
+
+def test_capitals_are_folded_only_where_they_are_unknown():
+    center = np.array([[1, 0], [0, 1], [1, 0.1], [1, 1]], dtype=np.float32)
+    vectors = WordVectors(("Polish", "polish", "athens", "greece"), center)
+    pairs = WordPairs("x", (("Polish", "Athens"), ("polish", "Athens")), np.array([1.0, 0.0]))
+    score = evaluate_similarity(vectors, pairs)
+    assert score.n_covered == 2 and score.skipped == 1
+
+
+def test_what_cannot_be_evaluated_is_refused():
+    vectors = some_vectors()
+    with pytest.raises(ExfamError, match="`rule` must be one of '3cosadd', '3cosmul'"):
+        evaluate_analogies(vectors, some_questions(), rule="pairs")
+    with pytest.raises(ExfamError, match="`among` must be a number > 0"):
+        evaluate_analogies(vectors, some_questions(), among=0)
+    with pytest.raises(DataError, match="`of` must be 'center' for vectors without context"):
+        evaluate_similarity(vectors, some_pairs(), of="context")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat\tdog\t7.5\r\ntiger\tcat\t1e1\r\n",
+        "word1,word2,score\ncat,dog,7.5\n\ntiger, cat ,10\n",
+        "cat dog  7.5\ntiger cat 10",
+    ],
+)
+def test_forms_of_pairs_that_mean_the_same(tmp_path, text):
+    (tmp_path / "p.txt").write_bytes(text.encode())
+    read = read_word_pairs(tmp_path / "p.txt")
+    assert read.pairs == (("cat", "dog"), ("tiger", "cat")) and read.scores.tolist() == [7.5, 10]
+    assert read.name == "p.txt" and len(read) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a b 1\na b\n", "two words and a finite number .* got 'a b' at line 2 of .*/p"),
+        (b"a b 1\na b much\n", "got 'a b much' at line 2 of"),
+        (b"a b c d\n", "got 'a b c d' at line 1 of"),
+        (b"a b 1\na b nan\n", "got 'a b nan' at line 2 of"),
+        (b"a,b,1\na,,2\n", "got 'a,,2' at line 2 of"),
+        (b"a b 1\ncaf\xe9 b 2\n", "encoded in UTF-8, got .* at line 2 of .*/p"),
+        (b"word1 word2 score\n", "at least one pair of words, got none in .*/p"),
+        (b"", "must not be empty, got an empty file at .*/p"),
+    ],
+)
+def test_broken_pairs_are_refused(tmp_path, content, message):
+    (tmp_path / "p").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_word_pairs(tmp_path / "p")
+
+
+def test_questions_without_categories_have_one(tmp_path):
+    (tmp_path / "q").write_bytes(b"a b c d\r\n")
+    read = read_word_questions(tmp_path / "q")
+    assert read.categories == ("q",) and read.kinds == {} and len(read) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b": family\na b c\n", "four words .* got 'a b c' at line 2 of .*/q"),
+        (b": family\n", "at least one question, got none in .*/q"),
+    ],
+)
+def test_broken_questions_are_refused(tmp_path, content, message):
+    (tmp_path / "q").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_word_questions(tmp_path / "q")
+
+
+def test_public_sets_are_what_was_published(data_folder):
+    sizes = [353, 203, 252, 3000, 287, 771, 2034, 999, 3500, 65]
+    assert [len(word_pairs(name)) for name in PAIR_SETS] == sizes
+    google, msr = word_questions("google"), word_questions("msr")
+    assert len(google) == 19_544 and len(google.kinds) == 14
+    kinds = np.array([google.kinds[each] for each in google.categories])
+    assert (kinds == "semantic").sum() == 8869 and (kinds == "syntactic").sum() == 10_675
+    assert len(msr) == 8000 and set(msr.categories) == {"msr"} and msr.kinds == {"msr": "syntactic"}
+
+
+def test_sets_that_are_not_there_say_where_to_find_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="eval-word-vectors.*EXFAM_DATA=FOLDER"):
+        word_pairs("men")
+    with pytest.raises(DataError, match="tmikolov/word2vec.*hyperwords.*EXFAM_DATA=FOLDER"):
+        word_questions("google")
+    with pytest.raises(ExfamError, match="`name` must be one of 'wordsim-353'"):
+        word_pairs("wordsim")
+    with pytest.raises(ExfamError, match="`name` must be one of 'google', 'msr'"):
+        word_questions("bats")
+
+
+def test_a_map_keeps_a_plane():
+    flat = np.random.default_rng(0).normal(size=(6, 2)) @ np.linalg.qr(matrix(rows=4, dim=2))[0].T
+    flat /= np.linalg.norm(flat, axis=1, keepdims=True)
+    vectors = WordVectors(tuple("abcdef"), flat.astype(np.float32))
+    found = word_map(vectors, "fbcbae")
+    assert found.words == tuple("fbcae") and found.share == pytest.approx(1)
+    rows = flat[[5, 1, 2, 0, 4]]
+    apart = [np.linalg.norm(each[:, None] - each, axis=2) for each in (rows, found.points)]
+    np.testing.assert_allclose(*apart, atol=1e-6)
+    near = word_map(vectors, ["a", "b"], neighbors=2)
+    assert {each.word for each in vectors.most_similar("b", k=2)} <= set(near.words)
+    with pytest.raises(DataError, match="3 or more to lie in a plane, got 2"):
+        word_map(vectors, ["a", "b"])
+    with pytest.raises(UnknownItemError, match="got 'x'"):
+        word_map(vectors, ["a", "b", "x"])
+
+
+def test_no_torch_is_imported():
+    code = (
+        "import sys, numpy as np\n"
+        "from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity\n"
+        "from exfam.data.public_sets.word_pairs import WordPairs\n"
+        "from exfam.data.public_sets.word_questions import WordQuestions\n"
+        "import tempfile, os\n"
+        "v = WordVectors(tuple('abcd'), np.eye(4, dtype=np.float32))\n"
+        "path = os.path.join(tempfile.mkdtemp(), 'v')\n"
+        "for format in ('glove', 'safetensors'):\n"
+        "    v.save(path, format=format); WordVectors.load(path)\n"
+        "evaluate_similarity(v, WordPairs('x', (('a', 'b'),), np.ones(1)))\n"
+        "evaluate_analogies(v, WordQuestions('x', (tuple('abcd'),), ('x',), {}))\n"
+        "print(sorted({'torch', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
