@@ -1,0 +1,5 @@
+"""Language models: p(token | all tokens before it)."""
+
+from exfam.estimators.language.lstm import LSTMLanguageModel
+
+__all__ = ["LSTMLanguageModel"]

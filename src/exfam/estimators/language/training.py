@@ -1,0 +1,91 @@
+"""From texts as codes to a trained language model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from exfam.estimators.language.engine import Descent, LanguageEngine
+from exfam.estimators.parameters import python_number, to_plain
+from exfam.models.lstm_lm import LSTMNetwork
+from exfam.training.checkpoints import Checkpoint, CheckpointFolder
+from exfam.training.devices import choose_device, own_randomness
+from exfam.training.fingerprint import digest
+from exfam.training.history import History
+from exfam.training.progress import EpochProgress
+from exfam.training.protocol import Run
+
+__all__ = ["train_language_model"]
+
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress", "validation_fraction")
+
+
+def train_language_model(
+    estimator: Any,
+    model: LSTMNetwork,
+    *,
+    train: Int64[np.ndarray, "tokens"],
+    validation: Int64[np.ndarray, "more"] | None,
+    start: int,
+    checkpoint: Checkpoint | str | Path | None,
+) -> History:
+    """Train `model` in place by an estimator's parameters; it ends in eval mode.
+
+    The best epoch's weights by validation are kept, the last ones without.
+    Raises ExfamError if the nats stop being finite; CheckpointError if the checkpoint belongs to
+    another fit.
+    """
+    device = choose_device(estimator.device)
+    engine = LanguageEngine(
+        model.to(device),
+        train=train,
+        validation=validation,
+        start=start,
+        descent=Descent(
+            batch_size=int(estimator.batch_size),
+            bptt=int(estimator.bptt),
+            learning_rate=float(estimator.learning_rate),
+            clip=None if estimator.clip is None else float(estimator.clip),
+        ),
+    )
+    epochs = int(estimator.epochs)
+    data = {"train": digest([train]), "validation": digest([validation])}
+    run = Run(
+        engine,
+        max_epochs=epochs,
+        patience=epochs,
+        progress=EpochProgress(shown=estimator.progress, max_epochs=epochs),
+        checkpoints=_folder(estimator, engine, data, checkpoint),
+    )
+    with own_randomness(int(estimator.seed), device):
+        history = run.train()
+    model.eval().zero_grad()
+    return history
+
+
+def _folder(
+    estimator: Any,
+    engine: LanguageEngine,
+    data: dict[str, str],
+    checkpoint: Checkpoint | str | Path | None,
+) -> CheckpointFolder | None:
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    parameters = {
+        name: to_plain(name, python_number(value))
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _IRRELEVANT
+    }
+    weights = {f"model.{name}" for name, _ in engine.model.named_parameters()}
+    state = engine.state()
+    initial = digest([state[name] for name in sorted(weights)])
+    fingerprint = {"kind": estimator.kind, **parameters, **data, "initial weights": initial}
+    return CheckpointFolder(
+        checkpoint.folder,
+        fingerprint={**fingerprint, **checkpoint.identity},
+        seconds=checkpoint.seconds,
+    )

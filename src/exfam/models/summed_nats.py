@@ -1,0 +1,96 @@
+"""The sum of rows' nats, with gradients that are computed along with it.
+
+A softmax over thousands of classes is most of the work of a language model. Where only the sum of
+all rows' nats is wanted, each row's gradient is known as soon as its outputs are: they are
+multiplied out once, three products in all, where tiles that are computed again need four.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from exfam.models.catalog.linear import LinearEta, chunks_of
+from exfam.models.catalog.normalizer import tile_log_normalizer
+
+__all__ = ["rows_at_once", "summed_nats"]
+
+# Outputs computed at a time, and the fewest rows: products of fewer are slow.
+_OUTPUTS, _ROWS = 2**23, 64
+
+
+def rows_at_once(n_rows: int, n_classes: int) -> int:
+    """Rows whose outputs are held at a time.
+
+    >>> rows_at_once(700, 10_000), rows_at_once(700, 33_278), rows_at_once(700, 1_000_000)
+    (700, 252, 64)
+    """
+    return max(1, min(n_rows, max(_ROWS, _OUTPUTS // n_classes)))
+
+
+def summed_nats(eta: LinearEta, item: Int64[Tensor, "rows"]) -> Float[Tensor, ""]:
+    """Minus the sum of log-probabilities of each row's item, exactly.
+
+    >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
+    >>> summed_nats(eta, torch.tensor([0, 3])) / 2
+    tensor(1.3863)
+    """
+    out: Tensor = _SummedNats.apply(eta.state, eta.vectors, eta.bias, eta.n_items, item)
+    return out
+
+
+class _SummedNats(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        state: Tensor,
+        vectors: Tensor,
+        bias: Tensor | None,
+        n_items: int,
+        item: Tensor,
+    ) -> Tensor:
+        gradients = _Gradients(state, vectors, bias) if any(ctx.needs_input_grad) else None
+        total = torch.zeros((), dtype=torch.float64, device=state.device)
+        own = vectors[:n_items]
+        for rows in chunks_of(len(state), rows_at_once(len(state), n_items)):
+            some = state[rows]
+            eta = some @ own.T if bias is None else torch.addmm(bias, some, own.T)
+            place = item[rows, None]
+            chosen = eta.gather(1, place)
+            nats, softmax = tile_log_normalizer(eta)
+            total += nats.sum() - chosen.sum(dtype=torch.float64)
+            if gradients is not None:
+                softmax.scatter_add_(1, place, torch.full_like(chosen, -1.0))
+                gradients.add(rows, softmax, some, own)
+        if gradients is not None:
+            ctx.save_for_backward(*gradients.told())
+        return total.to(state.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        found = [each * gradient for each in ctx.saved_tensors]
+        return (*found, *[None] * (5 - len(found)))
+
+
+class _Gradients:
+    """Sums over chunks of rows."""
+
+    def __init__(self, state: Tensor, vectors: Tensor, bias: Tensor | None) -> None:
+        self.state = torch.empty_like(state)
+        self.vectors = torch.zeros_like(vectors)
+        self.bias = None if bias is None else torch.zeros_like(bias)
+
+    def add(self, rows: slice, eta: Tensor, state: Tensor, vectors: Tensor) -> None:
+        """Take in the gradients of some rows' outputs."""
+        torch.mm(eta, vectors, out=self.state[rows])
+        self.vectors[: len(vectors)].addmm_(eta.T, state)
+        if self.bias is not None:
+            self.bias.add_(eta.sum(0))
+
+    def told(self) -> list[Tensor]:
+        """In the order of the arguments."""
+        found = [self.state, self.vectors]
+        return found if self.bias is None else [*found, self.bias]
