@@ -17,13 +17,14 @@ __all__ = [
     "GROUP_KINDS",
     "KINDS",
     "TABLE_KINDS",
+    "WORD_KINDS",
     "load",
     "load_estimator",
     "save_estimator",
 ]
 
 # What a saved model calls its estimator -> where the class lives: estimators of groups, of
-# fields, and of tables.
+# fields, of tables, and of words.
 GROUP_KINDS = {
     "efa": ("exfam.estimators.efa", "EFA"),
     "latent-factor": ("exfam.estimators.latent_factor", "LatentFactor"),
@@ -44,7 +45,10 @@ TABLE_KINDS = {
     "masked-table-classifier": ("exfam.estimators.tables.classifier", "MaskedTableClassifier"),
     "masked-table-regressor": ("exfam.estimators.tables.regressor", "MaskedTableRegressor"),
 }
-KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS
+WORD_KINDS = {
+    "lstm-language-model": ("exfam.estimators.language", "LSTMLanguageModel"),
+}
+KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS
 
 
 def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None:

@@ -61,4 +61,9 @@ EXPERIMENTS = {
         "exfam.reproduce.table_shifts",
         "public tables whose test rows are of another kind, and tables with cells missing at test",
     ),
+    "lstm-table3": Experiment(
+        "exfam.reproduce.lstm_table3",
+        "LSTM language models with tied and reflected outputs: "
+        "Context vectors are reflections of word vectors, Table 3",
+    ),
 }
