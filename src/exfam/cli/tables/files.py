@@ -1,6 +1,7 @@
 """Tables for a fit, and tables for a model that is there."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -91,7 +92,7 @@ def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
 
 
 def read_known_table(model: Any, chosen: Any) -> TableFile:
-    """The columns of a file that a fitted model knows, each as in training.
+    """The columns of a file that a fitted model knows, each as in training, in its order.
 
     Raises ExfamError for options that are not of tables, DataError for a file that lacks columns
     which the model may not lack.
@@ -132,4 +133,6 @@ def read_known_table(model: Any, chosen: Any) -> TableFile:
             f"{', '.join(map(repr, lacking))}. Add them, empty if need be, or fit with "
             "--missing-columns absent."
         )
-    return table
+    held = table.frame.column_names
+    order = [name for name in (*model.features_, model.response_) if name in held]
+    return replace(table, frame=table.frame.select(order))

@@ -98,7 +98,11 @@ def key_names(database: Database, files: Sequence[tuple[str, Path]]) -> list[str
     keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS place, line FROM {lines})"
     with explained(lambda error: _unreadable(error, files)):
         found = database.table(f"SELECT k FROM {keys} GROUP BY k ORDER BY min((line, place))")
-    return found["k"].to_pylist()
+    names = found["k"].to_pylist()
+    # DuckDB takes a lone bracket for no line at all.
+    if not names and (wrong := first_bad(files, bad_object)):
+        raise wrong
+    return names
 
 
 def _kinds(database: Database, raw: Table, part: Part) -> set[str]:
