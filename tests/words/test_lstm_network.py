@@ -1,0 +1,224 @@
+"""The LSTM network, its exact nats, and reflected tying as plain tying in other coordinates."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from exfam.analysis.tied_lstm import flipped_state, plain_from_reflected, reflected_from_plain
+from exfam.checks import ExfamError
+from exfam.estimators.language.engine import Descent, LanguageEngine
+from exfam.models import summed_nats as summed
+from exfam.models.catalog import LinearEta
+from exfam.models.summed_nats import summed_nats
+from words.lstm_cases import network, tokens
+
+TIES = [None, "tied", "reflection"]
+close = torch.testing.assert_close
+
+
+@pytest.mark.parametrize("at_once", [2**23, 10])
+@pytest.mark.parametrize("bias", [True, False])
+def test_summed_nats_and_their_gradients_are_those_of_cross_entropy(monkeypatch, at_once, bias):
+    monkeypatch.setattr(summed, "_OUTPUTS", at_once)
+    monkeypatch.setattr(summed, "_ROWS", 2)
+    assert summed.rows_at_once(9, 5) == (9 if at_once > 10 else 2)
+    generator = torch.Generator().manual_seed(0)
+    parts = [
+        torch.randn(*shape, generator=generator, dtype=torch.float64) * 3
+        for shape in ([9, 4], [6, 4], [5])
+    ]
+    item = tokens(9, n_words=5)
+    told = []
+    for own in (True, False):
+        state, vectors, biases = (part.clone().requires_grad_() for part in parts)
+        if own:
+            nats = summed_nats(LinearEta(state, vectors, biases if bias else None, 5), item)
+        else:
+            eta = state @ vectors[:5].T + (biases if bias else 0.0)
+            nats = functional.cross_entropy(eta, item, reduction="sum")
+        (nats * 0.25).backward()
+        told.append([nats, state.grad, vectors.grad] + ([biases.grad] if bias else []))
+    close(*told)
+    assert told[0][2][5].abs().sum() == 0 and told[0][2][:5].abs().min() > 0
+
+
+@pytest.mark.parametrize("tie", TIES)
+def test_probabilities_sum_to_one(tie):
+    model = network(tie=tie).double()
+    given, state = tokens(8, 3), model.initial_state(3)
+    every = torch.stack(
+        [model.log_prob(given, torch.full_like(given, word), state)[0] for word in range(7)]
+    )
+    close(every.exp().sum(0), torch.ones(8, 3, dtype=torch.float64))
+    assert every.std(0).min() > 0
+
+
+@pytest.mark.parametrize("tie", TIES)
+def test_summed_nats_of_a_network_are_those_of_its_log_probabilities(tie):
+    model = network(tie=tie).double()
+    given, targets = tokens(8, 3), tokens(8, 3, seed=1)
+    told, _ = model.log_prob(given, targets, model.initial_state(3))
+    close(model.nats(given, targets, model.initial_state(3))[0], -told.sum())
+
+
+def test_a_token_moves_what_comes_after_it_and_nothing_else():
+    model = network()
+    given, targets = tokens(8, 2), tokens(8, 2, seed=1)
+    other = given.clone()
+    other[4, 0] = (other[4, 0] + 1) % 7
+    first, second = (
+        model.log_prob(each, targets, model.initial_state(2))[0] for each in (given, other)
+    )
+    moved = (first - second).abs() > 0
+    assert not moved[:4].any() and not moved[:, 1].any() and moved[4:, 0].all()
+
+
+def test_a_text_read_in_parts_is_the_text_read_at_once():
+    model = network(n_layers=3)
+    given, targets, state = tokens(9, 2), tokens(9, 2, seed=1), model.initial_state(2)
+    whole, after = model.log_prob(given, targets, state)
+    told = []
+    for rows in (slice(0, 4), slice(4, 5), slice(5, 9)):
+        part, state = model.log_prob(given[rows], targets[rows], state)
+        told.append(part)
+    close(torch.cat(told), whole)
+    close(state, after)
+
+
+def test_outputs_are_products_with_the_vectors_that_the_tie_means():
+    states = torch.randn(2, 3, 6, generator=torch.Generator().manual_seed(5))
+    signs = torch.tensor([1.0, 1, 1, -1, -1, -1])
+    for tie, factor in (("tied", 1.0), ("reflection", signs)):
+        model = network(tie=tie)
+        expected = states.flatten(0, 1) @ (model.words.vectors() * factor).T + model.bias
+        close(model.linear(states).dense(), expected)
+    free = network()
+    assert not torch.equal(free.output.vectors(), free.words.vectors())
+
+
+def test_tying_saves_one_table_and_reflecting_costs_nothing():
+    free, tied, reflected = (
+        sum(parameter.numel() for parameter in network(tie=tie).parameters()) for tie in TIES
+    )
+    assert tied == reflected == free - (7 + 1) * 6
+
+
+def test_a_network_is_drawn_from_its_generator_alone():
+    before = torch.get_rng_state()
+    first, same, other = network(seed=1), network(seed=1), network(seed=2)
+    assert torch.equal(torch.get_rng_state(), before)
+    pairs = list(zip(first.parameters(), same.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert not torch.equal(first.words.vectors(), other.words.vectors())
+    large = network(n_words=500, dim=25)
+    for weights, bound in ((large.words.vectors(), 0.1), (large.lstm.weight_hh_l1, 0.2)):
+        assert 0.97 * bound < weights.abs().max() <= bound and weights.mean().abs() < 0.01
+    assert large.bias.abs().sum() == 0
+
+
+def test_an_unknown_tie_is_refused():
+    with pytest.raises(ExfamError, match="`tie` must be one of None, 'tied', 'reflection'"):
+        network(tie="linear")
+
+
+# Reflected tying is plain tying
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("n_layers", [1, 2, 3])
+def test_a_reflected_network_is_a_plainly_tied_one_with_mapped_weights(n_layers, dtype, limit):
+    given, targets = tokens(20, 4), tokens(20, 4, seed=1)
+    reflected = network(tie="reflection", n_layers=n_layers).to(dtype)
+    with torch.no_grad():
+        for parameter in reflected.parameters():
+            parameter.mul_(4.0)  # far from where an LSTM is linear
+    plain = plain_from_reflected(reflected)
+    assert plain.output is plain.words
+    told, state = reflected.log_prob(given, targets, reflected.initial_state(4))
+    same, state_of_plain = plain.log_prob(given, targets, plain.initial_state(4))
+    assert (told - same).abs().max() <= limit and told.std() > 0.01
+    for one, other in zip(
+        flipped_state(state, reflected.output.signs), state_of_plain, strict=True
+    ):
+        assert (one - other).abs().max() <= limit
+        assert (one - other).abs().max() < (one + other).abs().max()
+    # Without the map they are two models.
+    other = network(tie="tied", n_layers=n_layers).to(dtype)
+    with torch.no_grad():
+        for name, parameter in other.named_parameters():
+            parameter.copy_(reflected.get_parameter(name))
+    assert (other.log_prob(given, targets, other.initial_state(4))[0] - told).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
+def test_a_plainly_tied_network_is_a_reflected_one_by_any_signs(dtype, limit):
+    given, targets = tokens(20, 4), tokens(20, 4, seed=1)
+    plain = network(tie="tied").to(dtype)
+    for signs in ([1.0, -1, 1, 1, -1, 1], [-1.0] * 6, [1.0] * 6):
+        reflected = reflected_from_plain(plain, torch.tensor(signs))
+        told, same = (
+            each.log_prob(given, targets, each.initial_state(4))[0] for each in (plain, reflected)
+        )
+        assert (told - same).abs().max() <= limit and told.std() > 0.01
+        back = plain_from_reflected(reflected)
+        for name, weights in plain.named_parameters():
+            assert torch.equal(back.get_parameter(name), weights)
+
+
+def test_training_keeps_the_two_the_same():
+    """With mapped initial weights and the same dropout, all steps are mapped steps."""
+    reflected = network(tie="reflection", dropout=0.3).double()
+    plain = plain_from_reflected(reflected)
+    initial = plain.words.vectors().detach().clone()
+    train = tokens(400).numpy()
+    for model in (reflected, plain):
+        engine = LanguageEngine(
+            model, train=train, validation=None, start=0, descent=Descent(4, 5, 5.0, 0.25)
+        )
+        with torch.random.fork_rng():
+            torch.default_generator.manual_seed(7)
+            for index in range(engine.begin_epoch(0)):
+                engine.step(index)
+    assert (plain.words.vectors() - initial).abs().max() > 0.05
+    mapped = plain_from_reflected(reflected)
+    for name, weights in plain.named_parameters():
+        close(mapped.get_parameter(name), weights, rtol=0, atol=1e-10)
+
+
+def test_only_tied_networks_are_mapped():
+    for tie in (None, "tied"):
+        with pytest.raises(ExfamError, match="outputs that are its inputs, reflected, got Item"):
+            plain_from_reflected(network(tie=tie))
+    for tie in (None, "reflection"):
+        with pytest.raises(ExfamError, match="outputs that are its inputs, got .*tie='tied'"):
+            reflected_from_plain(network(tie=tie), torch.ones(6))
+
+
+# Steps
+
+
+def test_a_step_is_one_of_torchs_gradient_descent():
+    train = np.asarray(tokens(200))
+    descent = Descent(batch_size=4, bptt=5, learning_rate=3.0, clip=0.05)
+    model, witness = network(dropout=0.0, tie="tied"), network(dropout=0.0, tie="tied")
+    engine = LanguageEngine(model, train=train, validation=None, start=0, descent=descent)
+    optimizer = torch.optim.SGD(witness.parameters(), lr=3.0)
+    engine.begin_epoch(0)
+    columns = torch.tensor(train).view(4, 50).T
+    before = torch.cat([torch.zeros(1, dtype=torch.int64), torch.tensor(train)[:-1]]).view(4, 50).T
+    state = witness.initial_state(4)
+    for index in range(3):
+        rows = slice(5 * index, 5 * index + 5)
+        states, state = witness(before[rows], tuple(part.detach() for part in state))
+        eta = witness.linear(states).dense()
+        loss = functional.cross_entropy(eta, columns[rows].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(witness.parameters(), 0.05)
+        assert norm > 0.05
+        optimizer.step()
+        nats, weight = engine.step(index)
+        assert weight == 20 and nats / weight == pytest.approx(loss.item(), rel=1e-5)
+    for one, other in zip(model.parameters(), witness.parameters(), strict=True):
+        close(one, other)

@@ -1,0 +1,127 @@
+"""The experiment of tied LSTM language models."""
+
+import bz2
+from dataclasses import replace
+
+import pytest
+
+from exfam.checks import DataError
+from exfam.estimators.language import LSTMLanguageModel
+from exfam.reproduce import lstm_table3
+from exfam.reproduce.harness import Options, reproduce
+from exfam.reproduce.lstm_data import CORPORA, read_texts
+from words.lstm_cases import TEST, TRAIN, VALIDATION
+
+NAME = "lstm-table3"
+
+
+@pytest.fixture
+def corpora(tmp_path, monkeypatch):
+    """Both corpora, of a few lines, in the forms that they may have."""
+    folder = tmp_path / "data" / "lm"
+    folder.mkdir(parents=True)
+    for part, lines in {"train": TRAIN, "valid": VALIDATION, "test": TEST}.items():
+        content = ("\n".join(lines) + "\n").encode()
+        (folder / f"ptb.{part}.txt").write_bytes(content)
+        name = "train.permuted" if part == "train" else part
+        (folder / f"wiki.{name}.tokens.bz2").write_bytes(bz2.compress(content))
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "data"))
+    return folder
+
+
+def test_both_tyings_are_fitted_by_equal_steps_beside_counts(corpora, tmp_path, capsys):
+    options = Options(fast=True, seeds=2, folder=tmp_path / "kept")
+    rows = reproduce(NAME, options=options)
+    printed = capsys.readouterr().out
+    assert "equal in law to lstm-tied: their gap is seed noise" in printed
+    assert "seeds 0 to 1" in printed and "validation" in printed
+    assert [row.task for row in rows] == ["ptb"] * 5 + ["wikitext-2"] * 5
+    models = {row.model: row for row in rows if row.metric == "perplexity" and row.task == "ptb"}
+    assert set(models) == {"unigram", "bigram-kneser-ney", "lstm-tied", "lstm-reflection"}
+    tied, reflected = models["lstm-tied"], models["lstm-reflection"]
+    assert tied.steps == reflected.steps > 0 and tied.n_seeds == 2 and tied.sd > 0
+    assert tied.cpu_seconds > 0 and tied.validation > 1 and tied.value != reflected.value
+    differences = [row.value for row in rows if row.metric == "max-difference-to-tied"]
+    assert len(differences) == 2 and max(differences) < 1e-5
+
+
+def test_fits_are_kept_and_go_on(corpora, tmp_path, monkeypatch):
+    options = Options(fast=True, only=["ptb"], folder=tmp_path / "kept")
+    whole = reproduce(NAME, options=replace(options, folder=tmp_path / "whole"))
+    fits = []
+    real = LSTMLanguageModel.fit
+
+    def fit(self, *texts, **options):
+        fits.append(self.tie)
+        if len(fits) == 2:
+            monkeypatch.setattr(lstm_table3, "_over", interrupted)
+        return real(self, *texts, **options)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt("Ctrl-C")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LSTMLanguageModel, "fit", fit)
+        rows = reproduce(NAME, options=options)
+        assert len(rows) == 3 and fits == ["tied", "reflection"]
+    monkeypatch.undo()
+    monkeypatch.setenv("EXFAM_DATA", str(corpora.parent))
+    monkeypatch.setattr(LSTMLanguageModel, "fit", None)
+    rows = reproduce(NAME, options=options)
+    assert [row.value for row in rows] == [row.value for row in whole]
+
+
+def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):
+    real = LSTMLanguageModel.fit
+
+    def cut(self, *texts, **options):
+        real(self, *texts, **options)
+        self.histories_ = [replace(self.history_, stopped="interrupted")]
+        return self
+
+    monkeypatch.setattr(LSTMLanguageModel, "fit", cut)
+    rows = lstm_table3.run(Options(fast=True, only=["ptb"]))
+    assert {row.model for row in rows} == {"unigram", "bigram-kneser-ney"}
+    key = lstm_table3.LSTMKey("ptb-fast", 2, "lstm-tied", 0)
+    with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
+        lstm_table3._fit(key, read_texts(CORPORA["ptb"], n_lines=20), {"dim": 4, "epochs": 1}, None)
+
+
+def test_the_long_run_has_to_be_asked_for_and_has_the_papers_figures(monkeypatch):
+    asked = []
+
+    def fit(key, texts, parameters, folder):
+        asked.append((key.text, parameters["epochs"], parameters["dim"], parameters["tie"]))
+        return lstm_table3.LSTMResult(key, 90.0, 95.0, 1.0, 10, 1, None)
+
+    monkeypatch.setattr(lstm_table3, "_fit", fit)
+    monkeypatch.setattr(lstm_table3, "_count_rows", lambda task, read: [])
+    monkeypatch.setattr(lstm_table3, "read_texts", lambda corpus, n_lines: None)
+    usual = lstm_table3.run(Options())
+    assert {each[:3] for each in asked} == {("ptb", 40, 200), ("wikitext-2", 2, 200)}
+    full = lstm_table3.run(Options(only=["wikitext-2-full"]))
+    assert asked[-2:] == [("wikitext-2", 40, 200, tie) for tie in ("tied", "reflection")]
+    printed = {(row.task, row.model): row.paper for row in usual + full}
+    assert printed == {
+        ("ptb", "lstm-tied"): 86.1,
+        ("ptb", "lstm-reflection"): 86.5,
+        ("wikitext-2", "lstm-tied"): None,
+        ("wikitext-2", "lstm-reflection"): None,
+        ("wikitext-2-full", "lstm-tied"): 99.6,
+        ("wikitext-2-full", "lstm-reflection"): 100.4,
+    }
+
+
+def test_other_texts_are_refused(corpora):
+    with pytest.raises(DataError, match="`ptb` must be the published text of 10000 words and"):
+        read_texts(CORPORA["ptb"])
+    (corpora / "wiki.test.tokens.bz2").unlink()
+    with pytest.raises(DataError, match="`wikitext-2` must have its test part in the folder"):
+        read_texts(CORPORA["wikitext-2"])
+
+
+def test_the_published_texts_are_known(data_folder):
+    if not (data_folder / "lm").is_dir():
+        pytest.skip("the folder has no texts of language models")
+    texts = read_texts(CORPORA["ptb"])
+    assert texts.lexicon.labels[:3].tolist() == ["the", "<unk>", "<eos>"]

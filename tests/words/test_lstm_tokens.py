@@ -1,0 +1,138 @@
+"""Texts as codes of tokens, and counts of words and pairs."""
+
+import bz2
+import gzip
+
+import numpy as np
+import pytest
+
+from exfam.checks import DataError, UnknownItemError
+from exfam.estimators.language.streams import cut
+from exfam.estimators.language.tokens import Lexicon, encode, learn
+from exfam.reproduce.ngrams import NGRAMS
+
+TEXT = " the cat \n\nthe dog sees\tthe cat\n"
+LINES = ["the cat", [], ["the", "dog", "sees", "the", "cat"]]
+TOKENS = ["the", "cat", "<eos>", "<eos>", "the", "dog", "sees", "the", "cat", "<eos>"]
+
+
+def words(lexicon, codes):
+    return lexicon.labels[codes].tolist()
+
+
+def test_files_of_any_kind_and_lines_are_the_same_text(tmp_path):
+    content = TEXT.encode()
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / "a.txt.bz2").write_bytes(bz2.compress(content))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "dos.txt").write_bytes(b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n"))
+    for source in (*sorted(tmp_path.iterdir()), LINES, iter(LINES)):
+        lexicon, codes = learn(source, name="train")
+        assert words(lexicon, codes) == TOKENS
+        # By falling count, ties by name.
+        assert lexicon.labels.tolist() == ["<eos>", "the", "cat", "dog", "sees"]
+    assert words(lexicon, encode(str(tmp_path / "a.txt"), lexicon, name="X")) == TOKENS
+
+
+def test_arrays_of_codes_keep_them():
+    lexicon, codes = learn(np.array([2, 0, -1, 1], dtype=np.int32), name="train")
+    assert lexicon.labels.tolist() == [0, 1, 2, "<eos>"] and codes.tolist() == [2, 0, 3, 1]
+    assert encode(np.array([-1, 2]), lexicon, name="X").tolist() == [3, 2]
+
+
+def test_words_never_seen_are_unknown_where_that_is_a_word():
+    lexicon, _ = learn(["the <unk> sees"], name="train")
+    assert words(lexicon, encode(["a <unk> sees"], lexicon, name="X")) == [
+        "<unk>", "<unk>", "sees", "<eos>",
+    ]  # fmt: skip
+
+
+def test_else_they_are_refused_with_file_and_line(tmp_path):
+    lexicon, _ = learn(["the cat"], name="train")
+    path = tmp_path / "new.txt"
+    path.write_text("the cat\nthe fox\n")
+    message = "`X` must have words of the training text alone.* got 'fox' in line 2"
+    with pytest.raises(UnknownItemError, match=f"{message} of .*new.txt. Write <unk>"):
+        encode(path, lexicon, name="X")
+    with pytest.raises(UnknownItemError, match=message):
+        encode(["the cat", "the fox"], lexicon, name="X")
+
+
+BROKEN = {
+    "binary": (b"the cat\na\0b\n", "a.txt", "got a byte 0, so a binary file at line 2 of .*a.txt"),
+    "latin": ("caf\xe9\n".encode("latin-1"), "a.txt", "UTF-8, got other bytes .* at line 1 of"),
+    "bz2": (bz2.compress(b"the cat\n")[:-9], "a.bz2", "got a damaged or unreadable file .*a.bz2"),
+    "gzip": (gzip.compress(b"the cat\n")[:-6], "a.gz", "got a damaged or unreadable file .*a.gz"),
+    "no gzip": (b"the cat\n", "a.gz", "got a damaged or unreadable file"),
+    "empty": (b"", "a.txt", "`train` must be a text with words, got 0 line ends alone"),
+    "blank": (b"\n \n", "a.txt", "`train` must be a text with words, got 2 line ends alone"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_text_is_refused_with_file_and_line(tmp_path, name):
+    content, file, message = BROKEN[name]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        learn(tmp_path / file, name="train")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("no such file", "`source` must name a file"),
+        ([1, 2], "Line 1 must be a text or a list of words, got int. Give codes as a NumPy"),
+        (["a", ["b", 3]], "Line 2 must be a text or a list of words, got list"),
+        (np.zeros((2, 2), int), r"`train` must be a flat array of integers, got shape \(2, 2\)"),
+        (np.zeros(2), "must be a flat array of integers, got .* of float64"),
+        (np.array([0, -2]), "must hold integers >= 0, or -1 for line ends, got -2 at token 1"),
+        (np.array([-1, -1]), "`train` must be a text with words, got 2 line ends alone"),
+        (np.array([], int), "`train` must be a text with words, got 0 line ends alone"),
+    ],
+)
+def test_other_sources_are_refused(source, message):
+    with pytest.raises(DataError, match=message):
+        learn(source, name="train")
+
+
+def test_codes_out_of_the_lexicon_are_refused():
+    lexicon = Lexicon(np.array(["a", "<eos>"], dtype=object))
+    with pytest.raises(UnknownItemError, match="codes below 2, .* got 2 at token 1"):
+        encode(np.array([0, 2]), lexicon, name="X")
+
+
+@pytest.mark.parametrize("n_tokens", [7, 8, 9, 12, 20])
+@pytest.mark.parametrize("n_columns", [1, 4, 7])
+def test_pieces_are_the_text_each_token_after_the_one_before_it(n_tokens, n_columns):
+    tokens = np.random.default_rng(0).integers(0, 50, n_tokens)
+    whole = cut(tokens, n_columns, start=99, whole=True)
+    targets, inputs = (part.T.flatten().numpy() for part in (whole.targets, whole.inputs))
+    known = targets >= 0
+    assert targets[known].tolist() == tokens.tolist()
+    assert inputs[known].tolist() == [99, *tokens[:-1]]
+    part = cut(tokens, n_columns, start=99, whole=False)
+    length = n_tokens // n_columns
+    assert part.targets.T.flatten().tolist() == tokens[: length * n_columns].tolist()
+    assert part.inputs.T.flatten().tolist() == [99, *tokens][: length * n_columns]
+
+
+@pytest.mark.parametrize("model", NGRAMS)
+def test_counts_give_probabilities_that_sum_to_one(model):
+    random = np.random.default_rng(0)
+    train = random.choice(6, 300, p=[0.4, 0.3, 0.15, 0.1, 0.05, 0.0])
+    for before in range(6):
+        text = [
+            NGRAMS[model](train, np.array([before, word]), n_words=6, start=0)[1]
+            for word in range(6)
+        ]
+        assert np.exp(text).sum() == pytest.approx(1.0) and min(text) > -np.inf
+    assert np.std(text) > 0
+
+
+def test_pairs_tell_what_words_alone_do_not():
+    train = np.tile([0, 1, 2], 50)
+    one, two = (
+        NGRAMS[model](train, train, n_words=3, start=2).mean()
+        for model in ("unigram", "bigram-kneser-ney")
+    )
+    assert one == pytest.approx(-np.log(3)) and two > -0.01
