@@ -25,6 +25,7 @@ __all__ = [
     "check_choice",
     "check_fraction",
     "check_positive",
+    "check_whole",
     "support_error",
 ]
 
@@ -75,6 +76,16 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
     if not is_number or value < 0 or (value == 0 and not zero):
         rule = "a number >= 0" if zero else "a number > 0"
         raise ExfamError(f"`{name}` must be {rule}, got {value!r}.")
+
+
+def check_whole(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise unless `value` is an integer of at least `least`.
+
+    >>> check_whole("window", 5)
+    """
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or value < least:
+        raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
 
 
 def check_fraction(name: str, value: Any) -> None:

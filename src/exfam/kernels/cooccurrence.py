@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int32, Int64
 
-from exfam.checks import DataError, ExfamError, check_choice
+from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.kernels.counting import Counting, fingerprint
 from exfam.kernels.pairs import count_run, count_triangle, fill_run, fill_triangle
 
@@ -40,7 +40,7 @@ class CountingLimits:
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "shard_tokens"):
-            _check_whole(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
 
 
 def count_cooccurrences(
@@ -75,7 +75,7 @@ def count_cooccurrences(
            [2, 0]])
     """
     limits = limits or CountingLimits()
-    _check_whole("n_words", n_words)
+    check_whole("n_words", n_words)
     amounts, unit = _amounts(weights, window)
     _check_pairs_fit(n_words, window)
     n_dense = min(n_words, _MOST_DENSE, max(1, math.isqrt(limits.max_bytes // 24)))
@@ -127,7 +127,7 @@ WINDOW_WEIGHTS = {"dynamic": _dynamic, "flat": _flat, "harmonic": _harmonic}
 def _amounts(weights: str, window: int) -> tuple[Int64[np.ndarray, "distances"], int]:
     """Whole weights by distance, from 0 on, and their unit."""
     check_choice("weights", weights, WINDOW_WEIGHTS)
-    _check_whole("window", window)
+    check_whole("window", window)
     if weights == "harmonic" and window > _LONGEST_HARMONIC:
         # Sums stay exact because all of 1 .. window divide one number, which must not grow large.
         raise ExfamError(
@@ -136,12 +136,6 @@ def _amounts(weights: str, window: int) -> tuple[Int64[np.ndarray, "distances"],
         )
     amounts, unit = WINDOW_WEIGHTS[weights](np.arange(1, window + 1))
     return np.concatenate([[0], amounts]), unit
-
-
-def _check_whole(name: str, value: int) -> None:
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_whole or value < 1:
-        raise ExfamError(f"`{name}` must be an integer >= 1, got {value!r}.")
 
 
 def _check_pairs_fit(n_words: int, window: int) -> None:
