@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import DataError
+from exfam.checks import CheckpointError, DataError
 from exfam.data.text.hashing import measure
 from exfam.data.text.pieces import PIECE, Piece, Position
 
@@ -24,8 +24,8 @@ def pieces_of_sentences(
 
     A sentence is a line; one that is a text may be of several lines.
     Raises DataError naming the sentence that is neither text nor a list of words without white
-    space, that has a NUL, half of a character or a word longer than a megabyte; or if the
-    sentences before `start` are others than those once read.
+    space, that has a NUL, half of a character or a word longer than a megabyte; CheckpointError if
+    the sentences before `start` are others than those once read.
 
     >>> [piece.text for piece in pieces_of_sentences(["a b", ["c", "d"]], start=Position())]
     [b'a b\\nc d\\n', b'']
@@ -49,7 +49,7 @@ def _skipped(sentences: Iterator[Any], start: Position) -> int:
         checksum = zlib.crc32(_joined(batch, n_skipped), checksum)
         n_skipped += len(batch)
     if (n_skipped, checksum) != (start.sentence, start.checksum):
-        raise DataError(
+        raise CheckpointError(
             "`source` must have the sentences whose preparation was interrupted, got others among "
             f"the first {start.sentence}. Pass resume=False to begin anew."
         )

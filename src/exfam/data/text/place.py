@@ -27,8 +27,8 @@ RECIPE, STATE = "recipe.json", "state.npz"
 def part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
     """Where `folder` is prepared; with what a run of the same recipe left there, if `resume`.
 
-    Stays as it is if anything is raised. Raises DataError if another process is at it, or if no
-    folder can be made there.
+    Stays as it is if a run is interrupted, and is gone after a DataError.
+    Raises DataError if another process is at it, or if no folder can be made there.
     """
     part = folder.with_name(f".{folder.name}.part")
     try:
@@ -44,6 +44,9 @@ def part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
             clear(part, keep=())
             write_atomically(file, recipe)
         yield part
+    except DataError:  # a run that goes on would meet the same: nothing is worth keeping
+        shutil.rmtree(part, ignore_errors=True)
+        raise
     finally:
         if handle is not None:
             os.close(handle)

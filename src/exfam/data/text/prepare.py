@@ -72,7 +72,8 @@ def prepare_text(
 
     Raises DataError for a source that cannot be read, naming file, line and byte or the sentence,
     for one that leaves fewer than two words, and for a `folder` that is not free; ExfamError for an
-    option that is not what it must be. What was there is left as it was.
+    option that is not what it must be; CheckpointError for other sentences than those whose
+    preparation was interrupted. What was there is left as it was.
 
     >>> text = prepare_text(["a b a", "b c"], min_count=2)
     >>> text.vocabulary.words, text.tokens.tolist(), text.n_tokens
@@ -178,7 +179,7 @@ def _prepare(preparation: Preparation, folder: Path) -> None:
             f"words read at most {forgotten} times were forgotten when there were more than "
             f"{options.max_distinct} distinct ones: counts of rare words are too low. Raise "
             "`max_distinct` if there is memory.",
-            stacklevel=2,
+            stacklevel=4,  # the caller of `prepare_text`
         )
     write_manifest(
         folder,

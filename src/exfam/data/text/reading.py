@@ -146,7 +146,7 @@ def _save(reading: Reading, out: BinaryIO, folder: Path) -> None:
 
 def _resumed(folder: Path, table: WordTable) -> Reading | None:
     try:
-        with np.load(folder / STATE) as state:
+        with open(folder / STATE, "rb") as file, np.load(file) as state:
             arrays = {name: state[name] for name in state.files}
     except (OSError, ValueError, zipfile.BadZipFile):  # none yet, or damaged: all is read again
         return None

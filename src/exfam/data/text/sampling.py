@@ -9,7 +9,7 @@ __all__ = ["keep_probability", "noise_probability"]
 
 
 def keep_probability(
-    counts: Int64[np.ndarray, "words"], threshold: float
+    counts: Int64[np.ndarray, "words"], threshold: float | int | int
 ) -> Float64[np.ndarray, "words"]:
     """The probability that sub-sampling keeps a token of each word.
 
@@ -30,7 +30,7 @@ def keep_probability(
 
 
 def noise_probability(
-    counts: Int64[np.ndarray, "words"], exponent: float
+    counts: Int64[np.ndarray, "words"], exponent: float | int
 ) -> Float64[np.ndarray, "words"]:
     """The probability of drawing each word as a negative: counts ** exponent, summing to 1.
 

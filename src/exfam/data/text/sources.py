@@ -54,7 +54,7 @@ def find_source(source: Any) -> FileSource | SentenceSource:
     Traceback (most recent call last):
     ...
     exfam.checks.DataError: `source` must name a file, a folder or a pattern, got 'no such
-    file.txt', which is not there.
+    file.txt', which is not there. Text itself is passed in a list.
     """
     if isinstance(source, str | os.PathLike):
         return _files([source])
@@ -105,7 +105,10 @@ def _found(name: str) -> list[Path]:
         found = [each for each in found if each.is_file()]
     if not found:
         what = "a folder without files" if path.is_dir() else "which is not there"
-        raise DataError(f"`source` must name a file, a folder or a pattern, got {name!r}, {what}.")
+        raise DataError(
+            f"`source` must name a file, a folder or a pattern, got {name!r}, {what}. Text itself "
+            "is passed in a list."
+        )
     return found
 
 

@@ -68,7 +68,7 @@ class WordTable:
         `by_lines`: whether line ends are ends of sentences; a sentence without words has none.
         """
         data = np.frombuffer(text, np.uint8)
-        ids = np.empty(len(data) // 2 + 2, np.int32)
+        ids = np.empty(len(data), np.int32)  # no byte is of two words, or of a word and a line end
         at = 0
         while at < len(data):
             state = np.array([self.n_words, 0, self.ended, 0])
@@ -88,8 +88,7 @@ class WordTable:
         """The words of some numbers."""
         starts, pool = self._table.starts, self._table.pool
         first, stop = starts[numbers].tolist(), starts[numbers + 1].tolist()
-        whole = pool[: starts[self.n_words]].tobytes()
-        return [whole[a:b].decode() for a, b in zip(first, stop, strict=True)]
+        return [str(pool.data[a:b], "utf-8") for a, b in zip(first, stop, strict=True)]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What `restore` needs to go on."""
@@ -107,7 +106,8 @@ class WordTable:
         """Go on where a table of the same arguments was when these were its `arrays`."""
         self.n_words, self.n_tokens, ended, self.forgotten = arrays["numbers"].tolist()
         self.ended = bool(ended)
-        self._table = _arrays(max(self.n_words, FIRST_WORDS), max(len(arrays["pool"]), FIRST_BYTES))
+        n_words = max(self.n_words, min(FIRST_WORDS, self.limit))
+        self._table = _arrays(n_words, max(len(arrays["pool"]), FIRST_BYTES))
         self._fill(arrays)
 
     def _put_first(self, known: bytes) -> None:

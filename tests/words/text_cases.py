@@ -1,0 +1,43 @@
+"""Texts and preparations that the tests of text share."""
+
+from dataclasses import replace
+
+from exfam.data.text.options import TextOptions
+from exfam.data.text.prepare import preparation_of, prepare_into
+from exfam.data.text.reading import Pace
+
+LINES = [
+    "the cat sat on the mat",
+    "",
+    "the dog saw a cat",
+    "é 日本 the\u3000cat\xa0of ß",
+    "a mat a dog a cat",
+]
+TEXT = "\n".join(LINES) + "\n"
+OPTIONS = TextOptions(1, None, "lines", False, None, 1000)
+
+
+def prepared(source, folder, *, pace=None, known=None, resume=True, overwrite=False, **options):
+    """What `prepare_text` does, of pieces and states of a given size."""
+    told = replace(OPTIONS, **options)
+    pace = Pace() if pace is None else pace
+    preparation = preparation_of(source, options=told, known=known, pace=pace)
+    return prepare_into(folder, preparation, resume=resume, overwrite=overwrite)
+
+
+def sentences_of(text):
+    """The sentences of a prepared text as lists of words."""
+    found, words = [], text.vocabulary.words
+    for token in text.tokens.tolist():
+        if not found or closed:
+            found.append([])
+        closed = token < 0
+        if not closed:
+            found[-1].append(words[token])
+    assert closed, "the last sentence ends too"
+    return found
+
+
+def contents(folder):
+    """Name -> bytes of all files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
