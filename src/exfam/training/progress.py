@@ -1,6 +1,7 @@
 """Progress of a fit on a terminal; silence everywhere else."""
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -17,14 +18,22 @@ class EpochProgress:
     """A line with epochs, current and best validation and time left.
 
     Drawn only where `console` is a terminal or a notebook, and only with `shown`. Without patience
-    running out the time left is exact; early stopping only shortens it.
+    running out the time left is exact; early stopping only shortens it. `told`: what else to tell,
+    such as words a second.
     """
 
-    def __init__(self, *, shown: bool, max_epochs: int, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        shown: bool,
+        max_epochs: int,
+        console: Console | None = None,
+        told: Callable[[], str] | None = None,
+    ) -> None:
         console = Console(stderr=True) if console is None else console
         self.shown = shown and (console.is_terminal or console.is_jupyter)
         self.max_epochs = max_epochs
-        self._console = console
+        self._console, self._told = console, told
         self._bar: Progress | None = None
         self._task = TaskID(0)
         self._drawn = 0.0
@@ -62,6 +71,8 @@ class EpochProgress:
         rows, fraction = self._latest
         completed = min(len(rows) + fraction, self.max_epochs)
         text = describe(rows, max_epochs=self.max_epochs)
+        if self._told is not None:
+            text += f"  {self._told()}"
         bar.update(self._task, completed=completed, description=text)
         bar.refresh()
 

@@ -1,0 +1,127 @@
+"""CBOW with negative sampling, a piece of text at a time.
+
+The mean of a window's context vectors predicts its center among negatives. Gradients are those of
+the mean, each context word's divided by their number, as word2vec's code forgets to do (İrsoy et
+al., 2021, "Corrected CBOW performs as well as skip-gram"): learning rates are larger than its.
+"""
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from exfam.kernels.blocks import FAST, dot_products, weighted_columns, weighted_rows
+from exfam.kernels.prefetching import prefetch_rows
+from exfam.kernels.skipgram import add_to_targets, gather_targets, set_targets
+from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
+
+__all__ = ["train_cbow"]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+@no_type_check
+def train_cbow(tokens, vectors, tie, sampling, plan, rate, seed, totals):
+    """One pass over `tokens` (int32; -1 ends a sentence); nats and their number go to `totals`.
+
+    `rate`: learning rate, float32; 0 only tells the nats. `seed`: uint64, of all that is drawn
+    """
+    center, noise, table = vectors.center, sampling.noise, sampling.sigmoid
+    dim, together = center.shape[1], plan.together
+    state = np.full(1, seed, np.uint64)
+    kept = np.empty(len(tokens), np.int32)
+    n_kept = subsample(tokens, sampling.keep, state, kept)
+    words = np.zeros((together, 2 * plan.window), np.int64)
+    counts, members = np.zeros(together, np.int64), 1 << np.arange(together)
+    targets, excused = np.zeros((2, plan.negatives + together), np.int64)
+    left, right, raw, step, change, products = _empty_blocks(plan, dim, vectors.transform.shape[0])
+    negatives = np.empty(plan.negatives, np.int64)
+    draw_negatives(negatives, noise, state)
+    place, n_groups = 0, 0
+    while place < n_kept:
+        place, n_windows = _gather_contexts(
+            kept, n_kept, place, plan.window, state, (words, counts, targets)
+        )
+        if n_windows == 0:
+            break
+        n_targets = set_targets(targets, excused, n_windows, negatives)
+        draw_negatives(negatives, noise, state)
+        prefetch_rows(vectors.context, negatives, 0, len(negatives))
+        _average(center, words, counts, n_windows, left)
+        gather_targets(targets, n_targets, vectors, tie, raw, right)
+        n_even, n_padded = n_windows + n_windows % 2, (n_targets + 2) // 3 * 3
+        dot_products(left, n_even, right, n_padded, dim, products)
+        sizes = n_windows, n_targets, n_windows
+        if n_groups % plan.nats_every == 0:
+            group_nats(products, members, excused, sizes, totals)
+        errors(products, members, excused, sizes, rate, table)
+        weighted_columns(products, n_even, left, n_padded, dim, step)
+        weighted_rows(products, n_even, right, n_padded, dim, change)
+        _add_to_contexts(center, words, counts, n_windows, change)
+        add_to_targets(targets, n_targets, vectors, tie, raw, step)
+        n_groups += 1
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _empty_blocks(plan, dim, n_transform):
+    # Room for padding beside the rows and targets.
+    n_rows, n_targets = plan.together + 1, plan.negatives + plan.together + 3
+    width = max(dim, n_transform)
+    return (
+        np.zeros((n_rows, dim), np.float32),
+        np.zeros((n_targets, width), np.float32),
+        np.zeros((n_targets, dim), np.float32),
+        np.zeros((n_targets, width), np.float32),
+        np.zeros((n_rows, dim), np.float32),
+        np.zeros((n_rows, n_targets), np.float32),
+    )
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def _gather_contexts(kept, n_kept, place, window, state, indices):
+    """Context words and centers of the next windows that have a context; where to go on."""
+    words, counts, targets = indices
+    n_windows = 0
+    while place < n_kept and n_windows < len(counts):
+        center = place
+        place += 1
+        if kept[center] < 0:
+            continue
+        first, last = reach(kept, n_kept, center, window, state)
+        if first == last:
+            continue
+        n = 0
+        for at in range(first, last + 1):
+            if at != center:
+                words[n_windows, n] = kept[at]
+                n += 1
+        counts[n_windows], targets[n_windows] = n, kept[center]
+        n_windows += 1
+    return place, n_windows
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def _average(center, words, counts, n_windows, left):
+    dim = center.shape[1]
+    for i in range(n_windows):
+        share = np.float32(1.0) / np.float32(counts[i])
+        for k in range(dim):
+            left[i, k] = np.float32(0.0)
+        for n in range(counts[i]):
+            word = words[i, n]
+            for k in range(dim):
+                left[i, k] += share * center[word, k]
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def _add_to_contexts(center, words, counts, n_windows, change):
+    dim = center.shape[1]
+    for i in range(n_windows):
+        share = np.float32(1.0) / np.float32(counts[i])
+        for n in range(counts[i]):
+            word = words[i, n]
+            for k in range(dim):
+                center[word, k] += share * change[i, k]

@@ -1,0 +1,234 @@
+"""Skip-gram with negative sampling, a piece of text at a time.
+
+A window's context words predict its center among negatives that all of them share (Ji et al., 2016,
+"Parallelizing word2vec in shared and distributed memory"), so that a group of windows is a product
+of two small matrices. Of untied vectors x = center[word] predicts c = context[target]; tied ones
+have c = q * center[target], q a vector of signs, or c = Q center[target], Q trained with them.
+Groups are gathered, then multiplied, then written: gradients are those of the numbers gathered.
+"""
+
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from numba import njit
+
+from exfam.kernels.blocks import (
+    FAST,
+    add_weighted_rows,
+    dot_products,
+    weighted_columns,
+    weighted_rows,
+)
+from exfam.kernels.prefetching import prefetch_rows
+from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
+
+__all__ = ["LINEAR", "REFLECTED", "UNTIED", "Vectors", "train_skipgram"]
+
+UNTIED, REFLECTED, LINEAR = 0, 1, 2
+
+
+class Vectors(NamedTuple):
+    """What is trained, in place; all float32, columns a multiple of 16, those of padding 0.
+
+    `center`, `context`: a row a word; of tied vectors the context is the center's array
+    `signs`: one a column, for reflected vectors
+    `transform`: Q, its rows padded to a multiple of 3 by zeros; without rows unless linear
+    """
+
+    center: np.ndarray
+    context: np.ndarray
+    signs: np.ndarray
+    transform: np.ndarray
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+@no_type_check
+def train_skipgram(tokens, vectors, tie, sampling, plan, rate, seed, totals):
+    """One pass over `tokens` (int32; -1 ends a sentence); nats and their number go to `totals`.
+
+    `rate`: learning rate, float32; 0 only tells the nats. `seed`: uint64, of all that is drawn
+    """
+    center, noise, table = vectors.center, sampling.noise, sampling.sigmoid
+    dim, window, together = center.shape[1], plan.window, plan.together
+    state = np.full(1, seed, np.uint64)
+    kept = np.empty(len(tokens), np.int32)
+    n_kept = subsample(tokens, sampling.keep, state, kept)
+    rows, places, members, targets, excused = _empty_indices(plan)
+    left, right, raw, step, products = _empty_blocks(plan, dim, vectors.transform.shape[0])
+    negatives = np.empty(plan.negatives, np.int64)
+    draw_negatives(negatives, noise, state)
+    place, n_groups = 0, 0
+    while place < n_kept:
+        indices = rows, places, members, targets
+        place, n_rows, n_windows = _gather_windows(
+            kept, n_kept, place, window, together, state, indices
+        )
+        if n_windows == 0:
+            break
+        n_targets = set_targets(targets, excused, n_windows, negatives)
+        draw_negatives(negatives, noise, state)
+        prefetch_rows(vectors.context, negatives, 0, len(negatives))
+        soon, later = min(place + 2 * window, n_kept), min(place + 2 * window + together, n_kept)
+        prefetch_rows(center, kept, soon, later)
+        prefetch_rows(vectors.context, kept, soon, later)
+        copy_rows(center, rows, n_rows, left)
+        gather_targets(targets, n_targets, vectors, tie, raw, right)
+        n_even, n_padded = n_rows + n_rows % 2, (n_targets + 2) // 3 * 3
+        dot_products(left, n_even, right, n_padded, dim, products)
+        sizes = n_rows, n_targets, n_windows
+        if n_groups % plan.nats_every == 0:
+            group_nats(products, members, excused, sizes, totals)
+        errors(products, members, excused, sizes, rate, table)
+        weighted_columns(products, n_even, left, n_padded, dim, step)
+        add_weighted_rows(products, n_rows, right, n_padded, center, rows)
+        add_to_targets(targets, n_targets, vectors, tie, raw, step)
+        n_groups += 1
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _empty_indices(plan):
+    n_rows = 2 * plan.window * plan.together
+    n_targets = plan.negatives + plan.together
+    return (
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_targets, np.int64),
+        np.zeros(n_targets, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _empty_blocks(plan, dim, n_transform):
+    # Room for padding beside the rows and targets.
+    n_rows = 2 * plan.window * plan.together + 1
+    n_targets = plan.negatives + plan.together + 3
+    width = max(dim, n_transform)
+    return (
+        np.zeros((n_rows, dim), np.float32),
+        np.zeros((n_targets, width), np.float32),
+        np.zeros((n_targets, dim), np.float32),
+        np.zeros((n_targets, width), np.float32),
+        np.zeros((n_rows, n_targets), np.float32),
+    )
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def _gather_windows(kept, n_kept, place, window, together, state, indices):
+    """Rows and centers of the next windows that have a context; where to go on."""
+    rows, places, members, targets = indices
+    n_rows, n_windows = 0, 0
+    while place < n_kept and n_windows < together:
+        center = place
+        place += 1
+        if kept[center] < 0:
+            continue
+        first, last = reach(kept, n_kept, center, window, state)
+        if first == last:
+            continue
+        n_before = n_rows
+        for at in range(first, last + 1):
+            if at == center:
+                continue
+            row = 0
+            while row < n_before and places[row] != at:
+                row += 1
+            if row == n_before:
+                # Not a row of the windows before: one of its own.
+                row = n_rows
+                n_rows += 1
+                places[row], rows[row], members[row] = at, kept[at], 0
+            members[row] |= 1 << n_windows
+        targets[n_windows] = kept[center]
+        n_windows += 1
+    return place, n_rows, n_windows
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def set_targets(targets, excused, n_windows, negatives):
+    """Let the negatives follow the centers; how many targets there are."""
+    for j in range(len(negatives)):
+        word, bits = negatives[j], 0
+        for window in range(n_windows):
+            bits |= np.int64(targets[window] == word) << window
+        targets[n_windows + j], excused[n_windows + j] = word, bits
+    return n_windows + len(negatives)
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def copy_rows(matrix, words, n_words, copies):
+    """copies[i] = matrix[words[i]]."""
+    dim = matrix.shape[1]
+    for i in range(n_words):
+        word = words[i]
+        for k in range(dim):
+            copies[i, k] = matrix[word, k]
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def add_rows(matrix, words, n_words, steps):
+    """matrix[words[i]] += steps[i]."""
+    dim = matrix.shape[1]
+    for i in range(n_words):
+        word = words[i]
+        for k in range(dim):
+            matrix[word, k] += steps[i, k]
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def _reflect(rows, n_rows, signs):
+    dim = len(signs)
+    for i in range(n_rows):
+        for k in range(dim):
+            rows[i, k] *= signs[k]
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def gather_targets(words, n_words, vectors, tie, raw, right):
+    """Copy the context vectors of words; of linear ones what they are made of goes to `raw`."""
+    if tie == UNTIED:
+        copy_rows(vectors.context, words, n_words, right)
+    elif tie == REFLECTED:
+        copy_rows(vectors.center, words, n_words, right)
+        _reflect(right, n_words, vectors.signs)
+    else:
+        q, n_even = vectors.transform, n_words + n_words % 2
+        copy_rows(vectors.center, words, n_words, raw)
+        dot_products(raw, n_even, q, q.shape[0], q.shape[1], right)
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def add_to_targets(words, n_words, vectors, tie, raw, step):
+    """Add steps to the context vectors of words, or to what they are made of."""
+    if tie == UNTIED:
+        add_rows(vectors.context, words, n_words, step)
+    elif tie == REFLECTED:
+        _reflect(step, n_words, vectors.signs)
+        add_rows(vectors.center, words, n_words, step)
+    else:
+        _add_linear(words, n_words, vectors.center, vectors.transform, raw, step)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+@no_type_check
+def _add_linear(words, n_words, center, q, raw, step):
+    """With c = Q w and the step s of c: w takes Q^T s, and Q takes s w^T."""
+    n_even, n_outputs, dim = n_words + n_words % 2, q.shape[0], q.shape[1]
+    if n_words % 2:
+        step[n_words, :] = np.float32(0.0)
+    change = np.empty((n_outputs, dim), np.float32)
+    weighted_columns(step, n_even, raw, n_outputs, dim, change)
+    weighted_rows(step, n_even, q, n_outputs, dim, raw)
+    add_rows(center, words, n_words, raw)
+    for a in range(dim):
+        for k in range(dim):
+            q[a, k] += change[a, k]

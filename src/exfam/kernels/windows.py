@@ -1,0 +1,136 @@
+"""Sub-sampled text, its windows, and the errors of what is told of them by negative sampling.
+
+A group is a few windows that share their negatives. Its rows predict its targets: first the
+windows' centers, then the negatives. `members[row]` has a bit for each window that the row belongs
+to, `excused[target]` one for each window of which the target, a negative, is the center.
+"""
+
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from numba import njit
+
+from exfam.kernels.alias import draw_word
+from exfam.kernels.blocks import FAST
+from exfam.kernels.randomness import below, next_bits
+from exfam.kernels.sigmoid import nats_of, sigmoid
+
+__all__ = [
+    "MOST_TOGETHER",
+    "Plan",
+    "Sampling",
+    "draw_negatives",
+    "errors",
+    "group_nats",
+    "reach",
+    "subsample",
+]
+
+# Bits of `members` that are looked at; more windows at once make stale gradients of tied vectors
+# add up until they diverge.
+MOST_TOGETHER = 3
+_HALF = np.uint64(32)
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+class Sampling(NamedTuple):
+    """Tables: 2 ** 32 times the probability of keeping a word; `alias_table`; `sigmoid_table`."""
+
+    keep: np.ndarray
+    noise: np.ndarray
+    sigmoid: np.ndarray
+
+
+class Plan(NamedTuple):
+    """What is trained on.
+
+    `window`: the largest distance of a context word; a window's own is drawn from 1 to this
+    `negatives`: drawn for each group of windows
+    `together`: windows in a group, 1 to 3
+    `nats_every`: of so many groups one is told in nats
+    """
+
+    window: int
+    negatives: int
+    together: int
+    nats_every: int
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def subsample(tokens, keep, state, kept):
+    """Copy the tokens that are kept, sentence ends (-1) all of them; how many there are."""
+    n_kept = 0
+    for word in tokens:
+        if word >= 0 and (next_bits(state) >> _HALF) >= keep[word]:
+            continue
+        kept[n_kept] = word
+        n_kept += 1
+    return n_kept
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def reach(kept, n_kept, place, window, state):
+    """First and last place of the window around `place`, of a random size, within its sentence."""
+    size = 1 + below(next_bits(state), window)
+    first, last = place, place
+    while place - first < size and first > 0 and kept[first - 1] >= 0:
+        first -= 1
+    while last - place < size and last + 1 < n_kept and kept[last + 1] >= 0:
+        last += 1
+    return first, last
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def draw_negatives(negatives, table, state):
+    """Draw words anew for the whole array."""
+    for j in range(len(negatives)):
+        negatives[j] = draw_word(next_bits(state), table)
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def _count(bits):
+    return (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1)
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def group_nats(logits, members, excused, sizes, totals):
+    """Add to `totals` the nats of all a group's yes and no, and how many they are.
+
+    `sizes`: of rows, of targets and of windows
+    """
+    n_rows, n_targets, n_windows = sizes
+    for i in range(n_rows):
+        for j in range(n_targets):
+            label = j < n_windows
+            count = members[i] >> j & 1 if label else _count(members[i] & ~excused[j])
+            if count:
+                totals[0] += count * nats_of(logits[i, j], label)
+                totals[1] += count
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@no_type_check
+def errors(logits, members, excused, sizes, rate, table):
+    """In place of the logits: `rate` times label minus probability, summed over the windows.
+
+    Columns up to a multiple of three and rows up to an even number become 0.
+    """
+    n_rows, n_targets, n_windows = sizes
+    n_padded = (n_targets + 2) // 3 * 3
+    for i in range(n_rows):
+        for j in range(n_windows):
+            belongs = np.float32(members[i] >> j & 1)
+            logits[i, j] = rate * belongs * (_ONE - sigmoid(logits[i, j], table))
+        for j in range(n_windows, n_targets):
+            count = np.float32(_count(members[i] & ~excused[j]))
+            logits[i, j] = -rate * count * sigmoid(logits[i, j], table)
+        for j in range(n_targets, n_padded):
+            logits[i, j] = _ZERO
+    if n_rows % 2:
+        for j in range(n_padded):
+            logits[n_rows, j] = _ZERO

@@ -1,0 +1,243 @@
+"""The engine of compiled loops: passes over a text in pieces, by one thread or several.
+
+Nothing here imports torch.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int32
+
+from exfam.checks import check_choice, check_positive, check_whole
+from exfam.training.checkpoints import Checkpoint, CheckpointFolder
+from exfam.training.history import History
+from exfam.training.progress import EpochProgress
+from exfam.training.protocol import Run, Sums
+
+__all__ = ["EpochSettings", "Piece", "TextEngine", "fit_text", "usable_threads"]
+
+# Windows end at the ends of pieces: of so many tokens few windows are cut.
+_PIECE = 10_000
+# A short text has as many pieces an epoch, so that the learning rate falls smoothly.
+_LEAST_PIECES = 50
+_PIECES_PER_THREAD_AND_STEP = 8
+
+
+@runtime_checkable
+class Piece(Protocol):
+    """Train on a piece of text, in place; releases the interpreter's lock while it does."""
+
+    def __call__(self, tokens: np.ndarray, *, rate: float, seed: int) -> Sums:
+        """Nats and how many yes and no they are of, at the rate and with the draws given."""
+
+
+@dataclass(frozen=True)
+class EpochSettings:
+    """How a text is gone through.
+
+    `learning_rate`: of the first piece; falls linearly
+    `last_share`: of that rate, what it falls to (default 0.004)
+    `epochs`: passes over the text
+    `threads`: "auto" for all processors that the process may use, or a number. Several write to the
+        same vectors without locks, so that results are not the same bits twice (Hogwild)
+    `seed`: of all that is drawn; draws are the same for any number of threads
+
+    >>> EpochSettings(learning_rate=0.025, epochs=5, threads=1, seed=0).epochs
+    5
+    """
+
+    learning_rate: float
+    epochs: int
+    threads: int | str
+    seed: int
+    last_share: float = 4e-3
+
+    def __post_init__(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        for name, least in (("epochs", 1), ("seed", 0)):
+            check_whole(name, getattr(self, name), least=least)
+        if isinstance(self.threads, str):
+            check_choice("threads", self.threads, ["auto"])
+        else:
+            check_whole("threads", self.threads)
+
+
+def usable_threads(threads: int | str) -> int:
+    """How many threads "auto" means: one a processor that the process may use.
+
+    >>> usable_threads(3), usable_threads("auto") >= 1
+    (3, True)
+    """
+    if threads != "auto":
+        return int(threads)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class TextEngine:
+    """Pieces of text in their order, a few to a step; what a `Run` asks of an engine.
+
+    `arrays`: all that `train` changes, by name. Of a step, pieces are shared among the threads.
+    """
+
+    def __init__(
+        self,
+        train: Piece,
+        *,
+        tokens: Int32[np.ndarray, "tokens"],
+        arrays: Mapping[str, np.ndarray],
+        settings: EpochSettings,
+    ) -> None:
+        self.train, self.tokens, self.settings = train, tokens, settings
+        self._arrays = dict(arrays)
+        self._best: dict[str, np.ndarray] = {}
+        self._size = max(1, min(_PIECE, -(-len(tokens) // _LEAST_PIECES)))
+        self._n_pieces = -(-len(tokens) // self._size)
+        self._threads = usable_threads(settings.threads)
+        self._per_step = self._threads * _PIECES_PER_THREAD_AND_STEP
+        self._epoch = 0
+        self._learning_rate = 0.0
+        self._tokens_done, self._started = 0, time.monotonic()
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last piece of the last step."""
+        return self._learning_rate
+
+    def pace(self) -> str:
+        """Codes of words a second since training began or went on.
+
+        >>> engine = TextEngine(
+        ...     lambda tokens, *, rate, seed: (0.0, 1.0),
+        ...     tokens=np.zeros(9, np.int32),
+        ...     arrays={},
+        ...     settings=EpochSettings(learning_rate=0.1, epochs=1, threads=1, seed=0),
+        ... )
+        >>> engine.pace()
+        '0 words/s'
+        """
+        seconds = max(time.monotonic() - self._started, 1e-9)
+        return f"{self._tokens_done / seconds:,.0f} words/s"
+
+    def begin_epoch(self, epoch: int) -> int:
+        """The number of steps."""
+        self._epoch = epoch
+        if self._tokens_done == 0:
+            self._started = time.monotonic()
+        return -(-self._n_pieces // self._per_step)
+
+    def step(self, index: int) -> Sums:
+        """Train on the step's pieces."""
+        first = index * self._per_step
+        pieces = range(first, min(first + self._per_step, self._n_pieces))
+        if self._threads == 1:
+            told = [self._piece(piece) for piece in pieces]
+        else:
+            with ThreadPoolExecutor(self._threads) as threads:
+                told = list(threads.map(self._piece, pieces))
+        self._learning_rate = self._rate(pieces[-1])
+        self._tokens_done += len(pieces) * self._size
+        # A step of sentence ends alone tells nothing, and is no reason to stop.
+        return sum(nats for nats, _ in told), sum(weight for _, weight in told)
+
+    def _piece(self, piece: int) -> Sums:
+        # A copy: the text may be a file that cannot be written, another type to compiled code.
+        tokens = np.array(self.tokens[piece * self._size : (piece + 1) * self._size])
+        seeds = np.random.SeedSequence([self.settings.seed, self._epoch, piece])
+        seed = int(seeds.generate_state(1, np.uint64)[0])
+        return self.train(tokens, rate=self._rate(piece), seed=seed)
+
+    def _rate(self, piece: int) -> float:
+        done = (self._epoch + piece / self._n_pieces) / self.settings.epochs
+        return self.settings.learning_rate * (1.0 - (1.0 - self.settings.last_share) * done)
+
+    def validation(self) -> Iterator[Sums] | None:
+        """None: all epochs are trained."""
+        return None
+
+    def keep_best(self) -> None:
+        """Copy the arrays."""
+        self._best = {name: array.copy() for name, array in self._arrays.items()}
+
+    def use_best(self) -> None:
+        """Copy them back."""
+        self.load_state(self._best)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The arrays themselves."""
+        return dict(self._arrays)
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Copy the numbers of a state into the arrays."""
+        for name, array in self._arrays.items():
+            array[...] = state[name]
+
+
+def fit_text(
+    train: Piece,
+    *,
+    tokens: Int32[np.ndarray, "tokens"],
+    arrays: Mapping[str, np.ndarray],
+    settings: EpochSettings,
+    progress: bool = True,
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+) -> History:
+    """Train `arrays` in place by passes of `train` over the text.
+
+    Ctrl-C stops after the step at hand and keeps what was learned. A fit that was killed or stopped
+    and is called again with the same `checkpoint` and arguments goes on from there: with one thread
+    to the same bits as one that was not. A finished one is returned.
+    Raises ExfamError if the nats stop being finite, CheckpointError if the checkpoint belongs to
+    another fit.
+
+    >>> weights = np.zeros(1)
+    >>> def train(tokens, *, rate, seed):
+    ...     weights[0] += rate * len(tokens)
+    ...     return 1.0, 1.0
+    >>> settings = EpochSettings(learning_rate=1.0, epochs=2, threads=1, seed=0)
+    >>> tokens = np.zeros(100, np.int32)
+    >>> len(fit_text(train, tokens=tokens, arrays={"weights": weights}, settings=settings))
+    2
+    >>> 90 < weights[0] < 110
+    True
+    """
+    engine = TextEngine(train, tokens=tokens, arrays=arrays, settings=settings)
+    bar = EpochProgress(shown=progress, max_epochs=settings.epochs, told=engine.pace)
+    return Run(
+        engine,
+        max_epochs=settings.epochs,
+        patience=settings.epochs,
+        progress=bar,
+        checkpoints=_checkpoint_folder(checkpoint, tokens, arrays, settings),
+    ).train()
+
+
+def _checkpoint_folder(
+    checkpoint: Checkpoint | str | os.PathLike[str] | None,
+    tokens: np.ndarray,
+    arrays: Mapping[str, np.ndarray],
+    settings: EpochSettings,
+) -> CheckpointFolder | None:
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    told: dict[str, Any] = {f"shape of {name}": list(a.shape) for name, a in arrays.items()}
+    told |= {f"initial {name}": _digest(array) for name, array in arrays.items()}
+    told |= asdict(settings) | {"text": _digest(tokens)} | dict(checkpoint.identity)
+    return CheckpointFolder(checkpoint.folder, fingerprint=told, seconds=checkpoint.seconds)
+
+
+def _digest(array: np.ndarray) -> str:
+    total = hashlib.sha256(array.dtype.str.encode())
+    # In parts: a mapped file is never whole in memory.
+    for first in range(0, len(array), 1 << 20):
+        total.update(np.ascontiguousarray(array[first : first + (1 << 20)]).data)
+    return total.hexdigest()[:16]

@@ -1,0 +1,163 @@
+"""The compiled steps of skip-gram and CBOW against float64 and by their laws."""
+
+import numpy as np
+import pytest
+
+from exfam.checks import DataError
+from exfam.kernels.alias import alias_table, draw_word
+from exfam.kernels.cbow import train_cbow
+from exfam.kernels.randomness import next_bits
+from exfam.kernels.skipgram import train_skipgram
+from words.skipgram_cases import (
+    N_WORDS,
+    NEGATIVES,
+    NOISE_WORD,
+    TIES,
+    gradients,
+    loss,
+    matrices_of,
+    plain,
+    plan_of,
+    run,
+    sampling_of,
+)
+
+# Of the text 0 1 2 with windows of 1: all of them are one group.
+WINDOWS = [(0, [1]), (1, [0, 2]), (2, [1])]
+
+
+def check_step(kernel, tie, *, mean, noise=NOISE_WORD):
+    matrices = matrices_of(tie)
+    before, signs = plain(matrices), matrices.stored().get("signs")
+    expected = gradients(before, signs, WINDOWS, mean=mean, noise=noise)
+    told = run(kernel, [0, 1, 2], matrices, sampling=sampling_of([noise]), plan=plan_of())
+    after = plain(matrices)
+    assert set(expected) == set(after)
+    for name in after:
+        assert np.abs(expected[name]).max() > 0.1
+        # The table of the logistic function is within 0.0008.
+        np.testing.assert_allclose(before[name] - after[name], expected[name], atol=4e-3)
+    assert told[0] == pytest.approx(loss(before, signs, WINDOWS, mean=mean, noise=noise), rel=1e-5)
+    return told
+
+
+@pytest.mark.parametrize("tie", TIES)
+def test_a_step_of_skipgram_is_the_gradient(tie):
+    told = check_step(train_skipgram, tie, mean=False)
+    assert told[1] == 4 * (1 + NEGATIVES)
+
+
+@pytest.mark.parametrize("tie", TIES)
+def test_a_step_of_cbow_is_the_gradient(tie):
+    told = check_step(train_cbow, tie, mean=True)
+    assert told[1] == 3 * (1 + NEGATIVES)
+
+
+@pytest.mark.parametrize(("kernel", "mean"), [(train_skipgram, False), (train_cbow, True)])
+def test_a_negative_that_is_the_center_is_passed_over(kernel, mean):
+    """Only for the window whose center it is, not for the others of its group."""
+    check_step(kernel, None, mean=mean, noise=1)
+
+
+def test_padding_stays_zero():
+    for tie in TIES:
+        matrices = matrices_of(tie)
+        run(train_skipgram, [0, 1, 2, 4], matrices, sampling=sampling_of([3]), plan=plan_of())
+        for array in matrices.arrays.values():
+            assert not array[:, matrices.dim :].any()
+        if matrices.transform is not None:
+            assert not matrices.transform[matrices.dim :].any()
+
+
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_windows_do_not_cross_ends_of_sentences(together):
+    plan = plan_of(window=4, together=together)
+    told = run(
+        train_skipgram, [0, 1, -1, -1, 2, 4, -1, 0], matrices_of(None),
+        sampling=sampling_of([3]), plan=plan,
+    )  # fmt: skip
+    assert told[1] == 4 * (1 + NEGATIVES)
+    alone = matrices_of(None)
+    run(train_skipgram, [0, -1, 1, -1, 2], alone, sampling=sampling_of([3]), plan=plan)
+    np.testing.assert_array_equal(alone.center, matrices_of(None).center)
+
+
+def test_windows_are_of_all_sizes_alike_often():
+    """In a long sentence a window of at most 4 has 2, 4, 6 or 8 contexts, 5 on average."""
+    tokens = np.random.default_rng(0).integers(0, 3, 20_000)
+    plan = plan_of(window=4, negatives=1, together=1)
+    told = run(train_skipgram, tokens, matrices_of(None), sampling=sampling_of([4]), plan=plan)
+    assert told[1] / len(tokens) / 2 == pytest.approx(5, rel=0.02)
+
+
+def test_subsampling_keeps_its_share():
+    tokens = np.random.default_rng(0).integers(0, 3, 20_000)
+    matrices, sampling = matrices_of(None), sampling_of([4], keep=0.3)
+    told = run(
+        train_skipgram, tokens, matrices, sampling=sampling, plan=plan_of(negatives=1, together=1)
+    )
+    assert told[1] / len(tokens) / 4 == pytest.approx(0.3, rel=0.05)
+
+
+def test_the_groups_size_changes_no_counts_of_pairs():
+    tokens = np.random.default_rng(0).integers(0, 3, 3000)
+    told = [
+        run(
+            train_skipgram, tokens, matrices_of(None), rate=0.0, sampling=sampling_of([4]),
+            plan=plan_of(window=3, together=together),
+        )[1]
+        for together in (1, 3)
+    ]  # fmt: skip
+    # Sizes of windows are drawn from other numbers: equal in law.
+    assert told[0] == pytest.approx(told[1], rel=0.03)
+
+
+def test_a_rate_of_zero_changes_nothing():
+    matrices = matrices_of("reflection")
+    run(train_skipgram, [0, 1, 2], matrices, rate=0.0, sampling=sampling_of([3]), plan=plan_of())
+    np.testing.assert_array_equal(matrices.center, matrices_of("reflection").center)
+
+
+def test_nats_of_large_logits_are_exact():
+    matrices = matrices_of(None)
+    matrices.center[...] = matrices.context[...] = 0
+    matrices.center[:, 0], matrices.context[0, 0], matrices.context[4, 0] = 40.0, 1.0, 1.0
+    told = run(
+        train_skipgram, [0, 0], matrices, rate=0.0,
+        sampling=sampling_of([4]), plan=plan_of(negatives=1),
+    )  # fmt: skip
+    assert told[0] == pytest.approx(2 * 40.0, rel=1e-6)
+
+
+def test_nan_is_told():
+    matrices = matrices_of(None)
+    matrices.center[0, 0] = np.nan
+    told = run(train_skipgram, [0, 1], matrices, sampling=sampling_of([3]), plan=plan_of())
+    assert np.isnan(told[0])
+
+
+def test_words_are_drawn_as_often_as_they_should():
+    probability = np.array([0.5, 0.0, 0.3, 0.15, 0.05, 0.0])
+    table, state = alias_table(probability), np.zeros(1, np.uint64)
+    bits = (np.uint64(next_bits(state)) for _ in range(40_000))
+    drawn = np.bincount([draw_word(each, table) for each in bits], minlength=6)
+    np.testing.assert_allclose(drawn / drawn.sum(), probability, atol=0.01)
+    assert drawn[1] == drawn[5] == 0
+
+
+@pytest.mark.parametrize("probability", [[0.0, 0.0], [0.5, -0.1], [np.nan, 1.0]])
+def test_what_is_no_probability_is_refused(probability):
+    with pytest.raises(DataError, match="`probability` must be finite and >= 0 with a sum above 0"):
+        alias_table(np.array(probability))
+
+
+def test_the_same_seed_gives_the_same_bits():
+    told = []
+    for seed in (1, 1, 2):
+        matrices = matrices_of(None)
+        tokens = np.random.default_rng(0).integers(0, N_WORDS, 200)
+        sampling = sampling_of([0, 1, 2, 3, 4])
+        run(train_skipgram, tokens, matrices, seed=seed, sampling=sampling, plan=plan_of(window=3))
+        told.append(matrices.center.copy())
+    np.testing.assert_array_equal(told[0], told[1])
+    assert (told[0] != told[2]).any()
