@@ -74,7 +74,7 @@ def check_lemma_1(
     center = float(np.trace(transform)) / dim
     share = float((np.abs(form - center) > t * np.sqrt(2 / dim)).mean())
     variance, expected = float(form.var()), float(dim + np.trace(transform @ transform)) / dim**2
-    error = float(np.sqrt(((form - form.mean()) ** 2).var() / n))
+    error = _variance_error((transform + transform.T) / 2, n)
     bound = min(1.0, 1 / t**2)
     conclusions = []
     if share > bound + _ERRORS * np.sqrt(bound * (1 - bound) / n):
@@ -199,7 +199,7 @@ def check_theorem_1(
         conclusions.append(f"theorem 1: about half of the signs +1, got a share of {share:.2g}")
     if gap > _LARGE:
         conclusions.append(f"eq. 31: entries N(0, 1 / dim), got ones {gap:.2g} off")
-    error = _ERRORS * float(np.sqrt(((diagonal - diagonal.mean()) ** 2).var() / n))
+    error = _ERRORS * _variance_error(np.diag(np.where(signs, 1.0, -1.0)), n)
     if abs(variance - expected) > error + _LARGE * expected:
         conclusions.append(f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}")
     failed = _not_gaussian(words) + _not_symmetric(_asymmetry(information))
@@ -245,6 +245,17 @@ def _not_gaussian(words: Float[np.ndarray, "words dim"]) -> tuple[str, ...]:
             f"got ones {lengths:.2g} off",
         )
     return failed
+
+
+def _variance_error(form: Float[np.ndarray, "dim dim"], n: int) -> float:
+    """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric.
+
+    From the cumulants 2 trace(S^2) / dim^2 and 48 trace(S^4) / dim^4 of a Gaussian's form.
+    """
+    dim, square = len(form), form @ form
+    variance = 2 * np.trace(square) / dim**2
+    fourth = 48 * np.trace(square @ square) / dim**4
+    return float(np.sqrt((2 * variance**2 + fourth) / n))
 
 
 def _not_orthogonal(transform: Float[np.ndarray, "dim dim"]) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class PMIFactorization(BaseEstimator):
     >>> text = ["a b a c", "c b a", "b c a b", "d c d", "d a d b"] * 3
     >>> model = PMIFactorization(dim=2, min_count=2).fit(text)
     >>> model.vectors_.center.shape, model.vectors_.signs.tolist()
-    ((4, 2), [-1, -1])
+    ((4, 2), [1, -1])
     """
 
     kind = "pmi-factorization"

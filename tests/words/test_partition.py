@@ -1,0 +1,73 @@
+"""Partition functions against their sums, and of models whose truth is known."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+from exfam.analysis.reflections import partition
+from exfam.analysis.reflections.partition import log_partition, partition_report
+from exfam.checks import DataError
+from exfam.data.simulators.words import simulate_words
+
+
+@pytest.fixture
+def truth():
+    return simulate_words(300, dim=50, seed=0)
+
+
+def test_partition_functions_are_their_sums(truth, monkeypatch):
+    expected = [
+        np.log(
+            sum(p * np.exp(w @ c) for p, c in zip(truth.probability, truth.context, strict=True))
+        )
+        for w in truth.words
+    ]
+    assert np.std(expected) > 0.001
+    whole = log_partition(truth.words, truth.context, truth.probability)
+    np.testing.assert_allclose(whole, expected, rtol=1e-9)
+    monkeypatch.setattr(partition, "_LOGITS_AT_ONCE", 700)
+    pieces = log_partition(truth.words, truth.context, truth.probability)
+    np.testing.assert_allclose(pieces, whole, rtol=1e-12)
+    some = log_partition(truth.words, truth.context, truth.probability, at=np.array([5, 2]))
+    np.testing.assert_allclose(some, whole[[5, 2]], rtol=1e-12)
+
+
+def test_the_normalizer_is_that_of_the_conditional(truth):
+    log_z = log_partition(truth.words, truth.context, truth.probability)
+    logits = truth.words @ truth.context.T
+    np.testing.assert_allclose(truth.information(), logits - log_z[:, None], atol=1e-12)
+    log_p = truth.log_conditional()
+    np.testing.assert_allclose(scipy.special.logsumexp(log_p, axis=1), 0, atol=1e-12)
+
+
+def test_large_products_do_not_overflow():
+    words = np.full((2, 1), 1e3)
+    np.testing.assert_allclose(log_partition(words, words, np.array([0.5, 0.5])), 1e6)
+
+
+def test_the_report_sees_models_that_do_and_do_not_normalize_themselves(truth):
+    report = partition_report(truth.words, truth.context, truth.probability)
+    assert report.expected == 1.01
+    assert report.mean == pytest.approx(1.01, abs=0.01) and report.within > 0.99
+    loud = partition_report(4 * truth.words, 4 * truth.context, truth.probability)
+    assert loud.within < 0.2 and loud.spread > 10 * report.spread
+
+
+def test_a_shift_multiplies_all_partition_functions(truth):
+    parts = truth.words, truth.context, truth.probability
+    plain, shifted = partition_report(*parts), partition_report(*parts, shift=np.log(5))
+    assert shifted.mean == pytest.approx(5 * plain.mean)
+
+
+@pytest.mark.parametrize(
+    ("probability", "message"),
+    [
+        (np.full(299, 1 / 299), "`probability` must be 300 numbers >= 0 that sum to 1, got 299"),
+        (np.full(300, 1.0), "sum to 1, got 300 with sum 300"),
+        (np.append(np.full(299, 2 / 299), -1.0), "with sum 1 and minimum -1"),
+        (np.full(300, np.nan), "with sum nan"),
+    ],
+)
+def test_what_is_no_probability_is_refused(truth, probability, message):
+    with pytest.raises(DataError, match=message):
+        partition_report(truth.words, truth.context, probability)

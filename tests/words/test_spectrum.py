@@ -1,0 +1,116 @@
+"""Eigenvalues against other solvers, and random matrices whose spectra are known."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+
+from exfam.analysis.cooccurrence.spectrum import (
+    SignCounts,
+    all_eigenvalues,
+    largest_eigenpairs,
+    product_eigenvalues,
+    semicircle_distance,
+    spectrum,
+)
+from exfam.checks import DataError, ExfamError
+
+
+def symmetric(seed, n=120):
+    drawn = np.random.default_rng(seed).standard_normal((n, n))
+    return (drawn + drawn.T) / np.sqrt(2 * n)
+
+
+def of_signs(n_positive, n_negative, n_zero, seed=0):
+    """A matrix in a random basis whose eigenvalues have these signs."""
+    n = n_positive + n_negative + n_zero
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
+    rise = np.linspace(1, 2, n)
+    signs = np.repeat([1, -1, 0], [n_positive, n_negative, n_zero])
+    matrix = (basis * (signs * rise)) @ basis.T
+    return (matrix + matrix.T) / 2
+
+
+@pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array])
+def test_a_spectrum_is_what_other_solvers_find(form):
+    dense = symmetric(0)
+    told = spectrum(form(dense), top=20)
+    expected = np.linalg.eigvals(dense).real
+    np.testing.assert_allclose(told.eigenvalues, np.sort(expected), atol=1e-12)
+    assert told.trace == pytest.approx(np.trace(dense))
+    assert told.skewness == pytest.approx(scipy.stats.skew(expected))
+    n_above = sum(float(x) > 0 for x in sorted(expected, key=abs)[-20:])
+    assert told.top == SignCounts(n_above, 20 - n_above, 0)
+
+
+def test_signs_are_counted_and_rounded_zeros_are_zeros():
+    told = spectrum(of_signs(7, 4, 30), top=11)
+    assert told.signs == SignCounts(7, 4, 30)
+    assert told.top == SignCounts(7, 4, 0)
+
+
+def test_the_matrix_is_left_as_it_was():
+    dense = symmetric(1, n=10)
+    before = dense.copy()
+    all_eigenvalues(dense)
+    np.testing.assert_array_equal(dense, before)
+
+
+@pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array])
+def test_lanczos_finds_the_largest_of_a_dense_solver(form):
+    dense = symmetric(2)
+    values, vectors = largest_eigenpairs(form(dense), 9, seed=0)
+    every = np.linalg.eigvalsh(dense)
+    np.testing.assert_allclose(values, every[np.argsort(-np.abs(every))[:9]], rtol=1e-9)
+    np.testing.assert_allclose(dense @ vectors, vectors * values, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-9)
+    assert (np.abs(vectors).max(axis=0) == vectors.max(axis=0)).all()
+    again = largest_eigenpairs(form(dense), 9, seed=0)[1]
+    np.testing.assert_array_equal(vectors, again)
+
+
+def test_a_product_has_the_eigenvalues_of_the_large_matrix():
+    random = np.random.default_rng(3)
+    words = random.standard_normal((40, 5))
+    context = words * [1, 1, -1, -1, -1]
+    large = np.linalg.eigvalsh(words @ context.T)
+    small = product_eigenvalues(words, context)
+    np.testing.assert_allclose(small, large[np.abs(large) > 1e-9], rtol=1e-9)
+    mixing = random.standard_normal((5, 5))
+    gauged = product_eigenvalues(words @ mixing, context @ np.linalg.inv(mixing).T)
+    np.testing.assert_allclose(gauged, small, rtol=1e-7)
+    assert (small > 0).sum() == 2
+
+
+def test_gaussian_matrices_have_the_semicircle_and_others_do_not():
+    gaussian = semicircle_distance(np.linalg.eigvalsh(symmetric(4, n=400)))
+    assert gaussian < 0.02
+    assert semicircle_distance(np.linalg.eigvalsh(of_signs(3, 3, 394))) > 0.4
+    assert semicircle_distance(np.zeros(4)) == 1.0
+
+
+def test_distances_are_those_of_scipy():
+    values = np.random.default_rng(5).normal(0.3, 1.0, 200)
+    radius = 2 * np.sqrt((values**2).mean())
+    witness = scipy.stats.kstest(values, scipy.stats.semicircular(scale=radius).cdf).statistic
+    assert semicircle_distance(values) == pytest.approx(witness, abs=1e-9)
+    assert semicircle_distance(3 * values) == pytest.approx(witness, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), r"`matrix` must be square, got shape \(2, 3\)"),
+        (np.array([[0.0, 1.0], [2.0, 0.0]]), "`matrix` must be symmetric, got entries that are 1"),
+        (scipy.sparse.csr_array([[0.0, np.nan], [np.nan, 0]]), "`matrix` must be finite"),
+    ],
+)
+def test_matrices_without_a_spectrum_are_refused(matrix, message):
+    with pytest.raises(DataError, match=message):
+        spectrum(matrix)
+
+
+@pytest.mark.parametrize("k", [0, 10])
+def test_lanczos_needs_fewer_than_all(k):
+    with pytest.raises(ExfamError, match=f"`k` must be from 1 to 9 for .* 10 rows, got {k}"):
+        largest_eigenpairs(symmetric(6, n=10), k, seed=0)
