@@ -51,6 +51,7 @@ def test_blocks_of_any_size_find_the_same(monkeypatch):
         monkeypatch.setattr("exfam.analysis.vectors.neighbors._ROWS", rows)
         monkeypatch.setattr("exfam.analysis.vectors.neighbors._QUERIES", queries)
         np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=3).rows, whole.rows)
+        np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=1).rows, whole.rows[:, :1])
         monkeypatch.setattr("exfam.analysis.vectors.rules._ENTRIES", 1)
         monkeypatch.setattr("exfam.analysis.vectors.rules._QUESTIONS", queries)
         for k, each in zip((1, 4), told, strict=True):

@@ -230,10 +230,14 @@ def test_broken_pairs_are_refused(tmp_path, content, message):
         read_word_pairs(tmp_path / "p")
 
 
-def test_questions_without_categories_have_one(tmp_path):
+def test_questions_have_the_categories_of_their_file(tmp_path):
     (tmp_path / "q").write_bytes(b"a b c d\r\n")
     read = read_word_questions(tmp_path / "q")
     assert read.categories == ("q",) and read.kinds == {} and len(read) == 1
+    (tmp_path / "q").write_bytes(b": family\na b c d\n: gram1-plural\na b c d\na b d c\n")
+    read = read_word_questions(tmp_path / "q")
+    assert read.categories == ("family", "gram1-plural", "gram1-plural")
+    assert read.kinds == {"family": "semantic", "gram1-plural": "syntactic"}
 
 
 @pytest.mark.parametrize(
