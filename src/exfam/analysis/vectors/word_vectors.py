@@ -225,7 +225,7 @@ class WordVectors:
     ) -> None:
         """Write a file beside `path`, then rename it in.
 
-        `format`: that of `write_vectors` (default "auto": by the name's ending)
+        `format`: one of FORMATS, or "auto": by the name's ending (default "auto")
         `of`: the one matrix to write, "center", "context" or "both"; None for all that the format
             holds: safetensors keeps everything, tied vectors once, others center vectors
             (default None)
@@ -251,7 +251,7 @@ class WordVectors:
         """The vectors of a file of any format; all options but `context` are of `read_vectors`.
 
         `context`: a second file, which holds the same words' context vectors (default None)
-        `format`: (default "auto": told from the content)
+        `format`: one of FORMATS, or "auto": told from the content (default "auto")
 
         Raises what `read_vectors` raises, and DataError where the second file lacks a word.
         """
