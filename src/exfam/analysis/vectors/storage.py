@@ -39,7 +39,14 @@ def load_stored(
     errors: str = "strict",
     duplicates: str = "error",
 ) -> StoredVectors:
-    """All that the file holds; options are those of `read_vectors`."""
+    """All that the file holds; options are those of `read_vectors`.
+
+    >>> import tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.vec")
+    >>> write_vectors(path, ["cat", "dog"], np.eye(2, dtype=np.float32))
+    >>> load_stored(path, format="auto", limit=1).words
+    ('cat',)
+    """
     check_choice("format", format, ["auto", *FORMATS])
     if format == "auto":
         format = detect_format(path)

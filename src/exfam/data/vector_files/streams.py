@@ -32,6 +32,12 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
     """The file to read from; what gzip packed is unpacked on the way, whatever the file's name.
 
     Raises DataError for what is no file, an empty file, or a damaged gzip file (when it is read).
+
+    >>> with opened("vectors.txt") as file:
+    ...     pass
+    Traceback (most recent call last):
+    ...
+    exfam.checks.DataError: `path` must be a file, got no such file at vectors.txt.
     """
     path = Path(path)
     if not path.is_file():

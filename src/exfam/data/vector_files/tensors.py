@@ -66,6 +66,13 @@ def read_tensors(path: str | os.PathLike[str]) -> StoredVectors:
     """What `write_tensors` wrote.
 
     Raises DataError for a damaged file, or one of other tensors.
+
+    >>> import tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
+    >>> signs = np.array([1, -1], dtype=np.int8)
+    >>> write_tensors(path, StoredVectors(("cat",), np.ones((1, 2), np.float32), signs=signs))
+    >>> read_tensors(path).signs
+    array([ 1, -1], dtype=int8)
     """
     tensors = _loaded(path)
     if not {"center", "words", "word_ends"} <= set(tensors) <= _NAMES:
