@@ -46,6 +46,8 @@ TABLE_KINDS = {
     "masked-table-regressor": ("exfam.estimators.tables.regressor", "MaskedTableRegressor"),
 }
 WORD_KINDS = {
+    "cbow": ("exfam.estimators.words.cbow", "CBOW"),
+    "skip-gram": ("exfam.estimators.words.skipgram", "SkipGram"),
     "lstm-language-model": ("exfam.estimators.language", "LSTMLanguageModel"),
 }
 KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS

@@ -205,7 +205,7 @@ def fit_text(
     >>> tokens = np.zeros(100, np.int32)
     >>> len(fit_text(train, tokens=tokens, arrays={"weights": weights}, settings=settings))
     2
-    >>> 90 < weights[0] < 110
+    >>> 90 < weights.item() < 110
     True
     """
     engine = TextEngine(train, tokens=tokens, arrays=arrays, settings=settings)

@@ -1,0 +1,180 @@
+"""The numbers of word models: a center and a context vector a word, free or tied."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32, Int8
+
+from exfam.kernels.skipgram import LINEAR, REFLECTED, UNTIED, Vectors
+
+__all__ = ["TIES", "WordMatrices", "draw_signs", "initial_matrices"]
+
+TIES = (None, "reflection", "random", "linear")
+_KINDS = {None: UNTIED, "reflection": REFLECTED, "random": REFLECTED, "linear": LINEAR}
+# Rows of as many float32 begin at lines of the cache.
+_LINE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class WordMatrices:
+    """What is trained, columns padded with zeros to a multiple of 16.
+
+    `context` is None for tied vectors, `signs` (padded with +1) unless they are reflected,
+    `transform` (rows padded with zeros to a multiple of 3) unless they are linear.
+    """
+
+    dim: int
+    center: Float32[np.ndarray, "words padded"]
+    context: Float32[np.ndarray, "words padded"] | None = None
+    signs: Float32[np.ndarray, "padded"] | None = None
+    transform: Float32[np.ndarray, "_ padded"] | None = None
+
+    @property
+    def kind(self) -> int:
+        """What the kernels call the tie."""
+        if self.context is not None:
+            return UNTIED
+        return LINEAR if self.signs is None else REFLECTED
+
+    @property
+    def vectors(self) -> Vectors:
+        """The arrays as kernels take them."""
+        width = self.center.shape[1]
+        return Vectors(
+            self.center,
+            self.center if self.context is None else self.context,
+            np.ones(width, np.float32) if self.signs is None else self.signs,
+            np.zeros((0, width), np.float32) if self.transform is None else self.transform,
+        )
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays that training changes."""
+        named = {"center": self.center, "context": self.context, "transform": self.transform}
+        return {name: array for name, array in named.items() if array is not None}
+
+    @property
+    def inputs(self) -> Float32[np.ndarray, "words dim"]:
+        """Center vectors without padding."""
+        return np.ascontiguousarray(self.center[:, : self.dim])
+
+    @property
+    def outputs(self) -> Float32[np.ndarray, "words dim"]:
+        """Context vectors without padding: own ones, q * w or Q w."""
+        if self.context is not None:
+            return np.ascontiguousarray(self.context[:, : self.dim])
+        if self.signs is not None:
+            return self.inputs * self.signs[: self.dim]
+        assert self.transform is not None
+        return self.inputs @ self.transform[: self.dim, : self.dim].T
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Each number once, without padding: of reflected vectors one matrix and the signs."""
+        told: dict[str, np.ndarray] = {"center": self.inputs}
+        if self.context is not None:
+            told["context"] = self.outputs
+        if self.signs is not None:
+            told["signs"] = self.signs[: self.dim].astype(np.int8)
+        if self.transform is not None:
+            told["transform"] = np.ascontiguousarray(self.transform[: self.dim, : self.dim])
+        return told
+
+    @classmethod
+    def restored(cls, stored: dict[str, np.ndarray]) -> "WordMatrices":
+        """The matrices that `stored` told.
+
+        >>> matrices = initial_matrices(3, 2, tie="linear", positive_share=0.5, seed=0)
+        >>> bool((WordMatrices.restored(matrices.stored()).outputs == matrices.outputs).all())
+        True
+        """
+        n_words, dim = stored["center"].shape
+        told: dict[str, Any] = {"center": _padded(stored["center"], n_words)}
+        if "context" in stored:
+            told["context"] = _padded(stored["context"], n_words)
+        if "signs" in stored:
+            told["signs"] = _padded_signs(stored["signs"])
+        if "transform" in stored:
+            told["transform"] = _padded(stored["transform"], -(-_width(dim) // 3) * 3)
+        return cls(dim, **told)
+
+    def grown(self, n_words: int, *, seed: int) -> "WordMatrices":
+        """As many words, the new ones as words are at the start.
+
+        >>> matrices = initial_matrices(3, 2, tie=None, positive_share=0.5, seed=0)
+        >>> matrices.grown(5, seed=1).center.shape
+        (5, 16)
+        """
+        n_new = n_words - len(self.center)
+        new = _start(n_new, self.dim, np.random.default_rng([seed, n_words]))
+        center = _padded(np.concatenate([self.inputs, new]), n_words)
+        context = self.context
+        if context is not None:
+            context = _padded(self.outputs, n_words)
+        return replace(self, center=center, context=context)
+
+
+def initial_matrices(
+    n_words: int, dim: int, *, tie: str | None, positive_share: float, seed: int
+) -> WordMatrices:
+    """Center vectors uniform in +-1 / (2 dim); context vectors 0, or tied.
+
+    `tie`: None, "reflection" (c = q * w), "random" (the same, each sign drawn), "linear" (c = Q w,
+    where Q starts as a random rotation). `positive_share`: of the signs, those that are +1.
+
+    >>> initial_matrices(3, 4, tie="reflection", positive_share=0.5, seed=0).stored()["signs"]
+    array([ 1,  1, -1, -1], dtype=int8)
+    """
+    generator = np.random.default_rng(seed)
+    center = _padded(_start(n_words, dim, generator), n_words)
+    if tie is None:
+        return WordMatrices(dim, center, context=_aligned(n_words, center.shape[1]))
+    if _KINDS[tie] == LINEAR:
+        rotation = np.linalg.qr(generator.standard_normal((dim, dim)))[0].astype(np.float32)
+        padded = _padded(rotation, -(-center.shape[1] // 3) * 3)
+        return WordMatrices(dim, center, transform=padded)
+    signs = draw_signs(dim, tie=tie, positive_share=positive_share, generator=generator)
+    return WordMatrices(dim, center, signs=_padded_signs(signs))
+
+
+def draw_signs(
+    dim: int, *, tie: str, positive_share: float, generator: np.random.Generator
+) -> Int8[np.ndarray, "dim"]:
+    """The first `positive_share` of the columns +1 ("reflection"), or each with that probability.
+
+    >>> random = np.random.default_rng(0)
+    >>> draw_signs(5, tie="reflection", positive_share=0.2, generator=random).tolist()
+    [1, -1, -1, -1, -1]
+    """
+    if tie == "reflection":
+        positive = np.arange(dim) < round(positive_share * dim)
+    else:
+        positive = generator.random(dim) < positive_share
+    return np.where(positive, 1, -1).astype(np.int8)
+
+
+def _start(n_words: int, dim: int, generator: np.random.Generator) -> np.ndarray:
+    return (generator.random((n_words, dim), np.float32) - np.float32(0.5)) / np.float32(dim)
+
+
+def _width(dim: int) -> int:
+    return -(-dim // _LINE) * _LINE
+
+
+def _aligned(n_rows: int, width: int) -> np.ndarray:
+    """Zeros whose rows begin at lines of the cache."""
+    flat = np.zeros(n_rows * width + _LINE, np.float32)
+    start = -flat.ctypes.data % (4 * _LINE) // 4
+    return flat[start : start + n_rows * width].reshape(n_rows, width)
+
+
+def _padded(matrix: np.ndarray, n_rows: int) -> np.ndarray:
+    padded = _aligned(n_rows, _width(matrix.shape[1]))
+    padded[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return padded
+
+
+def _padded_signs(signs: np.ndarray) -> np.ndarray:
+    padded = np.ones(_width(len(signs)), np.float32)
+    padded[: len(signs)] = signs
+    return padded

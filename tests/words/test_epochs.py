@@ -1,0 +1,198 @@
+"""Passes over a text under the run protocol: pieces, rates, resuming, stopping, progress."""
+
+import io
+import signal
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from exfam.checks import CheckpointError, ExfamError
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.epochs import EpochSettings, TextEngine, fit_text, usable_threads
+from exfam.training.progress import EpochProgress
+
+TOKENS = np.arange(1000, dtype=np.int32) % 7
+
+
+class Killed(Exception):
+    """Stands for the power going off."""
+
+
+class Recorder:
+    """Adds what it was called with to weights; may fail or be interrupted at a call."""
+
+    def __init__(self, *, fail_at=None, press_at=None, nats=1.0):
+        self.weights, self.calls = np.zeros(3), []
+        self.fail_at, self.press_at, self.nats = fail_at, press_at, nats
+
+    def __call__(self, tokens, *, rate, seed):
+        if len(self.calls) == self.fail_at:
+            raise Killed("in the middle")
+        if len(self.calls) == self.press_at:
+            signal.raise_signal(signal.SIGINT)
+        self.calls.append((tokens.tolist(), rate, seed))
+        # What comes later counts for more: another order would give other numbers.
+        self.weights[:] = 0.9 * self.weights + rate * np.array([tokens.sum(), seed % 97, 1.0])
+        return self.nats * len(tokens), float(len(tokens))
+
+
+def settings(**changed):
+    options = {"learning_rate": 0.5, "epochs": 3, "threads": 1, "seed": 0} | changed
+    return EpochSettings(**options)
+
+
+def fit(recorder, *, checkpoint=None, tokens=TOKENS, **changed):
+    return fit_text(
+        recorder,
+        tokens=tokens,
+        arrays={"weights": recorder.weights},
+        settings=settings(**changed),
+        checkpoint=checkpoint,
+    )
+
+
+def test_every_token_is_seen_once_an_epoch_in_order():
+    recorder = Recorder()
+    history = fit(recorder)
+    seen = [code for tokens, _, _ in recorder.calls for code in tokens]
+    assert seen == TOKENS.tolist() * 3
+    assert len(history) == 3 and history.stopped == "max_epochs"
+    assert history.rows[0].train_nats == 1.0
+    assert len({seed for _, _, seed in recorder.calls}) == len(recorder.calls)
+
+
+@pytest.mark.parametrize(("share", "last"), [(4e-3, 0.004), (1.0, 1.0)])
+def test_the_learning_rate_falls_linearly(share, last):
+    recorder = Recorder()
+    history = fit(recorder, last_share=share)
+    rates = np.array([rate for _, rate, _ in recorder.calls])
+    assert rates[0] == 0.5
+    np.testing.assert_allclose(np.diff(rates), np.diff(rates)[0], atol=1e-12)
+    assert rates[-1] == pytest.approx(0.5 * last, abs=0.5 / len(rates))
+    assert history.rows[-1].learning_rate == rates[-1]
+
+
+def test_draws_and_rates_do_not_depend_on_threads():
+    one, two = Recorder(), Recorder()
+    fit(one, threads=1)
+    fit(two, threads=2)
+    assert sorted(one.calls) == sorted(two.calls)
+
+
+def test_another_seed_is_another_fit():
+    one, other = Recorder(), Recorder()
+    fit(one, seed=1)
+    fit(other, seed=2)
+    assert (one.weights != other.weights)[1]
+
+
+def test_text_that_cannot_be_written_is_trained_on():
+    tokens = TOKENS.copy()
+    tokens.flags.writeable = False
+    fit(Recorder(), tokens=tokens)
+
+
+@pytest.mark.parametrize("fail_at", [3, 60, 140])
+@pytest.mark.parametrize("seconds", [0.0, 30.0])
+def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path, fail_at, seconds):
+    whole = Recorder()
+    history = fit(whole)
+    checkpoint = Checkpoint(tmp_path / "fit", seconds=seconds)
+    with pytest.raises(Killed, match="in the middle"):
+        fit(Recorder(fail_at=fail_at), checkpoint=checkpoint)
+    again = Recorder()
+    told = fit(again, checkpoint=checkpoint)
+    np.testing.assert_array_equal(again.weights, whole.weights)
+    assert [row.train_nats for row in told.rows] == [row.train_nats for row in history.rows]
+    assert len(again.calls) < len(whole.calls) or fail_at == 3
+
+
+def test_a_finished_fit_is_returned(tmp_path):
+    first, second = Recorder(), Recorder()
+    fit(first, checkpoint=tmp_path)
+    fit(second, checkpoint=str(tmp_path))
+    assert not second.calls
+    np.testing.assert_array_equal(first.weights, second.weights)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"seed": 1}, "seed is 0"), ({"tokens": TOKENS[::-1].copy()}, "text is")],
+)
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, changed, named):
+    fit(Recorder(), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match=f"must belong to this fit.*{named}"):
+        fit(Recorder(), checkpoint=tmp_path, **changed)
+
+
+def test_ctrl_c_keeps_what_was_learned_and_a_checkpoint(tmp_path):
+    whole, stopped, again = Recorder(), Recorder(press_at=70), Recorder()
+    fit(whole)
+    history = fit(stopped, checkpoint=tmp_path)
+    assert history.interrupted and len(history) == 1 and stopped.weights.any()
+    assert not fit(again, checkpoint=tmp_path).interrupted
+    assert len(again.calls) == len(whole.calls) - len(stopped.calls)
+    np.testing.assert_array_equal(again.weights, whole.weights)
+
+
+def test_nats_that_are_not_finite_end_the_fit():
+    with pytest.raises(ExfamError, match="Training nats must be finite, got nan at epoch 1"):
+        fit(Recorder(nats=np.nan))
+
+
+def test_a_text_that_tells_nothing_is_refused():
+    def train(tokens, *, rate, seed):
+        return 0.0, 0.0
+
+    with pytest.raises(ExfamError, match="must have a target of positive weight"):
+        fit_text(train, tokens=TOKENS, arrays={}, settings=settings())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"learning_rate": 0.0}, "`learning_rate` must be a number > 0, got 0.0"),
+        ({"epochs": 0}, "`epochs` must be an integer >= 1, got 0"),
+        ({"seed": -1}, "`seed` must be an integer >= 0, got -1"),
+        ({"threads": 0}, "`threads` must be an integer >= 1, got 0"),
+        ({"threads": "all"}, "`threads` must be one of 'auto', got 'all'"),
+    ],
+)
+def test_settings_out_of_range_are_refused(changed, message):
+    with pytest.raises(ExfamError, match=message):
+        settings(**changed)
+
+
+def test_threads_are_those_of_the_machine(monkeypatch):
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    assert usable_threads("auto") == 7
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert usable_threads("auto") == 1
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 3}, raising=False)
+    assert usable_threads("auto") == 2
+
+
+def test_the_best_can_be_kept():
+    recorder = Recorder()
+    engine = TextEngine(
+        recorder, tokens=TOKENS, arrays={"weights": recorder.weights}, settings=settings()
+    )
+    engine.begin_epoch(0)
+    engine.keep_best()
+    engine.step(0)
+    assert recorder.weights.any() and engine.validation() is None
+    engine.use_best()
+    assert not recorder.weights.any()
+
+
+def test_words_a_second_are_drawn():
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with EpochProgress(shown=True, max_epochs=2, console=console, told=lambda: "12 words/s") as bar:
+        bar.draw([], fraction=0.5)
+    assert "12 words/s" in console.file.getvalue()
+    engine = TextEngine(Recorder(), tokens=TOKENS, arrays={}, settings=settings())
+    engine.begin_epoch(0)
+    engine.step(0)
+    assert engine.pace().endswith(" words/s") and engine.pace()[0] in "123456789"
