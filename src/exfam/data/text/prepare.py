@@ -29,7 +29,7 @@ from exfam.data.text.reading import Pace, Progress, read_text
 from exfam.data.text.sources import FileSource, SentenceSource, find_source
 from exfam.data.text.vocabulary import Vocabulary
 
-__all__ = ["prepare_text"]
+__all__ = ["Preparation", "preparation_of", "prepare_into", "prepare_text"]
 
 
 def prepare_text(
