@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from exfam.checks import CheckpointError, ExfamError
+from exfam.checks import CheckpointError, DataError, ExfamError
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, TextEngine, fit_text, usable_threads
 from exfam.training.progress import EpochProgress
@@ -145,7 +145,7 @@ def test_a_text_that_tells_nothing_is_refused():
     def train(tokens, *, rate, seed):
         return 0.0, 0.0
 
-    with pytest.raises(ExfamError, match="must have a target of positive weight"):
+    with pytest.raises(DataError, match="must have words beside each other, got none in epoch 1"):
         fit_text(train, tokens=TOKENS, arrays={}, settings=settings())
 
 

@@ -4,6 +4,7 @@ Nothing here imports torch.
 """
 
 import hashlib
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int32
 
-from exfam.checks import check_choice, check_positive, check_whole
+from exfam.checks import DataError, check_choice, check_positive, check_whole
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.history import History
 from exfam.training.progress import EpochProgress
@@ -85,6 +86,7 @@ class TextEngine:
     """Pieces of text in their order, a few to a step; what a `Run` asks of an engine.
 
     `arrays`: all that `train` changes, by name. Of a step, pieces are shared among the threads.
+    Raises DataError at the end of an epoch that told nothing.
     """
 
     def __init__(
@@ -105,6 +107,8 @@ class TextEngine:
         self._epoch = 0
         self._learning_rate = 0.0
         self._tokens_done, self._started = 0, time.monotonic()
+        # Of the epoch; NaN where it was begun by another process.
+        self._weight = math.nan
 
     @property
     def learning_rate(self) -> float:
@@ -144,8 +148,14 @@ class TextEngine:
                 told = list(threads.map(self._piece, pieces))
         self._learning_rate = self._rate(pieces[-1])
         self._tokens_done += len(pieces) * self._size
-        # A step of sentence ends alone tells nothing, and is no reason to stop.
-        return sum(nats for nats, _ in told), sum(weight for _, weight in told)
+        weight = sum(weight for _, weight in told)
+        self._weight = weight + (self._weight if index else 0.0)
+        if self._weight == 0 and pieces[-1] == self._n_pieces - 1:
+            raise DataError(
+                f"The text must have words beside each other, got none in epoch {self._epoch + 1} "
+                "after frequent words were left out. Take more text, or `subsample=0`."
+            )
+        return sum(nats for nats, _ in told), weight
 
     def _piece(self, piece: int) -> Sums:
         # A copy: the text may be a file that cannot be written, another type to compiled code.

@@ -201,8 +201,13 @@ class TextEstimator(BaseEstimator, ABC):
 
     def _settings(self) -> EpochSettings:
         threads = 1 if self.deterministic else self.threads
-        rate, epochs, seed = self.learning_rate, self.epochs, self.seed
-        return EpochSettings(learning_rate=rate, epochs=epochs, threads=threads, seed=seed)
+        check_positive("learning_rate", self.learning_rate)
+        return EpochSettings(
+            learning_rate=float(self.learning_rate),
+            epochs=self.epochs,
+            threads=threads,
+            seed=self.seed,
+        )
 
     def _reading(self) -> ReadingOptions:
         return ReadingOptions(

@@ -136,9 +136,10 @@ class CBOW(TextEstimator):
         rate = self.learning_rate
         if rate is None:
             rate = 1e-3 if self._exact else 0.075
+        check_positive("learning_rate", rate)
         single = self._exact or self.deterministic
         settings = EpochSettings(
-            learning_rate=rate,
+            learning_rate=float(rate),
             epochs=self.epochs,
             threads=1 if single else self.threads,
             seed=self.seed,
