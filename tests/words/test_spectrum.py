@@ -89,8 +89,9 @@ def test_gaussian_matrices_have_the_semicircle_and_others_do_not():
     assert semicircle_distance(np.zeros(4)) == 1.0
 
 
-def test_distances_are_those_of_scipy():
-    values = np.random.default_rng(5).normal(0.3, 1.0, 200)
+@pytest.mark.parametrize("side", [-1, 1])
+def test_distances_are_those_of_scipy(side):
+    values = side * np.random.default_rng(5).normal(0.3, 1.0, 200)
     radius = 2 * np.sqrt((values**2).mean())
     witness = scipy.stats.kstest(values, scipy.stats.semicircular(scale=radius).cdf).statistic
     assert semicircle_distance(values) == pytest.approx(witness, abs=1e-9)
