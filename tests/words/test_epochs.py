@@ -12,7 +12,7 @@ from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, TextEngine, fit_text, usable_threads
 from exfam.training.progress import EpochProgress
 
-TOKENS = np.arange(1000, dtype=np.int32) % 7
+TOKENS = np.arange(10_000, dtype=np.int32) % 7
 
 
 class Killed(Exception):

@@ -199,7 +199,7 @@ def test_the_family_is_bernoulli(fitted):
 def test_training_imports_no_torch():
     code = (
         "import sys; from exfam.estimators.words import CBOW, SkipGram; "
-        "options = {'dim': 8, 'epochs': 1, 'subsample': 0.0, 'threads': 1}; text = ['a b c d'] * 10; "
+        "options = {'dim': 8, 'epochs': 1, 'subsample': 0.0}; text = ['a b c d'] * 10; "
         "model = SkipGram(**options, tie='reflection').fit(text); "
         "model.score(text); model.vectors_; CBOW(**options).fit(text); "
         "print('torch' in sys.modules)"

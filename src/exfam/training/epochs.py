@@ -25,8 +25,9 @@ __all__ = ["EpochSettings", "Piece", "TextEngine", "fit_text", "usable_threads"]
 
 # Windows end at the ends of pieces: of so many tokens few windows are cut.
 _PIECE = 10_000
-# A short text has as many pieces an epoch, so that the learning rate falls smoothly.
-_LEAST_PIECES = 50
+# A short text has as many pieces an epoch, so that the learning rate falls smoothly, but none so
+# short that most windows are cut.
+_LEAST_PIECES, _SHORTEST_PIECE = 50, 200
 _PIECES_PER_THREAD_AND_STEP = 8
 
 
@@ -100,7 +101,7 @@ class TextEngine:
         self.train, self.tokens, self.settings = train, tokens, settings
         self._arrays = dict(arrays)
         self._best: dict[str, np.ndarray] = {}
-        self._size = max(1, min(_PIECE, -(-len(tokens) // _LEAST_PIECES)))
+        self._size = min(_PIECE, max(_SHORTEST_PIECE, -(-len(tokens) // _LEAST_PIECES)))
         self._n_pieces = -(-len(tokens) // self._size)
         self._threads = usable_threads(settings.threads)
         self._per_step = self._threads * _PIECES_PER_THREAD_AND_STEP
