@@ -48,6 +48,7 @@ TABLE_KINDS = {
 WORD_KINDS = {
     "cbow": ("exfam.estimators.words.cbow", "CBOW"),
     "skip-gram": ("exfam.estimators.words.skipgram", "SkipGram"),
+    "pmi-factorization": ("exfam.estimators.words.pmi", "PMIFactorization"),
     "lstm-language-model": ("exfam.estimators.language", "LSTMLanguageModel"),
 }
 KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS

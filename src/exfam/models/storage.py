@@ -4,6 +4,7 @@
     vocabulary.parquet    the label of every code, by column
     config.json           format, format version, checksums of all three, the model's configuration
 
+A model is of torch's tensors or of NumPy's arrays; without torch's tensors, torch is not needed.
 A folder is written beside its place under a temporary name, `.NAME.new`, and renamed in; the model
 it replaces is first moved aside to `.NAME.old`. A save cut short between the two renames leaves
 the old model there, and both `load_folder` and the next `save_folder` find it.
@@ -15,7 +16,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,12 +24,17 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import safetensors.torch
-from torch import Tensor
 
 from exfam.checks import ExfamError, ModelFileError
 
-__all__ = ["FORMAT_VERSION", "Stored", "check_replaceable", "load_folder", "save_folder"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Stored",
+    "check_replaceable",
+    "load_arrays",
+    "load_folder",
+    "save_folder",
+]
 
 FORMAT_VERSION = 1
 _FORMAT = "exfam-model"
@@ -44,9 +50,9 @@ _TABLE = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a saved model holds."""
+    """What a saved model holds; `tensors`: torch's, or NumPy's arrays, as it was asked for."""
 
-    tensors: dict[str, Tensor]
+    tensors: dict[str, Any]
     config: dict[str, Any]
     vocabulary: dict[str, np.ndarray]
 
@@ -54,12 +60,12 @@ class Stored:
 def save_folder(
     path: str | os.PathLike[str],
     *,
-    tensors: Mapping[str, Tensor],
+    tensors: Mapping[str, Any],
     config: Mapping[str, Any],
     vocabulary: Mapping[str, np.ndarray],
     overwrite: bool = False,
 ) -> None:
-    """Write a model to the folder `path`; `config` is plain JSON.
+    """Write a model to the folder `path`; `config` is plain JSON, `tensors` torch's or arrays.
 
     Raises ExfamError if something other than an empty folder is there, unless it is a saved model
     and `overwrite` is True; also if `config` is not JSON, or a label is none of str, int, float,
@@ -97,6 +103,26 @@ def load_folder(path: str | os.PathLike[str]) -> Stored:
     Raises ModelFileError naming the file if the model is missing, damaged, not ours, or of a newer
     version.
     """
+    from safetensors.torch import load_file
+
+    return _load(path, load_file)
+
+
+def load_arrays(path: str | os.PathLike[str]) -> Stored:
+    """The same with NumPy's arrays, without torch; raises what `load_folder` raises.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "model")
+    >>> save_folder(path, tensors={"center": np.ones(2)}, config={}, vocabulary={})
+    >>> load_arrays(path).tensors["center"]
+    array([1., 1.])
+    """
+    from safetensors.numpy import load_file
+
+    return _load(path, load_file)
+
+
+def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, Any]]) -> Stored:
     path = Path(os.path.realpath(path))
     if not path.exists():
         path = _beside(path)[1] if _beside(path)[1].exists() else path
@@ -108,7 +134,7 @@ def load_folder(path: str | os.PathLike[str]) -> Stored:
         if _checksum(file) != document["files"].get(name):
             _damaged(file)
     return Stored(
-        tensors=safetensors.torch.load_file(path / _TENSORS),
+        tensors=load_file(path / _TENSORS),
         config=document["config"],
         vocabulary=_decode(pq.read_table(path / _VOCABULARY), document["vocabulary"]),
     )
@@ -158,13 +184,11 @@ def _is_ours(path: Path) -> bool:
 def _write(
     folder: Path,
     *,
-    tensors: Mapping[str, Tensor],
+    tensors: Mapping[str, Any],
     config: Mapping[str, Any],
     vocabulary: Mapping[str, np.ndarray],
 ) -> None:
-    # Tensors that share memory are stored apart: the model that loads them ties them again.
-    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    safetensors.torch.save_file(whole, folder / _TENSORS)
+    _write_tensors(folder / _TENSORS, tensors)
     pq.write_table(_encode(vocabulary), folder / _VOCABULARY)
     # safetensors writes for the owner's eyes only, whatever the umask.
     shutil.copymode(folder / _VOCABULARY, folder / _TENSORS)
@@ -185,6 +209,19 @@ def _write(
     for name in _OURS:
         _sync(folder / name)
     _sync(folder)
+
+
+def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
+    if all(isinstance(tensor, np.ndarray) for tensor in tensors.values()):
+        from safetensors.numpy import save_file as save_arrays
+
+        save_arrays({name: np.ascontiguousarray(each) for name, each in tensors.items()}, file)
+        return
+    from safetensors.torch import save_file
+
+    # Tensors that share memory are stored apart: the model that loads them ties them again.
+    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    save_file(whole, file)
 
 
 def _carry_over(old: Path, new: Path) -> None:

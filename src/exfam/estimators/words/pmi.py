@@ -126,6 +126,59 @@ class PMIFactorization(BaseEstimator):
         self._factorize(more if counted is None else counted.added(more))
         return self
 
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder, with the counts of pairs that `partial_fit` adds to.
+
+        Safetensors, JSON and Parquet, no pickle.
+        """
+        from exfam.estimators.words.storing import save_arrays
+
+        check_is_fitted(self, "vectors_")
+        vectors, pairs = self.vectors_, self._counted.pairs
+        arrays = {
+            "center": vectors.center,
+            "context": vectors.context,
+            "signs": vectors.signs,
+            "frequencies": self.frequencies_,
+            "eigenvalues": getattr(self, "eigenvalues_", None),
+            "singular_values": getattr(self, "singular_values_", None),
+            "counts": self._counted.counts,
+            "pairs": pairs.data,
+            "pair_columns": pairs.indices,
+            "pair_rows": pairs.indptr,
+        }
+        save_arrays(
+            self,
+            path,
+            arrays={name: array for name, array in arrays.items() if array is not None},
+            words={"word": vectors.words, "counted": self._counted.words},
+            told={},
+            overwrite=overwrite,
+        )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "PMIFactorization":
+        """The model saved in a folder; ModelFileError if it is damaged, newer or another's."""
+        from pathlib import Path
+
+        from exfam.estimators.saving import load_estimator
+
+        return load_estimator(Path(path), expected=cls)
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what `save` wrote."""
+        stored = {name: np.asarray(tensor) for name, tensor in tensors.items()}
+        words, counted = (tuple(vocabulary[name].tolist()) for name in ("word", "counted"))
+        center, context, signs = (stored.get(name) for name in ("center", "context", "signs"))
+        self.vectors_ = WordVectors(words, center, context, signs)
+        self.frequencies_ = stored["frequencies"]
+        for name in ("eigenvalues", "singular_values"):
+            if name in stored:
+                setattr(self, f"{name}_", stored[name])
+        entries = stored["pairs"], stored["pair_columns"], stored["pair_rows"]
+        pairs = scipy.sparse.csr_array(entries, shape=(len(counted), len(counted)))
+        self._counted = PairCounts(counted, stored["counts"], pairs)
+
     def log_conditional(self, words: Sequence[str]) -> Float[np.ndarray, "chosen words"]:
         """log p(i | j) in nats of every word i in the context of each j of `words`.
 
