@@ -9,11 +9,13 @@ from cli.cases import ratings, write_csv
 from exfam import cli
 from exfam.checks import ExfamError
 from exfam.cli import fit
-from exfam.cli.commands import COMMANDS
+from exfam.cli.commands import COMMANDS, split_command
 from exfam.cli.configs import read_config
 from house.sources import ROOT
 
-FIRST = ("fit", "prepare")
+FIRST = ("fit", "fit words", "prepare")
+# Epochs enough to see that a model is fitted; of words two of little text.
+SHORT = {"fit": ["--max-epochs", "3"], "fit words": ["--epochs", "2", "--dim", "4"]}
 
 
 def examples():
@@ -27,6 +29,10 @@ def examples():
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("examples")
     write_csv(folder / "ratings.csv", ratings())
+    sentences = ["the cat eats fish", "the cats eat fish", "the dog eats meat"] * 9
+    (folder / "corpus.txt").write_text("\n".join(sentences))
+    (folder / "pairs").mkdir()
+    (folder / "pairs" / "pets.csv").write_text("cat,dog,8\ncat,fish,5\ncat,unicorn,1\n")
     return folder
 
 
@@ -36,10 +42,11 @@ def test_an_example_works(name, line, folder, monkeypatch, capfd):
     # These run for minutes and have tests of their own.
     monkeypatch.setattr("exfam.reproduce.demo.run", lambda **_: print("ran"))
     monkeypatch.setattr("exfam.reproduce.harness.reproduce", lambda *_, **__: print("ran"))
-    program, command, *words = shlex.split(line)
+    program, *rest = shlex.split(line)
+    command, words = split_command(rest)
     assert program == "exfam" and (command == name or command in FIRST)
-    if command == "fit" and "--max-epochs" not in words:
-        words += ["--max-epochs", "3"]
+    short = SHORT.get(command, [""])
+    words += [] if short[0] in ["", *words] else short
     assert cli.main([command, *words]) == 0
     told = capfd.readouterr()
     assert "Traceback" not in told.err and (told.out or "-o" in words)
@@ -47,7 +54,7 @@ def test_an_example_works(name, line, folder, monkeypatch, capfd):
 
 def test_every_help_shows_an_example(capfd):
     for name in COMMANDS:
-        assert cli.main([name, "--help"]) == 0
+        assert cli.main([*name.split(), "--help"]) == 0
         told = capfd.readouterr()
         assert told.err == "" and f"Example:\n  exfam {name}" in told.out
 

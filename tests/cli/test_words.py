@@ -3,6 +3,7 @@ import re
 import pytest
 
 from exfam.checks import ExfamError
+from exfam.cli import kinds
 from exfam.cli.kinds import anything, column, columns, flag, number, numbers, text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.parser import parse
@@ -163,3 +164,29 @@ def test_a_wrong_configuration_is_told_with_its_line(content, told, tmp_path):
 def test_a_folder_is_no_configuration(tmp_path):
     with pytest.raises(ExfamError, match="`--config` must be a YAML file, got a folder"):
         parsed("--config", str(tmp_path))
+
+
+class TestWordsAsPlaces:
+    FORM = Form(
+        "try",
+        "Try it",
+        [
+            Option("file", str, "the file", metavar="FILE", place=True, required=True),
+            Option("words", kinds.words, "words", place=True, many=True, metavar="W"),
+            Option("k", int, "how many", short="-k"),
+        ],
+        example="",
+    )
+
+    @pytest.mark.parametrize(
+        "words",
+        [["cat"], ["cat", "dog"], ["2014"], ["null", "true"], ["[sic]"], ['["a"'], ["a=b", "1e5"]],
+    )
+    def test_words_stay_as_they_are(self, words):
+        chosen = parse(self.FORM, ["f", *words, "-k", "3"])
+        assert (chosen.file, chosen.words, chosen.k) == ("f", words, 3)
+
+    @pytest.mark.parametrize("given", ["[]", "[1]", '[""]', ""])
+    def test_no_words_are_told(self, given):
+        with pytest.raises(ValueError, match="must be words"):
+            kinds.words(given)

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from exfam.cli.commands import COMMANDS
+from exfam.cli.commands import COMMANDS, split_command
 from exfam.cli.parser import parse
 from house.sources import ROOT, shown
 
@@ -49,8 +49,9 @@ def test_commands_exist(path):
             named = [word for word in words[1:] if "=" not in word]
             assert set(named) <= set(targets), shlex.join(words)
         elif words[0] == "exfam":
-            form = importlib.import_module(COMMANDS[words[1]].module).form(words[2:])
-            parse(form, words[2:])
+            name, asked = split_command(words[1:])
+            form = importlib.import_module(COMMANDS[name].module).form(asked)
+            parse(form, asked)
 
 
 def test_blocks_are_found_by_language_and_line():

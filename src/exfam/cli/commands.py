@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["COMMANDS", "Command", "main"]
+__all__ = ["COMMANDS", "Command", "main", "split_command"]
 
 
 class Command(NamedTuple):
@@ -22,6 +22,15 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "fit": Command("fit a model to a file and save it", "exfam.cli.fit"),
+    "fit words": Command("fit word vectors to a text and save them", "exfam.cli.vectors.fit"),
+    "neighbors": Command("the words nearest to words", "exfam.cli.vectors.neighbors"),
+    "analogy": Command("a is to b as c is to which word?", "exfam.cli.vectors.analogy"),
+    "evaluate words": Command(
+        "word vectors beside what people say of pairs, and analogies", "exfam.cli.vectors.evaluate"
+    ),
+    "convert": Command(
+        "word vectors from one format of files to another", "exfam.cli.vectors.convert"
+    ),
     "prepare": Command("read a file once, for data larger than memory", "exfam.cli.prepare"),
     "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
     "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),
@@ -60,11 +69,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"exfam {__version__}")
         return 0
-    if words[0] not in COMMANDS:
+    name, rest = split_command(words)
+    if name not in COMMANDS:
         close = difflib.get_close_matches(words[0], COMMANDS, n=1)
         hint = f"Did you mean {close[0]}?" if close else "`exfam --help` lists all."
         return _fail("exfam", f"`COMMAND` must be one of ours, got {words[0]!r}. {hint}")
-    return _run(words[0], words[1:])
+    return _run(name, rest)
+
+
+def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command that words begin with, which may be of two, and what it is asked.
+
+    A file called `words` is therefore given to `exfam fit` as ./words.
+
+    >>> split_command(["fit", "words", "corpus.txt"]), split_command(["fit", "./words"])
+    (('fit words', ['corpus.txt']), ('fit', ['./words']))
+    """
+    length = 2 if " ".join(words[:2]) in COMMANDS and len(words) > 1 else 1
+    return " ".join(words[:length]), list(words[length:])
 
 
 def _run(name: str, words: list[str]) -> int:

@@ -1,5 +1,6 @@
 """Configurations: options in a YAML file, each error with its file and line."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from exfam.checks import ExfamError
 from exfam.cli.options import Form, convert, shown
 from exfam.cli.words import nearest
 
-__all__ = ["read_config"]
+__all__ = ["last_given", "read_config"]
 
 
 def read_config(form: Form, path: str) -> dict[str, Any]:
@@ -34,6 +35,32 @@ def read_config(form: Form, path: str) -> dict[str, Any]:
         given = value is not None or options[key].default is not None
         config[key] = convert(options[key], value, where=where) if given else None
     return config
+
+
+def last_given(name: str, words: Sequence[str]) -> str:
+    """What an option is at last, in words or in a configuration; errors are left to the parser.
+
+    >>> last_given("model", ["data.csv", "--model", "efa", "--model=marginal"])
+    'marginal'
+    """
+    found = _values_of(f"--{name}", words)
+    for path in _values_of("--config", words):
+        try:
+            config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            continue
+        if isinstance(config, dict) and name in config:
+            found.insert(0, str(config[name]))
+    return found[-1] if found else ""
+
+
+def _values_of(name: str, words: Sequence[str]) -> list[str]:
+    pairs = zip(words, [*words[1:], ""], strict=False)
+    return [
+        word.partition("=")[2] if "=" in word else following
+        for word, following in pairs
+        if word == name or word.startswith(f"{name}=")
+    ]
 
 
 def _pairs(path: str) -> list[tuple[Any, Any, int]]:

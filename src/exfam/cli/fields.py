@@ -10,7 +10,7 @@ from exfam.data.fields import FieldFacts, read_field_with_facts
 from exfam.data.fields.source import open_columns
 from exfam.data.reading.table import Part
 from exfam.estimators.fields.inputs import FieldColumns
-from exfam.estimators.saving import FIELD_KINDS, TABLE_KINDS
+from exfam.estimators.saving import FIELD_KINDS, TABLE_KINDS, WORD_KINDS
 from exfam.groups import Groups
 
 __all__ = [
@@ -43,15 +43,17 @@ def is_field(model: Any) -> bool:
 
 
 def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None:
-    """Raise ExfamError for a model of fields or tables, telling what to use instead.
+    """Raise ExfamError for a model of fields, tables or words, telling what to use instead.
 
     `fields`, `tables`: what to use; empty where such a model is as good (default "")
 
     >>> from exfam import Marginal
     >>> check_group_model(Marginal(), fields="Use `exfam predict`.")
     """
-    sort = "fields" if is_field(model) else "tables" if model.kind in TABLE_KINDS else ""
-    if instead := {"fields": fields, "tables": tables}.get(sort):
+    sorts = {"fields": FIELD_KINDS, "tables": TABLE_KINDS, "words": WORD_KINDS}
+    sort = next((name for name, kinds in sorts.items() if model.kind in kinds), "")
+    words = "Use `exfam neighbors` or `exfam evaluate words`, or exfam.load(…).score in Python."
+    if instead := {"fields": fields, "tables": tables, "words": words}.get(sort):
         name = type(model).__name__
         raise ExfamError(f"`MODEL` must be of groups, not of {sort}, got {name}. {instead}")
 

@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from exfam.checks import ExfamError
 from exfam.cli.common import FILE, FORMATS, READING, duplicates
+from exfam.cli.configs import last_given
 from exfam.cli.kinds import column, columns, flag, one_of, text
 from exfam.cli.options import Form, Option
 from exfam.cli.signatures import MODELS, estimator_options
@@ -62,7 +61,8 @@ _EXAMPLES = {
 
 def form(words: Sequence[str]) -> Form:
     """What `exfam fit` can be asked, of the model that the words choose."""
-    model = _chosen_model(words)
+    asked = last_given("model", words)
+    model = asked if asked in MODELS else "efa"
     of = MODELS[model].of
     usual = [option for option in _options() if of == "groups" or option.name not in _OF_GROUPS]
     more = _table_options(model) if of == "tables" else []
@@ -123,28 +123,6 @@ def _table_options(model: str) -> list[Option]:
         required=True,
     )  # fmt: skip
     return [response, ignore]
-
-
-def _chosen_model(words: Sequence[str]) -> str:
-    """What `--model` says, in words or in a configuration; errors are left to the parser."""
-    found = _values_of("--model", words)
-    for path in _values_of("--config", words):
-        try:
-            config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError, RecursionError):
-            continue
-        if isinstance(config, dict) and "model" in config:
-            found.insert(0, str(config["model"]))
-    return found[-1] if found and found[-1] in MODELS else "efa"
-
-
-def _values_of(name: str, words: Sequence[str]) -> list[str]:
-    pairs = zip(words, [*words[1:], ""], strict=False)
-    return [
-        word.partition("=")[2] if "=" in word else following
-        for word, following in pairs
-        if word == name or word.startswith(f"{name}=")
-    ]
 
 
 def run(chosen: Any) -> int:

@@ -56,15 +56,26 @@ def _model_facts(model: Any, path: Path) -> dict[str, Any]:
     document = json.loads((path / "config.json").read_bytes())
     facts: dict[str, Any] = {
         "estimator": type(model).__name__,
-        **_fitted(model),
-        "members": len(model.members_),
-        "numbers": sum(each.numel() for each in model.members_[0].parameters()),
+        **(_word_facts(model) if hasattr(model, "vectors_") else _member_facts(model)),
         "bytes": _size(path),
         "format_version": document.get("format_version"),
         "exfam_version": document.get("exfam_version"),
         "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
     }
     return facts | {"history": [_history(each) for each in getattr(model, "histories_", [])]}
+
+
+def _word_facts(model: Any) -> dict[str, Any]:
+    """What a model of words holds; `numbers` are of its vectors, of tied ones once."""
+    vectors = model.vectors_
+    twice = 1 if vectors.context is None else 2
+    facts = {"words": len(vectors), "dim": vectors.dim, "tied": vectors.tied}
+    return facts | {"numbers": twice * vectors.center.size}
+
+
+def _member_facts(model: Any) -> dict[str, Any]:
+    numbers = sum(each.numel() for each in model.members_[0].parameters())
+    return {**_fitted(model), "members": len(model.members_), "numbers": numbers}
 
 
 def _fitted(model: Any) -> dict[str, Any]:

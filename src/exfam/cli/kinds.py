@@ -4,6 +4,8 @@ A kind gives back what it gave: its own value is accepted unchanged. It raises V
 rule that was broken, "must be a number", and leaves the rest of the sentence to the caller.
 """
 
+import contextlib
+import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -29,6 +31,7 @@ __all__ = [
     "row_of_numbers",
     "text",
     "whole",
+    "words",
 ]
 
 Kind = Callable[[Any], Any]
@@ -95,6 +98,21 @@ def labels(value: Any) -> list[str]:
     given = _maybe_list(value)
     listed = given if isinstance(given, list | tuple) else [given]
     return [_name(each, "must be a label, or a list of labels") for each in listed]
+
+
+def words(value: Any) -> list[str]:
+    """One word or several, as they are written; a list of texts in JSON is several.
+
+    >>> words("2014"), words('["cat", "dog"]'), words("[sic]")
+    (['2014'], ['cat', 'dog'], ['[sic]'])
+    """
+    if isinstance(value, str) and value.startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    listed = [str(value)] if not isinstance(value, list) else value
+    if not listed or not all(isinstance(each, str) and each for each in listed):
+        raise ValueError("must be words")
+    return listed
 
 
 def flag(value: Any) -> bool:

@@ -31,6 +31,11 @@ def form(words: Sequence[str]) -> Form:
                 "keep each fit of table experiments there, and go on from what is there",
                 metavar="FOLDER",
             ),
+            Option(
+                "corpus", text,
+                "the text of experiments of word vectors (default: one that EXFAM_DATA has)",
+                metavar="FILE",
+            ),
         ],
         example="exfam reproduce --list\nexfam reproduce efa-synthetic --fast",
     )  # fmt: skip
@@ -48,7 +53,9 @@ def run(chosen: Any) -> None:
     from exfam.reproduce.harness import Options, reproduce
 
     paths = {
-        name: Path(given) for name in ("json", "out", "folder") if (given := getattr(chosen, name))
+        name: Path(given)
+        for name in ("json", "out", "folder", "corpus")
+        if (given := getattr(chosen, name))
     }
     options = Options(
         seeds=chosen.seeds,
@@ -56,5 +63,6 @@ def run(chosen: Any) -> None:
         only=tuple(chosen.only or ()),
         out=paths.get("out"),
         folder=paths.get("folder"),
+        corpus=paths.get("corpus"),
     )
     reproduce(chosen.name, options=options, json=paths.get("json"))

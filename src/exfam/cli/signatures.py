@@ -10,14 +10,14 @@ from exfam.checks import check_choice
 from exfam.cli.kinds import KINDS, Kind, anything, by_column, column, columns, numbers
 from exfam.cli.options import Option
 
-__all__ = ["MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
+__all__ = ["MODELS", "WORD_MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
 
 
 @dataclass(frozen=True)
 class Model:
     """Where an estimator lives, and what it is of.
 
-    `of`: "groups", "fields" (values at places and times) or "tables" (default "groups")
+    `of`: "groups", "fields" (values at places and times), "tables" or "words" (default "groups")
     """
 
     module: str
@@ -33,7 +33,11 @@ def _of_tables(file: str, name: str) -> Model:
     return Model(f"exfam.estimators.tables.{file}", name, of="tables")
 
 
-# What `--model` may say.
+def _of_words(file: str, name: str) -> Model:
+    return Model(f"exfam.estimators.words.{file}", name, of="words")
+
+
+# What `--model` of `exfam fit` may say.
 MODELS = {
     "efa": Model("exfam.estimators.efa", "EFA"),
     "latent-factor": Model("exfam.estimators.latent_factor", "LatentFactor"),
@@ -50,6 +54,13 @@ MODELS = {
     "table-classifier": _of_tables("classifier", "MaskedTableClassifier"),
     "table-regressor": _of_tables("regressor", "MaskedTableRegressor"),
 }
+# What that of `exfam fit words` may say.
+WORD_MODELS = {
+    "skip-gram": _of_words("skipgram", "SkipGram"),
+    "cbow": _of_words("cbow", "CBOW"),
+    "pmi": _of_words("pmi", "PMIFactorization"),
+}
+_EVERY = MODELS | WORD_MODELS
 
 # Parameters whose annotation says less than the command line must know.
 _KINDS: dict[str, tuple[Kind, str]] = {
@@ -76,7 +87,12 @@ _KINDS_OF_TABLES: dict[str, tuple[Kind, str]] = {
     "families": (by_column, "FAMILIES"),
     "family": (anything, "FAMILY"),
 }
-_SPECIAL = {"groups": _KINDS, "fields": _KINDS_OF_FIELDS, "tables": _KINDS_OF_TABLES}
+_SPECIAL = {
+    "groups": _KINDS,
+    "fields": _KINDS_OF_FIELDS,
+    "tables": _KINDS_OF_TABLES,
+    "words": {},
+}
 _FAMILY = (
     "a family's name, with its arguments in parentheses, or a family for each value column: "
     'poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}" (default \'gaussian\')'
@@ -87,8 +103,8 @@ _MORE = {
     "families": ': "{km: gamma}"',
 }
 _METAVARS = {
-    "bool": "BOOL", "bool | str": "BOOL", "int": "N", "int | str": "N", "float": "X",
-    "float | None": "X", "float | str": "X",
+    "bool": "BOOL", "bool | str": "BOOL", "int": "N", "int | None": "N", "int | str": "N",
+    "float": "X", "float | None": "X", "float | str": "X",
 }  # fmt: skip
 _TOLD = re.compile(r"^`(\w+)`:\s", re.MULTILINE)
 _HEADING = re.compile(r"^([A-Z][^\n:(]*?)(?: \([^)]*\))?:$", re.MULTILINE)
@@ -112,7 +128,7 @@ def estimator_options(model: str) -> list[Option]:
     2
     """
     parameters = parameters_of(model)
-    return [_option(parameter, of=MODELS[model].of) for parameter in parameters]
+    return [_option(parameter, of=_EVERY[model].of) for parameter in parameters]
 
 
 def parameters_of(model: str) -> list[Parameter]:
@@ -123,8 +139,8 @@ def parameters_of(model: str) -> list[Parameter]:
     >>> [parameter.name for parameter in parameters_of("efa")][:3]
     ['group', 'order', 'item']
     """
-    check_choice("--model", model, MODELS)
-    found = _class(MODELS[model])
+    check_choice("--model", model, _EVERY)
+    found = _class(_EVERY[model])
     told = _told(ast.get_docstring(found) or "")
     init = next(
         node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"

@@ -82,7 +82,8 @@ class _Reader:
                 f"`{self.form.told}` must be given {wanted}, got {word!r} besides. "
                 "Name an option before it, or put a text with spaces in quotes."
             )
-        return self.places.popleft(), [word]
+        # The last place may take several words.
+        return self.places[0] if self.places[0].many else self.places.popleft(), [word]
 
     def _option(self, word: str) -> tuple[Option, list[str]]:
         name, equals, value = word.partition("=")

@@ -1,0 +1,1 @@
+"""Word vectors on the command line: none of these commands needs torch."""

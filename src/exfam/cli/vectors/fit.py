@@ -1,0 +1,141 @@
+"""`exfam fit words`."""
+
+import importlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from exfam.checks import ExfamError
+from exfam.cli.common import FORMATS
+from exfam.cli.configs import last_given
+from exfam.cli.kinds import flag, one_of, text
+from exfam.cli.options import Form, Option
+from exfam.cli.places import check_model_place
+from exfam.cli.signatures import WORD_MODELS, estimator_options
+
+__all__ = ["form", "run"]
+
+INTERRUPTED = 130
+_USUAL = "skip-gram"
+
+_NOTES = """CORPUS is text in UTF-8, words apart by white space, as a rule a sentence a line: a
+file, also .gz or .bz2, or a folder of files; or what prepare_text has prepared. Options not given
+are those of the estimator; --model cbow --help and --model pmi --help list those of the others.
+--print_config writes all of them as YAML, for --config. To fit another model to a file called
+`words`, write ./words.
+
+The table tells the mean log-likelihood in nats of the last epoch's training, of a yes or no (with
+--likelihood softmax, of a word); higher is better. A factorization has none. Ctrl-C keeps and
+saves what is learned so far. `exfam neighbors`, `exfam analogy`, `exfam evaluate words` and
+`exfam convert` take the folder."""
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam fit words` can be asked, of the model that the words choose."""
+    asked = last_given("model", words)
+    model = asked if asked in WORD_MODELS else _USUAL
+    return Form(
+        "fit words",
+        "Fit word vectors to a text and save them",
+        [*_options(), *estimator_options(model)],
+        example="exfam fit words corpus.txt -o vectors/\n"
+        "exfam fit words corpus.txt --model skip-gram --tie reflection -o tied/",
+        notes=_NOTES,
+        config=True,
+        spoken="exfam fit words" if model == _USUAL else f"exfam fit words --model {model}",
+    )
+
+
+def _options() -> list[Option]:
+    return [
+        Option(
+            "corpus", text, "the text: a file, a folder of files, or a prepared text",
+            metavar="CORPUS", place=True, required=True,
+        ),
+        Option(
+            "output", text, "the folder to save the model in", metavar="VECTORS", short="-o",
+            required=True,
+        ),
+        Option(
+            "model", one_of(list(WORD_MODELS)), f"which estimator (default {_USUAL})",
+            default=_USUAL, metavar="{" + ",".join(WORD_MODELS) + "}",
+        ),
+        Option(
+            "checkpoint", text, "a folder from which a fit that was killed goes on when repeated",
+            metavar="FOLDER",
+        ),
+        Option(
+            "overwrite", flag, "replace the model in --output (default no)",
+            default=False, metavar="BOOL",
+        ),
+        Option(
+            "format", one_of(FORMATS), "of the table on stdout (default table)",
+            metavar="{" + ",".join(FORMATS) + "}",
+        ),
+    ]  # fmt: skip
+
+
+def run(chosen: Any) -> int:
+    """Fit, save, print what was learned."""
+    from exfam.cli.output import deliver, destination
+    from exfam.cli.vectors.telling import tell
+
+    to = destination(chosen.format, None)
+    check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
+    estimator = _built(chosen)
+    started = time.perf_counter()
+    _fit(estimator, chosen)
+    seconds = time.perf_counter() - started
+    interrupted = _is_interrupted(estimator)
+    estimator.save(chosen.output, overwrite=chosen.overwrite)
+    if interrupted:
+        tell("interrupted: what was learned so far is kept")
+    tell(f"saved in {chosen.output}")
+    deliver(_told(estimator, chosen.model) | {"seconds": [seconds]}, to)
+    return INTERRUPTED if interrupted else 0
+
+
+def _built(chosen: Any) -> Any:
+    model = WORD_MODELS[chosen.model]
+    parameters = {
+        option.name: getattr(chosen, option.name) for option in estimator_options(chosen.model)
+    }
+    estimator = getattr(importlib.import_module(model.module), model.name)(**parameters)
+    estimator._check_parameters()
+    return estimator
+
+
+def _fit(estimator: Any, chosen: Any) -> None:
+    keep = "folder" if chosen.model == "pmi" else "checkpoint"
+    try:
+        estimator.fit(chosen.corpus, **{keep: chosen.checkpoint})
+    except ExfamError as error:
+        told = str(error).replace("`source`", "`CORPUS`").replace("`X`", "`CORPUS`")
+        raise ExfamError(told.replace("`path`", "`CORPUS`")) from error
+
+
+def _is_interrupted(estimator: Any) -> bool:
+    """Whether Ctrl-C ended the fit; raises KeyboardInterrupt if no epoch was completed before."""
+    rows, stopped = _history(estimator)
+    if stopped and not rows:
+        raise KeyboardInterrupt("before the first epoch ended")
+    return stopped
+
+
+def _history(estimator: Any) -> tuple[Sequence[Any], bool]:
+    """The epochs, none of a factorization, and whether Ctrl-C ended them."""
+    histories = getattr(estimator, "histories_", [])
+    return (histories[-1].rows, histories[-1].interrupted) if histories else ((), False)
+
+
+def _told(estimator: Any, model: str) -> dict[str, list[Any]]:
+    vectors = estimator.vectors_
+    rows, _ = _history(estimator)
+    return {
+        "model": [model],
+        "words": [len(vectors)],
+        "dim": [vectors.dim],
+        "tied": ["yes" if vectors.tied else "no"],
+        "nats": [-rows[-1].train_nats if rows else float("nan")],
+    }

@@ -1,0 +1,74 @@
+"""Test sets of words: the published ones that are there, or those of a folder."""
+
+from pathlib import Path
+
+from exfam.checks import DataError
+from exfam.data.public_sets import word_pairs, word_questions
+from exfam.data.public_sets.files import find_file
+from exfam.data.public_sets.word_pairs import WordPairs, read_word_pairs
+from exfam.data.public_sets.word_questions import WordQuestions, read_word_questions
+from exfam.data.vector_files.streams import opened
+
+__all__ = ["found_sets", "sets_of"]
+
+_ENDINGS = (".txt", ".csv", ".tsv")
+
+
+def found_sets() -> tuple[list[WordPairs | WordQuestions], list[str]]:
+    """The published sets that are on this machine, and the names of the others.
+
+    Raises DataError, telling how to obtain them, if there are none.
+    """
+    sets: list[WordPairs | WordQuestions] = []
+    missing = []
+    # Each file of a source is of one set, in the same order.
+    for name, file in zip(word_pairs.PAIR_SETS, word_pairs.SOURCE.md5, strict=True):
+        if find_file(file) is None:
+            missing.append(name)
+        else:
+            sets.append(word_pairs.word_pairs(name))
+    for name, file in zip(word_questions.QUESTION_SETS, word_questions.SOURCE.md5, strict=True):
+        if find_file(file) is None:
+            missing.append(name)
+        else:
+            sets.append(word_questions.word_questions(name))
+    if not sets:
+        raise DataError(
+            "Test sets of words must be in EXFAM_DATA's folder or the user's cache, got none. "
+            f"{word_pairs.SOURCE.how_to_get} Or use --tests FOLDER."
+        )
+    return sets, missing
+
+
+def sets_of(folder: str) -> list[WordPairs | WordQuestions]:
+    """All pairs and analogies in the files of a folder, by name.
+
+    Raises DataError for a folder without such files, and naming file and line of what is neither.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        got = "a file" if path.is_file() else "nothing"
+        raise DataError(f"`--tests` must be a folder, got {got} at {folder}.")
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.is_file() and file.name.lower().removesuffix(".gz").endswith(_ENDINGS)
+    )
+    if not files:
+        raise DataError(
+            f"`--tests` must hold files that end in {', '.join(_ENDINGS)} (and maybe .gz), got "
+            f"none in {folder}."
+        )
+    try:
+        return [
+            read_word_questions(file) if _are_questions(file) else read_word_pairs(file)
+            for file in files
+        ]
+    except DataError as error:
+        raise DataError(str(error).replace("`path`", "`--tests`")) from error
+
+
+def _are_questions(file: Path) -> bool:
+    with opened(file) as content:
+        first = content.readline().split()
+    return len(first) == 4 or b"".join(first).startswith(b":")
