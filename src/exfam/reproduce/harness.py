@@ -24,6 +24,7 @@ class Options:
     `only`: tasks to run; none named, all are run
     `out`: folder for plots; None draws none
     `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
+    `corpus`: text that experiments of word vectors are fitted to; None for the usual one
     """
 
     seeds: int | None = None
@@ -31,6 +32,7 @@ class Options:
     only: Sequence[str] = ()
     out: Path | None = None
     folder: Path | None = None
+    corpus: Path | None = None
 
     def __post_init__(self) -> None:
         if self.seeds is not None:

@@ -14,8 +14,11 @@ from exfam.files import write_atomically
 
 __all__ = ["Row", "higher_is_better", "read_rows", "row_over_seeds", "write_rows"]
 
-_RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2")
-_UNRANKED = ("mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-")
+_RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson")
+_UNRANKED = (
+    "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
+    "reflection-",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
