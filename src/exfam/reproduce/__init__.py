@@ -66,4 +66,9 @@ EXPERIMENTS = {
         "LSTM language models with tied and reflected outputs: "
         "Context vectors are reflections of word vectors, Table 3",
     ),
+    "cbow-factorization": Experiment(
+        "exfam.reproduce.cbow_factorization",
+        "what CBOW factorizes, on a toy corpus: "
+        "Bidirectional attention as a mixture of experts, section 4.1",
+    ),
 }

@@ -1,0 +1,59 @@
+"""Sentences of five words about school subjects, of twelve words in all, whose law is known.
+
+    "I like S1 and S2"     subjects by how much they are liked
+    "S1 and S2 is A"       any two subjects; A by the sum of their scores
+    "S is A1 and A2"       any subject; A1, A2 by its scores
+
+The three are equally frequent and all draws independent, so that S1 = S2 occurs.
+Source: Appendix I of the paper on bidirectional attention as a mixture of experts.
+"""
+
+import numpy as np
+
+from exfam.checks import check_whole
+
+__all__ = ["ADJECTIVES", "SUBJECTS", "toy_sentences"]
+
+SUBJECTS = ("mathematics", "statistics", "sociology", "history")
+ADJECTIVES = ("fun", "boring", "easy", "difficult")
+# How well each adjective (columns) goes with each subject (rows).
+_SCORES = np.array([[4, 2, 4, 2], [6, 0, 5, 1], [1, 5, 2, 4], [0, 6, 0, 6]])
+_LIKED = np.array([4, 5, 1, 1]) / 11
+
+
+def toy_sentences(n_sentences: int = 10_000, *, seed: int) -> list[list[str]]:
+    """Draw sentences; the paper draws ten thousand.
+
+    Raises ExfamError unless `n_sentences` is a whole number above 0.
+
+    >>> sentences = toy_sentences(100, seed=0)
+    >>> {len(sentence) for sentence in sentences}, len({*sum(sentences, [])})
+    ({5}, 12)
+    """
+    check_whole("n_sentences", n_sentences)
+    random = np.random.default_rng(seed)
+    return [_KINDS[kind](random) for kind in random.integers(len(_KINDS), size=n_sentences)]
+
+
+def _liked(random: np.random.Generator) -> list[str]:
+    first, second = random.choice(SUBJECTS, size=2, p=_LIKED)
+    return ["I", "like", str(first), "and", str(second)]
+
+
+def _two_subjects(random: np.random.Generator) -> list[str]:
+    first, second = random.integers(len(SUBJECTS), size=2)
+    [adjective] = _adjectives(random, _SCORES[first] + _SCORES[second], size=1)
+    return [SUBJECTS[first], "and", SUBJECTS[second], "is", adjective]
+
+
+def _two_adjectives(random: np.random.Generator) -> list[str]:
+    subject = random.integers(len(SUBJECTS))
+    first, second = _adjectives(random, _SCORES[subject], size=2)
+    return [SUBJECTS[subject], "is", first, "and", second]
+
+
+def _adjectives(random: np.random.Generator, scores: np.ndarray, *, size: int) -> list[str]:
+    return [str(each) for each in random.choice(ADJECTIVES, size=size, p=scores / scores.sum())]
+
+
+_KINDS = (_liked, _two_subjects, _two_adjectives)

@@ -1,0 +1,125 @@
+"""What CBOW factorizes: w_i . c_j against p(w_i, c_j) / p(c_j), on a toy corpus of twelve words.
+
+"spearman" is the rank correlation of all products with p(w_i, c_j) / p(c_j), "pearson" that with
+its logarithm over the pairs that occur. The softmax is over all words, the context the rest of the
+sentence. "nats" is the mean loss on sentences drawn anew, beside that of the words' frequencies:
+nothing is chosen by it. Correlations depend on when training stops: with 30 dimensions, which five
+epochs leave further from the end than more, they are higher.
+"""
+
+from functools import cache, partial
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Float
+
+from exfam.analysis.vectors.similarity import rank_correlation
+from exfam.data.simulators.toy_sentences import toy_sentences
+from exfam.data.text import prepare_text
+from exfam.data.text.prepared import PreparedText
+from exfam.estimators.words import CBOW
+from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam.reproduce.fits import Job, gather
+from exfam.reproduce.harness import Options
+from exfam.reproduce.kept_figures import (
+    FigureKey,
+    Kept,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam.reproduce.rows import Row, row_over_seeds
+
+__all__ = ["TASKS", "run"]
+
+TASKS = ("toy-corpus",)
+SEEDS = 5
+DIMS = (30, 100, 300, 900)
+N_SENTENCES, FAST_SENTENCES = 10_000, 500
+# The longest distance in a sentence of five words.
+WINDOW = 4
+PAPER = {
+    "spearman": {30: 0.74, 100: 0.77, 300: 0.77, 900: 0.77},
+    "pearson": {30: 0.67, 100: 0.71, 300: 0.70, 900: 0.71},
+}
+METRICS = ("spearman", "pearson", "nats")
+# Seeds of sentences that no fit has seen.
+_HELD_OUT = 1000
+
+
+def run(options: Options) -> list[Row]:
+    """Fit each dimension to each corpus, and compare the vectors' products with the counts."""
+    jobs = [Job("toy-corpus unigram", partial(_unigram_rows, options))]
+    jobs += [Job(f"toy-corpus {dim}", partial(_rows, dim, options)) for dim in DIMS]
+    return gather(jobs)
+
+
+def _rows(dim: int, options: Options) -> list[Row]:
+    store, n_sentences = figure_store(options.folder), _n_sentences(options)
+    kept = []
+    for seed in range(options.n_seeds(SEEDS)):
+        key = FigureKey(("toy-corpus", f"{n_sentences}-sentences", f"dim-{dim}"), seed)
+        kept.append(measured(store, key, partial(_measure, dim, seed, n_sentences)))
+    return [_row(metric, dim, kept, options) for metric in METRICS]
+
+
+def _row(metric: str, dim: int, kept: list[Kept], options: Options) -> Row:
+    paper = None if options.fast else PAPER.get(metric, {}).get(dim)
+    row = Row(
+        task="toy-corpus",
+        model="cbow-softmax",
+        settings={"dim": dim},
+        metric=metric,
+        n_configurations=1,
+        paper=paper,
+    )
+    return metric_row(row, kept)
+
+
+def _measure(dim: int, seed: int, n_sentences: int) -> Measured:
+    text = _text(n_sentences, seed)
+    model = CBOW(likelihood="softmax", window=None, dim=dim, min_count=1, seed=seed, progress=False)
+    model.fit(text)
+    products = model.output_vectors_ @ model.input_vectors_.T
+    ratio = conditional(text)
+    occurs = ratio > 0
+    log_ratio = np.log(ratio[occurs] * len(ratio))
+    figures = {
+        "spearman": rank_correlation(products.ravel(), ratio.ravel()),
+        "pearson": float(scipy.stats.pearsonr(products[occurs], log_ratio).statistic),
+        "nats": -model.score(toy_sentences(n_sentences, seed=_HELD_OUT + seed)),
+    }
+    return figures, {}
+
+
+def conditional(text: PreparedText) -> Float[np.ndarray, "words contexts"]:
+    """p(w_i, c_j) / p(c_j) with i in rows, of words of one sentence; columns sum to 1.
+
+    >>> conditional(prepare_text(["a b", "a c"], min_count=1))[:, 0]
+    array([0. , 0.5, 0.5])
+    """
+    n_words = len(text.vocabulary)
+    counts = count_cooccurrences(text.tokens, n_words, window=WINDOW).toarray()
+    return counts / counts.sum(axis=0)
+
+
+def _unigram_rows(options: Options) -> list[Row]:
+    """Words told by their frequencies alone."""
+    n_sentences, values = _n_sentences(options), []
+    for seed in range(options.n_seeds(SEEDS)):
+        vocabulary = _text(n_sentences, seed).vocabulary
+        log_p = np.log(vocabulary.counts / vocabulary.counts.sum())
+        held_out = toy_sentences(n_sentences, seed=_HELD_OUT + seed)
+        told = [log_p[vocabulary.code(word)] for sentence in held_out for word in sentence]
+        values.append(-float(np.mean(told)))
+    return [row_over_seeds(Row(task="toy-corpus", model="unigram", metric="nats"), values=values)]
+
+
+@cache
+def _text(n_sentences: int, seed: int) -> PreparedText:
+    return prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
+
+
+def _n_sentences(options: Options) -> int:
+    return FAST_SENTENCES if options.fast else N_SENTENCES
