@@ -169,8 +169,8 @@ class PMIFactorization(BaseEstimator):
         """Take back what `save` wrote."""
         stored = {name: np.asarray(tensor) for name, tensor in tensors.items()}
         words, counted = (tuple(vocabulary[name].tolist()) for name in ("word", "counted"))
-        center, context, signs = (stored.get(name) for name in ("center", "context", "signs"))
-        self.vectors_ = WordVectors(words, center, context, signs)
+        context, signs = (stored.get(name) for name in ("context", "signs"))
+        self.vectors_ = WordVectors(words, stored["center"], context, signs)
         self.frequencies_ = stored["frequencies"]
         for name in ("eigenvalues", "singular_values"):
             if name in stored:
