@@ -86,7 +86,6 @@ TABLE_MODELS: dict[str, TableContender] = {
         name: TableContender(
             partial(fit_masked_table, settings=settings),
             n_configurations=None if "ordinal" in settings else N_RECIPES,
-            n_data_sets=FEW if "ensemble" in settings else ALL,
             fast=name == OURS,
         )
         for name, settings in OUR_SETTINGS.items()
