@@ -71,4 +71,9 @@ EXPERIMENTS = {
         "what CBOW factorizes, on a toy corpus: "
         "Bidirectional attention as a mixture of experts, section 4.1",
     ),
+    "words-figure4": Experiment(
+        "exfam.reproduce.words_figure4",
+        "word vectors by the share of dimensions that are not reflected: "
+        "Context vectors are reflections of word vectors, Figure 4",
+    ),
 }

@@ -44,7 +44,7 @@ class Kept:
 
 FigureStore = ResultStore[FigureKey, Kept]
 # Figures, and arrays to draw.
-Measured = tuple[Mapping[str, float], Mapping[str, list[float]]]
+Measured = tuple[Mapping[str, float | int], Mapping[str, list[float]]]
 
 
 def figure_store(folder: Path | None) -> FigureStore:
@@ -65,7 +65,8 @@ def measured(store: FigureStore, key: FigureKey, measure: Callable[[], Measured]
     if kept is None:
         start = time.process_time()
         figures, arrays = measure()
-        kept = Kept(key, figures, time.process_time() - start, arrays)
+        numbers = {name: float(figure) for name, figure in figures.items()}
+        kept = Kept(key, numbers, time.process_time() - start, arrays)
         store.put(kept)
     return kept
 

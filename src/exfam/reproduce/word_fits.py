@@ -1,0 +1,92 @@
+"""Fits of skip-gram that experiments of reflections share, and how their vectors are judged."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity
+from exfam.data.public_sets.word_pairs import word_pairs
+from exfam.data.public_sets.word_questions import word_questions
+from exfam.data.text import PreparedText
+from exfam.estimators.words import SkipGram
+from exfam.reproduce.harness import Options
+
+__all__ = ["MIN_COUNT", "SETS", "Recipe", "fit_words", "judged"]
+
+MIN_COUNT = 5
+# Metric -> set of pairs, or of questions.
+_PAIRS = {
+    "wordsim": "wordsim-353",
+    "men": "men",
+    "mturk": "mturk-287",
+    "rare": "rare-words",
+    "simlex": "simlex-999",
+}
+_QUESTIONS = {"google": "google", "msr": "msr"}
+SETS = (*_PAIRS, *_QUESTIONS)
+_FAST: dict[str, Any] = {"dim": 16, "epochs": 1, "negatives": 5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What the paper's models share, but for the learning rate, which is ours.
+
+    The paper's code steps through batches of 16 at a rate of .2; here every window is a step.
+    """
+
+    dim: int = 200
+    window: int = 5
+    negatives: int = 25
+    epochs: int = 5
+
+    def settings(self, options: Options) -> dict[str, int]:
+        """As an estimator takes them; tiny in smoke runs.
+
+        >>> Recipe().settings(Options(fast=True))["dim"]
+        16
+        """
+        told = {name: getattr(self, name) for name in ("dim", "window", "negatives", "epochs")}
+        return told | (_FAST if options.fast else {})
+
+
+def fit_words(
+    text: PreparedText,
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    checkpoint: Path | None,
+) -> SkipGram:
+    """Skip-gram fitted by one thread, so that the same seed gives the same figures.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    model = SkipGram(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
+    model.fit(text, checkpoint=checkpoint)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    return model
+
+
+def judged(vectors: WordVectors) -> dict[str, float]:
+    """Rank correlations with people, and shares of analogies solved by 3CosMul.
+
+    Metrics end in "-kept" (as the paper: a pair with an unknown word has similarity 0, a question
+    with one is not solved) or "-skipped"; "coverage-" tells the share that is known. Figures that
+    are not defined, of vocabularies that know no pair, are left out.
+    """
+    told: dict[str, float] = {}
+    for metric, name in _PAIRS.items():
+        pairs = evaluate_similarity(vectors, word_pairs(name))
+        told |= _figures(f"spearman-{metric}", pairs.kept, pairs.skipped)
+        told[f"coverage-{metric}"] = pairs.coverage
+    for metric, name in _QUESTIONS.items():
+        total = evaluate_analogies(vectors, word_questions(name), rule="3cosmul").total
+        told |= _figures(f"accuracy-{metric}", total.accuracy, total.accuracy_covered)
+        told[f"coverage-{metric}"] = total.coverage
+    return {metric: value for metric, value in told.items() if not math.isnan(value)}
+
+
+def _figures(metric: str, kept: float, skipped: float) -> dict[str, float]:
+    return {f"{metric}-kept": kept, f"{metric}-skipped": skipped}

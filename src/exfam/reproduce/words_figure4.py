@@ -1,0 +1,101 @@
+"""Word vectors by the share of dimensions that are not reflected: Figure 4 of reflections.
+
+The paper finds scores alike from 35 to 65 % of +1, and bad below 25 % and above 90 %; it prints no
+figures.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.data.text import PreparedText
+from exfam.plots import setting_curve
+from exfam.reproduce.fits import Job, gather
+from exfam.reproduce.harness import Options
+from exfam.reproduce.kept_figures import (
+    FigureKey,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam.reproduce.rows import Row
+from exfam.reproduce.word_corpus import corpus_name, read_corpus
+from exfam.reproduce.word_fits import MIN_COUNT, Recipe, fit_words, judged
+
+__all__ = ["TASKS", "plot", "run"]
+
+TASKS = ("positive-share",)
+SEEDS = 3
+# In percent of the dimensions.
+SHARES = (0, 10, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90, 100)
+FAST_SHARES = (0, 50, 100)
+METRICS = (
+    "spearman-wordsim-kept",
+    "spearman-men-kept",
+    "spearman-simlex-kept",
+    "accuracy-google-kept",
+    "accuracy-msr-kept",
+)
+
+
+def run(options: Options) -> list[Row]:
+    """Fit and judge vectors of each share."""
+    read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
+    return gather(
+        [
+            Job(f"{share} % of +1", partial(_rows, share, read=read, options=options))
+            for share in (FAST_SHARES if options.fast else SHARES)
+        ]
+    )
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """A curve of each test set that all shares have a score above 0 on, one file each."""
+    for metric in METRICS:
+        own = [row for row in rows if row.metric == metric]
+        values = np.array([row.value or 0.0 for row in own])
+        if not (values > 0).all():
+            continue
+        figure = setting_curve(
+            np.array([float(row.settings["percent"]) for row in own]),
+            values,
+            name="sgns-wt",
+            setting_name="dimensions with +1 (%)",
+            metric=metric,
+            spread=np.array([row.sd or 0.0 for row in own]),
+        )
+        figure.savefig(folder / f"words-figure4-{metric}.png", dpi=120, facecolor="white")
+
+
+def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
+    settings: dict[str, Any] = Recipe().settings(options)
+    name, store, kept = corpus_name(options), figure_store(options.folder), []
+    for seed in range(options.n_seeds(SEEDS)):
+        key = FigureKey((name, f"positive-{share:03}"), seed)
+        kept.append(measured(store, key, partial(_measure, read, settings, share, key, options)))
+    row = Row(
+        task=TASKS[0],
+        model="sgns-wt",
+        settings={"percent": share, "corpus": name, **settings},
+        metric="",
+        n_configurations=1,
+    )
+    return [metric_row(replace(row, metric=metric), kept) for metric in METRICS]
+
+
+def _measure(
+    read: Callable[[], PreparedText],
+    settings: dict[str, Any],
+    share: int,
+    key: FigureKey,
+    options: Options,
+) -> Measured:
+    checkpoint = None if options.folder is None else options.folder / key.path.with_suffix("")
+    reflected = {**settings, "tie": "reflection", "positive_share": share / 100}
+    model = fit_words(read(), reflected, seed=key.seed, checkpoint=checkpoint)
+    return judged(model.vectors_), {}
