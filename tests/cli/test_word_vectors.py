@@ -15,7 +15,9 @@ import exfam
 from exfam import cli
 from exfam.analysis.vectors import WordVectors
 from exfam.cli.signatures import WORD_MODELS, estimator_options, parameters_of
+from exfam.cli.vectors import convert
 from exfam.cli.vectors.fit import form
+from exfam.data.vector_files import FORMATS
 from exfam.estimators.words import PMIFactorization, SkipGram
 from exfam.models.storage import save_folder
 from exfam.training.history import History
@@ -299,9 +301,8 @@ class TestConvert:
     @pytest.mark.parametrize(
         ("name", "format", "start"),
         [
-            ("a.x", "word2vec", b"6 2\none \x00"),
             ("a.x", "word2vec-binary", b"6 2\none \x00"),
-            ("a.x", "word2vec-text", b"6 2\none 1 0\n"),
+            ("a.x", "word2vec", b"6 2\none 1 0\n"),
             ("a.x", "glove", b"one 1 0\n"),
             ("a.x", "fasttext", b"6 2\none 1 0"),
             ("a.bin", None, b"6 2\none \x00"),
@@ -320,6 +321,9 @@ class TestConvert:
         np.testing.assert_array_equal(found.center, PLANE)
         assert (found.context is not None) == (name == "a.safetensors")
 
+    def test_formats_are_those_of_the_library(self):
+        assert tuple(FORMATS) == convert._FORMATS
+
     def test_tied_vectors_stay_tied_and_others_can_be_chosen(self, run, vectors, tmp_path):
         own = exfam.load(vectors / "tied").vectors_
         run("convert", vectors / "tied", "-o", tmp_path / "a.safetensors")
@@ -332,7 +336,7 @@ class TestConvert:
     @pytest.mark.parametrize(
         ("words", "told"),
         [
-            (["-o", "a.doc"], "`--output` must end in .txt, .*word2vec-text"),
+            (["-o", "a.doc"], "`--output` must end in .txt, .*word2vec-binary"),
             (["-o", "a.txt", "--format", "pickle"], "`--format` must be one of word2vec, "),
             (["-o", "."], "`--output` must be a file, got a folder"),
             (["-o", "a.txt/b.txt"], "`--output` must lie in a folder"),

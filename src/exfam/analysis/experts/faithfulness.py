@@ -174,8 +174,8 @@ def _with_target(cells: Cells, place: int, target: str) -> Bool[np.ndarray, "row
     present = cells.present[:, place]
     if not present.any():
         raise DataError(
-            f"`cells` must have a row with a cell in column {target!r}, got none. Pass the response "
-            "as `y`."
+            f"`cells` must have a row with a cell in column {target!r}, got none. Pass the "
+            "response as `y`."
         )
     return present
 

@@ -12,20 +12,12 @@ from exfam.cli.vectors.opening import OF, VECTORS, open_vectors
 
 __all__ = ["form", "run"]
 
-# As the command says it -> as the library does.
-_FORMATS = {
-    "word2vec": "word2vec-binary",
-    "word2vec-binary": "word2vec-binary",
-    "word2vec-text": "word2vec",
-    "glove": "glove",
-    "fasttext": "fasttext",
-    "safetensors": "safetensors",
-}
-_NOTES = """word2vec is the binary format, word2vec-text the text; word2vec-binary is the first by
-another name. Without --format the ending of FILE tells: .bin, .txt (word2vec's text), .vec
-(fastText) or .safetensors; with .gz after it the file is packed. safetensors keeps center and
-context vectors, tied ones once; all others hold one vector a word: the center's, or those of
---of."""
+# Those of the library, whose list would load what help need not wait for.
+_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
+_NOTES = """word2vec is its text format. Without --format the ending of FILE tells: .bin (word2vec's
+binary), .txt (its text), .vec (fastText) or .safetensors; with .gz after it the file is packed.
+safetensors keeps center and context vectors, tied ones once; all others hold one vector a word: the
+center's, or those of --of."""
 
 
 def form(arguments: Sequence[str]) -> Form:
@@ -46,7 +38,7 @@ def form(arguments: Sequence[str]) -> Form:
             Option("of", OF.kind, which, metavar=OF.metavar),
             *VECTORS[1:],
         ],
-        example="exfam convert vectors/ -o vectors.txt --format word2vec-text\n"
+        example="exfam convert vectors/ -o vectors.txt --format glove\n"
         "exfam convert vectors.txt -o vectors.safetensors",
         notes=_NOTES,
     )  # fmt: skip
@@ -62,7 +54,7 @@ def run(chosen: Any) -> None:
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
     check_writable("--output", path)
     try:
-        format = _FORMATS[chosen.format] if chosen.format else format_of_name(path)
+        format = chosen.format or format_of_name(path)
     except ExfamError:
         raise ExfamError(
             f"`--output` must end in .txt, .vec, .bin or .safetensors (and maybe .gz), got "

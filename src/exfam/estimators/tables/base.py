@@ -282,8 +282,8 @@ class TableEstimator(BaseEstimator, ABC):
         except ValueError as error:
             told = str(error).rstrip().rstrip(".")
             raise DataError(
-                f"{told}. Columns are matched by name; pass missing_columns='absent' to predict from "
-                "some of them."
+                f"{told}. Columns are matched by name; pass missing_columns='absent' to predict "
+                "from some of them."
             ) from error
 
     def _renamed(self, table: RawTable, *, named: bool) -> RawTable:
