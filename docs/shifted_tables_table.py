@@ -20,8 +20,6 @@ BLOCK = PageBlock(README, "shifted-tables")
 EMPTY = "No figures are kept here yet: `exfam reproduce table-simulation` prints them."
 SIMULATION, CARS = "table-simulation.json", "table-autompg.json"
 PREFIX = "simulation-"
-# Data sets differ so much that a mean over fewer is no figure to set beside means over twenty.
-SEVERAL = 5
 OURS, REFERENCE = "masked-table", "reference"
 # Model -> how its column is headed.
 MODELS = {
@@ -100,13 +98,22 @@ def _setting(task: str, known: Mapping[Place, Row]) -> list[str]:
 
 
 def _mean_line(tasks: Sequence[str], known: Mapping[Place, Row], *, bins: str) -> list[str]:
-    """Of models with figures in all settings, each of several data sets."""
-    cells = []
-    for model in (*MODELS, REFERENCE):
-        each = [_mse(known, task, model, bins=bins) for task in tasks]
-        there = [_value(row) for row in each if row is not None and (row.n_seeds or 1) >= SEVERAL]
-        cells.append(f"{sum(there) / len(there):.2f}" if len(there) == len(tasks) else "")
-    return [f"mean, {'pooled' if bins == 'pooled' else 'training'} bins", *cells, "", ""]
+    """Of models fitted on as many data sets as any, in all settings; of paired differences."""
+    found = {
+        model: [_mse(known, task, model, bins=bins) for task in tasks]
+        for model in (*MODELS, REFERENCE)
+    }
+    most = max((row.n_seeds or 1 for rows in found.values() for row in rows if row), default=0)
+    apart = [known.get((task, OURS, "minus-mse", bins, "mean", REFERENCE)) for task in tasks]
+    name = "pooled" if bins == "pooled" else "training"
+    means = (_mean(rows, least=most) for rows in found.values())
+    return [f"mean, {name} bins", *means, _mean(apart, least=1, sign="+"), ""]
+
+
+def _mean(rows: Sequence[Row | None], *, least: int, sign: str = "") -> str:
+    """Of figures that are all there, each of so many fits at least."""
+    there = [_value(row) for row in rows if row is not None and (row.n_seeds or 1) >= least]
+    return f"{sum(there) / len(there):{sign}.2f}" if len(there) == len(rows) else ""
 
 
 def _value(row: Row) -> float:
