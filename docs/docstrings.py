@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 # "`dropout`: share of units …", or "`values`, `attributes`: …", at the start of a line.
 _ENTRY = re.compile(r"^(`[^`]+`(?:, `[^`]+`)*): ")
+# Code, or a bar outside of it, which reStructuredText would take for a substitution.
+_CODE_OR_BAR = re.compile(r"(``.*?``)|\|")
 _CODE = re.compile(r"(?<![`:\\])`([^`\n]+)`(?!`)")
 
 
@@ -24,6 +26,16 @@ def as_restructured_text(lines: Sequence[str]) -> list[str]:
         if turns and line.strip() and out and out[-1].strip():
             out.append("")  # a list begins and ends with an empty line
         in_list = is_entry or continues
-        text = line if in_example else _CODE.sub(r"``\1``", line)
+        text = line if in_example else _marked(line)
         out.append(f"- {text}" if is_entry else f"  {text.strip()}" if continues else text)
     return out if out and not out[-1] else [*out, ""]
+
+
+def _marked(line: str) -> str:
+    """The line with names as code and bars as bars.
+
+    >>> print(_marked("`a | b` is |a| or |b|"))
+    ``a | b`` is \\|a\\| or \\|b\\|
+    """
+    code = _CODE.sub(r"``\1``", line)
+    return _CODE_OR_BAR.sub(lambda found: found[1] or r"\|", code)

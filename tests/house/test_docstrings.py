@@ -1,12 +1,6 @@
 """Docstrings become reStructuredText that Sphinx reads without warnings."""
 
-import importlib.util
-
-from house.sources import ROOT
-
-_spec = importlib.util.spec_from_file_location("docstrings", ROOT / "docs" / "docstrings.py")
-docstrings = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(docstrings)
+import docstrings
 
 
 def test_entries_become_a_list_and_names_become_code():
@@ -27,3 +21,8 @@ def test_examples_stay_as_they_are():
     lines = [">>> f(`x`)", "`x`: 1", "", "`y` is code again"]
     assert docstrings.as_restructured_text(lines)[:2] == lines[:2]
     assert docstrings.as_restructured_text(lines)[3] == "``y`` is code again"
+
+
+def test_bars_are_bars():
+    lines = ["`a | b` is |a| at least"]
+    assert docstrings.as_restructured_text(lines)[0] == r"``a | b`` is \|a\| at least"
