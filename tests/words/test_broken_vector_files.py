@@ -15,6 +15,8 @@ from words.vector_cases import WORDS, matrix
 
 ONES = np.ones(3, dtype="<f4").tobytes()
 
+PACKED = gzip.compress(b"a 1 2\n" * 9, mtime=0)
+
 
 def row(word, numbers=ONES):
     return word + b" " + numbers
@@ -52,7 +54,7 @@ def row(word, numbers=ONES):
         (b"\xba\x16\x4f\x2f...", r"got a model of fastText \(.bin\) at .*Use its .vec file"),
         (b"<!DOCTYPE html>\n", "got a page of HTML or XML at"),
         (b"Once upon a time\n", "got one that begins with b'Once upon a time.n' at .*`format`"),
-        (gzip.compress(b"a 1 2\n" * 9)[:-5], "must be a whole gzip file, got a damaged one"),
+        (PACKED[:-5], "must be a whole gzip file, got a damaged one"),
         (b"\x1f\x8bno gzip", "must be a whole gzip file, got a damaged one"),
     ],
 )
