@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from exfam import DataError, ExfamError, SupportError
-from exfam.cli import main
 from tables.table_estimator_cases import (
     CLASS,
     CLASSIFIER,
@@ -151,12 +150,6 @@ class TestTables:
                 CLASS if kind == JOINT else RESPONSES[kind],
                 target="city",
             )
-
-    def test_the_command_line_says_where_such_models_are_used(self, kind, tmp_path, capsys):
-        fitted(kind).save(tmp_path / "model")
-        FRAME.to_csv(tmp_path / "new.csv", index=False)
-        assert main(["score", str(tmp_path / "model"), str(tmp_path / "new.csv")]) != 0
-        assert "which is of tables. Use it in Python" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("kind", SUPERVISED)

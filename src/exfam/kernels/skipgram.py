@@ -22,7 +22,18 @@ from exfam.kernels.blocks import (
 from exfam.kernels.prefetching import prefetch_rows
 from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
 
-__all__ = ["LINEAR", "REFLECTED", "UNTIED", "Vectors", "train_skipgram"]
+__all__ = [
+    "LINEAR",
+    "REFLECTED",
+    "UNTIED",
+    "Vectors",
+    "add_rows",
+    "add_to_targets",
+    "copy_rows",
+    "gather_targets",
+    "set_targets",
+    "train_skipgram",
+]
 
 UNTIED, REFLECTED, LINEAR = 0, 1, 2
 

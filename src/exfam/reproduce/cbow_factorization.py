@@ -31,7 +31,7 @@ from exfam.reproduce.kept_figures import (
 )
 from exfam.reproduce.rows import Row, row_over_seeds
 
-__all__ = ["TASKS", "run"]
+__all__ = ["TASKS", "conditional", "run"]
 
 TASKS = ("toy-corpus",)
 SEEDS = 5

@@ -213,10 +213,10 @@ def fit_text(
     ...     weights[0] += rate * len(tokens)
     ...     return 1.0, 1.0
     >>> settings = EpochSettings(learning_rate=1.0, epochs=2, threads=1, seed=0)
-    >>> tokens = np.zeros(100, np.int32)
+    >>> tokens = np.zeros(100_000, np.int32)
     >>> len(fit_text(train, tokens=tokens, arrays={"weights": weights}, settings=settings))
     2
-    >>> 90 < weights.item() < 110
+    >>> 90_000 < weights.item() < 110_000
     True
     """
     engine = TextEngine(train, tokens=tokens, arrays=arrays, settings=settings)
