@@ -9,6 +9,7 @@ from exfam.plots.experts import expert_bars
 from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.intervals import interval_rows
 from exfam.plots.item_map import item_map
+from exfam.plots.matrices import matrix_map
 from exfam.plots.means import means_by_case
 from exfam.plots.missing import missing_curves
 from exfam.plots.settings import setting_curve
@@ -28,6 +29,7 @@ __all__ = [
     "item_map",
     "layer_map",
     "learning_curve",
+    "matrix_map",
     "means_by_case",
     "missing_curves",
     "reliability_diagram",

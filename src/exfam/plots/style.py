@@ -26,6 +26,7 @@ __all__ = [
     "NAME_MARK",
     "ON_DATA",
     "SHADES",
+    "SIGNED",
     "draw_references",
     "drawable",
     "legend_above",
@@ -46,6 +47,8 @@ MUTED = "#8b949e"
 SHADES = LinearSegmentedColormap.from_list(
     "weights", ["#eef3fb", "#9cc3ee", "#2f7ed8", "#173f7a", "#0b1f40"]
 )
+# Of numbers below, at and above 0.
+SIGNED = LinearSegmentedColormap.from_list("signed", [COLORS[0], "#f6f8fa", COLORS[1]])
 # Starts the gid of a text that stands for a name with letters that the font lacks.
 NAME_MARK = "name:"
 _STAND_IN = "\N{WHITE SQUARE}"

@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, INK, make_figure, name_ticks, plain_axes
+from exfam.plots.style import INK, SIGNED, make_figure, name_ticks, plain_axes
 
 __all__ = ["vector_map"]
-
-_SIGNED = LinearSegmentedColormap.from_list("signed", [COLORS[0], "#f6f8fa", COLORS[1]])
 
 
 def vector_map(
@@ -39,14 +37,14 @@ def vector_map(
     largest = max(float(np.abs(each).max(initial=0.0)) for each in vectors.values())
     norm = Normalize(-largest, largest)
     for axes, (kind, each) in zip(panels, vectors.items(), strict=True):
-        plain_axes(axes).pcolormesh(each, cmap=_SIGNED, norm=norm)
+        plain_axes(axes).pcolormesh(each, cmap=SIGNED, norm=norm)
         axes.set_title(kind, fontsize=10, color=INK)
         axes.tick_params(length=0)
         axes.set_xticks([])
     name_ticks(panels[0].yaxis, np.arange(len(names)) + 0.5, names)
     panels[0].tick_params(axis="y", labelsize=7)
     panels[0].set_ylim(len(names), 0)
-    bar = plain_axes(figure.colorbar(ScalarMappable(norm, _SIGNED), ax=panels).ax)
+    bar = plain_axes(figure.colorbar(ScalarMappable(norm, SIGNED), ax=panels).ax)
     bar.tick_params(length=0)
     figure.supxlabel("dimension", color=INK, fontsize=11)
     figure.supylabel("item", color=INK, fontsize=11)

@@ -71,6 +71,21 @@ EXPERIMENTS = {
         "what CBOW factorizes, on a toy corpus: "
         "Bidirectional attention as a mixture of experts, section 4.1",
     ),
+    "pmi-spectrum": Experiment(
+        "exfam.reproduce.pmi_spectrum",
+        "signs of the eigenvalues of mutual information: "
+        "Context vectors are reflections of word vectors, Figure 2",
+    ),
+    "involution": Experiment(
+        "exfam.reproduce.involution",
+        "the map from word to context vectors, and its square: "
+        "Context vectors are reflections of word vectors, Figure 3",
+    ),
+    "words-table2": Experiment(
+        "exfam.reproduce.words_table2",
+        "word vectors with free, reflected and linear contexts, judged by people: "
+        "Context vectors are reflections of word vectors, Table 2",
+    ),
     "words-figure4": Experiment(
         "exfam.reproduce.words_figure4",
         "word vectors by the share of dimensions that are not reflected: "

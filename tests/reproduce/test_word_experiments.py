@@ -1,4 +1,4 @@
-"""Word vectors by the share of reflected dimensions, on a text drawn from a few words."""
+"""Experiments of word vectors, on texts drawn from a few words."""
 
 import bz2
 import gzip
@@ -7,15 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError
 from exfam.data.public_sets.word_pairs import WordPairs
 from exfam.data.public_sets.word_questions import WordQuestions
+from exfam.plots import matrix_map
 from exfam.reproduce import (
+    involution,
+    pmi_spectrum,
     word_corpus,
     word_fits,
     words_figure4,
+    words_table2,
 )
 from exfam.reproduce.harness import Options
+from exfam.reproduce.rows import Row
 from exfam.reproduce.word_corpus import USUAL_CORPUS, corpus_name, corpus_path, read_corpus
 from exfam.reproduce.word_fits import Recipe, fit_words, judged
 
@@ -41,6 +46,43 @@ def options(tmp_path, monkeypatch):
     return Options(fast=True, corpus=path, folder=tmp_path / "kept", out=tmp_path / "plots")
 
 
+def test_the_spectrum_is_that_of_its_words_and_is_kept(options, monkeypatch):
+    rows = pmi_spectrum.run(options)
+    assert [row.task for row in rows[:1] + rows[-1:]] == ["window-2", "window-5"]
+    for task in pmi_spectrum.TASKS:
+        told = {row.metric: row.value for row in rows if row.task == task}
+        assert told["count-positive"] + told["count-negative"] == told["count-words"] == 60
+        assert told["spectrum-positive"] == told["count-positive"] / 60
+        assert (options.out / f"pmi-spectrum-{task}.png").stat().st_size > 1000
+    monkeypatch.setattr(pmi_spectrum, "_measure", lambda *_, **__: pytest.fail("counted again"))
+    assert pmi_spectrum.run(options) == rows
+    assert pmi_spectrum.run(replace(options, only=("window-5",))) == rows[len(rows) // 2 :]
+
+
+def test_the_report_of_an_involution_is_that_of_fitted_vectors(options, monkeypatch):
+    rows = involution.run(replace(options, seeds=2))
+    told = {row.metric: row for row in rows}
+    assert {row.task for row in rows} == {"negatives-25"} and told["count-positive"].n_seeds == 2
+    assert told["count-positive"].value + told["count-negative"].value == 16
+    assert 0 <= told["reflection-squared-off-diagonal-share"].value <= 1
+    assert len(list(options.out.glob("involution-negatives-25-*.png"))) == 4
+    monkeypatch.setattr(involution, "_measure", lambda *_: pytest.fail("fitted again"))
+    assert involution.run(replace(options, seeds=2)) == rows
+
+
+def test_all_ties_are_judged_as_the_paper_does_and_with_unknown_words_skipped(options, monkeypatch):
+    rows = words_table2.run(options)
+    assert {row.model for row in rows} == {"sgns", "sgns-wt", "sgns-wtr", "sgns-linear"}
+    told = {(row.model, row.metric): row.value for row in rows}
+    assert told["sgns-wt", "coverage-wordsim"] == 0.8 and told["sgns", "coverage-msr"] == 0.5
+    kept = [told[model, "spearman-wordsim-kept"] for model in words_table2.MODELS]
+    assert len(set(kept)) > 1 and {row.paper for row in rows} == {None}
+    words_table2.plot(rows, options.folder)
+    assert (options.folder / "words-table2-negatives-25-spearman-men-kept.png").is_file()
+    monkeypatch.setattr(words_table2, "_measure", lambda *_: pytest.fail("fitted again"))
+    assert words_table2.run(options) == rows
+
+
 def test_the_share_of_reflected_dimensions_changes_vectors(options):
     rows = words_figure4.run(options)
     own = [row for row in rows if row.metric == "spearman-men-kept"]
@@ -49,6 +91,24 @@ def test_the_share_of_reflected_dimensions_changes_vectors(options):
     shown = [replace(row, value=0.5, sd=0.1) for row in own]
     words_figure4.plot([*shown, *(row for row in rows if row not in own)], options.folder)
     assert [*options.folder.glob("*.png")][0].name.startswith("words-figure4-")
+
+
+def test_the_papers_figures_are_of_its_corpora_alone():
+    paper = words_table2._paper
+    assert paper("text8", "sgns-wt", "accuracy-google-kept") == 0.309
+    assert paper("enwik9", "sgns", "spearman-rare-kept") == 0.213
+    assert paper("enwik9", "sgns", "spearman-rare-skipped") is None
+    assert paper("text8-head", "sgns", "spearman-rare-kept") is None
+    assert paper("text8", "sgns-linear", "spearman-men-kept") is None
+
+
+def test_long_runs_have_to_be_asked_for(options, monkeypatch):
+    made = Row(task="x", model="x", metric="nats")
+    for module in (words_table2, involution):
+        monkeypatch.setattr(module, "_rows", lambda task, *_, **__: [replace(made, task=task)])
+        assert {row.task for row in module.run(Options())} == {"negatives-25"}
+        asked = module.run(Options(only=["negatives-100"]))
+        assert {row.task for row in asked} == {"negatives-100"}
 
 
 def test_smoke_runs_read_the_head_of_a_text_plain_or_packed(tmp_path, monkeypatch):
@@ -93,3 +153,8 @@ def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):
     told = judged(unknown)
     assert told["coverage-men"] == 0 and "spearman-men-skipped" not in told
     assert "accuracy-msr-skipped" not in told and told["accuracy-msr-kept"] == 0
+
+
+def test_an_empty_matrix_is_not_drawn():
+    with pytest.raises(ExfamError, match="`matrix` must have an entry to draw"):
+        matrix_map(np.zeros((0, 2)), label="Q")
