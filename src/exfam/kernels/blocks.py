@@ -10,7 +10,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-__all__ = ["FAST", "add_weighted_rows", "dot_products", "weighted_columns", "weighted_rows"]
+__all__ = ["FAST", "dot_products", "weighted_columns", "weighted_rows"]
 
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 _ZERO = np.float32(0.0)
@@ -70,26 +70,3 @@ def weighted_columns(weights, n_left, left, n_right, dim, sums):
                 sums[j, k] += a0 * a + b0 * b
                 sums[j + 1, k] += a1 * a + b1 * b
                 sums[j + 2, k] += a2 * a + b2 * b
-
-
-@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
-@no_type_check
-def add_weighted_rows(weights, n_left, right, n_right, matrix, rows):
-    """matrix[rows[i]] += sum over j of weights[i, j] right[j]; `n_left` needs no padding here."""
-    dim = matrix.shape[1]
-    for i in range(0, n_left - 1, 2):
-        first, second = rows[i], rows[i + 1]
-        for j in range(0, n_right, 3):
-            a0, a1, a2 = weights[i, j], weights[i, j + 1], weights[i, j + 2]
-            b0, b1, b2 = weights[i + 1, j], weights[i + 1, j + 1], weights[i + 1, j + 2]
-            for k in range(dim):
-                x, y, z = right[j, k], right[j + 1, k], right[j + 2, k]
-                matrix[first, k] += a0 * x + a1 * y + a2 * z
-                matrix[second, k] += b0 * x + b1 * y + b2 * z
-    if n_left % 2:
-        i = n_left - 1
-        for j in range(0, n_right, 3):
-            a0, a1, a2 = weights[i, j], weights[i, j + 1], weights[i, j + 2]
-            for k in range(dim):
-                x, y, z = right[j, k], right[j + 1, k], right[j + 2, k]
-                matrix[rows[i], k] += a0 * x + a1 * y + a2 * z

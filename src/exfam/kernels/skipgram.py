@@ -14,7 +14,6 @@ from numba import njit
 
 from exfam.kernels.blocks import (
     FAST,
-    add_weighted_rows,
     dot_products,
     weighted_columns,
     weighted_rows,
@@ -91,7 +90,9 @@ def train_skipgram(tokens, vectors, tie, sampling, plan, rate, seed, totals):
             group_nats(products, members, excused, sizes, totals)
         errors(products, members, excused, sizes, rate, table)
         weighted_columns(products, n_even, left, n_padded, dim, step)
-        add_weighted_rows(products, n_rows, right, n_padded, center, rows)
+        # Words are written once each: other threads wait for rows that all of them share.
+        weighted_rows(products, n_even, right, n_padded, dim, left)
+        add_rows(center, rows, n_rows, left)
         add_to_targets(targets, n_targets, vectors, tie, raw, step)
         n_groups += 1
 
