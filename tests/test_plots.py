@@ -85,6 +85,7 @@ FIGURES = {
         paper=np.array([1.04, np.nan]),
         references={"Bayes": 1.02},
     ),
+    "matrix_map": lambda: plots.matrix_map(np.eye(3) - 0.5, label="Q"),
     "vector_map": lambda: plots.vector_map({"key": np.eye(3), "value": -np.eye(3)}, list("abc")),
 }
 

@@ -25,5 +25,7 @@ def matrix_map(matrix: Float[np.ndarray, "rows columns"], *, label: str) -> Figu
     most = float(np.abs(matrix).max())
     image = axes.imshow(matrix, cmap=SIGNED, vmin=-most, vmax=most, interpolation="nearest")
     axes.set_title(label, fontsize=10, color=INK)
+    axes.set_xlabel("column", color=INK)
+    axes.set_ylabel("row", color=INK)
     plain_axes(figure.colorbar(image, ax=axes).ax)
     return figure
