@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, and folders that one process writes at a time."""
 
 import os
 import tempfile
@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_path", "write_atomically"]
+try:
+    import fcntl
+except ImportError:  # such a system has no locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["atomic_path", "lock_folder", "sync", "write_atomically"]
 
 
 @contextmanager
@@ -50,3 +55,38 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     with atomic_path(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
     return Path(path)
+
+
+def lock_folder(folder: str | os.PathLike[str]) -> int | None:
+    """A handle that locks the folder until it is closed; None where the system has no locks.
+
+    The lock ends with the process. Raises OSError if another handle has it.
+
+    >>> folder = tempfile.mkdtemp()
+    >>> handle = lock_folder(folder)
+    >>> if handle is not None:
+    ...     os.close(handle)
+    """
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Force a file, or the names in a folder, to the disk.
+
+    Raises OSError where the operating system refuses.
+
+    >>> sync(tempfile.mkdtemp())
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

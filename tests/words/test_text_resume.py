@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exfam import files
 from exfam.checks import CheckpointError, DataError
 from exfam.data.text import Vocabulary, is_prepared_text, open_text, prepare_text
 from exfam.data.text import encoding as encodings
-from exfam.data.text import place as places
 from exfam.data.text import prepare as preparing
 from exfam.data.text.reading import Pace
 from words.text_cases import LINES, contents, prepared, sentences_of
@@ -181,7 +181,7 @@ class TestWhatIsLeft:
             prepared(texts, tmp_path / "a", pace=Pace(**EVERY, tell=tell))
 
     def test_systems_without_locks_prepare_too(self, texts, tmp_path, monkeypatch):
-        monkeypatch.setattr(places, "fcntl", None)
+        monkeypatch.setattr(files, "fcntl", None)
         assert prepared(texts, tmp_path / "a").n_tokens > 100
 
     @pytest.mark.parametrize("step", ["clear", "put"])

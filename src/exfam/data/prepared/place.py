@@ -14,11 +14,7 @@ from pathlib import Path
 
 from exfam.checks import DataError
 from exfam.data.prepared.manifest import MANIFEST, is_ours
-
-try:
-    import fcntl
-except ImportError:  # such a system leaves what killed runs left to its users
-    fcntl = None  # type: ignore[assignment]
+from exfam.files import lock_folder, sync
 
 __all__ = ["found", "new_folder"]
 
@@ -49,8 +45,8 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Pat
         _remove_abandoned(place)
         yield new
         for file in new.iterdir():
-            _sync(file)
-        _sync(new)
+            sync(file)
+        sync(new)
         _check_free(place, overwrite=overwrite)
         _put(new, place)
     except BaseException:
@@ -58,7 +54,7 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Pat
         raise
     finally:
         _unlock(handle)
-    _sync(place.parent)
+    sync(place.parent)
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
@@ -127,26 +123,12 @@ def _remove_abandoned(place: Path) -> None:
 
 def _lock(folder: Path) -> int | None:
     """A handle that locks the folder until it is closed; None if another has it."""
-    if fcntl is None:
-        return None
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_folder(folder)
     except OSError:
-        os.close(handle)
         return None
-    return handle
 
 
 def _unlock(handle: int | None) -> None:
     if handle is not None:
-        os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
         os.close(handle)

@@ -11,12 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from exfam.checks import DataError
-from exfam.files import write_atomically
-
-try:
-    import fcntl
-except ImportError:  # there, two runs at once are not told apart
-    fcntl = None  # type: ignore[assignment]
+from exfam.files import lock_folder, sync, write_atomically
 
 __all__ = ["STATE", "clear", "part_folder", "put"]
 
@@ -62,35 +57,20 @@ def clear(folder: Path, *, keep: Collection[str]) -> None:
 def put(part: Path, folder: Path) -> None:
     """Rename a prepared folder to its place; one that is there makes room only then."""
     for path in (*part.iterdir(), part):
-        _sync(path)
+        sync(path)
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         os.rename(folder, old)
     os.rename(part, folder)
     shutil.rmtree(old, ignore_errors=True)
-    _sync(folder.parent)
+    sync(folder.parent)
 
 
 def _lock(part: Path) -> int | None:
-    """A handle that locks the folder until it is closed; None where there are no locks."""
-    if fcntl is None:
-        return None
-    handle = os.open(part, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
+        return lock_folder(part)
+    except BlockingIOError:
         raise DataError(
             f"`folder` must not be prepared by two processes at once, got one at work in {part}."
         ) from None
-    return handle
-
-
-def _sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
