@@ -4,7 +4,6 @@ import numpy as np
 
 from exfam.estimators.words.matrices import WordMatrices, initial_matrices
 from exfam.kernels.alias import alias_table
-from exfam.kernels.sigmoid import sigmoid_table
 from exfam.kernels.windows import Plan, Sampling
 
 TIES = [None, "reflection", "random", "linear"]
@@ -26,11 +25,11 @@ def sampling_of(noise, *, n_words=N_WORDS, keep=1.0) -> Sampling:
     probability = np.zeros(n_words)
     probability[noise] = 1.0
     kept = np.full(n_words, int(keep * 2**32), np.uint64)
-    return Sampling(kept, alias_table(probability), sigmoid_table())
+    return Sampling(kept, alias_table(probability))
 
 
-def plan_of(*, window=1, negatives=NEGATIVES, together=3, nats_every=1) -> Plan:
-    return Plan(window, negatives, together, nats_every)
+def plan_of(*, window=1, negatives=NEGATIVES, weight=1.0, together=3, nats_every=1) -> Plan:
+    return Plan(window, negatives, np.float32(weight), together, nats_every)
 
 
 def run(kernel, tokens, matrices, *, sampling, plan, rate=1.0, seed=1):

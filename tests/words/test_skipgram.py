@@ -23,7 +23,7 @@ def topical(n_sentences=600, *, seed=0, topics=TOPICS):
 
 def make(**changed):
     options = {
-        "dim": 8, "learning_rate": 0.05, "subsample": 0.0, "min_count": 1, "deterministic": True,
+        "dim": 8, "learning_rate": 0.025, "subsample": 0.0, "min_count": 1, "deterministic": True,
         "epochs": 8,
     } | changed  # fmt: skip
     return SkipGram(**options)

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from numba import njit
+from scipy.special import expit
 
 from exfam.checks import DataError
 from exfam.kernels.alias import alias_table, draw_word
 from exfam.kernels.cbow import train_cbow
 from exfam.kernels.randomness import next_bits
+from exfam.kernels.sigmoid import logistic
 from exfam.kernels.skipgram import train_skipgram
 from words.skipgram_cases import (
     N_WORDS,
@@ -35,8 +38,7 @@ def check_step(kernel, tie, *, mean, noise=NOISE_WORD):
     assert set(expected) == set(after)
     for name in after:
         assert np.abs(expected[name]).max() > 0.1
-        # The table of the logistic function is within 0.0008.
-        np.testing.assert_allclose(before[name] - after[name], expected[name], atol=4e-3)
+        np.testing.assert_allclose(before[name] - after[name], expected[name], atol=2e-6)
     assert told[0] == pytest.approx(loss(before, signs, WINDOWS, mean=mean, noise=noise), rel=1e-5)
     return told
 
@@ -57,6 +59,34 @@ def test_a_step_of_cbow_is_the_gradient(tie):
 def test_a_negative_that_is_the_center_is_passed_over(kernel, mean):
     """Only for the window whose center it is, not for the others of its group."""
     check_step(kernel, None, mean=mean, noise=1)
+
+
+@pytest.mark.parametrize("kernel", [train_skipgram, train_cbow])
+def test_negatives_count_by_their_weight(kernel):
+    """Four of half the weight are two."""
+    found = []
+    for plan in (plan_of(negatives=2), plan_of(negatives=4, weight=0.5)):
+        matrices = matrices_of(None)
+        told = run(kernel, [0, 1, 2], matrices, sampling=sampling_of([3]), plan=plan)
+        found.append((matrices, told))
+    (two, of_two), (four, of_four) = found
+    np.testing.assert_allclose(two.center, four.center, atol=2e-6)
+    np.testing.assert_allclose(two.context, four.context, atol=2e-6)
+    assert of_two == pytest.approx(of_four, rel=1e-6)
+
+
+def test_the_same_word_twice_in_a_window_takes_both_steps():
+    """Rows 1 and 1 of one block; the center is told by both."""
+    matrices = matrices_of(None)
+    before = plain(matrices)
+    run(
+        train_skipgram, [1, 0, 1, -1], matrices, sampling=sampling_of([3]),
+        plan=plan_of(window=1, together=3),
+    )  # fmt: skip
+    windows = [(1, [0]), (0, [1, 1]), (1, [0])]
+    expected = gradients(before, None, windows, mean=False, noise=3)
+    for name, after in plain(matrices).items():
+        np.testing.assert_allclose(before[name] - after, expected[name], atol=2e-6)
 
 
 def test_padding_stays_zero():
@@ -161,3 +191,17 @@ def test_the_same_seed_gives_the_same_bits():
         told.append(matrices.center.copy())
     np.testing.assert_array_equal(told[0], told[1])
     assert (told[0] != told[2]).any()
+
+
+def test_the_logistic_function_is_near_for_every_logit():
+    logits = np.concatenate([np.linspace(-200, 200, 4001), np.linspace(-6, 6, 4001)])
+    found = logits.astype(np.float32)
+    each(found)
+    np.testing.assert_allclose(found, expit(logits.astype(np.float32).astype(float)), atol=3e-7)
+    assert found[0] >= 0.0
+    assert found[4000] == 1.0
+
+
+@njit
+def each(logits):
+    logistic(logits, np.float32(1.0), len(logits))

@@ -10,31 +10,37 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from exfam.kernels.blocks import FAST, dot_products, weighted_columns, weighted_rows
-from exfam.kernels.prefetching import prefetch_rows
+from exfam.kernels.blocks import FAST, add_weighted_rows, dot_products, weighted_columns
+from exfam.kernels.borrowing import borrowed
 from exfam.kernels.skipgram import add_to_targets, gather_targets, set_targets
 from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
 
 __all__ = ["train_cbow"]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 @no_type_check
 def train_cbow(tokens, vectors, tie, sampling, plan, rate, seed, totals):
     """One pass over `tokens` (int32; -1 ends a sentence); nats and their number go to `totals`.
 
     `rate`: learning rate, float32; 0 only tells the nats. `seed`: uint64, of all that is drawn
     """
-    center, noise, table = vectors.center, sampling.noise, sampling.sigmoid
-    dim, together = center.shape[1], plan.together
     state = np.full(1, seed, np.uint64)
     kept = np.empty(len(tokens), np.int32)
     n_kept = subsample(tokens, sampling.keep, state, kept)
-    words = np.zeros((together, 2 * plan.window), np.int64)
-    counts, members = np.zeros(together, np.int64), 1 << np.arange(together)
-    targets, excused = np.zeros((2, plan.negatives + together), np.int64)
-    left, right, raw, step, change, products = _empty_blocks(plan, dim, vectors.transform.shape[0])
-    negatives = np.empty(plan.negatives, np.int64)
+    indices = _empty_indices(plan)
+    blocks = _empty_blocks(plan, vectors.center.shape[1], vectors.transform.shape[0])
+    held = kept[:n_kept], vectors, sampling, state, totals, indices, blocks
+    _train_groups(held, tie, plan, rate)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@no_type_check
+def _train_groups(held, tie, plan, rate):
+    kept, vectors, sampling, state, totals, indices, blocks = borrowed(held)
+    words, counts, members, rows, targets, excused, negatives = indices
+    left, right, raw, step, change, products = blocks
+    center, noise, n_kept, dim = vectors.center, sampling.noise, len(kept), vectors.center.shape[1]
     draw_negatives(negatives, noise, state)
     place, n_groups = 0, 0
     while place < n_kept:
@@ -45,17 +51,17 @@ def train_cbow(tokens, vectors, tie, sampling, plan, rate, seed, totals):
             break
         n_targets = set_targets(targets, excused, n_windows, negatives)
         draw_negatives(negatives, noise, state)
-        prefetch_rows(vectors.context, negatives, 0, len(negatives))
         _average(center, words, counts, n_windows, left)
         gather_targets(targets, n_targets, vectors, tie, raw, right)
         n_even, n_padded = n_windows + n_windows % 2, (n_targets + 2) // 3 * 3
-        dot_products(left, n_even, right, n_padded, dim, products)
+        dot_products(left, rows, n_even, right, n_padded, dim, products)
         sizes = n_windows, n_targets, n_windows
         if n_groups % plan.nats_every == 0:
-            group_nats(products, members, excused, sizes, totals)
-        errors(products, members, excused, sizes, rate, table)
-        weighted_columns(products, n_even, left, n_padded, dim, step)
-        weighted_rows(products, n_even, right, n_padded, dim, change)
+            group_nats(products, members, excused, sizes, plan.weight, totals)
+        errors(products, members, excused, sizes, plan.weight, rate)
+        weighted_columns(products, rows, n_even, left, n_padded, dim, step)
+        change[:n_even] = np.float32(0.0)
+        add_weighted_rows(products, n_even, right, n_padded, dim, change, rows)
         _add_to_contexts(center, words, counts, n_windows, change)
         add_to_targets(targets, n_targets, vectors, tie, raw, step)
         n_groups += 1
@@ -63,9 +69,24 @@ def train_cbow(tokens, vectors, tie, sampling, plan, rate, seed, totals):
 
 @njit(cache=True, nogil=True)
 @no_type_check
+def _empty_indices(plan):
+    n_windows, n_targets = plan.together, plan.negatives + plan.together
+    return (
+        np.zeros((n_windows, 2 * plan.window), np.int64),
+        np.zeros(n_windows, np.int64),
+        1 << np.arange(n_windows),
+        np.arange(n_windows + 1),
+        np.zeros(n_targets, np.int64),
+        np.zeros(n_targets, np.int64),
+        np.zeros(plan.negatives, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
 def _empty_blocks(plan, dim, n_transform):
     # Room for padding beside the rows and targets.
-    n_rows, n_targets = plan.together + 1, plan.negatives + plan.together + 3
+    n_rows, n_targets = plan.together + 1, (plan.negatives + plan.together + 2) // 3 * 3 + 1
     width = max(dim, n_transform)
     return (
         np.zeros((n_rows, dim), np.float32),
@@ -73,7 +94,7 @@ def _empty_blocks(plan, dim, n_transform):
         np.zeros((n_targets, dim), np.float32),
         np.zeros((n_targets, width), np.float32),
         np.zeros((n_rows, dim), np.float32),
-        np.zeros((n_rows, n_targets), np.float32),
+        np.zeros((n_rows, n_targets - 1), np.float32),
     )
 
 

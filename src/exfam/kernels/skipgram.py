@@ -12,13 +12,8 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from exfam.kernels.blocks import (
-    FAST,
-    dot_products,
-    weighted_columns,
-    weighted_rows,
-)
-from exfam.kernels.prefetching import prefetch_rows
+from exfam.kernels.blocks import FAST, add_weighted_rows, dot_products, weighted_columns
+from exfam.kernels.borrowing import borrowed
 from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
 
 __all__ = [
@@ -38,7 +33,7 @@ UNTIED, REFLECTED, LINEAR = 0, 1, 2
 
 
 class Vectors(NamedTuple):
-    """What is trained, in place; all float32, columns a multiple of 16, those of padding 0.
+    """What is trained, in place; all float32, columns a multiple of 8, those of padding 0.
 
     `center`, `context`: a row a word; of tied vectors the context is the center's array
     `signs`: one a column, for reflected vectors
@@ -51,48 +46,52 @@ class Vectors(NamedTuple):
     transform: np.ndarray
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 @no_type_check
 def train_skipgram(tokens, vectors, tie, sampling, plan, rate, seed, totals):
     """One pass over `tokens` (int32; -1 ends a sentence); nats and their number go to `totals`.
 
     `rate`: learning rate, float32; 0 only tells the nats. `seed`: uint64, of all that is drawn
     """
-    center, noise, table = vectors.center, sampling.noise, sampling.sigmoid
-    dim, window, together = center.shape[1], plan.window, plan.together
     state = np.full(1, seed, np.uint64)
     kept = np.empty(len(tokens), np.int32)
     n_kept = subsample(tokens, sampling.keep, state, kept)
-    rows, places, members, targets, excused = _empty_indices(plan)
-    left, right, raw, step, products = _empty_blocks(plan, dim, vectors.transform.shape[0])
-    negatives = np.empty(plan.negatives, np.int64)
+    indices = _empty_indices(plan)
+    blocks = _empty_blocks(plan, vectors.center.shape[1], vectors.transform.shape[0])
+    held = kept[:n_kept], vectors, sampling, state, totals, indices, blocks
+    _train_groups(held, tie, plan, rate)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@no_type_check
+def _train_groups(held, tie, plan, rate):
+    kept, vectors, sampling, state, totals, indices, blocks = borrowed(held)
+    rows, places, members, targets, excused, negatives = indices
+    right, raw, step, products = blocks
+    center, noise = vectors.center, sampling.noise
+    dim, window, together, n_kept = center.shape[1], plan.window, plan.together, len(kept)
     draw_negatives(negatives, noise, state)
     place, n_groups = 0, 0
     while place < n_kept:
-        indices = rows, places, members, targets
+        found = rows, places, members, targets
         place, n_rows, n_windows = _gather_windows(
-            kept, n_kept, place, window, together, state, indices
+            kept, n_kept, place, window, together, state, found
         )
         if n_windows == 0:
             break
         n_targets = set_targets(targets, excused, n_windows, negatives)
         draw_negatives(negatives, noise, state)
-        prefetch_rows(vectors.context, negatives, 0, len(negatives))
-        soon, later = min(place + 2 * window, n_kept), min(place + 2 * window + together, n_kept)
-        prefetch_rows(center, kept, soon, later)
-        prefetch_rows(vectors.context, kept, soon, later)
-        copy_rows(center, rows, n_rows, left)
+        # Read where there is an odd number, with a weight of 0.
+        rows[n_rows] = rows[0]
         gather_targets(targets, n_targets, vectors, tie, raw, right)
         n_even, n_padded = n_rows + n_rows % 2, (n_targets + 2) // 3 * 3
-        dot_products(left, n_even, right, n_padded, dim, products)
+        dot_products(center, rows, n_even, right, n_padded, dim, products)
         sizes = n_rows, n_targets, n_windows
         if n_groups % plan.nats_every == 0:
-            group_nats(products, members, excused, sizes, totals)
-        errors(products, members, excused, sizes, rate, table)
-        weighted_columns(products, n_even, left, n_padded, dim, step)
-        # Words are written once each: other threads wait for rows that all of them share.
-        weighted_rows(products, n_even, right, n_padded, dim, left)
-        add_rows(center, rows, n_rows, left)
+            group_nats(products, members, excused, sizes, plan.weight, totals)
+        errors(products, members, excused, sizes, plan.weight, rate)
+        weighted_columns(products, rows, n_even, center, n_padded, dim, step)
+        add_weighted_rows(products, n_even, right, n_padded, dim, center, rows)
         add_to_targets(targets, n_targets, vectors, tie, raw, step)
         n_groups += 1
 
@@ -103,11 +102,12 @@ def _empty_indices(plan):
     n_rows = 2 * plan.window * plan.together
     n_targets = plan.negatives + plan.together
     return (
-        np.zeros(n_rows, np.int64),
+        np.zeros(n_rows + 1, np.int64),
         np.zeros(n_rows, np.int64),
         np.zeros(n_rows, np.int64),
         np.zeros(n_targets, np.int64),
         np.zeros(n_targets, np.int64),
+        np.zeros(plan.negatives, np.int64),
     )
 
 
@@ -116,14 +116,13 @@ def _empty_indices(plan):
 def _empty_blocks(plan, dim, n_transform):
     # Room for padding beside the rows and targets.
     n_rows = 2 * plan.window * plan.together + 1
-    n_targets = plan.negatives + plan.together + 3
+    n_targets = (plan.negatives + plan.together + 2) // 3 * 3 + 1
     width = max(dim, n_transform)
     return (
-        np.zeros((n_rows, dim), np.float32),
         np.zeros((n_targets, width), np.float32),
         np.zeros((n_targets, dim), np.float32),
         np.zeros((n_targets, width), np.float32),
-        np.zeros((n_rows, n_targets), np.float32),
+        np.zeros((n_rows, n_targets - 1), np.float32),
     )
 
 
@@ -214,7 +213,7 @@ def gather_targets(words, n_words, vectors, tie, raw, right):
     else:
         q, n_even = vectors.transform, n_words + n_words % 2
         copy_rows(vectors.center, words, n_words, raw)
-        dot_products(raw, n_even, q, q.shape[0], q.shape[1], right)
+        dot_products(raw, np.arange(n_even), n_even, q, q.shape[0], q.shape[1], right)
 
 
 @njit(cache=True, nogil=True, inline="always", fastmath=FAST)
@@ -230,7 +229,7 @@ def add_to_targets(words, n_words, vectors, tie, raw, step):
         _add_linear(words, n_words, vectors.center, vectors.transform, raw, step)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 @no_type_check
 def _add_linear(words, n_words, center, q, raw, step):
     """With c = Q w and the step s of c: w takes Q^T s, and Q takes s w^T."""
@@ -238,8 +237,10 @@ def _add_linear(words, n_words, center, q, raw, step):
     if n_words % 2:
         step[n_words, :] = np.float32(0.0)
     change = np.empty((n_outputs, dim), np.float32)
-    weighted_columns(step, n_even, raw, n_outputs, dim, change)
-    weighted_rows(step, n_even, q, n_outputs, dim, raw)
+    rows = np.arange(n_even)
+    weighted_columns(step, rows, n_even, raw, n_outputs, dim, change)
+    raw[:n_even, :dim] = np.float32(0.0)
+    add_weighted_rows(step, n_even, q, n_outputs, dim, raw, rows)
     add_rows(center, words, n_words, raw)
     for a in range(dim):
         for k in range(dim):

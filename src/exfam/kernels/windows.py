@@ -13,7 +13,7 @@ from numba import njit
 from exfam.kernels.alias import draw_word
 from exfam.kernels.blocks import FAST
 from exfam.kernels.randomness import below, next_bits
-from exfam.kernels.sigmoid import nats_of, sigmoid
+from exfam.kernels.sigmoid import logistic, nats_of
 
 __all__ = [
     "MOST_TOGETHER",
@@ -30,15 +30,14 @@ __all__ = [
 # add up until they diverge.
 MOST_TOGETHER = 3
 _HALF = np.uint64(32)
-_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+_ZERO = np.float32(0.0)
 
 
 class Sampling(NamedTuple):
-    """Tables: 2 ** 32 times the probability of keeping a word; `alias_table`; `sigmoid_table`."""
+    """2 ** 32 times the probability of keeping each word, and the `alias_table` of the noise."""
 
     keep: np.ndarray
     noise: np.ndarray
-    sigmoid: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -46,12 +45,14 @@ class Plan(NamedTuple):
 
     `window`: the largest distance of a context word; a window's own is drawn from 1 to this
     `negatives`: drawn for each group of windows
+    `weight`: of each of them, float32
     `together`: windows in a group, 1 to 3
     `nats_every`: of so many groups one is told in nats
     """
 
     window: int
     negatives: int
+    weight: np.float32
     together: int
     nats_every: int
 
@@ -98,37 +99,38 @@ def _count(bits):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def group_nats(logits, members, excused, sizes, totals):
+def group_nats(logits, members, excused, sizes, weight, totals):
     """Add to `totals` the nats of all a group's yes and no, and how many they are.
 
-    `sizes`: of rows, of targets and of windows
+    `sizes`: of rows, of targets and of windows. `weight`: of a negative
     """
     n_rows, n_targets, n_windows = sizes
     for i in range(n_rows):
         for j in range(n_targets):
             label = j < n_windows
-            count = members[i] >> j & 1 if label else _count(members[i] & ~excused[j])
-            if count:
+            count = float(members[i] >> j & 1)
+            if not label:
+                count = weight * _count(members[i] & ~excused[j])
+            if count > 0.0:
                 totals[0] += count * nats_of(logits[i, j], label)
                 totals[1] += count
 
 
 @njit(cache=True, nogil=True, inline="always", fastmath=FAST)
 @no_type_check
-def errors(logits, members, excused, sizes, rate, table):
+def errors(logits, members, excused, sizes, weight, rate):
     """In place of the logits: `rate` times label minus probability, summed over the windows.
 
-    Columns up to a multiple of three and rows up to an even number become 0.
+    Columns up to a multiple of three and rows up to an even number become 0; all must be finite.
     """
     n_rows, n_targets, n_windows = sizes
-    n_padded = (n_targets + 2) // 3 * 3
+    n_padded, width = (n_targets + 2) // 3 * 3, logits.shape[1]
+    logistic(logits.reshape(-1), -rate, n_rows * width)
     for i in range(n_rows):
         for j in range(n_windows):
-            belongs = np.float32(members[i] >> j & 1)
-            logits[i, j] = rate * belongs * (_ONE - sigmoid(logits[i, j], table))
+            logits[i, j] = (rate + logits[i, j]) * np.float32(members[i] >> j & 1)
         for j in range(n_windows, n_targets):
-            count = np.float32(_count(members[i] & ~excused[j]))
-            logits[i, j] = -rate * count * sigmoid(logits[i, j], table)
+            logits[i, j] *= weight * np.float32(_count(members[i] & ~excused[j]))
         for j in range(n_targets, n_padded):
             logits[i, j] = _ZERO
     if n_rows % 2:

@@ -28,7 +28,8 @@ _PIECE = 10_000
 # A short text has as many pieces an epoch, so that the learning rate falls smoothly, but none so
 # short that most windows are cut.
 _LEAST_PIECES, _SHORTEST_PIECE = 50, 200
-_PIECES_PER_THREAD_AND_STEP = 8
+# Threads wait for each other at the end of a step.
+_PIECES_PER_THREAD_AND_STEP = 32
 
 
 @runtime_checkable

@@ -15,7 +15,6 @@ from exfam.data.text import Vocabulary, keep_probability, noise_probability
 from exfam.estimators.words.matrices import WordMatrices
 from exfam.estimators.words.texts import ReadingOptions, known_tokens, read_text
 from exfam.kernels.alias import alias_table
-from exfam.kernels.sigmoid import sigmoid_table
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings
@@ -24,9 +23,7 @@ from exfam.training.history import History
 __all__ = ["SampledPass", "TextEstimator", "check_share"]
 
 # Nats of training are told of one in so many groups of windows.
-_NATS_EVERY = 16
-# With more negatives than these windows share them by three: the time goes to fetching them.
-_MANY_NEGATIVES = 16
+_NATS_EVERY = 64
 # Of parameters, those that a fit may change between two runs of the same checkpoint.
 _IRRELEVANT = ("progress",)
 
@@ -226,9 +223,17 @@ class TextEstimator(BaseEstimator, ABC):
         counts = self.vocabulary_.counts
         keep = keep_probability(counts, self.subsample)
         noise = noise_probability(counts, self.noise_exponent)
-        sampling = Sampling((keep * 2.0**32).astype(np.uint64), alias_table(noise), sigmoid_table())
-        together = 1 if self.negatives < _MANY_NEGATIVES else MOST_TOGETHER
-        plan = Plan(int(self.window), int(self.negatives), together, 1 if told else _NATS_EVERY)
+        sampling = Sampling((keep * 2.0**32).astype(np.uint64), alias_table(noise))
+        # As many more are drawn as the kernels' blocks of three have room for, each counting less.
+        wanted = int(self.negatives)
+        drawn = -(-(wanted + MOST_TOGETHER) // 3) * 3 - MOST_TOGETHER
+        plan = Plan(
+            window=int(self.window),
+            negatives=drawn,
+            weight=np.float32(wanted / drawn),
+            together=MOST_TOGETHER,
+            nats_every=1 if told else _NATS_EVERY,
+        )
         return SampledPass(kernel, matrices=self.matrices_, sampling=sampling, plan=plan)
 
 

@@ -12,13 +12,13 @@ __all__ = ["TIES", "WordMatrices", "draw_signs", "initial_matrices"]
 
 TIES = (None, "reflection", "random", "linear")
 _KINDS = {None: UNTIED, "reflection": REFLECTED, "random": REFLECTED, "linear": LINEAR}
-# Rows of as many float32 begin at lines of the cache.
-_LINE = 16
+# Columns that processors add and multiply at once, and a line of their cache, in float32.
+_LANES, _LINE = 8, 16
 
 
 @dataclass(frozen=True, eq=False)
 class WordMatrices:
-    """What is trained, columns padded with zeros to a multiple of 16.
+    """What is trained, columns padded with zeros to a multiple of 8.
 
     `context` is None for tied vectors, `signs` (padded with +1) unless they are reflected,
     `transform` (rows padded with zeros to a multiple of 3) unless they are linear.
@@ -103,7 +103,7 @@ class WordMatrices:
 
         >>> matrices = initial_matrices(3, 2, tie=None, positive_share=0.5, seed=0)
         >>> matrices.grown(5, seed=1).center.shape
-        (5, 16)
+        (5, 8)
         """
         n_new = n_words - len(self.center)
         new = _start(n_new, self.dim, np.random.default_rng([seed, n_words]))
@@ -158,11 +158,11 @@ def _start(n_words: int, dim: int, generator: np.random.Generator) -> np.ndarray
 
 
 def _width(dim: int) -> int:
-    return -(-dim // _LINE) * _LINE
+    return -(-dim // _LANES) * _LANES
 
 
 def _aligned(n_rows: int, width: int) -> np.ndarray:
-    """Zeros whose rows begin at lines of the cache."""
+    """Zeros that begin at a line of the cache."""
     flat = np.zeros(n_rows * width + _LINE, np.float32)
     start = -flat.ctypes.data % (4 * _LINE) // 4
     return flat[start : start + n_rows * width].reshape(n_rows, width)

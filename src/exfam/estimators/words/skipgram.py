@@ -30,7 +30,7 @@ class SkipGram(TextEstimator):
     `dim`: length of a vector (default 200)
     `window`: the largest distance of two words; that of a window is drawn from 1 to this
         (default 5)
-    `negatives`: words drawn as noise, shared by the words of a window (default 5)
+    `negatives`: words drawn as noise for each pair, shared by three windows (default 5)
     `tie`: None, "reflection" (c = q * w, the first signs +1), "random" (signs are drawn) or
         "linear" (c = Q w with a trained matrix Q; several times slower) (default None)
     `positive_share`: of the signs, those that are +1; 0.35 to 0.65 are alike (default 0.5)
@@ -56,7 +56,7 @@ class SkipGram(TextEstimator):
     `score` is the mean log-likelihood in nats of all yes and no: each pair of a word and a context
     word within windows of the text (drawn and sub-sampled as in training, from `seed`), and each
     negative drawn for it that is not the word itself. `train_nats` of the history is minus the
-    same, of one window in sixteen while it is trained.
+    same, of one group of windows in 64 while it is trained.
 
     >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 50
     >>> model = SkipGram(dim=8, tie="reflection", subsample=0.0, threads=1).fit(text)
