@@ -21,11 +21,17 @@ RESULTS = ROOT / "docs" / "results"
 BLOCK = PageBlock(README, "results")
 # Shown in tables of their own.
 ELSEWHERE = (
+    "cbow-factorization.json",
     "efa-special-cases.json",
     "efa-temperature.json",
+    "involution.json",
+    "lstm-table3.json",
+    "pmi-spectrum.json",
     "table-autompg.json",
     "table-shifts.json",
     "table-simulation.json",
+    "words-figure4.json",
+    "words-table2.json",
 )
 # What is shown of the rows; the files have the rest.
 DIFFERENCE = "nats-difference-to-shrunk-offset"

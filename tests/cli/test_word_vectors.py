@@ -357,11 +357,43 @@ class TestConvert:
 
 
 def test_other_commands_tell_what_to_use(run, vectors, tmp_path):
-    status, _, err = run("score", vectors / "tied", vectors / "corpus.txt")
-    assert status == 2 and "must be of groups, not of words, got SkipGram. Use `exfam nei" in err
+    status, _, err = run("predict", vectors / "tied", vectors / "corpus.txt")
+    assert status == 2 and "must be of groups, not of words, got SkipGram. Use `exfam score" in err
     status, out, _ = run("info", vectors / "tied", "--format", "json")
     told = json.loads(out)
     assert status == 0 and told["tied"] and told["numbers"] == told["words"] * told["dim"]
+
+
+class TestScore:
+    def test_nats_are_those_of_the_model(self, run, vectors):
+        corpus = vectors / "corpus.txt"
+        status, out, _ = run("score", vectors / "tied", corpus, "--format", "json")
+        [told] = json.loads(out)
+        assert status == 0 and told["perplexity"] is None
+        assert told["nats"] == pytest.approx(exfam.load(vectors / "tied").score(str(corpus)))
+
+    def test_exact_models_have_a_perplexity(self, run, vectors, tmp_path):
+        corpus = str(vectors / "corpus.txt")
+        PMIFactorization(dim=4, min_count=1).fit(corpus).save(tmp_path / "pmi")
+        status, out, _ = run("score", tmp_path / "pmi", corpus, "--format", "json")
+        [told] = json.loads(out)
+        assert status == 0 and told["perplexity"] == pytest.approx(np.exp(-told["nats"]))
+
+    @pytest.mark.parametrize(
+        ("more", "message"),
+        [
+            (["--per-row"], "`--per-row` must be left out for a model of words, got True"),
+            (["--unknown", "unk"], "`--unknown` must be left out for a model of words"),
+        ],
+    )
+    def test_options_of_rows_are_refused(self, run, vectors, more, message):
+        status, out, err = run("score", vectors / "tied", vectors / "corpus.txt", *more)
+        assert (status, out, err.count("\n")) == (2, "", 1) and message in err
+
+    def test_a_text_of_unknown_words_is_told(self, run, vectors, tmp_path):
+        (tmp_path / "other.txt").write_text("nothing of this\n")
+        status, _, err = run("score", vectors / "tied", tmp_path / "other.txt")
+        assert status == 2 and err.count("\n") == 1 and "words of the vocabulary" in err
 
 
 def test_a_model_without_words_is_told(run, tmp_path):

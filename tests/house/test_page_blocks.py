@@ -6,6 +6,7 @@ import pytest
 import results_table
 import shifted_tables_table
 import temperatures_table
+import words_table
 from page_blocks import PageBlock, markdown_table
 
 SCRIPTS = (
@@ -14,6 +15,7 @@ SCRIPTS = (
     results_table,
     shifted_tables_table,
     temperatures_table,
+    words_table,
 )
 
 

@@ -196,3 +196,17 @@ def test_words_a_second_are_drawn():
     engine.begin_epoch(0)
     engine.step(0)
     assert engine.pace().endswith(" words/s") and engine.pace()[0] in "123456789"
+
+
+@pytest.mark.parametrize("mode", ["r", "c"])
+def test_a_text_in_a_file_is_as_one_in_memory(tmp_path, mode):
+    """Its pages are given back; what was written to a private copy of them is not."""
+    np.save(tmp_path / "tokens.npy", TOKENS)
+    mapped, inside = np.load(tmp_path / "tokens.npy", mmap_mode=mode), TOKENS.copy()
+    if mode == "c":
+        mapped[:9] = inside[:9] = 3
+    one, other = Recorder(), Recorder()
+    fit(one, tokens=mapped)
+    fit(other, tokens=inside)
+    assert one.calls == other.calls
+    np.testing.assert_array_equal(mapped, inside)

@@ -52,7 +52,7 @@ def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None
     """
     sorts = {"fields": FIELD_KINDS, "tables": TABLE_KINDS, "words": WORD_KINDS}
     sort = next((name for name, kinds in sorts.items() if model.kind in kinds), "")
-    words = "Use `exfam neighbors` or `exfam evaluate words`, or exfam.load(…).score in Python."
+    words = "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`."
     if instead := {"fields": fields, "tables": tables, "words": words}.get(sort):
         name = type(model).__name__
         raise ExfamError(f"`MODEL` must be of groups, not of {sort}, got {name}. {instead}")

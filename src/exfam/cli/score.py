@@ -21,7 +21,10 @@ Of a model of a field: nats of each observed value given the others on its map, 
 and the continuous ranked probability score, in the unit of the value, where lower is better.
 
 Of a model of a table: nats of the response given the other cells of its row, and accuracy
-of labels or R^2 of numbers; without a response, of each column given the others."""
+of labels or R^2 of numbers; without a response, of each column given the others.
+
+Of a model of words FILE is text: nats of its words, or of each yes and no of negative
+sampling, and the perplexity where the normalizer is exact."""
 
 
 def form(words: Sequence[str]) -> Form:
@@ -44,11 +47,15 @@ def run(chosen: Any) -> None:
     """Print the score and its parts, or the log-probability of every row."""
     from exfam.cli.fields import field_rows, field_scores, is_field
     from exfam.cli.output import beside, deliver, destination
-    from exfam.cli.sources import file_rows, open_both, tell
+    from exfam.cli.sources import file_rows, open_both, open_model, tell
     from exfam.cli.tables import is_table, table_scores
+    from exfam.cli.vectors.scores import is_of_words, word_scores
 
-    to = destination(chosen.format, chosen.output)
-    model, groups, met = open_both(chosen)
+    to, model = destination(chosen.format, chosen.output), open_model(chosen)
+    if is_of_words(model):
+        deliver(word_scores(model, chosen), to)
+        return
+    _, groups, met = open_both(chosen, model=model)
     if is_table(model):
         columns = table_scores(model, groups, chosen)
         tell(met)

@@ -43,17 +43,20 @@ def open_model(chosen: Any) -> Any:
     return model
 
 
-def open_both(chosen: Any, *, fields: str = "", tables: str = "") -> tuple[Any, Any, str]:
+def open_both(
+    chosen: Any, *, model: Any = None, fields: str = "", tables: str = ""
+) -> tuple[Any, Any, str]:
     """The model, the file as the model reads it, and what was met in it, in words.
 
     The file is groups, or a table for a model of tables.
+    `model`: the model where it is open already (default None)
     `fields`, `tables`: what to use where the command is not for models of such; empty if it is
         (default "")
     """
     from exfam.cli.fields import check_group_model, describe_field, is_field, read_maps
     from exfam.cli.tables import describe_table, is_table, read_known_table
 
-    model = open_model(chosen)
+    model = open_model(chosen) if model is None else model
     check_group_model(model, fields=fields, tables=tables)
     if is_table(model):
         table = read_known_table(model, chosen)

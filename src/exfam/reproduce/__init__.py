@@ -61,6 +61,10 @@ EXPERIMENTS = {
         "exfam.reproduce.table_shifts",
         "public tables whose test rows are of another kind, and tables with cells missing at test",
     ),
+    "tied-movielens": Experiment(
+        "exfam.reproduce.tied_movielens",
+        "movies by EFA and CBOW with free and with reflected vectors",
+    ),
     "lstm-table3": Experiment(
         "exfam.reproduce.lstm_table3",
         "LSTM language models with tied and reflected outputs: "

@@ -9,7 +9,14 @@ from typing import Any
 
 from exfam.checks import DataError
 from exfam.data.public_sets.files import find_file
-from exfam.data.text import PreparedText, prepare_text
+from exfam.data.text import (
+    PreparedText,
+    dump_lines,
+    is_dump,
+    is_prepared_text,
+    open_text,
+    prepare_text,
+)
 from exfam.reproduce.harness import Options
 
 __all__ = ["PAPERS_TEXT", "USUAL_CORPUS", "corpus_name", "corpus_path", "read_corpus"]
@@ -22,8 +29,8 @@ _HOW_TO_GET = (
     "It is the first 100,000,000 bytes of a Wikipedia of 2014, cleaned by wikifil.pl. Name another "
     "text by --corpus FILE."
 )
-# Bytes of the head that smoke runs read.
-_FAST_BYTES = 400_000
+# The head that smoke runs read: bytes, or lines of a dump.
+_FAST_BYTES, _FAST_LINES = 400_000, 4000
 _WORDS_A_SENTENCE = 1000
 
 
@@ -58,16 +65,31 @@ def corpus_name(options: Options) -> str:
 def read_corpus(options: Options, *, min_count: int) -> PreparedText:
     """The corpus as codes; with `--folder` it is prepared once and kept there.
 
-    Smoke runs read its head alone. Raises DataError where it is not there.
+    A dump of Wikipedia, such as enwik9, is cleaned as text8 was. Smoke runs read its head alone.
+    Raises DataError where it is not there.
     """
     path = corpus_path(options)
-    source: Any = path
-    if options.fast:
-        source = list(_head(path))
     folder = None
     if options.folder is not None and not options.fast:
         folder = options.folder / "texts" / f"{corpus_name(options)}-{min_count}"
+    if is_dump(path):
+        return _read_dump(path, folder, min_count=min_count, fast=options.fast)
+    source: Any = list(_head(path)) if options.fast else path
     return prepare_text(source, folder=folder, min_count=min_count)
+
+
+def _read_dump(path: Path, folder: Path | None, *, min_count: int, fast: bool) -> PreparedText:
+    lines = dump_lines(path)
+    if fast:
+        lines = itertools.islice(lines, _FAST_LINES)
+    if folder is not None:
+        # Lines are not known unread: another file of the name is told by its size.
+        folder = folder.with_name(f"{folder.name}-{path.stat().st_size}")
+        if is_prepared_text(folder):
+            return open_text(folder)
+    return prepare_text(
+        lines, folder=folder, min_count=min_count, sentences="none", cleaning="wikifil"
+    )
 
 
 def _head(path: Path) -> Iterator[list[str]]:

@@ -5,6 +5,7 @@ Nothing here imports torch.
 
 import hashlib
 import math
+import mmap
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -149,6 +150,7 @@ class TextEngine:
             with ThreadPoolExecutor(self._threads) as threads:
                 told = list(threads.map(self._piece, pieces))
         self._learning_rate = self._rate(pieces[-1])
+        _forget(self.tokens)
         self._tokens_done += len(pieces) * self._size
         weight = sum(weight for _, weight in told)
         self._weight = weight + (self._weight if index else 0.0)
@@ -245,6 +247,16 @@ def _checkpoint_folder(
     told |= {f"initial {name}": _digest(array) for name, array in arrays.items()}
     told |= asdict(settings) | {"text": _digest(tokens)} | dict(checkpoint.identity)
     return CheckpointFolder(checkpoint.folder, fingerprint=told, seconds=checkpoint.seconds)
+
+
+def _forget(tokens: np.ndarray) -> None:
+    """Give back the memory of a file's pages that were read; they are read again when needed."""
+    base: Any = tokens
+    while isinstance(base, np.ndarray):
+        base = base.base
+    # What was written to a private copy would be lost.
+    if isinstance(base, mmap.mmap) and not tokens.flags.writeable and hasattr(base, "madvise"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _digest(array: np.ndarray) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Epoch", "History", "best_of"]
 
@@ -69,13 +70,16 @@ class History:
         """One list a column."""
         return {field.name: [getattr(row, field.name) for row in self.rows] for field in _COLUMNS}
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """One row an epoch.
 
         >>> History((), "interrupted").to_arrow().num_rows
         0
         """
-        return pa.table(self.to_dict(), schema=pa.schema(list(_ARROW_TYPES.items())))
+        import pyarrow as pa
+
+        types = [(name, pa.type_for_alias(alias)) for name, alias in _ARROW_TYPES.items()]
+        return pa.table(self.to_dict(), schema=pa.schema(types))
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -93,13 +97,13 @@ class History:
 
 _COLUMNS = fields(Epoch)
 _ARROW_TYPES = {
-    "epoch": pa.int64(),
-    "steps": pa.int64(),
-    "train_nats": pa.float64(),
-    "validation_nats": pa.float64(),
-    "learning_rate": pa.float64(),
-    "cpu_seconds": pa.float64(),
-    "best": pa.bool_(),
+    "epoch": "int64",
+    "steps": "int64",
+    "train_nats": "float64",
+    "validation_nats": "float64",
+    "learning_rate": "float64",
+    "cpu_seconds": "float64",
+    "best": "bool",
 }
 
 

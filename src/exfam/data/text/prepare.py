@@ -172,7 +172,7 @@ def _prepare(preparation: Preparation, folder: Path) -> None:
     )
     vocabulary, numbers = choose_words(reading.table, options=options, known=known)
     write_tokens(reading, folder, folder / TOKENS, numbers=numbers, pace=preparation.pace)
-    vocabulary.write_parquet(folder / WORDS)
+    vocabulary.write_json(folder / WORDS)
     forgotten = reading.table.forgotten
     if forgotten:
         warnings.warn(

@@ -1,8 +1,8 @@
 """Prepared texts: folders of token ids and words, opened without being read.
 
-text.json           format, format version, sizes and checksums of the files, how they were made
-tokens.npy          one 32-bit integer a token
-vocabulary.parquet  the word of every code, and how often it was read
+text.json        format, format version, sizes and checksums of the files, how they were made
+tokens.npy       one 32-bit integer a token
+vocabulary.json  the word of every code, and how often it was read
 """
 
 import hashlib
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-MANIFEST, TOKENS, WORDS = "text.json", "tokens.npy", "vocabulary.parquet"
+MANIFEST, TOKENS, WORDS = "text.json", "tokens.npy", "vocabulary.json"
 _FORMAT = "exfam-text"
 _AGAIN = "Prepare the text again, or copy the folder anew from where it is whole."
 
@@ -92,7 +92,7 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
     for name, told in manifest["files"].items():
         _check_file(place / name, told, verify=verify or name == WORDS)
     tokens = np.asarray(np.load(place / TOKENS, mmap_mode="r"))
-    vocabulary = Vocabulary.read_parquet(place / WORDS)
+    vocabulary = Vocabulary.read_json(place / WORDS)
     return PreparedText(tokens, vocabulary, manifest["n_tokens"], manifest["forgotten"])
 
 

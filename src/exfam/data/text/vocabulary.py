@@ -1,5 +1,6 @@
 """The words of a corpus, their codes and counts."""
 
+import json
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -7,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
@@ -95,31 +94,31 @@ class Vocabulary:
         counts[np.array(at, np.int64)] += other.counts
         return Vocabulary(self.words + new, counts, self.n_tokens + other.n_tokens)
 
-    def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write words and counts, a row each, and `n_tokens` as metadata.
+    def write_json(self, path: str | os.PathLike[str]) -> None:
+        """Write words, counts and `n_tokens`.
 
         >>> import tempfile
-        >>> path = tempfile.mkdtemp() + "/words.parquet"
-        >>> Vocabulary.counted({"a": 2}).write_parquet(path)
-        >>> Vocabulary.read_parquet(path).words
+        >>> path = tempfile.mkdtemp() + "/words.json"
+        >>> Vocabulary.counted({"a": 2}).write_json(path)
+        >>> Vocabulary.read_json(path).words
         ('a',)
         """
-        table = pa.table({"word": pa.array(self.words, pa.string()), "count": self.counts})
-        table = table.replace_schema_metadata({"n_tokens": str(self.n_tokens)})
-        pq.write_table(table, path)
+        told = {"n_tokens": self.n_tokens, "words": self.words, "counts": self.counts.tolist()}
+        with open(path, "w", encoding="ascii") as file:
+            json.dump(told, file)
 
     @classmethod
-    def read_parquet(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """The vocabulary that `write_parquet` wrote.
+    def read_json(cls, path: str | os.PathLike[str]) -> "Vocabulary":
+        """The vocabulary that `write_json` wrote.
 
         Raises DataError if there is none at `path`, be it missing, damaged or something else.
         """
         try:
-            table = pq.read_table(path)
-            words = tuple(table["word"].to_pylist())
-            counts = table["count"].to_numpy().astype(np.int64)
-            n_tokens = int((table.schema.metadata or {})[b"n_tokens"])
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            with open(path, encoding="ascii") as file:
+                told = json.load(file)
+            words, n_tokens = tuple(map(str, told["words"])), int(told["n_tokens"])
+            counts = np.array(told["counts"], np.int64)
+        except (OSError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(
                 f"`path` must be a file of a vocabulary, got {os.fspath(path)!r}: {error}."
             ) from error

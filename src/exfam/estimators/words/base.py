@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float32, Int32
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, ExfamError, check_choice, check_positive, check_whole
 from exfam.data.text import Vocabulary, keep_probability, noise_probability
 from exfam.estimators.words.matrices import WordMatrices
+from exfam.estimators.words.parameters import Parameters, check_fitted
 from exfam.estimators.words.texts import ReadingOptions, known_tokens, read_text
 from exfam.kernels.alias import alias_table
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
@@ -24,6 +23,9 @@ __all__ = ["SampledPass", "TextEstimator", "check_share"]
 
 # Nats of training are told of one in so many groups of windows.
 _NATS_EVERY = 64
+# With so many negatives windows share them by three, which takes less time; of fewer, vectors that
+# are told by more draws are worth more.
+_MANY_NEGATIVES = 16
 # Of parameters, those that a fit may change between two runs of the same checkpoint.
 _IRRELEVANT = ("progress",)
 
@@ -45,7 +47,7 @@ class SampledPass:
         return float(totals[0]), float(totals[1])
 
 
-class TextEstimator(BaseEstimator, ABC):
+class TextEstimator(Parameters, ABC):
     """Models of words and their contexts, trained by passes over a text."""
 
     kind: ClassVar[str]
@@ -127,7 +129,7 @@ class TextEstimator(BaseEstimator, ABC):
 
         Raises DataError for a text without a known word that has a known word beside it.
         """
-        check_is_fitted(self, "matrices_")
+        check_fitted(self, "matrices_")
         tokens = known_tokens(X, self._reading(), vocabulary=self.vocabulary_)
         nats, weight = self._log_likelihood(np.array(tokens))
         if weight == 0:
@@ -139,7 +141,7 @@ class TextEstimator(BaseEstimator, ABC):
     @property
     def vectors_(self) -> WordVectors:
         """The words' vectors: center those that predict, context those of the predicted word."""
-        check_is_fitted(self, "matrices_")
+        check_fitted(self, "matrices_")
         matrices, words = self.matrices_, self.vocabulary_.words
         if matrices.signs is not None:
             signs = matrices.stored()["signs"]
@@ -149,26 +151,26 @@ class TextEstimator(BaseEstimator, ABC):
     @property
     def input_vectors_(self) -> Float32[np.ndarray, "words dim"]:
         """Vectors of the words that predict: of a window's context."""
-        check_is_fitted(self, "matrices_")
+        check_fitted(self, "matrices_")
         return self.matrices_.inputs
 
     @property
     def output_vectors_(self) -> Float32[np.ndarray, "words dim"]:
         """Vectors of the words that are predicted: of a window's center."""
-        check_is_fitted(self, "matrices_")
+        check_fitted(self, "matrices_")
         return self.matrices_.outputs
 
     @property
     def history_(self) -> History:
         """What happened in the last fit."""
-        check_is_fitted(self, "histories_")
+        check_fitted(self, "histories_")
         return self.histories_[-1]
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
         from exfam.estimators.words.storing import save_words
 
-        check_is_fitted(self, "matrices_")
+        check_fitted(self, "matrices_")
         save_words(self, path, overwrite=overwrite)
 
     @classmethod
@@ -224,14 +226,15 @@ class TextEstimator(BaseEstimator, ABC):
         keep = keep_probability(counts, self.subsample)
         noise = noise_probability(counts, self.noise_exponent)
         sampling = Sampling((keep * 2.0**32).astype(np.uint64), alias_table(noise))
-        # As many more are drawn as the kernels' blocks of three have room for, each counting less.
         wanted = int(self.negatives)
-        drawn = -(-(wanted + MOST_TOGETHER) // 3) * 3 - MOST_TOGETHER
+        together = 1 if wanted < _MANY_NEGATIVES else MOST_TOGETHER
+        # As many more are drawn as the kernels' blocks of three have room for, each counting less.
+        drawn = -(-(wanted + together) // 3) * 3 - together
         plan = Plan(
             window=int(self.window),
             negatives=drawn,
             weight=np.float32(wanted / drawn),
-            together=MOST_TOGETHER,
+            together=together,
             nats_every=1 if told else _NATS_EVERY,
         )
         return SampledPass(kernel, matrices=self.matrices_, sampling=sampling, plan=plan)

@@ -14,6 +14,7 @@ TIES = (None, "reflection", "random", "linear")
 _KINDS = {None: UNTIED, "reflection": REFLECTED, "random": REFLECTED, "linear": LINEAR}
 # Columns that processors add and multiply at once, and a line of their cache, in float32.
 _LANES, _LINE = 8, 16
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,11 @@ def initial_matrices(
     array([ 1,  1, -1, -1], dtype=int8)
     """
     generator = np.random.default_rng(seed)
-    center = _padded(_start(n_words, dim, generator), n_words)
+    center = _aligned(n_words, _width(dim))
+    # A few rows at a time: memory for as much again is not needed.
+    for first in range(0, n_words, _ROWS_AT_ONCE):
+        some = center[first : first + _ROWS_AT_ONCE, :dim]
+        some[...] = _start(len(some), dim, generator)
     if tie is None:
         return WordMatrices(dim, center, context=_aligned(n_words, center.shape[1]))
     if _KINDS[tie] == LINEAR:

@@ -8,14 +8,13 @@ import numpy as np
 import scipy.sparse.linalg
 import scipy.special
 from jaxtyping import Float
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.cooccurrence.pmi import Association, association
 from exfam.analysis.cooccurrence.spectrum import largest_eigenpairs
 from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.estimators.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
+from exfam.estimators.words.parameters import Parameters, check_fitted
 
 if TYPE_CHECKING:
     from exfam.families import Categorical
@@ -26,7 +25,7 @@ METHODS = ("eigen", "svd")
 _LOGITS_AT_ONCE = 16_000_000
 
 
-class PMIFactorization(BaseEstimator):
+class PMIFactorization(Parameters):
     """Vectors whose products are the mutual information of words that occur together.
 
     The model is Categorical: p(i | j) = p_i exp(w_j . c_i) / Z_j for word i in the context of word
@@ -133,7 +132,7 @@ class PMIFactorization(BaseEstimator):
         """
         from exfam.estimators.words.storing import save_arrays
 
-        check_is_fitted(self, "vectors_")
+        check_fitted(self, "vectors_")
         vectors, pairs = self.vectors_, self._counted.pairs
         arrays = {
             "center": vectors.center,
@@ -185,7 +184,7 @@ class PMIFactorization(BaseEstimator):
         Columns follow `vectors_.words`; the exponentials of a row sum to 1.
         Raises UnknownWordError for a word without a vector.
         """
-        check_is_fitted(self, "vectors_")
+        check_fitted(self, "vectors_")
         return self._log_rows(self.vectors_.codes(words))
 
     def score(self, X: Any, y: None = None) -> float:
@@ -195,7 +194,7 @@ class PMIFactorization(BaseEstimator):
         weighted as in counting. The normalizer is exact.
         Raises DataError for a text without any such pair.
         """
-        check_is_fitted(self, "vectors_")
+        check_fitted(self, "vectors_")
         pairs = count_pairs(opened(X), self.vectors_.words, self._options()).pairs
         if not pairs.nnz:
             raise DataError(
@@ -216,7 +215,7 @@ class PMIFactorization(BaseEstimator):
         """The family of a context word given its word: one class a word."""
         from exfam.families import Categorical
 
-        check_is_fitted(self, "vectors_")
+        check_fitted(self, "vectors_")
         return Categorical(len(self.vectors_))
 
     def _log_rows(

@@ -30,7 +30,8 @@ class SkipGram(TextEstimator):
     `dim`: length of a vector (default 200)
     `window`: the largest distance of two words; that of a window is drawn from 1 to this
         (default 5)
-    `negatives`: words drawn as noise for each pair, shared by three windows (default 5)
+    `negatives`: words drawn as noise, shared by the words of a window, or of three windows where
+        there are 16 or more (default 5)
     `tie`: None, "reflection" (c = q * w, the first signs +1), "random" (signs are drawn) or
         "linear" (c = Q w with a trained matrix Q; several times slower) (default None)
     `positive_share`: of the signs, those that are +1; 0.35 to 0.65 are alike (default 0.5)

@@ -1,0 +1,98 @@
+"""Writes the tables of word vectors in README.md from docs/results/words-*.json.
+
+The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then run
+`python docs/words_table.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from page_blocks import README, ROOT, PageBlock, markdown_table
+
+from exfam.reproduce.rows import Row, read_rows
+
+__all__ = ["BLOCK", "RESULTS", "render", "render_models", "render_shares"]
+
+RESULTS = ROOT / "docs" / "results"
+BLOCK = PageBlock(README, "words")
+EMPTY = "No figures are kept here yet: `exfam reproduce {}` prints them."
+NAMES = {
+    "spearman-wordsim-kept": "WordSim",
+    "spearman-men-kept": "MEN",
+    "spearman-simlex-kept": "SimLex",
+    "spearman-mturk-kept": "M. Turk",
+    "spearman-rare-kept": "Rare",
+    "accuracy-google-kept": "Google",
+    "accuracy-msr-kept": "MSR",
+}
+MODELS = {
+    "sgns": "free",
+    "sgns-wt": "reflected, half",
+    "sgns-wtr": "reflected, drawn",
+    "sgns-linear": "a trained Q",
+}
+
+
+def render(folder: Path) -> str:
+    """Both tables."""
+    return f"{render_models(folder)}\n\n{render_shares(folder)}"
+
+
+def render_models(folder: Path) -> str:
+    """Table 2 as Markdown: a line a model, and below it what the paper has."""
+    rows = _rows(folder / "words-table2.json")
+    if not rows:
+        return EMPTY.format("words-table2")
+    lines = []
+    for model, name in MODELS.items():
+        own = {row.metric: row for row in rows if row.model == model}
+        if own:
+            lines += _lines(name, own)
+    return markdown_table(("context vectors", *NAMES.values(), "CPU s"), lines)
+
+
+def _lines(name: str, rows: Mapping[str, Row]) -> list[list[str]]:
+    some = next(iter(rows.values()))
+    seconds = "" if some.cpu_seconds is None else f"{some.cpu_seconds:.0f}"
+    lines = [[name, *(_figure(rows.get(metric)) for metric in NAMES), seconds]]
+    paper = [rows[metric].paper if metric in rows else None for metric in NAMES]
+    if any(figure is not None for figure in paper):
+        told = ["" if figure is None else f"{figure:.3f}" for figure in paper]
+        lines.append([f"{name}: paper, text8", *told, ""])
+    return lines
+
+
+def render_shares(folder: Path) -> str:
+    """Figure 4 as Markdown: a line a share of dimensions that are not reflected."""
+    rows = _rows(folder / "words-figure4.json")
+    metrics = [metric for metric in NAMES if any(row.metric == metric for row in rows)]
+    if not rows:
+        return EMPTY.format("words-figure4")
+    shares = dict.fromkeys(row.settings["percent"] for row in rows)
+    lines = [
+        [
+            f"{share} %",
+            *(_figure(_find(rows, share=share, metric=metric)) for metric in metrics),
+        ]
+        for share in shares
+    ]
+    return markdown_table(("+1", *(NAMES[metric] for metric in metrics)), lines)
+
+
+def _find(rows: Sequence[Row], *, share: int, metric: str) -> Row | None:
+    found = (row for row in rows if (row.settings["percent"], row.metric) == (share, metric))
+    return next(found, None)
+
+
+def _figure(row: Row | None) -> str:
+    if row is None or row.value is None:
+        return ""
+    return f"{row.value:.3f}" + ("" if row.sd is None else f" ± {row.sd:.3f}")
+
+
+def _rows(path: Path) -> Sequence[Row]:
+    return read_rows(path)[1] if path.exists() else []
+
+
+if __name__ == "__main__":
+    BLOCK.write(render(RESULTS))

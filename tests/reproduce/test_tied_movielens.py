@@ -1,0 +1,67 @@
+"""Free and reflected vectors of movies, on groups of two kinds of items."""
+
+import numpy as np
+import pytest
+
+from exfam.data.public_sets.splits import Splits
+from exfam.groups import Groups
+from exfam.reproduce import tied_movielens
+from exfam.reproduce.harness import Options
+
+N_ITEMS = 12
+
+
+def drawn(n_groups, *, seed):
+    """Groups of four different items, all of the first six or of the last six."""
+    random = np.random.default_rng(seed)
+    halves = random.integers(0, 2, n_groups)
+    item = [random.choice(6, 4, replace=False) + 6 * half for half in halves]
+    start = 4 * np.arange(n_groups)
+    vocabulary = {"item": np.array([f"film {code}" for code in range(N_ITEMS)], dtype=object)}
+    return Groups(
+        start=start,
+        stop=start + 4,
+        item=np.concatenate(item).astype(np.int32),
+        vocabulary=vocabulary,
+    )
+
+
+@pytest.fixture
+def splits(monkeypatch):
+    told = Splits(*(drawn(n, seed=n) for n in (300, 60, 61)))
+    monkeypatch.setattr(tied_movielens, "movielens_items", lambda split, *, seed: told)
+    return told
+
+
+def test_smoke_runs_have_a_row_of_each_figure(splits):
+    rows = tied_movielens.run(Options(fast=True))
+    assert {row.task for row in rows} == set(tied_movielens.TASKS)
+    assert {(row.model, row.settings["tie"]) for row in rows} == {
+        ("efa", "none"), ("efa", "reflection"), ("cbow", "none"), ("cbow", "reflection"),
+        ("cbow", "random"), ("cbow", "linear"),
+    }  # fmt: skip
+    numbers = {
+        (row.task, row.settings["tie"]): row.value for row in rows if row.metric == "count-vectors"
+    }
+    for task in tied_movielens.TASKS:
+        assert numbers[task, "reflection"] == numbers[task, "none"] / 2
+    assert numbers["tied-cbow", "reflection"] == N_ITEMS * tied_movielens.DIM
+    assert all(row.validation is not None for row in rows)
+
+
+def test_cbow_ranks_items_of_the_same_kind_first(splits):
+    """Of the nine items left, three are of the kind of the others: ranks of chance are 5."""
+    sentences = tied_movielens._sentences(splits.train)
+    assert len(sentences) == 300
+    assert set(map(len, sentences)) == {4}
+    for tie in (None, "reflection"):
+        model = tied_movielens._fit_cbow(sentences, tie, 0.075, 80, seed=0)
+        figures = tied_movielens._cbow_figures(model, splits.test)
+        assert figures["recall@10"] == 1.0
+        assert figures["mrr"] > 0.5
+
+
+def test_items_that_are_unknown_are_ranked_last(splits):
+    model = tied_movielens._fit_cbow([["m0", "m1", "m2"]] * 20, None, 0.075, 1, seed=0)
+    figures = tied_movielens._cbow_figures(model, splits.test)
+    assert figures["recall@10"] < 0.6

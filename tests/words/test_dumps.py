@@ -1,0 +1,76 @@
+"""Dumps of Wikipedia: what of them is text."""
+
+import bz2
+
+import pytest
+
+from exfam.checks import DataError
+from exfam.data.text import dump_lines, is_dump, prepare_text
+from exfam.reproduce.harness import Options
+from exfam.reproduce.word_corpus import read_corpus
+
+HEAD = '<mediawiki xml:lang="en">\n<page>\n<title>Not this</title>\n<text xml:space="preserve">'
+DUMP = f"""{HEAD}'''Anarchism''' is a [[political philosophy|philosophy]] of 1 [[state]].
+See [http://example.org/a?b the site]&amp;nbsp;now.&lt;ref name="x"&gt;A book&lt;/ref&gt;
+&lt;br&gt;{{{{icon|en}}}}{{| table |}}
+
+[[Image:Cat.jpg|thumb|left|200px|A cat]] [[de:Katze]]
+[[Category:Cats|*]]</text>
+</page>
+<page><title>Nor this</title>
+<text xml:space="preserve">#REDIRECT [[Cat]]
+nothing of it</text>
+<text xml:space="preserve">
+The end</text>
+</page>
+"""
+LINES = [
+    "'''Anarchism''' is a philosophy of 1 state.",
+    "See  the site now.",
+    "A cat",
+    "Cats",
+    "The end",
+]
+WORDS = "anarchism is a philosophy of one state see the site now a cat cats the end"
+
+
+@pytest.fixture
+def dump(tmp_path):
+    path = tmp_path / "enwiki.xml"
+    path.write_text(DUMP)
+    return path
+
+
+def test_what_can_be_seen_is_left(dump):
+    assert list(dump_lines(dump)) == LINES
+
+
+def test_cleaned_it_is_words_alone(dump):
+    text = prepare_text(dump_lines(dump), min_count=1, sentences="none", cleaning="wikifil")
+    words = [text.vocabulary.words[code] for code in text.tokens if code >= 0]
+    assert " ".join(words) == WORDS
+    assert (text.tokens < 0).sum() == 1
+
+
+def test_packed_dumps_are_read(dump, tmp_path):
+    packed = tmp_path / "enwiki.xml.bz2"
+    packed.write_bytes(bz2.compress(DUMP.encode()))
+    assert list(dump_lines(packed)) == LINES
+
+
+def test_other_text_is_no_dump(tmp_path):
+    path = tmp_path / "text8"
+    path.write_text("anarchism originated as")
+    assert not is_dump(path)
+    with pytest.raises(DataError, match=f"which begins with <mediawiki, got {path}"):
+        dump_lines(path)
+    with pytest.raises(DataError, match="`path` must be a file, got no such file"):
+        dump_lines(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_experiments_take_dumps(dump, tmp_path, fast):
+    options = Options(corpus=dump, folder=tmp_path / "kept", fast=fast)
+    one, again = (read_corpus(options, min_count=1) for _ in range(2))
+    assert one.tokens.tolist() == again.tokens.tolist()
+    assert one.n_tokens == len(WORDS.split())
