@@ -90,3 +90,12 @@ def test_a_figure_that_a_seed_lacks_has_no_mean():
     ]
     row = metric_row(Row(task="t", model="m", metric="nats"), kept)
     assert (row.value, row.n_seeds) == (None, 2)
+
+
+def test_figures_are_near_the_papers():
+    """One corpus, the smallest dimension; all four over five corpora are in docs/results."""
+    figures, _ = cbow_factorization._measure(30, 1, 10_000, cbow_factorization.EPOCHS)
+    for metric, paper in cbow_factorization.PAPER.items():
+        assert figures[metric] == pytest.approx(paper[30], abs=0.05)
+    # Frequencies alone: 2.2.
+    assert figures["nats"] < 0.82

@@ -143,7 +143,7 @@ def test_a_fit_that_was_cut_short_is_not_judged(options, monkeypatch):
     monkeypatch.setattr(word_fits.SkipGram, "fit", cut)
     text, settings = read_corpus(options, min_count=5), Recipe().settings(options)
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
-        fit_words(text, settings, seed=0, checkpoint=None)
+        fit_words(text, settings, seed=0, options=Options())
 
 
 def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):

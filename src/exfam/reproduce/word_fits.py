@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity
@@ -12,6 +11,7 @@ from exfam.data.public_sets.word_questions import word_questions
 from exfam.data.text import PreparedText
 from exfam.estimators.words import SkipGram
 from exfam.reproduce.harness import Options
+from exfam.reproduce.word_corpus import corpus_name
 
 __all__ = ["MIN_COUNT", "SETS", "Recipe", "fit_words", "judged"]
 
@@ -56,13 +56,18 @@ def fit_words(
     settings: Mapping[str, Any],
     *,
     seed: int,
-    checkpoint: Path | None,
+    options: Options,
 ) -> SkipGram:
     """Skip-gram fitted by one thread, so that the same seed gives the same figures.
 
+    With `--folder` the fit is kept there, for all experiments that ask for the same.
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
     model = SkipGram(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
+    checkpoint = None
+    if options.folder is not None:
+        told = [f"{name}-{settings[name]}" for name in sorted(settings)]
+        checkpoint = options.folder / "fits" / corpus_name(options) / "-".join(told) / f"{seed:02}"
     model.fit(text, checkpoint=checkpoint)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")

@@ -100,8 +100,7 @@ def _rows(
 def _measure(
     read: Callable[[], PreparedText], settings: dict[str, Any], key: FigureKey, options: Options
 ) -> Measured:
-    checkpoint = None if options.folder is None else options.folder / key.path.with_suffix("")
-    model = fit_words(read(), settings, seed=key.seed, checkpoint=checkpoint)
+    model = fit_words(read(), settings, seed=key.seed, options=options)
     return judged(model.vectors_), {}
 
 
