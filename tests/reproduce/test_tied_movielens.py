@@ -7,6 +7,7 @@ from exfam.data.public_sets.splits import Splits
 from exfam.groups import Groups
 from exfam.reproduce import tied_movielens
 from exfam.reproduce.harness import Options
+from exfam.training.history import History
 
 N_ITEMS = 12
 
@@ -65,3 +66,9 @@ def test_items_that_are_unknown_are_ranked_last(splits):
     model = tied_movielens._fit_cbow([["m0", "m1", "m2"]] * 20, None, 0.075, 1, seed=0)
     figures = tied_movielens._cbow_figures(model, splits.test)
     assert figures["recall@10"] < 0.6
+
+
+def test_a_fit_that_was_cut_short_has_no_figures(monkeypatch):
+    monkeypatch.setattr(History, "interrupted", property(lambda history: True))
+    with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
+        tied_movielens._fit_cbow([["m0", "m1", "m2"]] * 20, None, 0.075, 1, seed=0)

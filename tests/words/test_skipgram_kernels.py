@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 from scipy.special import expit
 
 from exfam.checks import DataError
 from exfam.kernels.alias import alias_table, draw_word
+from exfam.kernels.borrowing import borrowed
 from exfam.kernels.cbow import train_cbow
 from exfam.kernels.randomness import next_bits
 from exfam.kernels.sigmoid import logistic
@@ -205,3 +207,24 @@ def test_the_logistic_function_is_near_for_every_logit():
 @njit
 def each(logits):
     logistic(logits, np.float32(1.0), len(logits))
+
+
+def test_only_arrays_are_borrowed():
+    """Tuples of them, and numbers within, as they are; what is borrowed is the same memory."""
+
+    @njit
+    def add_one(held):
+        (one, n), other = borrowed(held)
+        one += n
+        other += 1
+
+    one, other = np.zeros(2), np.zeros(2)
+    add_one(((one, 3), other))
+    assert one.tolist() == [3, 3] and other.tolist() == [1, 1]
+
+    @njit
+    def of_number(held):
+        return borrowed(held)
+
+    with pytest.raises(TypingError, match="`held` must be an array or a tuple of arrays, got int"):
+        of_number(1)
