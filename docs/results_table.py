@@ -30,6 +30,7 @@ ELSEWHERE = (
     "table-autompg.json",
     "table-shifts.json",
     "table-simulation.json",
+    "tied-movielens.json",
     "words-figure4.json",
     "words-table2.json",
 )
