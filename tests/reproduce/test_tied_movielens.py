@@ -51,14 +51,13 @@ def test_smoke_runs_have_a_row_of_each_figure(splits):
 
 
 def test_cbow_ranks_items_of_the_same_kind_first(splits):
-    """Of the nine items left, three are of the kind of the others: ranks of chance are 5."""
+    """Of the nine items left, three are of the kind of the others: chance has an MRR of 0.31."""
     sentences = tied_movielens._sentences(splits.train)
     assert len(sentences) == 300
     assert set(map(len, sentences)) == {4}
     for tie in (None, "reflection"):
         model = tied_movielens._fit_cbow(sentences, tie, 0.075, 80, seed=0)
         figures = tied_movielens._cbow_figures(model, splits.test)
-        assert figures["recall@10"] == 1.0
         assert figures["mrr"] > 0.5
 
 

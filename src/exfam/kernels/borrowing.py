@@ -1,8 +1,7 @@
 """Arrays whose owners are not counted: inside loops of compiled functions.
 
 Numba counts who refers to an array, by an atomic instruction for each name that is given to it. In
-a loop over windows of text that is a third of the time, and more where several threads count the
-owners of the same array.
+a loop over windows of text that is a quarter of the time.
 """
 
 from typing import Any, no_type_check

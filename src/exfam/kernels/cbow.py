@@ -26,11 +26,10 @@ def train_cbow(tokens, vectors, tie, sampling, plan, rate, seed, totals):
     `rate`: learning rate, float32; 0 only tells the nats. `seed`: uint64, of all that is drawn
     """
     state = np.full(1, seed, np.uint64)
-    kept = np.empty(len(tokens), np.int32)
-    n_kept = subsample(tokens, sampling.keep, state, kept)
+    kept = subsample(tokens, sampling.keep, state)
     indices = _empty_indices(plan)
     blocks = _empty_blocks(plan, vectors.center.shape[1], vectors.transform.shape[0])
-    held = kept[:n_kept], vectors, sampling, state, totals, indices, blocks
+    held = kept, vectors, sampling, state, totals, indices, blocks
     _train_groups(held, tie, plan, rate)
 
 

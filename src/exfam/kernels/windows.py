@@ -59,15 +59,15 @@ class Plan(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 @no_type_check
-def subsample(tokens, keep, state, kept):
-    """Copy the tokens that are kept, sentence ends (-1) all of them; how many there are."""
-    n_kept = 0
+def subsample(tokens, keep, state):
+    """The tokens that are kept, sentence ends (-1) all of them."""
+    kept, n_kept = np.empty(len(tokens), np.int32), 0
     for word in tokens:
         if word >= 0 and (next_bits(state) >> _HALF) >= keep[word]:
             continue
         kept[n_kept] = word
         n_kept += 1
-    return n_kept
+    return kept[:n_kept]
 
 
 @njit(cache=True, nogil=True, inline="always")
