@@ -53,6 +53,15 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(fitted):
     assert not same_bits(other.model_, fitted.model_)
 
 
+def test_rounding_in_training_costs_a_fit_little_and_its_scores_nothing(fitted):
+    rounded = clone(fitted).set_params(precision="bfloat16").fit(TRAIN, validation=VALIDATION)
+    assert not same_bits(rounded.model_, fitted.model_)
+    assert rounded.score(TEST) == pytest.approx(fitted.score(TEST), abs=0.05)
+    exact = clone(fitted).set_params(epochs=1).fit(TRAIN)
+    exact.model_.load_state_dict(rounded.model_.state_dict())
+    np.testing.assert_array_equal(exact.log_prob(TEST), rounded.log_prob(TEST))
+
+
 def test_a_fit_leaves_torchs_generator_as_it_was():
     before = torch.get_rng_state()
     small(epochs=1).fit(TRAIN).sample(3)
@@ -310,6 +319,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, changes, text, message
         ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\)"),
         ({"learning_rate": 0.0}, "`learning_rate` must be a number > 0"),
         ({"clip": -1.0}, "`clip` must be a number > 0"),
+        ({"precision": "float16"}, "`precision` must be"),
         ({"validation_fraction": 1.0}, "`validation_fraction` must be a number in"),
         ({"batch_size": 1000}, "`batch_size` must be at most the number of tokens, .* got 1000"),
         ({"device": "nowhere"}, "`device` must be one that torch finds"),

@@ -43,6 +43,23 @@ def test_summed_nats_and_their_gradients_are_those_of_cross_entropy(monkeypatch,
     assert told[0][2][5].abs().sum() == 0 and told[0][2][:5].abs().min() > 0
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_rounded_factors_change_nats_and_gradients_by_their_rounding(bias):
+    generator = torch.Generator().manual_seed(0)
+    parts = [torch.randn(*shape, generator=generator) for shape in ([90, 40], [61, 40], [60])]
+    item, told = tokens(90, n_words=60), []
+    for factors in (None, torch.bfloat16):
+        state, vectors, biases = (part.clone().requires_grad_() for part in parts)
+        eta = LinearEta(state, vectors, biases if bias else None, 60)
+        nats = summed_nats(eta, item, factors=factors)
+        nats.backward()
+        told.append([nats, state.grad, vectors.grad] + ([biases.grad] if bias else []))
+    for exact, rounded in zip(*told, strict=True):
+        assert rounded.dtype == torch.float32
+        error = (rounded - exact).norm() / exact.norm()
+        assert 1e-6 < error < 0.01
+
+
 @pytest.mark.parametrize("tie", TIES)
 def test_probabilities_sum_to_one(tie):
     model = network(tie=tie).double()

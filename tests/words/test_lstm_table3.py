@@ -4,6 +4,7 @@ import bz2
 from dataclasses import replace
 
 import pytest
+import torch
 
 from exfam.checks import DataError
 from exfam.estimators.language import LSTMLanguageModel
@@ -45,6 +46,17 @@ def test_both_tyings_are_fitted_by_equal_steps_beside_counts(corpora, tmp_path, 
     assert len(differences) == 2 and max(differences) < 1e-5
 
 
+@pytest.mark.parametrize(("knows", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_products_are_rounded_where_the_processor_multiplies_that(
+    corpora, tmp_path, monkeypatch, knows, precision
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": knows, "avx2": True})
+    rows = reproduce(NAME, options=Options(fast=True, only=["ptb"], folder=tmp_path / "kept"))
+    told = {row.settings["precision"] for row in rows if row.model == "lstm-tied"}
+    assert told == {precision}
+    assert (tmp_path / "kept" / "ptb-fast" / f"2-epochs-{precision}").is_dir()
+
+
 def test_fits_are_kept_and_go_on(corpora, tmp_path, monkeypatch):
     options = Options(fast=True, only=["ptb"], folder=tmp_path / "kept")
     whole = reproduce(NAME, options=replace(options, folder=tmp_path / "whole"))
@@ -82,7 +94,7 @@ def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):
     monkeypatch.setattr(LSTMLanguageModel, "fit", cut)
     rows = lstm_table3.run(Options(fast=True, only=["ptb"]))
     assert {row.model for row in rows} == {"unigram", "bigram-kneser-ney"}
-    key = lstm_table3.LSTMKey("ptb-fast", 2, "lstm-tied", 0)
+    key = lstm_table3.LSTMKey("ptb-fast", 2, "float32", "lstm-tied", 0)
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
         lstm_table3._fit(key, read_texts(CORPORA["ptb"], n_lines=20), {"dim": 4, "epochs": 1}, None)
 

@@ -77,11 +77,19 @@ class LSTMNetwork(nn.Module):
         return nats.view(targets.shape), after
 
     def nats(
-        self, tokens: Tokens, targets: Tokens, state: State
+        self,
+        tokens: Tokens,
+        targets: Tokens,
+        state: State,
+        *,
+        factors: torch.dtype | None = None,
     ) -> tuple[Float[Tensor, ""], State]:
-        """Minus the sum of `log_prob`, in less time where gradients are wanted."""
+        """Minus the sum of `log_prob`, in less time where gradients are wanted.
+
+        `factors`: what those of the outputs' products are rounded to; None for not at all
+        """
         states, after = self(tokens, state)
-        return summed_nats(self.linear(states), targets.flatten()), after
+        return summed_nats(self.linear(states), targets.flatten(), factors=factors), after
 
 
 def build_lstm_lm(

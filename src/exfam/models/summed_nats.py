@@ -2,7 +2,8 @@
 
 A softmax over thousands of classes is most of the work of a language model. Where only the sum of
 all rows' nats is wanted, each row's gradient is known as soon as its outputs are: they are
-multiplied out once, three products in all, where tiles that are computed again need four.
+multiplied out once, three products in all, where tiles that are computed again need four. Factors
+of products may be rounded to bfloat16, which processors that know it multiply in half the time.
 """
 
 from typing import Any
@@ -30,14 +31,19 @@ def rows_at_once(n_rows: int, n_classes: int) -> int:
     return max(1, min(n_rows, max(_ROWS, _OUTPUTS // n_classes)))
 
 
-def summed_nats(eta: LinearEta, item: Int64[Tensor, "rows"]) -> Float[Tensor, ""]:
-    """Minus the sum of log-probabilities of each row's item, exactly.
+def summed_nats(
+    eta: LinearEta, item: Int64[Tensor, "rows"], *, factors: torch.dtype | None = None
+) -> Float[Tensor, ""]:
+    """Minus the sum of log-probabilities of each row's item.
+
+    `factors`: what those of products are rounded to, and the products; softmaxes and sums over rows
+        and classes are not. None for the precision they have, which is exact (default None)
 
     >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
     >>> summed_nats(eta, torch.tensor([0, 3])) / 2
     tensor(1.3863)
     """
-    out: Tensor = _SummedNats.apply(eta.state, eta.vectors, eta.bias, eta.n_items, item)
+    out: Tensor = _SummedNats.apply(eta.state, eta.vectors, eta.bias, eta.n_items, item, factors)
     return out
 
 
@@ -50,13 +56,18 @@ class _SummedNats(torch.autograd.Function):
         bias: Tensor | None,
         n_items: int,
         item: Tensor,
+        factors: torch.dtype | None,
     ) -> Tensor:
         gradients = _Gradients(state, vectors, bias) if any(ctx.needs_input_grad) else None
         total = torch.zeros((), dtype=torch.float64, device=state.device)
-        own = vectors[:n_items]
-        for rows in chunks_of(len(state), rows_at_once(len(state), n_items)):
-            some = state[rows]
-            eta = some @ own.T if bias is None else torch.addmm(bias, some, own.T)
+        dtype = factors or state.dtype
+        own, rounded = vectors[:n_items].to(dtype), state.to(dtype)
+        # Fresh memory costs as much as a product does: chunks share theirs.
+        n_rows = rows_at_once(len(state), n_items)
+        outputs = state.new_empty(n_rows, n_items)
+        for rows in chunks_of(len(state), n_rows):
+            some = rounded[rows]
+            eta = _outputs(some, own, bias, into=outputs[: len(some)])
             place = item[rows, None]
             chosen = eta.gather(1, place)
             nats, softmax = tile_log_normalizer(eta)
@@ -72,7 +83,16 @@ class _SummedNats(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         found = [each * gradient for each in ctx.saved_tensors]
-        return (*found, *[None] * (5 - len(found)))
+        return (*found, *[None] * (6 - len(found)))
+
+
+def _outputs(state: Tensor, vectors: Tensor, bias: Tensor | None, *, into: Tensor) -> Tensor:
+    """Products plus biases, which are never rounded."""
+    if state.dtype != into.dtype:
+        into.copy_(state @ vectors.T)
+    else:
+        torch.mm(state, vectors.T, out=into)
+    return into if bias is None else into.add_(bias)
 
 
 class _Gradients:
@@ -85,8 +105,14 @@ class _Gradients:
 
     def add(self, rows: slice, eta: Tensor, state: Tensor, vectors: Tensor) -> None:
         """Take in the gradients of some rows' outputs."""
-        torch.mm(eta, vectors, out=self.state[rows])
-        self.vectors[: len(vectors)].addmm_(eta.T, state)
+        rounded = eta.to(state.dtype)
+        own = self.vectors[: len(vectors)]
+        if state.dtype == own.dtype:
+            torch.mm(rounded, vectors, out=self.state[rows])
+            own.addmm_(rounded.T, state)
+        else:
+            self.state[rows] = rounded @ vectors
+            own += rounded.T @ state
         if self.bias is not None:
             self.bias.add_(eta.sum(0))
 

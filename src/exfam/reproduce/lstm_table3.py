@@ -2,7 +2,8 @@
 
 The two are equal in law (`exfam.analysis.tied_lstm` writes the one as the other): their figures
 differ as those of two seeds do. Each fit takes hours, so one seed is fitted unless asked for more;
-with `--folder` each fit is kept, and one that was stopped goes on where it stood. "wikitext-2" is 2
+with `--folder` each fit is kept, and one that was stopped goes on where it stood. Training rounds
+factors of output products to bfloat16 where the processor multiplies that. "wikitext-2" is 2
 epochs, told from the 40 of the paper by its settings; "wikitext-2-full", which has to be asked for
 with `--only`, is all 40.
 """
@@ -26,6 +27,7 @@ from exfam.reproduce.lstm_data import CORPORA, Texts, read_texts
 from exfam.reproduce.ngrams import NGRAMS
 from exfam.reproduce.result_store import ResultStore
 from exfam.reproduce.rows import Row, row_over_seeds
+from exfam.training.devices import multiplies_bfloat16
 
 __all__ = ["TASKS", "LSTMKey", "LSTMResult", "run"]
 
@@ -61,19 +63,21 @@ _FAST_LINES = 40
 class LSTMKey:
     """Which fit.
 
-    >>> LSTMKey("ptb", 40, "lstm-tied", 0).path.as_posix()
-    'ptb/40-epochs/00/lstm-tied.json'
+    >>> LSTMKey("ptb", 40, "bfloat16", "lstm-tied", 0).path.as_posix()
+    'ptb/40-epochs-bfloat16/00/lstm-tied.json'
     """
 
     text: str
     epochs: int
+    precision: str
     model: str
     seed: int
 
     @property
     def path(self) -> Path:
         """Where a store keeps the result, below its folder."""
-        return Path(self.text, f"{self.epochs}-epochs", f"{self.seed:02}", f"{self.model}.json")
+        fits = Path(self.text, f"{self.epochs}-epochs-{self.precision}")
+        return fits / f"{self.seed:02}" / f"{self.model}.json"
 
 
 @dataclass(frozen=True)
@@ -131,13 +135,19 @@ def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
 def _model_rows(
     task: str, model: str, *, read: Callable[[], Texts], epochs: int, options: Options
 ) -> list[Row]:
-    settings: dict[str, Any] = {"tie": MODELS[model], "dim": DIM, "epochs": epochs}
+    precision = "bfloat16" if multiplies_bfloat16() else "float32"
+    settings: dict[str, Any] = {
+        "tie": MODELS[model],
+        "dim": DIM,
+        "epochs": epochs,
+        "precision": precision,
+    }
     settings |= {name: _FAST[name] for name in settings if options.fast and name in _FAST}
     store: ResultStore[LSTMKey, LSTMResult] = ResultStore(options.folder, read=_read, dump=_dump)
     results = []
     for seed in range(options.n_seeds(1)):
         text = _TASKS[task][0] + ("-fast" if options.fast else "")
-        key = LSTMKey(text, settings["epochs"], model, seed)
+        key = LSTMKey(text, settings["epochs"], precision, model, seed)
         kept = store.get(key)
         if kept is None:
             kept = _fit(key, read(), settings | (_FAST if options.fast else {}), options.folder)

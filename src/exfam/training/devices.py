@@ -8,7 +8,7 @@ import torch
 from exfam.checks import ExfamError
 from exfam.training.ranks import Place, place_in_world
 
-__all__ = ["choose_device", "own_randomness", "seed_generators"]
+__all__ = ["choose_device", "multiplies_bfloat16", "own_randomness", "seed_generators"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -32,6 +32,16 @@ def choose_device(name: str) -> torch.device:
         raise ExfamError(
             f"`device` must be one that torch finds on this machine, got {name!r}. Use 'cpu'."
         ) from error
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this machine's processor has instructions for products of bfloat16.
+
+    >>> isinstance(multiplies_bfloat16(), bool)
+    True
+    """
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
 
 
 def _own_gpu(name: str, place: Place) -> str:

@@ -35,12 +35,14 @@ class Descent:
     `batch_size`: pieces of the text that are read side by side
     `bptt`: tokens of each that a step reads, and gradients flow back through
     `clip`: largest norm of the gradient of the mean nats; None for no limit
+    `factors`: what those of the outputs' products are rounded to in steps; None for not at all
     """
 
     batch_size: int
     bptt: int
     learning_rate: float
     clip: float | None
+    factors: torch.dtype | None = None
 
 
 class LanguageEngine:
@@ -98,7 +100,7 @@ class LanguageEngine:
         part = self._train.rows(first, first + self._descent.bptt)
         for parameter in self._parameters.values():
             parameter.grad = None
-        nats, self._state = _nats(self.model, part, self._state)
+        nats, self._state = _nats(self.model, part, self._state, self._descent.factors)
         weight = float(part.targets.numel())
         told = float(nats.item())
         if not math.isfinite(told):
@@ -176,7 +178,9 @@ class LanguageEngine:
         return hidden, cell
 
 
-def _nats(model: LSTMNetwork, part: Streams, state: State) -> tuple[Tensor, State]:
+def _nats(
+    model: LSTMNetwork, part: Streams, state: State, factors: torch.dtype | None
+) -> tuple[Tensor, State]:
     """Nats of a step, and the state after it, without the way it came about."""
-    nats, (hidden, cell) = model.nats(part.inputs, part.targets, state)
+    nats, (hidden, cell) = model.nats(part.inputs, part.targets, state, factors=factors)
     return nats, (hidden.detach(), cell.detach())

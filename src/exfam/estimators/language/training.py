@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Int64
 
 from exfam.estimators.language.engine import Descent, LanguageEngine
@@ -16,7 +17,10 @@ from exfam.training.history import History
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run
 
-__all__ = ["train_language_model"]
+__all__ = ["PRECISIONS", "train_language_model"]
+
+# Precision -> what the factors of the outputs' products are rounded to.
+PRECISIONS: dict[str, torch.dtype | None] = {"float32": None, "bfloat16": torch.bfloat16}
 
 # Parameters that do not make a fit another one.
 _IRRELEVANT = ("progress", "validation_fraction")
@@ -48,6 +52,7 @@ def train_language_model(
             bptt=int(estimator.bptt),
             learning_rate=float(estimator.learning_rate),
             clip=None if estimator.clip is None else float(estimator.clip),
+            factors=PRECISIONS[estimator.precision],
         ),
     )
     epochs = int(estimator.epochs)
