@@ -9,6 +9,7 @@ from exfam.encodings import (
     ENCODINGS,
     Attenuated,
     DistanceBias,
+    EncodingSizes,
     LearnedAbsolute,
     RelativeBias,
     Rotary,
@@ -17,6 +18,9 @@ from exfam.encodings import (
 )
 from networks import HEAD_DIM, HEADS, random_encoding
 
+SIZES = {"n_heads": 1, "head_dim": 2, "embed_dim": 2, "n_positions": 2}
+# Tables and vectors of positions, compared pair by pair.
+OF_PAIRS = ("attenuated-probability", "attenuated-table", "attenuated-table-shared", "tupe")
 every_encoding = pytest.mark.parametrize("name", sorted(ENCODINGS))
 
 
@@ -49,15 +53,47 @@ def test_hooks_have_the_shapes_they_say(name):
 
 
 @every_encoding
-def test_scores_depend_on_differences_of_positions_only(name):
+def test_scores_depend_on_differences_of_positions_only_unless_pairs_have_their_own(name):
     encoding = random_encoding(name, generator())
     q, k = queries_and_keys()
     position = torch.arange(6)[None].expand(2, -1)
-    torch.testing.assert_close(
-        scores(encoding, q, k, position + 17), scores(encoding, q, k, position), atol=2e-5, rtol=0
-    )
-    learned = encoding.embed(position)
-    assert learned is None or not torch.equal(learned, encoding.embed(position + 17))
+    moved, still = (scores(encoding, q, k, each) for each in (position + 17, position))
+    if name in OF_PAIRS:
+        assert (moved - still).abs().max() > 1e-3
+    else:
+        torch.testing.assert_close(moved, still, atol=2e-5, rtol=0)
+    added = encoding.embed(position)
+    assert added is None or not torch.equal(added, encoding.embed(position + 17))
+
+
+@every_encoding
+def test_scores_go_with_their_elements(name):
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    position, order = torch.arange(6)[None].expand(2, -1), torch.tensor([3, 0, 5, 1, 4, 2])
+    whole = scores(encoding, q, k, position)
+    mixed = scores(encoding, q[:, :, order], k[:, :, order], position[:, order])
+    torch.testing.assert_close(mixed, whole[:, :, order][..., order])
+    added = encoding.embed(position)
+    if added is not None:
+        torch.testing.assert_close(encoding.embed(position[:, order]), added[:, order])
+
+
+@every_encoding
+def test_longer_groups_have_scores_or_are_refused(name):
+    encoding = random_encoding(name, generator())
+    q, k = (torch.randn(1, HEADS, 300, HEAD_DIM, generator=generator(seed)) for seed in (1, 2))
+    position = torch.arange(300)[None]
+
+    def told():
+        added = encoding.embed(position)
+        return scores(encoding, q, k, position) + (0 if added is None else added.sum())
+
+    if name in OF_PAIRS or name == "learned":
+        with pytest.raises(ValueError, match=r"`position` must be in 0 \.\. 49 for encoding="):
+            told()
+    else:
+        assert told().isfinite().all()
 
 
 @every_encoding
@@ -87,9 +123,7 @@ def test_every_parameter_gets_a_gradient(name):
 @every_encoding
 def test_unknown_name_is_refused(name):
     with pytest.raises(ValueError, match="`encoding` must be one of"):
-        build_encoding(
-            name + "x", n_heads=1, head_dim=2, embed_dim=2, n_positions=2, generator=generator()
-        )
+        build_encoding(name + "x", EncodingSizes(**SIZES, generator=generator()))
 
 
 def test_learned_refuses_other_positions():

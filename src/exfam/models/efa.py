@@ -20,7 +20,7 @@ from exfam.attention import (
 from exfam.checks import check_choice, check_fraction, check_positive
 from exfam.conditionals import Conditional, Copies, Hidden, Tokens, choose_conditional
 from exfam.embeddings import TokenEmbedding
-from exfam.encodings import Encoding, build_encoding, share_positions
+from exfam.encodings import Encoding, EncodingSizes, build_encoding, share_positions
 from exfam.groups import Batch
 from exfam.models.catalog import LinearEta
 
@@ -138,8 +138,7 @@ def build_network(
 ) -> EFANetwork:
     """The default wiring: one encoding shared by all layers, the same kind of block in each."""
     visibility = Visibility(settings.direction, settings.sees_mask)
-    encoding = build_encoding(
-        settings.encoding,
+    sizes = EncodingSizes(
         n_heads=settings.n_heads,
         head_dim=settings.head_dim,
         embed_dim=embedding.dim,
@@ -147,6 +146,7 @@ def build_network(
         position_scale=position_scale,
         generator=generator,
     )
+    encoding = build_encoding(settings.encoding, sizes)
     blocks = [
         _block(embedding.dim, settings, encoding, generator) for _ in range(settings.n_layers)
     ]

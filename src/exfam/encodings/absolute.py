@@ -1,0 +1,137 @@
+"""Encodings that give each position a vector: added to tokens, or compared with one another."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError, check_positive
+from exfam.encodings.base import (
+    Encoding,
+    KeyPosition,
+    Position,
+    QueryPosition,
+    checked_rows,
+    once,
+)
+from exfam.layers import linear, table
+
+__all__ = ["LearnedAbsolute", "Sinusoidal", "Untied"]
+
+# A table of more vectors comes from times taken for counts, and would not fit into memory.
+MOST_LEARNED = 1_000_000
+
+
+class LearnedAbsolute(Encoding):
+    """A learned vector for each position 0 .. n_positions - 1, added to the token.
+
+    Raises ExfamError for a position outside that range or not an integer, and for more positions
+    than 1,000,000.
+
+    >>> encoding = LearnedAbsolute(5, 2, generator=torch.Generator().manual_seed(0))
+    >>> encoding.embed(torch.arange(3)[None]).shape
+    torch.Size([1, 3, 2])
+    """
+
+    def __init__(self, n_positions: int, embed_dim: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.table = _position_table(n_positions, embed_dim, name="learned", generator=generator)
+
+    def embed(self, position: Position) -> Float[Tensor, "batch length embed"]:
+        rows = checked_rows(position, self.table.num_embeddings, name="learned")
+        return self.table(rows).expand(position.shape[0], -1, -1)
+
+
+class Sinusoidal(Encoding):
+    """Sines and cosines of the position at falling speeds, added to the token.
+
+    p[2k] = sin(position / base^(2k / d)), p[2k + 1] = cos of the same. Positions may be real.
+    Raises ExfamError for an odd `embed_dim`. Source: Vaswani et al. (2017), section 3.5.
+
+    >>> Sinusoidal(4).embed(torch.tensor([[0]])).tolist()
+    [[[0.0, 1.0, 0.0, 1.0]]]
+    """
+
+    speed: Tensor
+
+    def __init__(self, embed_dim: int, *, base: float = 10_000.0) -> None:
+        super().__init__()
+        check_positive("base", base)
+        if embed_dim % 2:
+            raise ExfamError(f"`embed_dim` must be even for sinusoidal encoding, got {embed_dim}.")
+        exponent = torch.arange(0, embed_dim, 2, dtype=torch.float64) / embed_dim
+        self.register_buffer("speed", (base**-exponent).float(), persistent=False)
+
+    def embed(self, position: Position) -> Float[Tensor, "batch length embed"]:
+        if position.ndim != 2:
+            raise ExfamError(
+                "`position` must be one number an element for encoding='sinusoidal', got vectors "
+                f"of {position.shape[-1]}. Use encoding='distance' for places."
+            )
+        angle = once(position)[..., None].to(self.speed.dtype) * self.speed
+        vectors = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+        return vectors.expand(position.shape[0], -1, -1)
+
+
+class Untied(Encoding):
+    """Positions compared with positions: vectors of their own, with maps of their own (TUPE).
+
+    delta_ij = (p_i U_Q)(p_j U_K)^T / sqrt(head_dim), a head each; p is learned, and normalized to
+    mean 0 and variance 1 before it is mapped. Nothing is added to tokens, so that delta is of
+    positions alone. Raises ExfamError for a position outside 0 .. n_positions - 1.
+    Source: Ke, He & Liu (2021), eq. 7; Chen, Varoquaux & Suchanek (2023), A.3. Both divide products
+    of tokens by sqrt(2) too: here these keep their own scale.
+
+    >>> g = torch.Generator().manual_seed(0)
+    >>> encoding = Untied(5, 8, n_heads=2, head_dim=4, generator=g)
+    >>> position = torch.arange(3)[None]
+    >>> encoding.bias(torch.zeros(1, 2, 3, 4), position, position).shape
+    torch.Size([1, 2, 3, 3])
+    """
+
+    def __init__(
+        self,
+        n_positions: int,
+        embed_dim: int,
+        *,
+        n_heads: int,
+        head_dim: int,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.table = _position_table(n_positions, embed_dim, name="tupe", generator=generator)
+        self.norm = nn.LayerNorm(embed_dim)
+        self.query, self.key = (
+            linear(embed_dim, n_heads * head_dim, generator=generator, bias=False) for _ in range(2)
+        )
+        self.scale = 1.0 / math.sqrt(head_dim)
+
+    def bias(
+        self,
+        q: Float[Tensor, "batch heads query head"],
+        query_position: QueryPosition,
+        key_position: KeyPosition,
+    ) -> Float[Tensor, "#batch #heads query key"]:
+        queries = self._mapped(self.query, query_position)
+        keys = self._mapped(self.key, key_position)
+        return (queries * self.scale) @ keys.mT
+
+    def _mapped(self, by: nn.Module, position: Position) -> Tensor:
+        rows = checked_rows(position, self.table.num_embeddings, name="tupe")
+        vectors = by(self.norm(self.table(rows)))
+        return vectors.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
+def _position_table(
+    n_positions: int, embed_dim: int, *, name: str, generator: torch.Generator
+) -> nn.Embedding:
+    check_positive("n_positions", n_positions)
+    if n_positions > MOST_LEARNED:
+        raise ExfamError(
+            f"`position` must be below {MOST_LEARNED:,} for encoding={name!r}, which keeps a "
+            f"vector for each, got a range of {n_positions:,}. Use encoding='rotary' or "
+            "'distance' for times."
+        )
+    return table(n_positions, embed_dim, scale=0.02, generator=generator)

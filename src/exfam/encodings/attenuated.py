@@ -1,0 +1,152 @@
+"""Encodings whose weights fall with the squared offset: fixed, or tables that start so.
+
+a_ij = -w l^2 for keys before the query and -s w l^2 from the query on, l the offset: `w` > 0 sets
+locality and `s` > 0 symmetry. delta = softmax_j(a_ij) are at most 1: added to scores, as the paper
+writes it, they change attention little; their logarithms make attention as local as delta itself.
+Source: Chen, Varoquaux & Suchanek (2023), eq. 8.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.encodings.base import (
+    Encoding,
+    KeyPosition,
+    Position,
+    QueryPosition,
+    checked_rows,
+    offsets,
+)
+
+__all__ = ["Attenuated", "AttenuatedBias", "AttenuatedTable", "attenuation"]
+
+# What is added to the scores: the logarithms of delta, or delta itself.
+ADDED = ("log", "probability")
+# A table of more positions has more numbers than a model.
+MOST_POSITIONS = 8192
+
+
+def attenuation(offset: Tensor, *, w: float, s: float) -> Tensor:
+    """a_ij of eq. 8: log weights up to a constant in each row, of offsets key - query.
+
+    >>> attenuation(torch.tensor([-2, 0, 2]), w=1.0, s=0.5).tolist()
+    [-4.0, -0.0, -2.0]
+    """
+    slope = torch.where(offset >= 0, s * w, w)
+    return -slope * offset.to(slope.dtype).square()
+
+
+class Attenuated(Encoding):
+    """Fixed weights that fall with the squared offset; they replace the scores altogether.
+
+    Attention normalizes over the keys it may see. Source: module, eq. 8.
+
+    >>> position = torch.arange(3)[None]
+    >>> Attenuated(w=1.0, s=1.0).log_weights(position, position)[0, 0, 0].tolist()
+    [-0.0, -1.0, -4.0]
+    """
+
+    def __init__(self, *, w: float = 0.05, s: float = 1.0) -> None:
+        super().__init__()
+        _check_attenuation(w, s)
+        self.w, self.s = w, s
+
+    def log_weights(
+        self, query_position: QueryPosition, key_position: KeyPosition
+    ) -> Float[Tensor, "#batch #heads query key"]:
+        offset = offsets(query_position, key_position)
+        return attenuation(offset, w=self.w, s=self.s)[:, None]
+
+
+class AttenuatedBias(Encoding):
+    """The logarithms of the attenuated weights, added to the scores of the tokens.
+
+    Rows' constants do not matter to a softmax, so that the bias is a_ij itself: attention is
+    attenuated where tokens say nothing. Source: module, eq. 8.
+
+    >>> position = torch.arange(3)[None]
+    >>> AttenuatedBias(w=1.0).bias(torch.zeros(1, 1, 3, 2), position, position)[0, 0, 0].tolist()
+    [-0.0, -1.0, -4.0]
+    """
+
+    def __init__(self, *, w: float = 0.05, s: float = 1.0) -> None:
+        super().__init__()
+        _check_attenuation(w, s)
+        self.w, self.s = w, s
+
+    def bias(
+        self,
+        q: Float[Tensor, "batch heads query head"],
+        query_position: QueryPosition,
+        key_position: KeyPosition,
+    ) -> Float[Tensor, "#batch #heads query key"]:
+        offset = offsets(query_position, key_position)
+        return attenuation(offset, w=self.w, s=self.s)[:, None].to(q.dtype)
+
+
+class AttenuatedTable(Encoding):
+    """A number for each pair of positions, added to the scores; it starts attenuated.
+
+    `n_tables`: one a head, or 1 for all heads (BERT-A*, BERT-A*-s). `added`: what the table starts
+    as, "log" for the logarithms of delta or "probability" for delta, as the paper writes it, delta
+    normalized over all `n_positions`. `learned`: whether training changes it (default True)
+
+    Raises ExfamError for more positions than 8,192, and for a position outside 0 .. n_positions - 1
+    or not an integer. Source: Chen, Varoquaux & Suchanek (2023), section 3.3.2 and Listing 1.
+
+    >>> encoding = AttenuatedTable(3, w=1.0, added="probability")
+    >>> encoding.table[0, 0].round(decimals=3).tolist() == [0.721, 0.265, 0.013]
+    True
+    """
+
+    table: Tensor
+
+    def __init__(
+        self,
+        n_positions: int,
+        *,
+        n_tables: int = 1,
+        w: float = 0.05,
+        s: float = 1.0,
+        added: str = "log",
+        learned: bool = True,
+    ) -> None:
+        super().__init__()
+        check_positive("n_positions", n_positions)
+        check_positive("n_tables", n_tables)
+        _check_attenuation(w, s)
+        check_choice("added", added, ADDED)
+        if n_positions > MOST_POSITIONS:
+            raise ExfamError(
+                f"`position` must be below {MOST_POSITIONS:,} for a table of all pairs, got a "
+                f"range of {n_positions:,}. Use encoding='attenuated-bias', which keeps none."
+            )
+        place = torch.arange(n_positions)
+        logits = attenuation(place - place[:, None], w=w, s=s)
+        start = logits.softmax(-1) if added == "probability" else logits
+        tables = start.repeat(n_tables, 1, 1)
+        self.n_positions = n_positions
+        if learned:
+            self.table = nn.Parameter(tables)
+        else:
+            self.register_buffer("table", tables, persistent=False)
+
+    def bias(
+        self,
+        q: Float[Tensor, "batch heads query head"],
+        query_position: QueryPosition,
+        key_position: KeyPosition,
+    ) -> Float[Tensor, "#batch #heads query key"]:
+        rows, columns = (self._rows(each) for each in (query_position, key_position))
+        chosen = self.table[:, rows[:, :, None], columns[:, None, :]]
+        return chosen.transpose(0, 1).to(q.dtype)
+
+    def _rows(self, position: Position) -> Tensor:
+        return checked_rows(position, self.n_positions, name="attenuated-table")
+
+
+def _check_attenuation(w: float, s: float) -> None:
+    check_positive("w", w)
+    check_positive("s", s)

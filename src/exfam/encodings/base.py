@@ -1,0 +1,140 @@
+"""Positional encodings: parts with four optional hooks that attention asks for.
+
+An encoding may add a vector to the tokens (`embed`), turn queries and keys (`rotate`), add to the
+scores (`bias`), or replace the scores altogether (`log_weights`). Positions are integers, real
+numbers or vectors (times, places); attention itself never changes for a new encoding.
+"""
+
+from abc import ABC
+
+from jaxtyping import Bool, Float, Int, Num
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError
+
+__all__ = [
+    "Encoding",
+    "KeyPosition",
+    "NoEncoding",
+    "Position",
+    "QueryPosition",
+    "checked_rows",
+    "offsets",
+    "once",
+    "share_positions",
+]
+
+Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
+QueryPosition = Num[Tensor, "batch query"] | Num[Tensor, "batch query space"]
+KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]
+
+
+class Encoding(nn.Module, ABC):
+    """Four hooks, each doing nothing unless a subclass says otherwise."""
+
+    rotates = False
+
+    def embed(self, position: Position) -> Float[Tensor, "batch length embed"] | None:
+        """Vectors to add to the tokens, or None."""
+        return None
+
+    def rotate(
+        self, x: Float[Tensor, "batch heads length head"], position: Position
+    ) -> Float[Tensor, "batch heads length head"]:
+        """Queries or keys, turned according to their positions."""
+        return x
+
+    def bias(
+        self,
+        q: Float[Tensor, "batch heads query head"],
+        query_position: QueryPosition,
+        key_position: KeyPosition,
+    ) -> Float[Tensor, "#batch #heads query key"] | None:
+        """Numbers to add to the scores (not divided by any scale), or None."""
+        return None
+
+    def log_weights(
+        self, query_position: QueryPosition, key_position: KeyPosition
+    ) -> Float[Tensor, "#batch #heads query key"] | None:
+        """Log attention weights up to a constant in each row, in place of the scores, or None."""
+        return None
+
+
+class NoEncoding(Encoding):
+    """No positions: the context is a set.
+
+    >>> import torch
+    >>> NoEncoding().embed(torch.arange(3)[None]) is None
+    True
+    """
+
+
+def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -> Position:
+    """One broadcast row if all groups count alike (0, 1, 2, ..., say), else `position` as it is.
+
+    Encodings then work on one row instead of all. Padding, which nothing sees, goes on counting.
+
+    >>> import torch
+    >>> position = torch.tensor([[0, 1], [0, 0]])
+    >>> share_positions(position, torch.tensor([[True, True], [True, False]]))
+    tensor([[0, 1],
+            [0, 1]])
+    """
+    if position.ndim != 2 or not position.numel():
+        return position
+    longest = position[present.sum(1).argmax()][None]
+    alike = bool(((position == longest) | ~present).all())
+    return longest.expand(*position.shape) if alike else position
+
+
+def once(position: Tensor) -> Tensor:
+    """One row where all groups share their positions (a broadcast tensor), else all rows.
+
+    >>> import torch
+    >>> once(torch.arange(2)[None].expand(3, -1)).shape
+    torch.Size([1, 2])
+    """
+    return position[:1] if position.stride(0) == 0 else position
+
+
+def offsets(query_position: QueryPosition, key_position: KeyPosition) -> Tensor:
+    """Key position minus query position.
+
+    Raises ExfamError for positions that are vectors.
+
+    >>> import torch
+    >>> offsets(torch.tensor([[0, 1]]), torch.tensor([[0, 5]])).tolist()
+    [[[0, 5], [-1, 4]]]
+    """
+    if query_position.ndim != 2:
+        raise ExfamError(
+            "`position` must be one number an element for this encoding, got vectors of "
+            f"{query_position.shape[-1]}. Use encoding='distance' for places."
+        )
+    return once(key_position)[:, None, :] - once(query_position)[:, :, None]
+
+
+def checked_rows(position: Position, n_positions: int, *, name: str) -> Int[Tensor, "rows length"]:
+    """Positions as rows of a table that holds 0 .. n_positions - 1, once if groups share them.
+
+    Raises ExfamError, naming the encoding, for any other position.
+
+    >>> import torch
+    >>> checked_rows(torch.tensor([[0, 1]]), 2, name="learned").tolist()
+    [[0, 1]]
+    """
+    if position.is_floating_point() or position.ndim != 2:
+        raise ExfamError(
+            f"`position` must be one integer an element for encoding={name!r}, got "
+            f"{position.dtype} of shape {tuple(position.shape)}. Use 'rotary' or 'distance'."
+        )
+    rows = once(position)
+    wrong = rows[(rows < 0) | (rows >= n_positions)]
+    if wrong.numel():
+        raise ExfamError(
+            f"`position` must be in 0 .. {n_positions - 1} for encoding={name!r}, the range of "
+            f"the training groups and one more element, got {int(wrong[0])}. Shorten such groups "
+            f"or sample fewer elements ({n_positions} a group at most where positions are counted "
+            "from 0), or fit with encoding='relative', 'rotary' or 'distance'."
+        )
+    return rows
