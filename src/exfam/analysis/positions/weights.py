@@ -1,0 +1,55 @@
+"""Attention weights as they must be, and how they become so."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.checks import DataError
+
+__all__ = ["check_weights", "renormalized"]
+
+# Rows of half precision miss 1 by up to this much.
+_TOLERANCE = 5e-3
+
+
+def check_weights(weights: Float[Tensor, "*batch query key"]) -> None:
+    """Raise unless the matrices are square and their rows probabilities, or zeros.
+
+    Raises DataError, naming the place, for matrices that are not square, for weights that are NaN,
+    infinite or negative, and for rows that sum neither to 1 (within .005) nor to 0.
+
+    >>> check_weights(torch.eye(3))
+    """
+    if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2] or not weights.numel():
+        raise DataError(
+            "`weights` must be square matrices, a row and a column a position, got shape "
+            f"{tuple(weights.shape)}. Leave out columns of null tokens, then `renormalized`."
+        )
+    _refuse(~weights.isfinite(), weights, "finite numbers")
+    _refuse(weights < 0, weights, "numbers >= 0", "These may be scores: take their softmax.")
+    total = weights.sum(-1, dtype=torch.float64)
+    _refuse(
+        ((total - 1).abs() > _TOLERANCE) & (total != 0),
+        total,
+        "rows that sum to 1 or are zeros",
+        "Use `renormalized` where columns were left out.",
+    )
+
+
+def _refuse(wrong: Tensor, numbers: Tensor, rule: str, advice: str = "") -> None:
+    if bool(wrong.any()):
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise DataError(
+            f"`weights` must be {rule}, got {numbers[place].item():g} at {list(place)} "
+            f"({int(wrong.sum())} of {wrong.numel()}). {advice}".rstrip()
+        )
+
+
+def renormalized(weights: Float[Tensor, "*rows key"]) -> Float[Tensor, "*rows key"]:
+    """Each row divided by its sum; a row of zeros stays.
+
+    >>> renormalized(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
+    [[0.25, 0.75], [0.0, 0.0]]
+    """
+    total = weights.sum(-1, keepdim=True)
+    return weights / torch.where(total == 0, 1.0, total)

@@ -1,0 +1,181 @@
+"""Encoders of Hugging Face's transformers, as the probes ask for them. Extra: exfam[hf]."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.checks import DataError, ExfamError, UnknownItemError
+
+__all__ = ["PretrainedEncoder"]
+
+# What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
+_WORD_MARKS = ("\u0120", "\u2581")
+# What marks tokens that go on with one, in vocabularies of WordPiece.
+_PIECE_MARK = "##"
+
+
+class PretrainedEncoder:
+    """A transformers model and its tokenizer, which tell attention weights.
+
+    Raises ExfamError for a model whose attention is not "eager": others return no weights.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        kind = getattr(model.config, "_attn_implementation", "eager")
+        if kind != "eager":
+            raise ExfamError(
+                f"`model` must have eager attention to tell its weights, got {kind!r}. Load it "
+                "with attn_implementation='eager'."
+            )
+        self.model, self.tokenizer = model.eval(), tokenizer
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> "PretrainedEncoder":
+        """The encoder of a local folder, as `save_pretrained` writes it; nothing is downloaded.
+
+        Raises ExfamError without transformers, DataError for a folder that holds no such encoder.
+        """
+        transformers = _transformers()
+        place = Path(folder)
+        if not (place / "config.json").is_file():
+            raise DataError(
+                f"`folder` must hold a transformers model, got {str(place)!r} without a "
+                "config.json. Save one there: model.save_pretrained(folder)."
+            )
+        try:
+            with _quiet(transformers):
+                model = transformers.AutoModel.from_pretrained(
+                    place, local_files_only=True, attn_implementation="eager"
+                )
+                tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"`folder` must hold a transformers encoder and its tokenizer, got {str(place)!r}: "
+                f"{error}"
+            ) from error
+        return cls(model, tokenizer)
+
+    def randomized(self, seed: int) -> "PretrainedEncoder":
+        """The same architecture with weights as they are before training."""
+        transformers = _transformers()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = transformers.AutoModel.from_config(
+                self.model.config, attn_implementation="eager"
+            )
+        return PretrainedEncoder(model, self.tokenizer)
+
+    @property
+    def most_tokens(self) -> int:
+        """The longest sentence that the encoder has positions for."""
+        return int(getattr(self.model.config, "max_position_embeddings", 0)) or 10**9
+
+    def probe_words(self) -> list[str]:
+        """Words of one token, of at least two letters a-z, sorted; none that only go on a word."""
+        vocabulary = self.tokenizer.get_vocab()
+        marks = _marks(vocabulary)
+        found = {_word(token, marks) for token in vocabulary}
+        return sorted(word for word in found if word.isascii() and word.isalpha() and len(word) > 1)
+
+    def repeated(
+        self, words: Sequence[str], length: int, *, special_tokens: bool
+    ) -> Float[Tensor, "words layers heads length length"]:
+        """Attention of sentences of one word over and over.
+
+        Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
+        that is not one token.
+        """
+        if length > self.most_tokens:
+            raise ExfamError(
+                f"`length` must be at most {self.most_tokens} for this encoder, got {length}."
+            )
+        own = torch.tensor(self._tokens(words))[:, None]
+        if not special_tokens:
+            return self.attention(own.expand(-1, length))
+        first, last = (getattr(self.tokenizer, f"{name}_token_id") for name in ("cls", "sep"))
+        if first is None or last is None:
+            raise ExfamError(
+                "`special_tokens` must be 'none' for an encoder that has no tokens at the ends of "
+                "sentences."
+            )
+        ends = [torch.full_like(own, token) for token in (first, last)]
+        return self.attention(torch.cat([ends[0], own.expand(-1, length - 2), ends[1]], 1))
+
+    def attention(
+        self, tokens: Tensor, present: Tensor | None = None
+    ) -> Float[Tensor, "sentences layers heads length length"]:
+        """Weights of all layers; `present` tells tokens from padding.
+
+        Raises ExfamError for a model that tells none.
+        """
+        seen = torch.ones_like(tokens) if present is None else present.long()
+        device = next(self.model.parameters()).device
+        with torch.inference_mode():
+            told = self.model(
+                input_ids=tokens.to(device),
+                attention_mask=seen.to(device),
+                output_attentions=True,
+            )
+        layers = [layer for layer in getattr(told, "attentions", None) or () if layer is not None]
+        if not layers:
+            raise ExfamError(
+                f"`model` must tell its attention weights, got none from "
+                f"{type(self.model).__name__}. Choose an encoder of softmax attention."
+            )
+        return torch.stack(layers, 1)
+
+    def _tokens(self, words: Sequence[str]) -> list[int]:
+        vocabulary = self.tokenizer.get_vocab()
+        marks = (*_marks(vocabulary), "")
+        return [_token(word, vocabulary, marks) for word in words]
+
+
+def _marks(vocabulary: Mapping[str, int]) -> tuple[str, ...]:
+    """Those marks of words that the vocabulary uses."""
+    return tuple(
+        mark for mark in _WORD_MARKS if any(token.startswith(mark) for token in vocabulary)
+    )
+
+
+def _token(word: str, vocabulary: Mapping[str, int], marks: tuple[str, ...]) -> int:
+    for mark in marks:
+        if mark + word in vocabulary:
+            return int(vocabulary[mark + word])
+    raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
+
+
+def _word(token: str, marks: tuple[str, ...]) -> str:
+    """The word that a token is, or nothing."""
+    if not marks:
+        return "" if token.startswith(_PIECE_MARK) else token
+    return token[1:] if token.startswith(marks) else ""
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise ExfamError(
+            "transformers must be installed to probe its encoders. Install exfam[hf]."
+        ) from error
+    return transformers
+
+
+class _quiet:
+    """No progress bars of transformers while it lasts."""
+
+    def __init__(self, transformers: Any) -> None:
+        self._logging = transformers.utils.logging
+
+    def __enter__(self) -> None:
+        self._shown = self._logging.is_progress_bar_enabled()
+        self._logging.disable_progress_bar()
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            self._logging.enable_progress_bar()
