@@ -29,7 +29,6 @@ MODELS = {
     "sgns": "free",
     "sgns-wt": "reflected, half",
     "sgns-wtr": "reflected, drawn",
-    "sgns-linear": "a trained Q",
 }
 
 

@@ -104,6 +104,14 @@ def test_linear_vectors_have_a_trained_matrix():
     np.testing.assert_allclose(first @ first.T, np.eye(8), atol=1e-5)
 
 
+def test_a_matrix_that_many_windows_train_together_does_not_diverge():
+    frequency = 1 / np.arange(1, 301)
+    drawn = np.random.default_rng(0).choice(300, (3000, 10), p=frequency / frequency.sum())
+    model = make(tie="linear", dim=200, negatives=25, epochs=1, subsample=0.0, learning_rate=0.025)
+    model.fit([[f"w{word}" for word in line] for line in drawn.tolist()])
+    assert model.history_.rows[-1].train_nats < 0.6
+
+
 def test_the_same_seed_gives_the_same_bits():
     one, same, other = (make(epochs=1, seed=seed).fit(topical()) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one.input_vectors_, same.input_vectors_)

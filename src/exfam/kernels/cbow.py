@@ -62,7 +62,7 @@ def _train_groups(held, tie, plan, rate):
         change[:n_even] = np.float32(0.0)
         add_weighted_rows(products, n_even, right, n_padded, dim, change, rows)
         _add_to_contexts(center, words, counts, n_windows, change)
-        add_to_targets(targets, n_targets, vectors, tie, raw, step)
+        add_to_targets(targets, n_targets, vectors, tie, raw, step, n_windows)
         n_groups += 1
 
 

@@ -91,7 +91,7 @@ def _train_groups(held, tie, plan, rate):
         errors(products, members, excused, sizes, plan.weight, rate)
         weighted_columns(products, rows, n_even, center, n_padded, dim, step)
         add_weighted_rows(products, n_even, right, n_padded, dim, center, rows)
-        add_to_targets(targets, n_targets, vectors, tie, raw, step)
+        add_to_targets(targets, n_targets, vectors, tie, raw, step, n_windows)
         n_groups += 1
 
 
@@ -217,21 +217,22 @@ def gather_targets(words, n_words, vectors, tie, raw, right):
 
 @njit(cache=True, nogil=True, inline="always", fastmath=FAST)
 @no_type_check
-def add_to_targets(words, n_words, vectors, tie, raw, step):
-    """Add steps to the context vectors of words, or to what they are made of."""
+def add_to_targets(words, n_words, vectors, tie, raw, step, n_windows):
+    """Add steps, of so many windows, to the context vectors of words or to what makes them."""
     if tie == UNTIED:
         add_rows(vectors.context, words, n_words, step)
     elif tie == REFLECTED:
         _reflect(step, n_words, vectors.signs)
         add_rows(vectors.center, words, n_words, step)
     else:
-        _add_linear(words, n_words, vectors.center, vectors.transform, raw, step)
+        share = np.float32(1.0) / np.float32(n_windows)
+        _add_linear(words, n_words, vectors.center, vectors.transform, raw, step, share)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 @no_type_check
-def _add_linear(words, n_words, center, q, raw, step):
-    """With c = Q w and the step s of c: w takes Q^T s, and Q takes s w^T."""
+def _add_linear(words, n_words, center, q, raw, step, share):
+    """With c = Q w and the step s of c: w takes Q^T s, and Q takes a share of s w^T."""
     n_even, n_outputs, dim = n_words + n_words % 2, q.shape[0], q.shape[1]
     if n_words % 2:
         step[n_words, :] = np.float32(0.0)
@@ -243,4 +244,5 @@ def _add_linear(words, n_words, center, q, raw, step):
     add_rows(center, words, n_words, raw)
     for a in range(dim):
         for k in range(dim):
-            q[a, k] += change[a, k]
+            # All of a group's windows change it: with the sum of their steps it diverges.
+            q[a, k] += change[a, k] * share
