@@ -33,6 +33,8 @@ class Encoding(nn.Module, ABC):
     """Four hooks, each doing nothing unless a subclass says otherwise."""
 
     rotates = False
+    # How many heads it tells apart.
+    n_heads = 1
 
     def embed(self, position: Position) -> Float[Tensor, "batch length embed"] | None:
         """Vectors to add to the tokens, or None."""

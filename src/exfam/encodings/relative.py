@@ -40,6 +40,7 @@ class RelativeBias(Encoding):
             raise ExfamError(f"`n_buckets` must be a multiple of 4, got {n_buckets}.")
         check_positive("max_distance", max_distance - n_buckets // 4)
         self.n_buckets, self.max_distance = n_buckets, max_distance
+        self.n_heads = n_heads
         self.table = table(n_buckets, n_heads, scale=0.02, generator=generator)
 
     def bucket(self, offset: Num[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
@@ -81,6 +82,7 @@ class ALiBi(Encoding):
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         slopes = torch.tensor(alibi_slopes(n_heads), dtype=torch.float32)
+        self.n_heads = n_heads
         self.register_buffer("slopes", slopes, persistent=False)
 
     def bias(
@@ -164,7 +166,7 @@ class DistanceBias(Encoding):
         super().__init__()
         check_positive("scale", scale)
         check_metric(metric)
-        self.scale, self.metric = scale, metric
+        self.n_heads, self.scale, self.metric = n_heads, scale, metric
         # Heads start with spread rates, as ALiBi's slopes do, so that they need not diverge first.
         self.rate = nn.Parameter(torch.linspace(1.0, -3.0, n_heads))
 

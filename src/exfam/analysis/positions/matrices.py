@@ -50,7 +50,7 @@ def _scores(encoding: Encoding, position: Tensor, head_dim: int) -> Tensor:
     added = encoding.embed(position)
     if added is not None:
         total = total + (added @ added.mT / math.sqrt(added.shape[-1]))[:, None]
-    ones = torch.ones(1, 1, length, head_dim, dtype=torch.float64)
+    ones = torch.ones(1, encoding.n_heads, length, head_dim, dtype=torch.float64)
     if encoding.rotates:
         turned = encoding.rotate(ones, position)
         total = total + turned @ turned.mT / math.sqrt(head_dim)

@@ -25,7 +25,8 @@ AVERAGES = ("micro", "macro")
 # Numbers held at a time, besides the weights.
 _AT_ONCE = 2**22
 
-Weights = Float[Tensor, "*batch query key"]
+# Matrices, any number of them; `check_weights` says what else they must be.
+Weights = Float[Tensor, "*batch_query_key"]
 
 
 def locality(weights: Weights) -> Float[Tensor, "*batch"]:
@@ -47,6 +48,7 @@ def row_locality(weights: Weights) -> Float[Tensor, "*batch query"]:
     >>> row_locality(torch.tensor([[0.0, 1.0], [0.0, 1.0]])).tolist()
     [0.5, 1.0]
     """
+    check_weights(weights)
     return _by_rows(weights, _local_mass)[..., 0]
 
 
@@ -110,7 +112,8 @@ def _mean_of_rows(told: Tensor) -> Tensor:
 def _pairs(weights: Weights, tolerance: float) -> Float[Tensor, "*batch query 4"]:
     """Of each row: normalized discrepancies, pairs, discrepancies and mass, summed over pairs."""
     check_positive("tolerance", tolerance, zero=True)
-    if weights.ndim >= 2 and weights.shape[-1] < 3:
+    check_weights(weights)
+    if weights.shape[-1] < 3:
         raise ExfamError(
             "`weights` must be of at least 3 positions for a symmetry, got "
             f"{weights.shape[-1]}: none has neighbors on both sides. Take a longer sentence."
@@ -122,7 +125,6 @@ def _by_rows(
     weights: Weights, numbers: Callable[[Tensor, int], Tensor]
 ) -> Float[Tensor, "*batch query _"]:
     """Numbers of each row, some rows of some matrices at a time; NaN for rows of zeros."""
-    check_weights(weights)
     matrices = weights.detach().flatten(0, -3) if weights.ndim > 2 else weights.detach()[None]
     told = [
         torch.cat([_numbers(matrices[some, rows], rows.start, numbers) for rows in rows_of], 1)

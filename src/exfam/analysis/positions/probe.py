@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -79,6 +79,7 @@ class PositionProbe:
         return position_scores(self.weights)
 
 
+@runtime_checkable
 class RepeatingEncoder(Protocol):
     """What a probe asks of an encoder."""
 

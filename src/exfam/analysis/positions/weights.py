@@ -12,7 +12,7 @@ __all__ = ["check_weights", "renormalized"]
 _TOLERANCE = 5e-3
 
 
-def check_weights(weights: Float[Tensor, "*batch query key"]) -> None:
+def check_weights(weights: Float[Tensor, "*batch_query_key"]) -> None:
     """Raise unless the matrices are square and their rows probabilities, or zeros.
 
     Raises DataError, naming the place, for matrices that are not square, for weights that are NaN,
