@@ -56,6 +56,10 @@ FIGURES = {
     "site_attention_map, each head": lambda: plots.site_attention_map(
         PLACES, ATTENTION, 3, heads="each", metric="euclidean"
     ),
+    "position_scatter": lambda: plots.position_scatter(
+        {"fixed": {"rotary": (0.2, 1.0)}, "learned": {"bert": (0.16, 0.88)}},
+        heads={"heads of bert": POINTS[:9, :2]},
+    ),
     "histogram": lambda: plots.histogram(np.array([1, 2, 2, 5]), label="length", of="groups"),
     "histogram, of ranges": lambda: plots.histogram(POINTS.ravel(), label="value"),
     "integral_histogram": lambda: plots.integral_histogram(np.linspace(0, 1, 50)),

@@ -12,6 +12,7 @@ from exfam.plots.item_map import item_map
 from exfam.plots.matrices import matrix_map
 from exfam.plots.means import means_by_case
 from exfam.plots.missing import missing_curves
+from exfam.plots.positions import position_scatter
 from exfam.plots.settings import setting_curve
 from exfam.plots.style import INK
 from exfam.plots.vectors import vector_map
@@ -32,6 +33,7 @@ __all__ = [
     "matrix_map",
     "means_by_case",
     "missing_curves",
+    "position_scatter",
     "reliability_diagram",
     "result_bars",
     "setting_curve",

@@ -87,8 +87,13 @@ EXPERIMENTS = {
     ),
     "words-table2": Experiment(
         "exfam.reproduce.words_table2",
-        "word vectors with free, reflected and linear contexts, judged by people: "
+        "word vectors with free and with reflected contexts, judged by people: "
         "Context vectors are reflections of word vectors, Table 2",
+    ),
+    "positions-figure2": Experiment(
+        "exfam.reproduce.positions_figure2",
+        "how local and symmetric encodings and encoders are: "
+        "Locality and symmetry of positional encodings, Figure 2",
     ),
     "words-figure4": Experiment(
         "exfam.reproduce.words_figure4",

@@ -10,7 +10,8 @@ discrepancies with the mass itself instead: both of these have 0 there.
 Source: Chen, Varoquaux & Suchanek (2023), section 3.1.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -22,8 +23,8 @@ from exfam.checks import ExfamError, check_choice, check_positive
 __all__ = ["AVERAGES", "locality", "raw_symmetry", "row_locality", "row_symmetry", "symmetry"]
 
 AVERAGES = ("micro", "macro")
-# Numbers held at a time, besides the weights.
-_AT_ONCE = 2**22
+# Numbers worked on at a time: as many as a processor's cache holds.
+_AT_ONCE = 2**17
 
 # Matrices, any number of them; `check_weights` says what else they must be.
 Weights = Float[Tensor, "*batch_query_key"]
@@ -49,7 +50,7 @@ def row_locality(weights: Weights) -> Float[Tensor, "*batch query"]:
     [0.5, 1.0]
     """
     check_weights(weights)
-    return _by_rows(weights, _local_mass)[..., 0]
+    return _by_rows(weights, _LocalMass)[..., 0]
 
 
 def symmetry(
@@ -75,8 +76,8 @@ def symmetry(
     check_choice("average", average, AVERAGES)
     if average == "macro":
         return _mean_of_rows(row_symmetry(weights, tolerance=tolerance))
-    unlike, pairs, _, _ = _pairs(weights, tolerance).unbind(-1)
-    return 1.0 - unlike.nansum(-1) / pairs.nansum(-1)
+    unlike, pairs = _pairs(weights, tolerance).nansum(-2).unbind(-1)
+    return 1.0 - unlike / pairs
 
 
 def row_symmetry(weights: Weights, *, tolerance: float = 1e-5) -> Float[Tensor, "*batch query"]:
@@ -85,7 +86,7 @@ def row_symmetry(weights: Weights, *, tolerance: float = 1e-5) -> Float[Tensor, 
     >>> row_symmetry(torch.tensor([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]])).tolist()
     [nan, 1.0, nan]
     """
-    unlike, pairs, _, _ = _pairs(weights, tolerance).unbind(-1)
+    unlike, pairs = _pairs(weights, tolerance).unbind(-1)
     return 1.0 - unlike / pairs
 
 
@@ -101,7 +102,8 @@ def raw_symmetry(weights: Weights) -> Float[Tensor, "*batch"]:
     >>> raw_symmetry(torch.full((3, 3), 1.0).tril() / torch.tensor([[1.0], [2.0], [3.0]])).item()
     0.0
     """
-    _, _, apart, mass = _pairs(weights, 0.0).nansum(-2).unbind(-1)
+    _check_long(weights)
+    apart, mass = _by_rows(weights, _Masses).nansum(-2).unbind(-1)
     return 1.0 - torch.where(mass > 0, apart / mass, 0.0)
 
 
@@ -109,68 +111,132 @@ def _mean_of_rows(told: Tensor) -> Tensor:
     return told.nanmean(-1)
 
 
-def _pairs(weights: Weights, tolerance: float) -> Float[Tensor, "*batch query 4"]:
-    """Of each row: normalized discrepancies, pairs, discrepancies and mass, summed over pairs."""
-    check_positive("tolerance", tolerance, zero=True)
+def _check_long(weights: Tensor) -> None:
     check_weights(weights)
     if weights.shape[-1] < 3:
         raise ExfamError(
             "`weights` must be of at least 3 positions for a symmetry, got "
             f"{weights.shape[-1]}: none has neighbors on both sides. Take a longer sentence."
         )
-    return _by_rows(weights, lambda rows, first: _compared(rows, first, tolerance))
+
+
+def _pairs(weights: Tensor, tolerance: float) -> Float[Tensor, "*batch query 2"]:
+    """Of each row: normalized discrepancies, summed over pairs, and how many pairs there are."""
+    check_positive("tolerance", tolerance, zero=True)
+    _check_long(weights)
+    return _by_rows(weights, lambda span: _Discrepancies(span, tolerance))
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Some rows of matrices: the first, how many, of how many positions, where they are."""
+
+    first: int
+    n_rows: int
+    length: int
+    device: torch.device
+
+    @property
+    def place(self) -> Tensor:
+        return torch.arange(self.first, self.first + self.n_rows, device=self.device)
+
+    @property
+    def reach(self) -> int:
+        """Steps to both sides that some row has."""
+        return (self.length - 1) // 2
+
+    @property
+    def has_both(self) -> Tensor:
+        """Of each row and step, whether there are neighbors at that distance on both sides."""
+        step = torch.arange(1, self.reach + 1, device=self.device)
+        place = self.place[:, None]
+        return (place >= step) & (place + step < self.length)
 
 
 def _by_rows(
-    weights: Weights, numbers: Callable[[Tensor, int], Tensor]
+    weights: Tensor, numbers: Callable[[_Span], Callable[[Tensor], Tensor]]
 ) -> Float[Tensor, "*batch query _"]:
     """Numbers of each row, some rows of some matrices at a time; NaN for rows of zeros."""
-    matrices = weights.detach().flatten(0, -3) if weights.ndim > 2 else weights.detach()[None]
-    told = [
-        torch.cat([_numbers(matrices[some, rows], rows.start, numbers) for rows in rows_of], 1)
-        for some, rows_of in _pieces(*matrices.shape[:2])
-    ]
-    return torch.cat(told).unflatten(0, weights.shape[:-2] or (1,)).reshape(*weights.shape[:-1], -1)
-
-
-def _numbers(rows: Tensor, first: int, numbers: Callable[[Tensor, int], Tensor]) -> Tensor:
-    rows = rows.double()
-    return numbers(rows, first).masked_fill((rows.amax(-1) == 0)[..., None], torch.nan)
-
-
-def _pieces(n_matrices: int, length: int) -> Iterator[tuple[slice, list[slice]]]:
-    """Some matrices, and slices of their rows."""
-    together = max(1, _AT_ONCE // length**2)
+    length = weights.shape[-1]
+    matrices = weights.detach().reshape(-1, length, length)
     n_rows = max(1, min(length, _AT_ONCE // length))
-    rows = [slice(first, min(first + n_rows, length)) for first in range(0, length, n_rows)]
-    for first in range(0, n_matrices, together):
-        yield slice(first, first + together), rows
+    together = max(1, _AT_ONCE // (n_rows * length))
+    columns = []
+    for first in range(0, length, n_rows):
+        span = _Span(first, min(n_rows, length - first), length, weights.device)
+        of_rows, rows = numbers(span), matrices[:, first : first + n_rows]
+        columns.append(torch.cat([_told(some, of_rows) for some in rows.split(together)]))
+    return torch.cat(columns, 1).reshape(*weights.shape[:-1], -1)
 
 
-def _local_mass(rows: Float[Tensor, "matrices rows key"], first: int) -> Tensor:
-    _, n_rows, length = rows.shape
-    place = torch.arange(length, device=rows.device)
-    distance = (place[first : first + n_rows, None] - place).abs()
-    return (rows * torch.exp2(-distance.to(rows.dtype))).sum(-1, keepdim=True)
+def _told(rows: Tensor, numbers: Callable[[Tensor], Tensor]) -> Tensor:
+    rows = rows.double()
+    return numbers(rows).masked_fill_((rows.amax(-1) == 0)[..., None], torch.nan)
 
 
-def _compared(
-    rows: Float[Tensor, "matrices rows key"], first: int, tolerance: float
-) -> Float[Tensor, "matrices rows 4"]:
-    _, n_rows, length = rows.shape
-    place = torch.arange(first, first + n_rows, device=rows.device)[:, None]
-    step = torch.arange(1, (length - 1) // 2 + 1, device=rows.device)
-    both = (place >= step) & (place + step < length)
-    before, after = (
-        rows.gather(-1, index.clamp(0, length - 1).expand(len(rows), -1, -1))
-        for index in (place - step, place + step)
-    )
-    apart = (before - after).abs()
-    rounding = tolerance * rows.amax(-1, keepdim=True)
-    apart = torch.where(both & (apart > rounding), apart, 0.0)
-    least = apart.masked_fill(~both, torch.inf).amin(-1, keepdim=True)
-    span = apart.amax(-1, keepdim=True) - least
-    normalized = torch.where(both & (span > rounding), (apart - least) / span, 0.0)
-    n_pairs = both.sum(-1).to(rows.dtype).expand(rows.shape[:-1])
-    mass = torch.where(both, before + after, 0.0)
-    return torch.stack([normalized.sum(-1), n_pairs, apart.sum(-1), mass.sum(-1)], -1)
+class _LocalMass:
+    """Locality of rows."""
+
+    def __init__(self, span: _Span) -> None:
+        key = torch.arange(span.length, device=span.device)
+        distance = (span.place[:, None] - key).abs()
+        self.decay = torch.exp2(-distance.double())
+
+    def __call__(self, rows: Float[Tensor, "matrices rows key"]) -> Tensor:
+        return (rows * self.decay).sum(-1, keepdim=True)
+
+
+class _Discrepancies:
+    """Normalized discrepancies of rows, summed, and pairs."""
+
+    def __init__(self, span: _Span, tolerance: float) -> None:
+        self.span, self.tolerance = span, tolerance
+        both = span.has_both
+        self.both = both.double()
+        self.beyond = torch.zeros_like(self.both).masked_fill_(~both, torch.inf)
+        self.n_pairs = self.both.sum(-1)
+
+    def __call__(self, rows: Float[Tensor, "matrices rows key"]) -> Tensor:
+        before, after = _neighbors(rows, self.span)
+        apart = (before - after).abs_().mul_(self.both)
+        rounding = self.tolerance * rows.amax(-1)
+        apart.masked_fill_(apart <= rounding[..., None], 0.0)
+        least = (apart + self.beyond).amin(-1)
+        spread = apart.amax(-1) - least
+        # The sum of (d - least) / spread over the row's pairs.
+        unlike = (apart.sum(-1) - self.n_pairs * least) / spread
+        unlike = torch.where(spread > rounding, unlike, 0.0)
+        return torch.stack([unlike, self.n_pairs.expand_as(unlike)], -1)
+
+
+class _Masses:
+    """Discrepancies of rows, and the mass that they compare."""
+
+    def __init__(self, span: _Span) -> None:
+        self.span, self.both = span, span.has_both.double()
+
+    def __call__(self, rows: Float[Tensor, "matrices rows key"]) -> Tensor:
+        before, after = _neighbors(rows, self.span)
+        apart, mass = (before - after).abs(), before + after
+        return torch.stack([(each * self.both).sum(-1) for each in (apart, mass)], -1)
+
+
+def _neighbors(rows: Float[Tensor, "matrices rows key"], span: _Span) -> tuple[Tensor, Tensor]:
+    """Weights 1, 2, ... steps before each row's own position, and after it.
+
+    Where a row has no such neighbor, they are any numbers. Views that step along the diagonal.
+    """
+    length, reach, first = span.length, span.reach, span.first
+    after = _diagonal(rows, length + 1, first + 1, reach)
+    before = _diagonal(rows.flip(-1), length - 1, length - first, reach)
+    return before, after
+
+
+def _diagonal(rows: Tensor, step: int, start: int, reach: int) -> Tensor:
+    """From `start` in the first row on, `step` further in each row: `reach` weights."""
+    n_matrices, n_rows, length = rows.shape
+    # As many zeros after the last row as views may step beyond it.
+    padded = rows.new_zeros(n_matrices, n_rows * length + length + reach)
+    padded[:, : n_rows * length] = rows.flatten(1)
+    size = (n_matrices, n_rows, reach)
+    return padded.as_strided(size, (padded.shape[1], step, 1), start)

