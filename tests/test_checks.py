@@ -21,6 +21,8 @@ def test_a_choice_lists_what_is_allowed():
     check_choice("direction", "causal", {"causal": 1})
     with pytest.raises(ExfamError, match="^`direction` must be one of 'a', 'b', got 'c'.$"):
         check_choice("direction", "c", ["a", "b"])
+    with pytest.raises(ExfamError, match="got 'causl'. Did you mean 'causal'[?]$"):
+        check_choice("direction", "causl", [None, "causal", "bidirectional"])
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "3", None])

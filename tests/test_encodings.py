@@ -122,7 +122,7 @@ def test_every_parameter_gets_a_gradient(name):
 
 @every_encoding
 def test_unknown_name_is_refused(name):
-    with pytest.raises(ValueError, match="`encoding` must be one of"):
+    with pytest.raises(ValueError, match=f"`encoding` must be one of .* Did you mean '{name}'"):
         build_encoding(name + "x", EncodingSizes(**SIZES, generator=generator()))
 
 

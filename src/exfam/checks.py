@@ -9,6 +9,7 @@ ValueError
     └── CheckpointError     a checkpoint that does not belong to this fit
 """
 
+import difflib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -62,7 +63,10 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     allowed = list(choices)
     if value not in allowed:
         listed = ", ".join(repr(choice) for choice in allowed)
-        raise ExfamError(f"`{name}` must be one of {listed}, got {value!r}.")
+        names = [choice for choice in allowed if isinstance(choice, str)]
+        near = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ExfamError(f"`{name}` must be one of {listed}, got {value!r}.{hint}")
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> None:

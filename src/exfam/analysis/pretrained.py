@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.training.devices import own_randomness
 
 __all__ = ["PretrainedEncoder"]
 
@@ -63,8 +64,7 @@ class PretrainedEncoder:
     def randomized(self, seed: int) -> "PretrainedEncoder":
         """The same architecture with weights as they are before training."""
         transformers = _transformers()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with own_randomness(seed, torch.device("cpu")):
             model = transformers.AutoModel.from_config(
                 self.model.config, attn_implementation="eager"
             )
