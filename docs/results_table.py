@@ -27,6 +27,7 @@ ELSEWHERE = (
     "involution.json",
     "lstm-table3.json",
     "pmi-spectrum.json",
+    "positions-dependencies.json",
     "positions-figure2.json",
     "table-autompg.json",
     "table-shifts.json",

@@ -106,6 +106,38 @@ class PretrainedEncoder:
         ends = [torch.full_like(own, token) for token in (first, last)]
         return self.attention(torch.cat([ends[0], own.expand(-1, length - 2), ends[1]], 1))
 
+    def word_attention(
+        self, sentences: Sequence[Sequence[str]]
+    ) -> list[Float[Tensor, "layers heads words words"]]:
+        """Attention from each word of a sentence to each, special tokens left out.
+
+        Attention to a word is summed over its tokens, that from a word is their mean.
+        Raises ExfamError for a sentence of more tokens than the encoder takes, naming its place,
+        and for a tokenizer that does not tell which word a token is of.
+        """
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise ExfamError(
+                "`tokenizer` must be a fast one, which tells which word a token is of, got "
+                f"{type(self.tokenizer).__name__}."
+            )
+        encoded = self.tokenizer(
+            [list(words) for words in sentences],
+            is_split_into_words=True,
+            padding=True,
+            return_tensors="pt",
+        )
+        for place, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
+            if count > self.most_tokens:
+                raise ExfamError(
+                    f"`sentences` must have at most {self.most_tokens} tokens for this encoder, "
+                    f"got {count} in sentence {place}. Leave it out."
+                )
+        weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
+        return [
+            _of_words(weights[place], encoded.word_ids(place), len(words))
+            for place, words in enumerate(sentences)
+        ]
+
     def attention(
         self, tokens: Tensor, present: Tensor | None = None
     ) -> Float[Tensor, "sentences layers heads length length"]:
@@ -133,6 +165,16 @@ class PretrainedEncoder:
         vocabulary = self.tokenizer.get_vocab()
         marks = (*_marks(vocabulary), "")
         return [_token(word, vocabulary, marks) for word in words]
+
+
+def _of_words(
+    weights: Float[Tensor, "layers heads tokens tokens"], word: list[int | None], n_words: int
+) -> Float[Tensor, "layers heads words words"]:
+    """Columns summed and rows averaged over the tokens of each word."""
+    place = torch.tensor([n_words if each is None else each for each in word])
+    member = torch.nn.functional.one_hot(place, n_words + 1)[:, :n_words].to(weights)
+    from_words = (member / member.sum(0).clamp_min(1)).T @ weights
+    return from_words @ member
 
 
 def _marks(vocabulary: Mapping[str, int]) -> tuple[str, ...]:

@@ -95,6 +95,11 @@ EXPERIMENTS = {
         "how local and symmetric encodings and encoders are: "
         "Locality and symmetry of positional encodings, Figure 2",
     ),
+    "positions-dependencies": Experiment(
+        "exfam.reproduce.positions_dependencies",
+        "which attention heads find syntactic dependencies: "
+        "Locality and symmetry of positional encodings, Table A3",
+    ),
     "words-figure4": Experiment(
         "exfam.reproduce.words_figure4",
         "word vectors by the share of dimensions that are not reflected: "

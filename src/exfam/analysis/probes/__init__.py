@@ -1,0 +1,19 @@
+"""What attention heads and encoders know of language."""
+
+from exfam.analysis.probes.dependencies import (
+    DependencyHits,
+    DependencyScore,
+    attention_hits,
+    best_predictors,
+    offset_hits,
+    score_predictors,
+)
+
+__all__ = [
+    "DependencyHits",
+    "DependencyScore",
+    "attention_hits",
+    "best_predictors",
+    "offset_hits",
+    "score_predictors",
+]

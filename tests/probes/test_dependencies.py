@@ -1,0 +1,169 @@
+"""The dependency probe: what counts as found, what is chosen and how it is scored."""
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.analysis.pretrained import PretrainedEncoder
+from exfam.analysis.probes import (
+    attention_hits,
+    best_predictors,
+    offset_hits,
+    score_predictors,
+)
+from exfam.checks import DataError, ExfamError
+from exfam.data.parses import DependencyParse
+
+
+def parse(heads, relations=None):
+    n = len(heads)
+    relations = relations or [
+        f"r{head - at}" if head >= 0 else "root" for at, head in enumerate(heads)
+    ]
+    words = tuple(f"w{at}" for at in range(n))
+    return DependencyParse(words, ("X",) * n, ("",) * n, np.array(heads), tuple(relations))
+
+
+class Scripted:
+    """Heads that attend to the word before, to the word itself, and to the sentence's first."""
+
+    def __init__(self):
+        self.asked = []
+
+    def word_attention(self, sentences):
+        self.asked.append(len(sentences))
+        told = []
+        for words in sentences:
+            n = len(words)
+            targets = [np.maximum(np.arange(n) - 1, 0), np.arange(n), np.zeros(n, int)]
+            weights = torch.full((1, 3, n, n), 0.1)
+            for head, target in enumerate(targets):
+                weights[0, head, torch.arange(n), torch.from_numpy(target)] = 0.9
+            told.append(weights)
+        return told
+
+
+PARSES = [parse([1, -1, 1]), parse([-1, 0, 0, 2]), parse([-1])]
+
+
+def test_a_dependency_is_found_where_most_attention_is():
+    hits = attention_hits(Scripted(), PARSES)
+    assert hits.hits.shape == (8, 6) and hits.relation.tolist()[:3] == ["r1", "root", "r-1"]
+    assert hits.sentence.tolist() == [0, 0, 0, 1, 1, 1, 1, 2]
+    assert hits.distance.tolist() == [1, 0, 1, 0, 1, 2, 1, 0]
+    told = dict(zip(hits.predictors, hits.hits.T.tolist(), strict=True))
+    before = told["layer 1 head 1 to-head"]
+    # Words whose head is the one before; at the start of a sentence that is the word itself.
+    assert before == [False, False, True, True, True, False, True, True]
+    # The head attends to its dependent: w1 to w0.
+    assert told["layer 1 head 1 to-dependent"][0] and not told["layer 1 head 1 to-dependent"][2]
+    # A root's edge is to itself.
+    assert [told["layer 1 head 2 to-head"][at] for at in (1, 3, 7)] == [True] * 3
+    assert sum(told["layer 1 head 2 to-head"]) == 3
+    assert told["layer 1 head 3 to-head"][4:6] == [True, True]
+
+
+def test_batches_change_nothing():
+    one, all_ = Scripted(), Scripted()
+    first, second = attention_hits(one, PARSES, sentences_at_once=1), attention_hits(all_, PARSES)
+    assert one.asked == [1, 1, 1] and all_.asked == [3]
+    np.testing.assert_array_equal(first.hits, second.hits)
+
+
+def test_offsets_are_those_of_the_other_word():
+    hits = offset_hits(PARSES, furthest=2)
+    told = dict(zip(hits.predictors, hits.hits.T, strict=True))
+    for name, relation in (("+1", "r1"), ("-1", "r-1"), ("+0", "root"), ("-2", "r-2")):
+        assert told[f"offset {name} to-head"].tolist() == (hits.relation == relation).tolist()
+    assert (told["offset -1 to-dependent"] == told["offset +1 to-head"]).all()
+
+
+def test_the_best_of_each_relation_is_chosen_and_scored_elsewhere():
+    first = [parse([1, -1], ["a", "root"]), parse([-1, 0], ["root", "a"])] * 5
+    first += [parse([1, -1], ["a", "root"])] * 5
+    chosen = best_predictors(offset_hits(first, furthest=1))
+    assert chosen == {"a": "offset +1 to-head", "root": "offset +0 to-head"}
+    second = [parse([1, -1], ["a", "root"])] * 3 + [parse([-1, 0], ["root", "a"])]
+    second.append(parse([-1, 0], ["root", "b"]))
+    scores = score_predictors(offset_hits(second, furthest=1), chosen)
+    assert [(s.relation, s.n_edges, s.accuracy.mean) for s in scores] == [
+        ("root", 5, 1.0),
+        ("a", 4, 0.75),
+    ]
+    a = scores[1].accuracy
+    assert a.low < 0.75 < a.high <= 1.0 and scores[0].accuracy.low == 1.0
+
+
+def test_short_and_long_dependencies_are_told_apart():
+    hits = offset_hits([parse([-1, 0, 0, 0, 0, 0, 0])])
+    assert hits.short().distance.tolist() == [0, 1, 2, 3, 4]
+    assert hits.long().distance.tolist() == [5, 6]
+    assert hits.long().hits.shape == (2, len(hits.predictors))
+
+
+def test_what_cannot_be_scored_is_refused():
+    with pytest.raises(DataError, match="`parses` must hold at least one sentence, got none"):
+        offset_hits([])
+    with pytest.raises(DataError, match="`parses` must hold at least one sentence, got none"):
+        attention_hits(Scripted(), [])
+    hits = offset_hits(PARSES, furthest=1)
+    with pytest.raises(DataError, match="`chosen` must name predictors of `hits`, got 'offset .2"):
+        score_predictors(hits, {"root": "offset +2 to-head"})
+    with pytest.raises(DataError, match="`hits` must have dependencies of a relation in `chosen`"):
+        score_predictors(hits, {"nsubj": "offset +0 to-head"})
+
+
+# Pre-trained encoders, word by word
+
+transformers = pytest.importorskip(
+    "transformers", reason="transformers (extra hf) is not installed"
+)
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "##walk", "dog", "ran"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("bert")
+    (place / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    config = transformers.BertConfig(
+        vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=12, initializer_range=0.7,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        transformers.BertModel(config).save_pretrained(place)
+    transformers.BertTokenizerFast(str(place / "vocab.txt")).save_pretrained(place)
+    return PretrainedEncoder.load(place)
+
+
+def test_attention_to_a_word_is_summed_and_from_it_averaged(encoder):
+    (words,) = encoder.word_attention([["the", "catswalk", "ran"]])
+    ids = [TOKENS.index(t) for t in ("[CLS]", "the", "cat", "##s", "##walk", "ran", "[SEP]")]
+    tokens = encoder.attention(torch.tensor([ids]))[0]
+    assert words.shape == (2, 2, 3, 3)
+    close = torch.testing.assert_close
+    close(words[..., 0, 1], tokens[..., 1, 2:5].sum(-1))
+    close(words[..., 1, 0], tokens[..., 2:5, 1].mean(-1))
+    close(words[..., 1, 1], tokens[..., 2:5, 2:5].sum(-1).mean(-1))
+    assert (words.sum(-1) < 1).all()
+
+
+def test_company_in_a_batch_changes_no_attention(encoder):
+    sentences = [["the", "cat"], ["the", "dog", "ran", "the", "cats"], ["ran"]]
+    together = encoder.word_attention(sentences)
+    for sentence, told in zip(sentences, together, strict=True):
+        (alone,) = encoder.word_attention([sentence])
+        torch.testing.assert_close(told, alone, atol=1e-6, rtol=0)
+
+
+def test_sentences_and_tokenizers_that_do_not_serve_are_refused(encoder):
+    with pytest.raises(
+        ExfamError, match="at most 12 tokens for this encoder, got 13 in sentence 1"
+    ):
+        encoder.word_attention([["the"], ["the"] * 11])
+
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(ExfamError, match="`tokenizer` must be a fast one, .* got Slow"):
+        PretrainedEncoder(encoder.model, Slow()).word_attention([["the"]])
