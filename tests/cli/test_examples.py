@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from cli.cases import ratings, write_csv
+from encoder_cases import save_tiny_bert
 from exfam import cli
 from exfam.checks import ExfamError
 from exfam.cli import fit
@@ -34,6 +35,12 @@ def folder(tmp_path_factory):
     write_csv(folder / "ratings.csv", ratings())
     sentences = ["the cat eats fish", "the cats eat fish", "the dog eats meat"] * 9
     (folder / "corpus.txt").write_text("\n".join(sentences))
+    sentence = (
+        "1\tcat\tcat\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\teats\teat\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    )
+    for part in ("dev", "test"):
+        (folder / f"{part}.conllu").write_text(sentence * 3)
+    save_tiny_bert(folder / "encoder", ["cat", "eats", "fish"])
     (folder / "pairs").mkdir()
     (folder / "pairs" / "pets.csv").write_text("cat,dog,8\ncat,fish,5\ncat,unicorn,1\n")
     return folder

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from encoder_cases import SPECIAL, save_tiny_bert
 from exfam.analysis.positions import identical_word_probe, locality, renormalized, symmetry
 from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.checks import DataError, ExfamError, UnknownItemError
@@ -14,22 +15,13 @@ transformers = pytest.importorskip(
     "transformers", reason="transformers (extra hf) is not installed"
 )
 close = torch.testing.assert_close
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat", "dog", "##s", "x1", "été", "runs", "sat"]
+WORDS = [*SPECIAL, "a", "cat", "dog", "##s", "x1", "été", "runs", "sat"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A tiny BERT of random weights, as transformers saves it."""
     place = tmp_path_factory.mktemp("bert")
-    (place / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=8, max_position_embeddings=20, initializer_range=0.5,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        transformers.BertModel(config).save_pretrained(place)
-    transformers.BertTokenizer(str(place / "vocab.txt")).save_pretrained(place)
+    save_tiny_bert(place, WORDS[4:], n_layers=3)
     return place
 
 

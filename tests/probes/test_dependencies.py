@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from encoder_cases import SPECIAL, save_tiny_bert
 from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.analysis.probes import (
     attention_hits,
@@ -115,24 +116,13 @@ def test_what_cannot_be_scored_is_refused():
 
 # Pre-trained encoders, word by word
 
-transformers = pytest.importorskip(
-    "transformers", reason="transformers (extra hf) is not installed"
-)
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "##walk", "dog", "ran"]
+TOKENS = [*SPECIAL, "the", "cat", "##s", "##walk", "dog", "ran"]
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     place = tmp_path_factory.mktemp("bert")
-    (place / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
-    config = transformers.BertConfig(
-        vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=8, max_position_embeddings=12, initializer_range=0.7,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        transformers.BertModel(config).save_pretrained(place)
-    transformers.BertTokenizerFast(str(place / "vocab.txt")).save_pretrained(place)
+    save_tiny_bert(place, TOKENS[4:], longest=12)
     return PretrainedEncoder.load(place)
 
 

@@ -31,6 +31,12 @@ COMMANDS = {
     "convert": Command(
         "word vectors from one format of files to another", "exfam.cli.vectors.convert"
     ),
+    "probe positions": Command(
+        "how local and symmetric an encoder's attention is", "exfam.cli.probes.positions"
+    ),
+    "probe dependencies": Command(
+        "which attention heads of an encoder find dependencies", "exfam.cli.probes.dependencies"
+    ),
     "prepare": Command("read a file once, for data larger than memory", "exfam.cli.prepare"),
     "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
     "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),

@@ -1,0 +1,1 @@
+"""Probes of encoders on the command line."""
