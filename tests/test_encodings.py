@@ -7,12 +7,16 @@ import torch
 
 from exfam.encodings import (
     ENCODINGS,
+    ALiBi,
     Attenuated,
+    AttenuatedBias,
+    AttenuatedTable,
     DistanceBias,
     EncodingSizes,
     LearnedAbsolute,
     RelativeBias,
     Rotary,
+    Sinusoidal,
     build_encoding,
     share_positions,
 )
@@ -147,6 +151,8 @@ def test_vectors_are_for_distance():
         Attenuated().log_weights(places, places)
     with pytest.raises(ValueError, match="one number an element for encoding='rotary'"):
         Rotary(4).rotate(q, places)
+    with pytest.raises(ValueError, match="one number an element for encoding='sinusoidal'"):
+        Sinusoidal(4).embed(places)
 
 
 def test_sizes_are_checked():
@@ -154,6 +160,31 @@ def test_sizes_are_checked():
         Rotary(3)
     with pytest.raises(ValueError, match="`n_buckets` must be a multiple of 4, got 6"):
         RelativeBias(1, generator=generator(), n_buckets=6)
+    with pytest.raises(ValueError, match="`embed_dim` must be even for sinusoidal encoding, got 5"):
+        Sinusoidal(5)
+    with pytest.raises(ValueError, match="`n_heads` must be a number > 0, got 0"):
+        ALiBi(0)
+    with pytest.raises(ValueError, match="`position` must be below 8,192 for a table .* of 9,000"):
+        AttenuatedTable(9000)
+    with pytest.raises(ValueError, match="`added` must be one of 'log', 'probability'"):
+        AttenuatedTable(4, added="logs")
+
+
+def test_a_table_starts_as_what_it_is_named_for():
+    position = torch.arange(5)[None]
+    q = torch.zeros(1, 2, 5, 4)
+    fixed = Attenuated(w=0.3, s=0.5).log_weights(position, position)[0, 0]
+    added = AttenuatedBias(w=0.3, s=0.5).bias(q, position, position)[0, 0]
+    log, probability = (
+        AttenuatedTable(5, n_tables=2, w=0.3, s=0.5, added=how).bias(q, position, position)[0]
+        for how in ("log", "probability")
+    )
+    torch.testing.assert_close(added, fixed)
+    for head in range(2):
+        torch.testing.assert_close(log[head], fixed)
+        torch.testing.assert_close(probability[head], fixed.softmax(-1))
+    still = AttenuatedTable(5, learned=False)
+    assert not list(still.parameters()) and list(AttenuatedTable(5).parameters())
 
 
 def test_rotation_keeps_lengths():

@@ -111,6 +111,11 @@ def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name):
     assert any(words) and any(names)
 
 
+def test_a_scatter_of_nothing_is_refused():
+    with pytest.raises(ExfamError, match="`points` must hold at least one encoding or encoder"):
+        plots.position_scatter({})
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_drawing_leaves_no_global_trace(name):
     before = dict(matplotlib.rcParams)
