@@ -36,6 +36,7 @@ _HOMES = {
     "LSTMLanguageModel": "exfam.estimators.language",
     "LatentFactor": "exfam.estimators",
     "Marginal": "exfam.estimators",
+    "MaskedLanguageModel": "exfam.estimators.language",
     "MaskedTable": "exfam.estimators.tables",
     "MaskedTableClassifier": "exfam.estimators.tables",
     "MaskedTableRegressor": "exfam.estimators.tables",

@@ -1,6 +1,6 @@
 """Encoders of Hugging Face's transformers, as the probes ask for them. Extra: exfam[hf]."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.analysis.word_pieces import attention_of_words, probe_words, word_codes
+from exfam.checks import DataError, ExfamError
 from exfam.training.devices import own_randomness
 
 __all__ = ["PretrainedEncoder"]
-
-# What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
-_WORD_MARKS = ("\u0120", "\u2581")
-# What marks tokens that go on with one, in vocabularies of WordPiece.
-_PIECE_MARK = "##"
 
 
 class PretrainedEncoder:
@@ -77,10 +73,7 @@ class PretrainedEncoder:
 
     def probe_words(self) -> list[str]:
         """Words of one token, of at least two letters a-z, sorted; none that only go on a word."""
-        vocabulary = self.tokenizer.get_vocab()
-        marks = _marks(vocabulary)
-        found = {_word(token, marks) for token in vocabulary}
-        return sorted(word for word in found if word.isascii() and word.isalpha() and len(word) > 1)
+        return probe_words(self.tokenizer.get_vocab())
 
     def repeated(
         self, words: Sequence[str], length: int, *, special_tokens: bool
@@ -134,7 +127,7 @@ class PretrainedEncoder:
                 )
         weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
         return [
-            _of_words(weights[place], encoded.word_ids(place), len(words))
+            attention_of_words(weights[place], encoded.word_ids(place), n_words=len(words))
             for place, words in enumerate(sentences)
         ]
 
@@ -162,40 +155,7 @@ class PretrainedEncoder:
         return torch.stack(layers, 1)
 
     def _tokens(self, words: Sequence[str]) -> list[int]:
-        vocabulary = self.tokenizer.get_vocab()
-        marks = (*_marks(vocabulary), "")
-        return [_token(word, vocabulary, marks) for word in words]
-
-
-def _of_words(
-    weights: Float[Tensor, "layers heads tokens tokens"], word: list[int | None], n_words: int
-) -> Float[Tensor, "layers heads words words"]:
-    """Columns summed and rows averaged over the tokens of each word."""
-    place = torch.tensor([n_words if each is None else each for each in word])
-    member = torch.nn.functional.one_hot(place, n_words + 1)[:, :n_words].to(weights)
-    from_words = (member / member.sum(0).clamp_min(1)).T @ weights
-    return from_words @ member
-
-
-def _marks(vocabulary: Mapping[str, int]) -> tuple[str, ...]:
-    """Those marks of words that the vocabulary uses."""
-    return tuple(
-        mark for mark in _WORD_MARKS if any(token.startswith(mark) for token in vocabulary)
-    )
-
-
-def _token(word: str, vocabulary: Mapping[str, int], marks: tuple[str, ...]) -> int:
-    for mark in marks:
-        if mark + word in vocabulary:
-            return int(vocabulary[mark + word])
-    raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
-
-
-def _word(token: str, marks: tuple[str, ...]) -> str:
-    """The word that a token is, or nothing."""
-    if not marks:
-        return "" if token.startswith(_PIECE_MARK) else token
-    return token[1:] if token.startswith(marks) else ""
+        return word_codes(words, self.tokenizer.get_vocab())
 
 
 def _transformers() -> Any:

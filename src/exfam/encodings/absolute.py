@@ -34,8 +34,11 @@ class LearnedAbsolute(Encoding):
     torch.Size([1, 3, 2])
     """
 
+    separable = False
+
     def __init__(self, n_positions: int, embed_dim: int, *, generator: torch.Generator) -> None:
         super().__init__()
+        self.n_positions = n_positions
         self.table = _position_table(n_positions, embed_dim, name="learned", generator=generator)
 
     def embed(self, position: Position) -> Float[Tensor, "batch length embed"]:
@@ -46,18 +49,22 @@ class LearnedAbsolute(Encoding):
 class Sinusoidal(Encoding):
     """Sines and cosines of the position at falling speeds, added to the token.
 
-    p[2k] = sin(position / base^(2k / d)), p[2k + 1] = cos of the same. Positions may be real.
+    p[2k] = sin(position / base^(2k / d)), p[2k + 1] = cos of the same, times `amplitude`. Positions
+    may be real.
     Raises ExfamError for an odd `embed_dim`. Source: Vaswani et al. (2017), section 3.5.
 
     >>> Sinusoidal(4).embed(torch.tensor([[0]])).tolist()
     [[[0.0, 1.0, 0.0, 1.0]]]
     """
 
+    separable = False
     speed: Tensor
 
-    def __init__(self, embed_dim: int, *, base: float = 10_000.0) -> None:
+    def __init__(self, embed_dim: int, *, base: float = 10_000.0, amplitude: float = 1.0) -> None:
         super().__init__()
         check_positive("base", base)
+        check_positive("amplitude", amplitude)
+        self.amplitude = amplitude
         if embed_dim % 2:
             raise ExfamError(f"`embed_dim` must be even for sinusoidal encoding, got {embed_dim}.")
         exponent = torch.arange(0, embed_dim, 2, dtype=torch.float64) / embed_dim
@@ -70,7 +77,7 @@ class Sinusoidal(Encoding):
                 f"of {position.shape[-1]}. Use encoding='distance' for places."
             )
         angle = once(position)[..., None].to(self.speed.dtype) * self.speed
-        vectors = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+        vectors = self.amplitude * torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
         return vectors.expand(position.shape[0], -1, -1)
 
 
@@ -100,7 +107,7 @@ class Untied(Encoding):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.n_heads = n_heads
+        self.n_heads, self.n_positions = n_heads, n_positions
         self.table = _position_table(n_positions, embed_dim, name="tupe", generator=generator)
         self.norm = nn.LayerNorm(embed_dim)
         self.query, self.key = (

@@ -14,7 +14,6 @@ from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.encodings.base import (
     Encoding,
     KeyPosition,
-    Position,
     QueryPosition,
     checked_rows,
     offsets,
@@ -127,7 +126,7 @@ class AttenuatedTable(Encoding):
         logits = attenuation(place - place[:, None], w=w, s=s)
         start = logits.softmax(-1) if added == "probability" else logits
         tables = start.repeat(n_tables, 1, 1)
-        self.n_positions, self.n_heads = n_positions, n_tables
+        self.n_heads, self.n_positions = n_tables, n_positions
         if learned:
             self.table = nn.Parameter(tables)
         else:
@@ -139,12 +138,12 @@ class AttenuatedTable(Encoding):
         query_position: QueryPosition,
         key_position: KeyPosition,
     ) -> Float[Tensor, "#batch #heads query key"]:
-        rows, columns = (self._rows(each) for each in (query_position, key_position))
+        rows, columns = (
+            checked_rows(each, self.table.shape[-1], name="attenuated-table")
+            for each in (query_position, key_position)
+        )
         chosen = self.table[:, rows[:, :, None], columns[:, None, :]]
         return chosen.transpose(0, 1).to(q.dtype)
-
-    def _rows(self, position: Position) -> Tensor:
-        return checked_rows(position, self.n_positions, name="attenuated-table")
 
 
 def _check_attenuation(w: float, s: float) -> None:

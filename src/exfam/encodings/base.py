@@ -33,8 +33,12 @@ class Encoding(nn.Module, ABC):
     """Four hooks, each doing nothing unless a subclass says otherwise."""
 
     rotates = False
+    # Whether what it does to scores depends on positions alone, not on the tokens there.
+    separable = True
     # How many heads it tells apart.
     n_heads = 1
+    # Positions, from 0, that it has tables of; None where it takes any.
+    n_positions: int | None = None
 
     def embed(self, position: Position) -> Float[Tensor, "batch length embed"] | None:
         """Vectors to add to the tokens, or None."""

@@ -19,7 +19,8 @@ __all__ = ["ENCODINGS", "EncodingSizes", "build_encoding"]
 class EncodingSizes:
     """What an encoding may have to know of its network.
 
-    `n_positions`: the positions that tables hold, from 0; `position_scale`: a typical distance
+    `n_positions`: the positions that tables hold, from 0; `position_scale`: a typical distance;
+    `amplitude`: of sines and cosines, where tokens are small
     """
 
     n_heads: int
@@ -28,6 +29,7 @@ class EncodingSizes:
     n_positions: int
     generator: torch.Generator
     position_scale: float = 1.0
+    amplitude: float = 1.0
 
 
 ENCODINGS: dict[str, Callable[[EncodingSizes], Encoding]] = {
@@ -47,7 +49,7 @@ ENCODINGS: dict[str, Callable[[EncodingSizes], Encoding]] = {
     "relative": lambda sizes: RelativeBias(sizes.n_heads, generator=sizes.generator),
     "rotary": lambda sizes: Rotary(sizes.head_dim),
     "shaw": lambda sizes: RelativeKeys(sizes.head_dim, generator=sizes.generator),
-    "sinusoidal": lambda sizes: Sinusoidal(sizes.embed_dim),
+    "sinusoidal": lambda sizes: Sinusoidal(sizes.embed_dim, amplitude=sizes.amplitude),
     "tupe": lambda sizes: Untied(
         sizes.n_positions,
         sizes.embed_dim,

@@ -126,6 +126,8 @@ class RelativeKeys(Encoding):
     torch.Size([1, 2, 3, 3])
     """
 
+    separable = False
+
     def __init__(
         self, head_dim: int, *, generator: torch.Generator, max_distance: int = 16
     ) -> None:

@@ -22,6 +22,7 @@ class Rotary(Encoding):
     """
 
     rotates = True
+    separable = False
     speed: Tensor
 
     def __init__(self, head_dim: int, *, base: float = 10_000.0) -> None:

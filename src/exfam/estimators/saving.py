@@ -50,6 +50,7 @@ WORD_KINDS = {
     "skip-gram": ("exfam.estimators.words.skipgram", "SkipGram"),
     "pmi-factorization": ("exfam.estimators.words.pmi", "PMIFactorization"),
     "lstm-language-model": ("exfam.estimators.language", "LSTMLanguageModel"),
+    "masked-language-model": ("exfam.estimators.language", "MaskedLanguageModel"),
 }
 KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS
 

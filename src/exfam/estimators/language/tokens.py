@@ -16,7 +16,7 @@ from jaxtyping import Int64
 from exfam.checks import DataError, UnknownItemError
 from exfam.data.text.sources import FileSource, find_source
 
-__all__ = ["LINE_END", "UNKNOWN", "Lexicon", "encode", "learn", "lines_of"]
+__all__ = ["LINE_END", "UNKNOWN", "Lexicon", "encode", "learn", "lines_of", "located_lines"]
 
 LINE_END, UNKNOWN = "<eos>", "<unk>"
 # In arrays of codes.
@@ -93,7 +93,7 @@ def encode(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
             )
         return np.where(given == _LINE_END_CODE, lexicon.line_end, given)
     codes, index, unknown = array("q"), lexicon.index, lexicon.index.get(UNKNOWN)
-    for where, words in _lines(source):
+    for where, words in located_lines(source):
         for word in words:
             code = index.get(word, unknown)
             if code is None:
@@ -124,7 +124,7 @@ def _checked(codes: np.ndarray, *, name: str) -> Codes:
 def _first_seen(source: Any) -> tuple[Codes, dict[str, int]]:
     """Codes by first appearance: one pass, without the text itself in memory."""
     codes, index = array("q"), dict[str, int]()
-    for _, words in _lines(source):
+    for _, words in located_lines(source):
         codes.extend(index.setdefault(word, len(index)) for word in words)
         codes.append(index.setdefault(LINE_END, len(index)))
     return np.array(codes, dtype=np.int64), index
@@ -138,8 +138,14 @@ def _by_count(codes: Codes, index: dict[str, int]) -> tuple[Codes, list[str]]:
     return place[codes], labels
 
 
-def _lines(source: Any) -> Iterator[tuple[str, list[str]]]:
-    """Where each line is, in words, and its words."""
+def located_lines(source: Any) -> Iterator[tuple[str, list[str]]]:
+    """Where each line of files or of a list of lines is, in words, and its words.
+
+    Raises DataError, naming file and line, for what is no text.
+
+    >>> list(located_lines(["a b"]))
+    [('in line 1', ['a', 'b'])]
+    """
     found = find_source(source)
     if isinstance(found, FileSource):
         for path in found.paths:

@@ -1,0 +1,79 @@
+"""Words and the pieces that encoders know them by."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.checks import UnknownItemError
+
+__all__ = ["attention_of_words", "probe_words", "word_codes"]
+
+# What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
+_WORD_MARKS = ("\u0120", "\u2581")
+# What marks tokens that go on with one, in vocabularies of WordPiece.
+_PIECE_MARK = "##"
+
+
+def probe_words(vocabulary: Iterable[str]) -> list[str]:
+    """Words of one token, of at least two letters a-z, sorted; none that only go on with a word.
+
+    >>> probe_words(["[MASK]", "an", "##other", "apple", "b"])
+    ['an', 'apple']
+    """
+    known = list(vocabulary)
+    marks = _marks(known)
+    found = {_word(token, marks) for token in known}
+    return sorted(word for word in found if word.isascii() and word.isalpha() and len(word) > 1)
+
+
+def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
+    """The token that each word is. Raises UnknownItemError for a word that is not one token.
+
+    >>> word_codes(["b"], {"a": 0, "b": 1})
+    [1]
+    """
+    marks = (*_marks(vocabulary), "")
+    return [_token(word, vocabulary, marks) for word in words]
+
+
+def attention_of_words(
+    weights: Float[Tensor, "layers heads tokens tokens"],
+    word: Sequence[int | None],
+    *,
+    n_words: int,
+) -> Float[Tensor, "layers heads words words"]:
+    """Columns summed and rows averaged over the tokens of each word.
+
+    `word`: the place of the word that each token is of, None for special tokens
+
+    >>> attention_of_words(torch.full((1, 1, 3, 3), 1 / 3), [0, 0, 1], n_words=2)[0, 0]
+    tensor([[0.6667, 0.3333],
+            [0.6667, 0.3333]])
+    """
+    place = torch.tensor([n_words if each is None else each for each in word])
+    member = torch.nn.functional.one_hot(place, n_words + 1)[:, :n_words].to(weights)
+    from_words = (member / member.sum(0).clamp_min(1)).T @ weights
+    return from_words @ member
+
+
+def _marks(vocabulary: Iterable[str]) -> tuple[str, ...]:
+    """Those marks of words that the vocabulary uses."""
+    return tuple(
+        mark for mark in _WORD_MARKS if any(token.startswith(mark) for token in vocabulary)
+    )
+
+
+def _token(word: str, vocabulary: Mapping[str, int], marks: tuple[str, ...]) -> int:
+    for mark in marks:
+        if mark + word in vocabulary:
+            return int(vocabulary[mark + word])
+    raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
+
+
+def _word(token: str, marks: tuple[str, ...]) -> str:
+    """The word that a token is, or nothing."""
+    if not marks:
+        return "" if token.startswith(_PIECE_MARK) else token
+    return token[1:] if token.startswith(marks) else ""

@@ -1,0 +1,204 @@
+"""Vocabularies of pieces of words, learned from a text. Extra: exfam[hf], for its tokenizers."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int32
+
+from exfam.checks import DataError, ExfamError, check_choice, check_whole
+
+__all__ = ["SPECIAL", "SUBWORDS", "Coded", "Subwords", "learn_subwords"]
+
+PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# How texts that have rare words replaced, such as WikiText, write them.
+_REPLACED = "<unk>"
+_CONTINUES = "##"
+# Characters that words are spelled of; others are unknown. Byte-level BPE spells with bytes.
+_MOST_CHARACTERS = 1000
+_N_BYTES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A sentence in pieces: the code of each, and the place of the word that it is of."""
+
+    codes: Int32[np.ndarray, "pieces"]
+    words: Int32[np.ndarray, "pieces"]
+
+
+class Subwords:
+    """A vocabulary of pieces of words, the special ones first, and how words are cut.
+
+    `text`: as `tokenizers` writes a tokenizer. Raises ExfamError without the package tokenizers;
+    DataError for another text.
+
+    >>> subwords = learn_subwords(["a fast car", "a faster car"] * 9, size=40)
+    >>> subwords.labels[subwords.encode(["fast cars"])[0].codes].tolist()
+    ['fast', 'car', '##s']
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._tokenizer = _tokenizers().Tokenizer.from_str(text)
+        except ExfamError:
+            raise
+        except Exception as error:  # tokenizers raises nothing more specific
+            raise DataError(
+                f"`text` must be a tokenizer as JSON, got another ({error})."
+            ) from error
+        self.text = text
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The pieces, in order of their codes."""
+        known = self._tokenizer.get_vocab()
+        return np.array(sorted(known, key=known.__getitem__), dtype=object)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Piece -> code."""
+        return dict(self._tokenizer.get_vocab())
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def encode(self, sentences: Sequence[Any]) -> list[Coded]:
+        """Sentences, each a text or a list of words, in pieces; "<unk>" is unknown.
+
+        Raises DataError, naming its place, for what is no sentence.
+        """
+        given = [_sentence(each, place) for place, each in enumerate(sentences)]
+        in_words = [isinstance(each, list) for each in given]
+        coded: list[Coded | None] = [None] * len(given)
+        for listed in (False, True):
+            places = [place for place, each in enumerate(in_words) if each == listed]
+            told = self._tokenizer.encode_batch(
+                [given[place] for place in places],
+                is_pretokenized=listed,
+                add_special_tokens=False,
+            )
+            for place, each in zip(places, told, strict=True):
+                coded[place] = Coded(
+                    np.array(each.ids, dtype=np.int32),
+                    np.array([-1 if w is None else w for w in each.word_ids], dtype=np.int32),
+                )
+        return [each for each in coded if each is not None]
+
+
+def learn_subwords(
+    lines: Iterable[str], *, kind: str = "wordpiece", size: int = 8000, lower: bool = True
+) -> Subwords:
+    """A vocabulary of at most `size` pieces, special ones included; the same text, the same pieces.
+
+    `kind`: "wordpiece", pieces within words marked by "##", or "bpe", of bytes (default
+        "wordpiece")
+    `lower`: whether letters are made small, and accents taken off, first (default True)
+
+    Raises DataError for a text without words, ExfamError for a size that has no place for all
+    characters. Source: Wu et al. (2016); Sennrich, Haddow & Birch (2016).
+    """
+    check_choice("kind", kind, SUBWORDS)
+    check_whole("size", size)
+    kept = [_replaced(line) for line in lines]
+    if not any(line.strip() for line in kept):
+        raise DataError(f"`lines` must have words to learn pieces of, got {len(kept)} lines alone.")
+    return SUBWORDS[kind](kept, size, lower)
+
+
+def _wordpiece(lines: list[str], size: int, lower: bool) -> Subwords:
+    tokenizers = _tokenizers()
+    trained = _word_pieces(tokenizers, lower)
+    letters = _letters(trained.normalizer, lines)
+    # The trainer numbers the pieces that go on with a word in an order of chance, and breaks ties
+    # by it: numbered here, the same text always has the same pieces.
+    going_on = [_CONTINUES + letter for letter in letters]
+    _check_size(size, len(SPECIAL) + len(letters) + len(going_on))
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=[*SPECIAL, *going_on],
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        continuing_subword_prefix=_CONTINUES,
+        show_progress=False,
+    )
+    trained.train_from_iterator(lines, trainer)
+    plain = _word_pieces(tokenizers, lower, trained.get_vocab(with_added_tokens=True))
+    plain.add_special_tokens(list(SPECIAL))
+    return Subwords(plain.to_str())
+
+
+def _word_pieces(tokenizers: Any, lower: bool, known: dict[str, int] | None = None) -> Any:
+    model = tokenizers.models.WordPiece(
+        {} if known is None else known, unk_token=UNKNOWN, continuing_subword_prefix=_CONTINUES
+    )
+    made = tokenizers.Tokenizer(model)
+    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return made
+
+
+def _letters(normalizer: Any, lines: list[str]) -> list[str]:
+    """The most frequent characters, sorted."""
+    counts = Counter[str]()
+    for line in lines:
+        counts.update(normalizer.normalize_str(line))
+    seen = [letter for letter in counts if not letter.isspace()]
+    seen.sort(key=lambda letter: (-counts[letter], letter))
+    return sorted(seen[:_MOST_CHARACTERS])
+
+
+def _byte_pairs(lines: list[str], size: int, lower: bool) -> Subwords:
+    tokenizers = _tokenizers()
+    _check_size(size, len(SPECIAL) + _N_BYTES)
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    if lower:
+        made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(lines, trainer)
+    return Subwords(made.to_str())
+
+
+SUBWORDS = {"bpe": _byte_pairs, "wordpiece": _wordpiece}
+
+
+def _check_size(size: int, least: int) -> None:
+    if size < least:
+        raise ExfamError(
+            f"`size` must be at least {least}, for special pieces and all characters, got {size}."
+        )
+
+
+def _sentence(given: Any, place: int) -> str | list[str]:
+    if isinstance(given, str):
+        return _replaced(given)
+    if isinstance(given, list | tuple) and all(isinstance(word, str) for word in given):
+        return [UNKNOWN if word == _REPLACED else word for word in given]
+    raise DataError(
+        f"Sentence {place} must be a text or a list of words, got {type(given).__name__}."
+    )
+
+
+def _replaced(line: str) -> str:
+    return line.replace(_REPLACED, UNKNOWN)
+
+
+def _tokenizers() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ExfamError(
+            "tokenizers must be installed to cut words into pieces. Install exfam[hf]."
+        ) from error
+    return tokenizers

@@ -1,0 +1,225 @@
+"""The masked language model as an estimator: fits, scores, vectors, files."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
+
+import exfam
+from exfam.analysis import text_encoders
+from exfam.checks import CheckpointError, DataError, ExfamError, UnknownItemError
+from exfam.estimators.language import MaskedLanguageModel, masked_scoring
+from exfam.models.token_pieces import MaskedTokens
+from exfam.training.checkpoints import Checkpoint
+from language.masked_cases import NAMES, SMALL, TEST, TRAIN
+
+
+def small(**changes):
+    return MaskedLanguageModel(**{**SMALL, **changes})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return small(encoding="tupe", max_epochs=60, patience=60, dropout=0.0, embed_dim=16).fit(
+        TRAIN, validation=TEST
+    )
+
+
+def same_bits(one, other):
+    states = [each.state_dict() for each in (one.model_, other.model_)]
+    return all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_a_fit_is_better_than_counts(fitted):
+    pieces = fitted.encoder().pieces(TRAIN)
+    codes = np.concatenate([piece[1:-1] for piece in pieces])
+    share = np.bincount(codes, minlength=len(fitted.subwords_)) / len(codes)
+    counted = float(np.sum(share[share > 0] * np.log(share[share > 0])))
+    assert fitted.score(TEST) > counted + 0.5
+    assert fitted.perplexity(TEST) == pytest.approx(math.exp(-fitted.score(TEST)))
+
+
+def test_validation_is_scored_as_a_text_is(fitted):
+    assert fitted.history_.best.validation_nats == pytest.approx(-fitted.score(TEST), rel=1e-4)
+
+
+@pytest.mark.parametrize("encoding", NAMES)
+def test_every_encoding_can_be_fitted_saved_and_loaded(tmp_path, encoding):
+    model = small(encoding=encoding, max_epochs=1).fit(TRAIN)
+    model.save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    assert same_bits(model, loaded) and loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.embed(TEST), model.embed(TEST))
+    assert loaded.score(TEST) == model.score(TEST)
+    assert not any(path.suffix in {".pt", ".pkl"} for path in (tmp_path / "model").iterdir())
+
+
+def test_byte_pairs_can_be_fitted_too(tmp_path):
+    model = small(subwords="bpe", vocabulary_size=300, max_epochs=1).fit(TRAIN)
+    model.save(tmp_path / "model")
+    loaded = MaskedLanguageModel.load(tmp_path / "model")
+    assert loaded.score(["caf\u00e9"]) == model.score(["caf\u00e9"])
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not():
+    model = small().fit(TRAIN)
+    assert same_bits(model, clone(model).fit(iter(TRAIN)))
+    assert not same_bits(model, clone(model).set_params(seed=1).fit(TRAIN))
+
+
+def test_a_fit_leaves_torchs_generator_as_it_was():
+    before = torch.get_rng_state()
+    small(max_epochs=1).fit(TRAIN).score(TEST)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_file_is_read_as_its_lines_are(tmp_path):
+    (tmp_path / "text").write_text("\n".join(TRAIN) + "\n", encoding="utf-8")
+    assert same_bits(small().fit(tmp_path / "text"), small().fit(TRAIN))
+
+
+def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
+    (told,) = fitted.log_prob(["a man sees it"])
+    (piece,) = fitted.encoder().pieces(["a man sees it"])
+    assert len(told) == len(piece) - 2 and told.std() > 0.1
+    total = 0.0
+    for code in range(len(fitted.subwords_)):
+        changed = piece.copy()
+        changed[2] = code
+        total += math.exp(masked_scoring.sentence_log_probs(fitted.model_, [changed])[0][1])
+    assert total == pytest.approx(1.0, rel=1e-5)
+
+
+def test_what_is_told_does_not_depend_on_how_much_is_computed_at_a_time(fitted, monkeypatch):
+    told, vectors, score = fitted.log_prob(TEST), fitted.embed(TEST), fitted.score(TEST)
+    monkeypatch.setattr(masked_scoring, "_TOKENS_AT_ONCE", 8)
+    monkeypatch.setattr(text_encoders, "_TOKENS_AT_ONCE", 8)
+    for one, other in zip(told, fitted.log_prob(TEST), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    np.testing.assert_allclose(fitted.embed(TEST), vectors, atol=1e-5)
+    assert fitted.score(TEST) == pytest.approx(score)
+
+
+def test_vectors_are_of_layers_and_poolings(fitted):
+    last, first_layer = fitted.embed(TEST), fitted.embed(TEST, layer=0)
+    assert last.shape == (len(TEST), 16) and not np.allclose(last, first_layer)
+    np.testing.assert_array_equal(fitted.embed(TEST, layer=2), last)
+    assert not np.allclose(fitted.embed(TEST, pooling="first"), last)
+    np.testing.assert_allclose(
+        fitted.embed([TEST[0].split(), ("a man", ["it"])]),
+        [fitted.embed(TEST[:1])[0], fitted.embed([("a man", "it")])[0]],
+        atol=1e-5,
+    )
+
+
+def test_a_pipeline_takes_it(fitted):
+    kind = ["man" in line for line in TEST]
+    pipeline = make_pipeline(fitted, LogisticRegression(C=100.0))
+    vectors = fitted.transform(TEST)
+    pipeline.steps[-1][1].fit(vectors, kind)
+    assert (pipeline.predict(TEST) == kind).mean() > 0.9
+
+
+def test_attention_between_words_is_that_between_their_pieces(fitted):
+    (told,) = fitted.encoder().word_attention([("women", "unseen", "it")])
+    assert told.shape == (2, 2, 3, 3)
+    # The rest is paid to the special tokens at the ends.
+    assert (told.sum(-1) < 1).all() and (told > 0).all()
+    (text,) = fitted.encoder().word_attention(["women unseen it"])
+    torch.testing.assert_close(text, told)
+
+
+def test_repeated_words_are_of_the_length_asked_for(fitted):
+    encoder = fitted.encoder()
+    words = encoder.probe_words()
+    assert "man" in words and "a" not in words
+    told = encoder.repeated(words[:2], 7, special_tokens=True)
+    assert told.shape == (2, 2, 2, 7, 7)
+    torch.testing.assert_close(told.sum(-1), torch.ones(2, 2, 2, 7))
+    alone = fitted.encoder(term="positional").repeated(words[:2], 7, special_tokens=False)
+    torch.testing.assert_close(alone[0], alone[1])
+    assert not torch.allclose(told[0], told[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"embed_dim": 9}, "`n_heads` must divide `embed_dim`, 9, got 2"),
+        ({"encoding": "rotery"}, "`encoding` must be one of .*Did you mean 'rotary'"),
+        ({"length": 2}, "`length` must be an integer >= 3"),
+        ({"mask_share": 0.0}, "`mask_share` must be a number > 0"),
+        ({"subwords": "words"}, "`subwords` must be one of"),
+        ({"vocabulary_size": 9}, "`size` must be at least"),
+        ({"long_sentences": "keep"}, "`long_sentences` must be one of"),
+        ({"precision": "float16"}, "`precision` must be one of"),
+        ({"max_epochs": 0}, "`max_epochs` must be an integer >= 1"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(changes, message):
+    with pytest.raises(ExfamError, match=message):
+        small(**changes).fit(TRAIN)
+
+
+def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):
+    long = ["a man", "it " * 20]
+    for ask in (fitted.embed, fitted.log_prob, fitted.encoder().word_attention):
+        with pytest.raises(DataError, match="at most 16 tokens .*, got 22 in sentence 1"):
+            ask(long)
+    with pytest.raises(ExfamError, match="`length` must be at most 16"):
+        fitted.encoder().repeated(["man"], 17, special_tokens=False)
+    cut = clone(fitted).set_params(long_sentences="cut")
+    cut.members_, cut.vocabulary_ = fitted.members_, fitted.vocabulary_
+    np.testing.assert_allclose(cut.embed(long), cut.embed(["a man", "it " * 14]), atol=1e-6)
+    any_length = small(encoding="alibi", max_epochs=1).fit(TRAIN)
+    assert any_length.embed(long).shape == (2, 8)
+
+
+def test_what_cannot_be_told_is_refused(fitted):
+    with pytest.raises(ExfamError, match="`layer` must be at most 2, got 3"):
+        fitted.embed(TEST, layer=3)
+    with pytest.raises(ExfamError, match="`pooling` must be one of"):
+        fitted.embed(TEST, pooling="last")
+    with pytest.raises(DataError, match="Sentence 0 must be a text, .* got a tuple of 3"):
+        fitted.embed([("a", "b", "c")])
+    with pytest.raises(DataError, match="`X` must have tokens to score, got none"):
+        fitted.score([""])
+    with pytest.raises(UnknownItemError, match="got 'zebra'"):
+        fitted.encoder().repeated(["zebra"], 3, special_tokens=False)
+    with pytest.raises(NotFittedError):
+        small().embed(TEST)
+
+
+# Interrupted
+
+
+class PowerCut(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 9, 14])
+def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(tmp_path, monkeypatch, at):
+    whole = small().fit(TRAIN)
+    model, folder = small(), Checkpoint(tmp_path, seconds=0.0)
+    real, calls = MaskedTokens.__call__, []
+
+    def failing(self, *arguments):
+        calls.append(at)
+        if len(calls) == at:
+            raise PowerCut("the lights went out")
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(PowerCut, match="lights"):
+        patch.setattr(MaskedTokens, "__call__", failing)
+        model.fit(TRAIN, checkpoint=folder)
+    assert not hasattr(model, "members_")
+    model.fit(TRAIN, checkpoint=folder)
+    assert same_bits(model, whole)
+    with pytest.raises(CheckpointError, match="dropout"):
+        small(dropout=0.2).fit(TRAIN, checkpoint=folder)

@@ -1,0 +1,126 @@
+"""Laws of the masked language model's network, for every encoding."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from exfam.checks import ExfamError
+from exfam.models.masked_lm import MaskedLMSizes, build_masked_lm
+from language.masked_cases import NAMES, network, sentences
+
+EVERYWHERE = pytest.mark.parametrize("encoding", NAMES)
+
+
+def everything(tokens):
+    return torch.ones_like(tokens, dtype=torch.bool)
+
+
+@EVERYWHERE
+def test_padding_changes_nothing(encoding):
+    model, tokens = network(encoding), sentences()
+    wide = torch.nn.functional.pad(tokens, (0, 3), value=7)
+    present = torch.nn.functional.pad(everything(tokens), (0, 3), value=False)
+    alone, beside = model(tokens, everything(tokens)), model(wide, present)
+    for before, after in zip(alone.states, beside.states, strict=True):
+        assert_close(after[:, :6], before, atol=1e-5, rtol=1e-5)
+
+
+@EVERYWHERE
+def test_every_row_of_attention_sums_to_one(encoding):
+    tokens = sentences()
+    for term in ("both", "contextual", "positional"):
+        told = network(encoding)(tokens, everything(tokens), term=term)
+        assert len(told.weights) == 2 and len(told.states) == 3
+        for weights in told.weights:
+            assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
+
+
+@EVERYWHERE
+def test_attention_by_content_alone_does_not_know_the_order(encoding):
+    if encoding == "attenuated":
+        pytest.skip("its weights are of positions alone: without them there are none")
+    model, tokens = network(encoding), sentences()
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    told, mixed = (
+        model(each, everything(tokens), term="contextual").states[-1]
+        for each in (tokens, tokens[:, order])
+    )
+    assert_close(mixed, told[:, order], atol=1e-5, rtol=1e-5)
+
+
+@EVERYWHERE
+def test_attention_by_position_alone_does_not_know_the_words(encoding):
+    model = network(encoding)
+    first, second = sentences(1), sentences(1, seed=9)
+    assert not torch.equal(first, second)
+    told, other = (
+        model(each, everything(each), term="positional").weights for each in (first, second)
+    )
+    for one, two in zip(told, other, strict=True):
+        assert_close(one, two)
+
+
+@pytest.mark.parametrize("encoding", ["alibi", "relative", "tupe", "attenuated-table"])
+def test_both_terms_together_are_the_scores(encoding):
+    model, tokens = network(encoding), sentences()
+    assert model.separable
+    attention = model.layers[0].attention
+    position = torch.arange(6).expand(3, 6)
+    x = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(3))
+    gamma, delta = attention.terms(x, position)
+    q, k = attention.queries(x, position), attention.keys(x, position)[0]
+    assert_close(gamma + delta, attention.scores(q, k, position, position))
+    assert delta.std() > 0.01
+    told = model(tokens, everything(tokens), term="positional").weights[0]
+    assert_close(told[0], delta[0].softmax(-1))
+
+
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rotary", "shaw"])
+def test_what_is_no_sum_of_two_terms_says_so(encoding):
+    assert not network(encoding).separable
+
+
+def test_positions_matter_unless_there_are_none():
+    tokens = sentences(1)
+    mixed = tokens.flip(1)
+    for encoding in NAMES:
+        model = network(encoding)
+        told, other = (model(each, everything(each)).states[-1] for each in (tokens, mixed))
+        same = torch.allclose(other, told.flip(1), atol=1e-4)
+        symmetric = encoding in ("alibi", "attenuated", "attenuated-bias", "distance", "none")
+        assert same == symmetric, encoding
+
+
+def test_tables_of_pairs_are_of_each_layer_and_all_else_is_shared():
+    tables = {id(layer.attention.encoding) for layer in network("attenuated-table").layers}
+    shared = {id(layer.attention.encoding) for layer in network("relative").layers}
+    assert (len(tables), len(shared)) == (2, 1)
+
+
+def test_outputs_are_products_with_the_words_own_vectors():
+    model = network()
+    eta = model.linear(torch.ones(2, 8))
+    assert eta.vectors.data_ptr() == model.words.table.weight.data_ptr()
+    assert eta.dense().shape == (2, 12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoding": "learnt"}, "`encoding` must be one of .*Did you mean 'learned'"),
+        ({"n_layers": 0}, "`n_layers` must be a number > 0"),
+        ({"dropout": 1.0}, "`dropout` must be a number in"),
+        ({"connection": "around"}, "`connection` must be one of"),
+    ],
+)
+def test_sizes_that_are_none_are_refused(changes, message):
+    with pytest.raises(ExfamError, match=message):
+        MaskedLMSizes(**{"n_tokens": 5, "n_positions": 5, "mask": 4, **changes})
+
+
+def test_terms_that_are_none_are_refused():
+    sizes = MaskedLMSizes(n_tokens=5, n_positions=5, mask=4, embed_dim=8)
+    model = build_masked_lm(sizes, generator=torch.Generator().manual_seed(0))
+    tokens = torch.zeros(1, 2, dtype=torch.long)
+    with pytest.raises(ExfamError, match="`term` must be one of"):
+        model(tokens, everything(tokens), term="gamma")

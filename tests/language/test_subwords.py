@@ -1,0 +1,102 @@
+"""Vocabularies of pieces of words."""
+
+import sys
+
+import pytest
+
+pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.text.subwords import SPECIAL, SUBWORDS, Subwords, learn_subwords
+
+LINES = [
+    "the quick brown fox jumps over the lazy dog",
+    "the dogs jumped",
+    "Überall <unk> foxes",
+] * 5
+KINDS = pytest.mark.parametrize("kind", sorted(SUBWORDS))
+
+
+@KINDS
+def test_the_same_text_gives_the_same_pieces(kind):
+    first, again = (learn_subwords(LINES, kind=kind, size=300) for _ in range(2))
+    assert first.text == again.text
+    assert first.labels[: len(SPECIAL)].tolist() == list(SPECIAL)
+    assert len(first) <= 300 and len(first) == len(set(first.labels))
+
+
+@KINDS
+def test_pieces_put_together_are_the_words(kind):
+    subwords = learn_subwords(LINES, kind=kind, size=300)
+    (coded,) = subwords.encode([["quick", "dogs", "foxed", "xyz"]])
+    told = ["", "", "", ""]
+    for piece, word in zip(subwords.labels[coded.codes], coded.words, strict=True):
+        told[word] += piece.removeprefix("##").replace("\u0120", "")
+    assert told == ["quick", "dogs", "foxed", "xyz"]
+
+
+@KINDS
+def test_texts_and_lists_of_words_are_cut_alike(kind):
+    subwords = learn_subwords(LINES, kind=kind, size=300)
+    text, words = subwords.encode(["the lazy fox", ["the", "lazy", "fox"]])
+    assert text.codes.tolist() == words.codes.tolist() and len(text.codes) >= 3
+
+
+@KINDS
+def test_replaced_words_are_unknown(kind):
+    subwords = learn_subwords(LINES, kind=kind, size=300)
+    unknown = subwords.index["[UNK]"]
+    for coded in subwords.encode(["the <unk> fox", ["the", "<unk>", "fox"]]):
+        assert (coded.codes == unknown).sum() == 1
+
+
+def test_letters_are_made_small_only_where_that_is_wanted():
+    lower, as_is = (learn_subwords(LINES, size=300, lower=lower) for lower in (True, False))
+    assert "u" in lower.index and "\u00dc" not in lower.index
+    assert "\u00dc" in as_is.index
+
+
+def test_characters_never_seen_are_unknown_but_bytes_are_not():
+    pieces = learn_subwords(LINES, size=300)
+    assert pieces.index["[UNK]"] in pieces.encode(["\u6f22"])[0].codes
+    units = learn_subwords(LINES, kind="bpe", size=300)
+    assert units.index["[UNK]"] not in units.encode(["\u6f22"])[0].codes
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "message"),
+    [
+        ([], {}, "`lines` must have words to learn pieces of, got 0 lines alone"),
+        (["", "  "], {}, "got 2 lines alone"),
+        (
+            LINES,
+            {"size": 20},
+            r"`size` must be at least \d+, for special pieces and all characters",
+        ),
+        (LINES, {"size": 200, "kind": "bpe"}, "`size` must be at least 261"),
+        (LINES, {"size": 0}, "`size` must be an integer >= 1"),
+        (LINES, {"kind": "word-piece"}, "`kind` must be one of .*Did you mean 'wordpiece'"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(lines, changes, message):
+    with pytest.raises(ExfamError, match=message):
+        learn_subwords(lines, **changes)
+
+
+def test_what_is_no_sentence_is_refused_by_its_place():
+    subwords = learn_subwords(LINES, size=300)
+    with pytest.raises(DataError, match="Sentence 1 must be a text or a list of words, got int"):
+        subwords.encode(["a", 3])
+
+
+def test_what_is_no_tokenizer_is_refused():
+    with pytest.raises(DataError, match="`text` must be a tokenizer as JSON"):
+        Subwords("{}")
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ExfamError, match=r"Install exfam\[hf\]"):
+        learn_subwords(LINES)
+    with pytest.raises(ExfamError, match=r"Install exfam\[hf\]"):
+        Subwords("{}")

@@ -1,0 +1,105 @@
+"""Pieces of text, their batches, and what is minimized on them."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from exfam.models.token_pieces import MaskedTokens, TokenPieces, padded, sequential_places
+from language.masked_cases import network
+
+
+def pieces(n=40, *, seed=0):
+    random = np.random.default_rng(seed)
+    return [random.integers(2, 12, size=random.integers(3, 9)) for _ in range(n)]
+
+
+def source(**changes):
+    return TokenPieces(pieces(), **{"share": 0.3, "n_special": 5, **changes})
+
+
+@pytest.mark.parametrize("sizes", [{"batch_size": 7}, {"max_tokens": 30}])
+def test_an_epoch_has_every_piece_once_in_an_order_of_chance(sizes):
+    sizes = {"batch_size": None, "max_tokens": None, **sizes}
+    epochs = [
+        list(source().epoch_batches(generator=np.random.default_rng(seed), **sizes))
+        for seed in (0, 0, 1)
+    ]
+    for batches in epochs:
+        assert sorted(np.concatenate(batches).tolist()) == list(range(40))
+    told = [np.concatenate(batches).tolist() for batches in epochs]
+    assert told[0] == told[1] != told[2]
+
+
+@pytest.mark.parametrize("most", [1, 20, 1000])
+def test_sequential_batches_are_as_large_as_they_may_be(most):
+    lengths = source().lengths
+    batches = list(sequential_places(lengths, max_tokens=most))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(40))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * lengths[batch].max() <= most
+    for one, after in zip(batches[:-1], batches[1:], strict=True):
+        assert (len(one) + 1) * lengths[after[0]] > most
+
+
+def test_padding_is_not_there():
+    tokens, present = padded([np.array([5]), np.array([6, 7])])
+    assert tokens.tolist() == [[5, 0], [6, 7]] and present.tolist() == [[True, False], [True, True]]
+    assert padded([])[0].shape == (0, 0)
+
+
+def test_the_total_is_of_ordinary_tokens_or_of_those_asked_for():
+    n_ordinary = sum(int((piece >= 5).sum()) for piece in pieces())
+    assert source().total(0, 40) == pytest.approx(0.3 * n_ordinary)
+    assert source().total(0, 10) + source().total(10, 40) == pytest.approx(source().total(0, 40))
+    chosen = [np.arange(len(piece)) == 1 for piece in pieces()]
+    assert source(chosen=chosen).total(0, 40) == 40
+
+
+def test_what_is_asked_for_is_told_by_the_other_tokens():
+    model = network()
+    chosen = [np.arange(len(piece)) == 1 for piece in pieces()]
+    batch = source(chosen=chosen).pad(np.array([0, 3, 5]))
+    nats, weight = MaskedTokens(0.3, 5)(model, batch)
+    shown = batch.tokens.masked_fill(batch.chosen, model.mask)
+    dense = model.linear(model(shown, batch.present).states[-1][batch.chosen]).dense()
+    direct = torch.nn.functional.cross_entropy(dense, batch.tokens[batch.chosen], reduction="sum")
+    assert weight == 3
+    assert_close(nats, direct)
+
+
+def test_training_asks_for_its_share_of_ordinary_tokens_and_shows_four_fifths_masked():
+    tokens = torch.randint(0, 12, (200, 50), generator=torch.Generator().manual_seed(0))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        chosen, shown = MaskedTokens(0.3, 5)._drawn(tokens, n_tokens=12, mask=4)
+    ordinary = tokens >= 5
+    assert not chosen[~ordinary].any() and torch.equal(shown[~chosen], tokens[~chosen])
+    assert chosen[ordinary].float().mean() == pytest.approx(0.3, abs=0.02)
+    asked = shown[chosen]
+    assert (asked == 4).float().mean() == pytest.approx(0.8, abs=0.02)
+    # A tenth stays, and some of the tokens of chance are the same again.
+    assert (asked == tokens[chosen]).float().mean() == pytest.approx(0.1 + 0.1 / 7, abs=0.02)
+    assert ((asked >= 5) | (asked == 4)).all()
+
+
+def test_precision_is_of_training_alone():
+    model = network()
+    chosen = [np.arange(len(piece)) == 1 for piece in pieces()]
+    batch = source(chosen=chosen).pad(np.arange(40))
+    exact = MaskedTokens(0.3, 5)(model, batch)[0]
+    rounded = MaskedTokens(0.3, 5, torch.bfloat16)
+    assert torch.equal(rounded(model, batch)[0], exact)
+    model.train()
+    told = rounded(model, batch)[0]
+    assert not torch.equal(told, exact)
+    assert_close(told, exact, rtol=0.1, atol=0.0)
+
+
+def test_fingerprints_tell_pieces_apart():
+    other = [*pieces()[:-1], pieces()[-1] + 1]
+    told = [
+        each.fingerprint()["pieces"]
+        for each in (source(), source(), source(share=0.2), TokenPieces(other, 0.3, 5))
+    ]
+    assert told[0] == told[1] and len(set(told)) == 3
