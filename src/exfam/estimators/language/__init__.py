@@ -1,5 +1,6 @@
-"""Language models: p(token | all tokens before it)."""
+"""Language models: p(token | all tokens before it); classifiers of sentences."""
 
 from exfam.estimators.language.lstm import LSTMLanguageModel
+from exfam.estimators.language.positional import PositionalSentenceClassifier
 
-__all__ = ["LSTMLanguageModel"]
+__all__ = ["LSTMLanguageModel", "PositionalSentenceClassifier"]
