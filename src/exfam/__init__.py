@@ -46,6 +46,7 @@ _HOMES = {
     "PMIFactorization": "exfam.estimators.words",
     "PerItem": "exfam.families",
     "Poisson": "exfam.families",
+    "PositionalSentenceClassifier": "exfam.estimators.language",
     "ShrunkOffset": "exfam.estimators",
     "SkipGram": "exfam.estimators.words",
     "StudentT": "exfam.families",

@@ -10,7 +10,7 @@ from exfam.data.fields import FieldFacts, read_field_with_facts
 from exfam.data.fields.source import open_columns
 from exfam.data.reading.table import Part
 from exfam.estimators.fields.inputs import FieldColumns
-from exfam.estimators.saving import FIELD_KINDS, TABLE_KINDS, WORD_KINDS
+from exfam.estimators.saving import FIELD_KINDS, SENTENCE_KINDS, TABLE_KINDS, WORD_KINDS
 from exfam.groups import Groups
 
 __all__ = [
@@ -43,17 +43,21 @@ def is_field(model: Any) -> bool:
 
 
 def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None:
-    """Raise ExfamError for a model of fields, tables or words, telling what to use instead.
+    """Raise ExfamError for a model of fields, tables, words or sentences, telling what to use.
 
     `fields`, `tables`: what to use; empty where such a model is as good (default "")
 
     >>> from exfam import Marginal
     >>> check_group_model(Marginal(), fields="Use `exfam predict`.")
     """
-    sorts = {"fields": FIELD_KINDS, "tables": TABLE_KINDS, "words": WORD_KINDS}
-    sort = next((name for name, kinds in sorts.items() if model.kind in kinds), "")
-    words = "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`."
-    if instead := {"fields": fields, "tables": tables, "words": words}.get(sort):
+    sorts = {
+        "fields": (FIELD_KINDS, fields),
+        "tables": (TABLE_KINDS, tables),
+        "words": (WORD_KINDS, "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`."),
+        "sentences": (SENTENCE_KINDS, "Use its `predict` in Python: exfam.load(MODEL)."),
+    }
+    sort = next((name for name, (kinds, _) in sorts.items() if model.kind in kinds), "")
+    if instead := sorts.get(sort, ((), ""))[1]:
         name = type(model).__name__
         raise ExfamError(f"`MODEL` must be of groups, not of {sort}, got {name}. {instead}")
 

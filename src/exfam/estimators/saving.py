@@ -16,6 +16,7 @@ __all__ = [
     "FIELD_KINDS",
     "GROUP_KINDS",
     "KINDS",
+    "SENTENCE_KINDS",
     "TABLE_KINDS",
     "WORD_KINDS",
     "load",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 # What a saved model calls its estimator -> where the class lives: estimators of groups, of
-# fields, of tables, and of words.
+# fields, of tables, of words, and of sentences.
 GROUP_KINDS = {
     "efa": ("exfam.estimators.efa", "EFA"),
     "latent-factor": ("exfam.estimators.latent_factor", "LatentFactor"),
@@ -52,7 +53,13 @@ WORD_KINDS = {
     "lstm-language-model": ("exfam.estimators.language", "LSTMLanguageModel"),
     "masked-language-model": ("exfam.estimators.language", "MaskedLanguageModel"),
 }
-KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS
+SENTENCE_KINDS = {
+    "positional-sentence-classifier": (
+        "exfam.estimators.language",
+        "PositionalSentenceClassifier",
+    ),
+}
+KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS | SENTENCE_KINDS
 
 
 def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None:

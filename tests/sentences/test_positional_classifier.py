@@ -1,0 +1,272 @@
+"""Attention by position alone: the network's laws, and the classifier's fits, errors and files."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import exfam
+from exfam.analysis.positions import encoding_weights
+from exfam.analysis.vectors import WordVectors
+from exfam.checks import DataError, ExfamError
+from exfam.cli.fields import check_group_model
+from exfam.encodings import Attenuated
+from exfam.estimators.language import PositionalSentenceClassifier
+from exfam.estimators.language.sentences import SentenceSource, known_words
+from exfam.models.positional_sentences import (
+    PADDINGS,
+    PositionalSentenceNetwork,
+    SentenceBatch,
+    build_positional_sentences,
+)
+
+WORDS = tuple(f"w{number}" for number in range(12))
+DIM = 12
+UNIFORM, ITSELF = 1e-9, 1e6
+
+
+def vectors(seed=0):
+    drawn = np.random.default_rng(seed).normal(size=(len(WORDS), DIM))
+    return WordVectors(WORDS, drawn.astype(np.float32))
+
+
+def sentences(n=120, *, seed=0):
+    """1 to 9 words each; the label tells whether the words of the first half prevail."""
+    random = np.random.default_rng(seed)
+    drawn = [random.integers(len(WORDS), size=random.integers(1, 10)) for _ in range(n)]
+    X = [" ".join(WORDS[code] for code in codes) for codes in drawn]
+    y = np.array(["low" if np.mean(codes < 6) >= 0.5 else "high" for codes in drawn])
+    return X, y
+
+
+TINY = {"n_positions": 16, "learning_rate": 2e-2, "batch_size": 16, "max_epochs": 8}
+
+
+def small(**changes):
+    return PositionalSentenceClassifier(**{**TINY, "progress": False, **changes})
+
+
+def network(w, *, s=1.0, padding="zeroed", seed=0):
+    return build_positional_sentences(
+        encoding_weights(Attenuated(w=w, s=s), 16)[0],
+        dim=DIM,
+        n_labels=3,
+        dropout=0.5,
+        padding=padding,
+        generator=torch.Generator().manual_seed(seed),
+    ).eval()
+
+
+def batch(n=20):
+    words, _ = known_words([x.split() for x in sentences(n)[0]], vectors().index, longest=16)
+    source = SentenceSource(words, vectors().center, np.zeros(n, dtype=np.int64))
+    return source, source.pad(np.arange(n))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = sentences()
+    return small().fit(X, y, vectors=vectors(), validation=sentences(40, seed=1))
+
+
+# The network
+
+
+@pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
+def test_weights_beyond_a_sentence_are_zeroed_as_in_the_listing(s):
+    model, (_, told) = network(0.05, s=s), batch()
+    for row, n_words in enumerate(told.n_words.tolist()):
+        scores = model.weights[:9, :9].clone()
+        scores[:, n_words:] = 0.0
+        h = model.value(scores @ told.vectors[row])[:n_words]
+        expected = model.output(h.mean(0))
+        torch.testing.assert_close(model(told)[row], expected)
+
+
+def test_renormalized_weights_sum_to_one_over_the_words_there_are():
+    model, (_, told) = network(0.05, s=3.0, padding="renormalized"), batch()
+    ones = SentenceBatch(
+        told.present[..., None].expand(-1, -1, DIM).float(), told.n_words, told.label
+    )
+    seen = model.mixed(ones)[told.present]
+    torch.testing.assert_close(seen, torch.ones_like(seen))
+    zeroed = network(0.05, s=3.0).mixed(ones)[told.present]
+    assert zeroed.max() <= 1 + 1e-6 and zeroed.min() < 0.9
+
+
+def test_the_mean_cannot_tell_uniform_attention_from_attention_to_the_word_itself():
+    _, told = batch()
+    uniform, itself, between = (
+        network(w, padding="renormalized")(told) for w in (UNIFORM, ITSELF, 0.05)
+    )
+    torch.testing.assert_close(uniform, itself)
+    assert (between - itself).abs().max() > 1e-3
+    # With the padding's share lost, the uniform one is n / 16 of it.
+    share = told.n_words[:, None] / 16
+    torch.testing.assert_close(network(UNIFORM)(told), share * network(ITSELF)(told))
+
+
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_sentences_side_by_side_do_not_change_each_other(padding):
+    model, (source, told) = network(0.05, s=2.0, padding=padding), batch()
+    alone = torch.cat([model(source.pad(np.array([row]))) for row in range(20)])
+    torch.testing.assert_close(model(told), alone)
+    assert len(told.n_words.unique()) > 3
+
+
+def test_a_sentence_without_a_word_has_the_logits_of_no_evidence():
+    model = network(0.05, padding="renormalized")
+    nothing = SentenceBatch(torch.zeros(1, 1, DIM), torch.tensor([0]), torch.tensor([0]))
+    torch.testing.assert_close(model(nothing)[0], model.output.bias)
+
+
+def test_other_paddings_are_refused():
+    part = torch.nn.Linear(2, 2)
+    with pytest.raises(ExfamError, match="`padding` must be one of 'zeroed', 'renormalized', got"):
+        PositionalSentenceNetwork(
+            torch.eye(2), value=part, dropout=torch.nn.Dropout(), output=part, padding="cut"
+        )
+
+
+# The estimator
+
+
+@pytest.mark.parametrize("w", [UNIFORM, 0.05, ITSELF])
+def test_what_the_mean_of_words_tells_is_learned(w):
+    X, y = sentences()
+    model = small(w=w, padding="renormalized", max_epochs=30).fit(X, y, vectors=vectors())
+    test = sentences(80, seed=2)
+    assert model.score(*test) > 0.8 > max(np.mean(test[1] == label) for label in model.classes_)
+
+
+def test_probabilities_sum_to_one_and_choose_the_label(fitted):
+    X, y = sentences(30, seed=2)
+    told = fitted.predict_proba(X)
+    np.testing.assert_allclose(told.sum(1), 1.0)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[told.argmax(1)])
+    assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+    np.testing.assert_allclose(fitted.predict_log_proba(X), np.log(told))
+    lists = [x.split() for x in X]
+    np.testing.assert_array_equal(fitted.predict_proba(lists), told)
+
+
+def test_the_best_epoch_is_kept(fitted):
+    X, y = sentences(40, seed=1)
+    code = np.searchsorted(fitted.classes_, y)
+    nats = -fitted.predict_log_proba(X)[np.arange(40), code].mean()
+    assert nats == pytest.approx(min(fitted.history_.to_dict()["validation_nats"]), abs=1e-5)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(fitted):
+    def told(**changes):
+        model = clone(fitted).set_params(max_epochs=1, **changes)
+        return model.fit(*sentences(), vectors=vectors()).predict_proba(sentences()[0])
+
+    np.testing.assert_array_equal(told(), told())
+    assert not np.array_equal(told(), told(seed=1))
+
+
+def test_words_are_known_as_spelled_then_in_lower_case_and_cut():
+    known = WordVectors(("The", "the", "cat"), np.eye(3, dtype=np.float32))
+    words, share = known_words([["The", "THE", "Cat", "dxg"]], known.index, longest=2)
+    assert words.item.tolist() == [0, 1] and share == 0.75
+
+
+def test_unknown_words_are_dropped_and_their_share_is_told(fitted):
+    assert fitted.coverage_ == 1.0 and fitted.coverage(["w1 zz w2 w3"]) == 0.75
+    np.testing.assert_array_equal(
+        fitted.predict_proba(["w1 zz w2"]), fitted.predict_proba(["w1 w2"])
+    )
+    nothing = fitted.predict_proba(["zz", ""])
+    np.testing.assert_array_equal(nothing[0], nothing[1])
+
+
+def test_of_long_sentences_the_first_words_count(fitted):
+    words = list(WORDS) * 3
+    np.testing.assert_array_equal(fitted.predict_proba([words]), fitted.predict_proba([words[:16]]))
+
+
+def test_numbers_are_labels_too():
+    X, y = sentences()
+    model = small().fit(X, (y == "low").astype(int), vectors=vectors())
+    assert set(model.predict(X).tolist()) <= {0, 1}
+
+
+def test_a_saved_model_predicts_the_same(fitted, tmp_path):
+    X, _ = sentences(30, seed=2)
+    fitted.save(tmp_path / "model")
+    for loaded in (
+        exfam.load(tmp_path / "model"),
+        PositionalSentenceClassifier.load(tmp_path / "model"),
+    ):
+        np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+        np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+        assert loaded.coverage_ == fitted.coverage_ and len(loaded.history_) == 8
+        assert loaded.get_params() == fitted.get_params()
+
+
+def test_a_model_that_is_not_fitted_says_so(tmp_path):
+    for ask in (
+        lambda model: model.predict(["a"]),
+        lambda model: model.coverage(["a"]),
+        lambda model: model.history_,
+        lambda model: model.save(tmp_path / "model"),
+    ):
+        with pytest.raises(NotFittedError):
+            ask(small())
+
+
+def test_commands_of_rows_are_told_that_it_is_of_sentences(fitted):
+    with pytest.raises(ExfamError, match="of groups, not of sentences, got PositionalSentenceCl"):
+        check_group_model(fitted)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("w1 w2", "`X` must be sentences, each a text or a list of words, got one str. Put it"),
+        (7, "`X` must be sentences, each a text or a list of words, got one int. Put it"),
+        (["w1", 7], "`X` must be sentences, each a text or a list of words, got int at place 1"),
+        (["w1", [7]], "`X` must be sentences, each a text or a list of words, got list at place 1"),
+    ],
+)
+def test_what_are_no_sentences_is_refused(fitted, X, message):
+    with pytest.raises(DataError, match=message):
+        fitted.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("y", "more", "message"),
+    [
+        (["a"], {}, r"`y` must have a label for each of 2 sentences of `X`, got shape \(1,\)"),
+        (["a", "a"], {}, "`y` must have at least two labels, got 1"),
+        (["a", "b"], {"validation": 1}, r"`validation` must be a pair \(X, y\), got int"),
+        (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at place 0"),
+        (
+            ["a", "b"],
+            {"vectors": WordVectors(("x",), np.ones((1, 2), "f4"))},
+            "a word of `X`, got n",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(y, more, message):
+    with pytest.raises(DataError, match=message):
+        small().fit(["w1", "w2"], y, **{"vectors": vectors(), **more})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"w": 0.0}, "`w` must be a number > 0, got 0"),
+        ({"s": -1.0}, "`s` must be a number > 0, got -1"),
+        ({"n_positions": 0}, "`n_positions` must be an integer >= 1, got 0"),
+        ({"padding": "cut"}, "`padding` must be one of 'zeroed', 'renormalized', got 'cut'"),
+        ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\), got 1"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be a number > 0, got 0"),
+        ({"max_epochs": 0}, "`max_epochs` must be an integer >= 1, got 0"),
+    ],
+)
+def test_wrong_parameters_are_refused(changes, message):
+    with pytest.raises(ExfamError, match=message):
+        small(**changes).fit(["w1", "w2"], ["a", "b"], vectors=vectors())

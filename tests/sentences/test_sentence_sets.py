@@ -1,0 +1,97 @@
+"""The public sets of sentences: their sizes, labels and parts."""
+
+import numpy as np
+import pytest
+
+from exfam.checks import DataError, ExfamError
+from exfam.data.public_sets.sentences import SENTENCE_SETS, sentence_task
+
+# Name -> rows, labels, and rows of the test part where it is given.
+PUBLISHED = {
+    "mr": (10_662, 2, None),
+    "subj": (10_000, 2, None),
+    "mpqa": (10_603, 2, None),
+    "trec": (5_952, 6, 500),
+    "mrpc": (5_801, 2, 1_725),
+}
+
+
+@pytest.fixture(scope="module")
+def tasks(data_folder):
+    if not (data_folder / "sentences").is_dir():
+        pytest.skip("the folder has no sentences")
+    return {name: sentence_task(name, seed=0) for name in SENTENCE_SETS}
+
+
+def parts(task):
+    return task.train, task.validation, task.test
+
+
+@pytest.mark.parametrize("name", SENTENCE_SETS)
+def test_sets_are_whole(tasks, name):
+    n_rows, n_labels, n_test = PUBLISHED[name]
+    task = tasks[name]
+    # Ten questions of TREC's train part stand in its test part too.
+    assert sum(map(len, parts(task))) == n_rows - (10 if name == "trec" else 0)
+    assert len(task.labels) == n_labels and (task.kind, task.metric) == (
+        "classification",
+        "accuracy",
+    )
+    if n_test:
+        assert len(task.test) == n_test
+    for part in parts(task):
+        assert len(part) == len(part.targets)
+        assert set(part.targets) == set(task.labels)
+
+
+@pytest.mark.parametrize("name", SENTENCE_SETS)
+def test_no_sentence_is_in_two_parts(tasks, name):
+    train, validation, test = (set(part.sentences) for part in parts(tasks[name]))
+    assert not train & validation and not train & test and not validation & test
+
+
+@pytest.mark.parametrize("name", SENTENCE_SETS)
+def test_parts_have_their_share_of_every_label(tasks, name):
+    task = tasks[name]
+    shares = [
+        np.array([(part.targets == label).mean() for label in task.labels])
+        for part in (task.train, task.validation)
+    ]
+    np.testing.assert_allclose(*shares, atol=0.02)
+    n_drawn = len(task.train) + len(task.validation)
+    if PUBLISHED[name][2] is None:
+        n_drawn += len(task.test)
+    assert len(task.validation) / n_drawn == pytest.approx(0.1, abs=0.005)
+
+
+def test_sentences_are_what_they_are(tasks):
+    assert tasks["mrpc"].has_pairs and not tasks["mr"].has_pairs
+    assert tasks["trec"].labels == ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+    assert any("sisterðcity" in each for each in tasks["trec"].train.sentences)
+    # What is not ASCII is one character, not the bytes of one.
+    assert any("é" in each for each in tasks["mr"].train.sentences)
+    assert not any("Ã" in each for each in tasks["mr"].train.sentences)
+    assert any('"' in each for pair in tasks["mrpc"].train.sentences for each in pair)
+    positive = tasks["mr"].train.sentences[int(np.argmax(tasks["mr"].train.targets == "positive"))]
+    assert positive.startswith(("the rock is destined to be the 21st", "the gorgeously elaborate"))
+
+
+def test_the_seed_draws_the_parts(tasks):
+    again, other = sentence_task("trec", seed=0), sentence_task("trec", seed=1)
+    assert again.validation.sentences == tasks["trec"].validation.sentences
+    assert other.validation.sentences != again.validation.sentences
+    assert other.test.sentences == again.test.sentences
+
+
+def test_other_names_are_refused():
+    with pytest.raises(ExfamError, match="`name` must be one of 'mr', .* got 'sst'"):
+        sentence_task("sst", seed=0)
+
+
+def test_missing_files_are_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(
+        DataError, match="`sentences` must have its files .* got no sentences/rt-po"
+    ):
+        sentence_task("mr", seed=0)
