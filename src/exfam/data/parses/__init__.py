@@ -1,5 +1,27 @@
-"""Parsed sentences: dependencies of words."""
+"""Parsed sentences: dependencies of words, and constituents."""
 
+from exfam.data.parses.brackets import (
+    Constituent,
+    Tree,
+    constituents,
+    depth,
+    leaves,
+    parse_brackets,
+    plain_words,
+    top_constituents,
+)
 from exfam.data.parses.conllu import DependencyParse, parses_of, read_conllu
 
-__all__ = ["DependencyParse", "parses_of", "read_conllu"]
+__all__ = [
+    "Constituent",
+    "DependencyParse",
+    "Tree",
+    "constituents",
+    "depth",
+    "leaves",
+    "parse_brackets",
+    "parses_of",
+    "plain_words",
+    "read_conllu",
+    "top_constituents",
+]

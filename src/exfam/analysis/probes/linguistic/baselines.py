@@ -1,0 +1,61 @@
+"""Sentence vectors that know no language: the length alone, the words without their order."""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from exfam.checks import check_whole
+
+__all__ = ["HashedWords", "LengthAlone"]
+
+
+@dataclass(frozen=True)
+class LengthAlone:
+    """An encoder whose vector has a 1 at the number of words.
+
+    `longest`: longer sentences count as of this length (default 60)
+
+    >>> LengthAlone(longest=3)([["a"], ["a", "b", "c", "d"]])
+    array([[1., 0., 0.],
+           [0., 0., 1.]])
+    """
+
+    longest: int = 60
+
+    def __post_init__(self) -> None:
+        check_whole("longest", self.longest)
+
+    def __call__(self, sentences: list[list[str]]) -> Float[np.ndarray, "sentences dim"]:
+        """A vector for each sentence."""
+        lengths = np.array([len(words) for words in sentences])
+        return np.eye(self.longest)[np.clip(lengths, 1, self.longest) - 1]
+
+
+@dataclass(frozen=True)
+class HashedWords:
+    """An encoder whose vector counts words, whatever their case, in places told by a hash.
+
+    Two words share a place where their hashes do.
+
+    `dim`: number of places (default 1024)
+
+    >>> bag = HashedWords(dim=64)
+    >>> bool((bag([["dog", "bites", "man"]]) == bag([["Man", "bites", "dog"]])).all())
+    True
+    """
+
+    dim: int = 1024
+
+    def __post_init__(self) -> None:
+        check_whole("dim", self.dim)
+
+    def __call__(self, sentences: list[list[str]]) -> Float[np.ndarray, "sentences dim"]:
+        """A vector for each sentence."""
+        counts = np.zeros((len(sentences), self.dim))
+        for row, words in enumerate(sentences):
+            for word in words:
+                # Python's own hash differs from run to run.
+                counts[row, zlib.crc32(word.lower().encode()) % self.dim] += 1
+        return counts

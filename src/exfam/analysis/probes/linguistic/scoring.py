@@ -1,0 +1,165 @@
+"""How well a probing task can be solved from vectors of its sentences, beside what chance can do.
+
+Source: Conneau et al. (2018), section 3; the control of shuffled labels after Zhang & Bowman
+(2018), "Language modeling teaches you more syntax than translation does".
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float, Float64, Int64
+
+from exfam.analysis.probes.linguistic.softmax import SoftmaxFit, fit_softmax
+from exfam.analysis.probes.linguistic.tasks import PARTS, ProbingTask
+from exfam.analysis.scores import Interval, paired_bootstrap
+from exfam.checks import DataError, check_positive, check_whole
+
+__all__ = [
+    "PENALTIES",
+    "ProbeScore",
+    "SentenceEncoder",
+    "TaskFeatures",
+    "probe_task",
+    "task_features",
+]
+
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# A vector for each sentence, given as its words.
+SentenceEncoder = Callable[[list[list[str]]], Float[np.ndarray, "sentences dim"]]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFeatures:
+    """A vector for each sentence of a task's parts."""
+
+    train: Float[np.ndarray, "train dim"]
+    validation: Float[np.ndarray, "validation dim"]
+    test: Float[np.ndarray, "test dim"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeScore:
+    """Share of a task's test sentences that are told right; intervals redraw groups of them.
+
+    `validation`: the same on the part that `penalty` was chosen by
+    `majority`: of the class that is most frequent to learn from
+    `shuffled`: of a classifier that learned shuffled labels, with the same penalty
+    """
+
+    task: str
+    version: str
+    accuracy: Interval
+    validation: float
+    penalty: float
+    majority: float
+    shuffled: Interval
+    sizes: Mapping[str, int]
+
+
+def task_features(
+    encoder: SentenceEncoder, task: ProbingTask, *, sentences_at_once: int = 64
+) -> TaskFeatures:
+    """Encode the sentences of a task, so many at once.
+
+    Raises DataError unless the encoder gives one vector of finite numbers for each sentence, all of
+    one dimension.
+    """
+    check_whole("sentences_at_once", sentences_at_once)
+    encoded = {}
+    for part, examples in task.parts.items():
+        sentences = [list(example.words) for example in examples]
+        batches = [
+            _encoded(encoder, sentences[first : first + sentences_at_once])
+            for first in range(0, len(sentences), sentences_at_once)
+        ]
+        encoded[part] = np.concatenate(batches)
+    return TaskFeatures(**encoded)
+
+
+def probe_task(
+    features: TaskFeatures,
+    task: ProbingTask,
+    *,
+    penalties: Sequence[float] = PENALTIES,
+    seed: int = 0,
+    level: float = 0.95,
+) -> ProbeScore:
+    """Learn a task's labels from vectors by logistic regression, and score it on the test part.
+
+    `penalties`: of squared weights, to choose by accuracy on the validation part; the largest of
+        equals
+    `seed`: of shuffled labels and redrawn sentences (default 0)
+    `level`: of the intervals (default 0.95)
+    Raises DataError where vectors are not those of the task's sentences, or without a penalty.
+
+    >>> from exfam.analysis.probes.linguistic.tasks import Example
+    >>> part = tuple(Example(("a",) * n, "long" if n > 3 else "short", str(n)) for n in range(1, 8))
+    >>> task = ProbingTask("Toy", "1", ("short", "long"), part, part, part)
+    >>> lengths = np.arange(1.0, 8)[:, None]
+    >>> probe_task(TaskFeatures(lengths, lengths, lengths), task).accuracy.mean
+    1.0
+    """
+    _check(features, task, penalties)
+    vectors = {part: getattr(features, part).astype(np.float64) for part in PARTS}
+    codes = {part: _codes(task, part) for part in PARTS}
+    fit = partial(fit_softmax, vectors["train"], n_classes=len(task.classes))
+
+    def right(fitted: SoftmaxFit, part: str) -> Float64[np.ndarray, "_"]:
+        return (fitted.predict(vectors[part]) == codes[part]).astype(np.float64)
+
+    def interval(fitted: SoftmaxFit) -> Interval:
+        group = np.unique([example.group for example in task.test], return_inverse=True)[1]
+        return paired_bootstrap(right(fitted, "test"), group, seed=seed, level=level)
+
+    fits = {each: fit(codes["train"], penalty=each) for each in sorted(penalties, reverse=True)}
+    validation = {each: float(right(fitted, "validation").mean()) for each, fitted in fits.items()}
+    penalty = max(validation, key=lambda each: validation[each])
+    shuffled = np.random.default_rng(seed).permutation(codes["train"])
+    return ProbeScore(
+        task=task.name,
+        version=task.version,
+        accuracy=interval(fits[penalty]),
+        validation=validation[penalty],
+        penalty=penalty,
+        majority=float((codes["test"] == np.bincount(codes["train"]).argmax()).mean()),
+        shuffled=interval(fit(shuffled, penalty=penalty)),
+        sizes=task.sizes,
+    )
+
+
+def _encoded(encoder: SentenceEncoder, sentences: list[list[str]]) -> np.ndarray:
+    vectors = np.asarray(encoder(sentences))
+    if vectors.ndim != 2 or len(vectors) != len(sentences):
+        raise DataError(
+            "`encoder` must give a vector for each sentence, got an array of shape "
+            f"{vectors.shape} for {len(sentences)} sentences."
+        )
+    if not np.isfinite(vectors).all():
+        at = int((~np.isfinite(vectors)).any(1).argmax())
+        raise DataError(
+            "`encoder` must give finite numbers, got others for the sentence "
+            f"{' '.join(sentences[at])[:60]!r}."
+        )
+    return vectors
+
+
+def _check(features: TaskFeatures, task: ProbingTask, penalties: Sequence[float]) -> None:
+    for part, size in task.sizes.items():
+        given = getattr(features, part)
+        if given.shape != (size, features.train.shape[1]):
+            raise DataError(
+                f"`features` must have a vector for each of the {size} {part} sentences of "
+                f"{task.name}, all of one dimension, got shape {given.shape}. Encode this very "
+                "task."
+            )
+    if not penalties:
+        raise DataError("`penalties` must hold at least one number, got none.")
+    for penalty in penalties:
+        check_positive("penalties", penalty)
+
+
+def _codes(task: ProbingTask, part: str) -> Int64[np.ndarray, "_"]:
+    place = {label: code for code, label in enumerate(task.classes)}
+    return np.array([place[example.label] for example in task.parts[part]], dtype=np.int64)

@@ -1,0 +1,92 @@
+"""What a swap of words does to the accuracy of whatever labels pairs of sentences."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from exfam.analysis.probes.swaps.sets import SwapSet
+from exfam.analysis.scores import Interval, paired_bootstrap
+from exfam.checks import DataError, check_whole
+from exfam.data.public_sets.snli import LABELS
+
+__all__ = ["Predictor", "SwapScore", "swap_accuracy"]
+
+# Pairs (premise, hypothesis) -> the label of each, one of LABELS.
+Predictor = Callable[[list[tuple[str, str]]], Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwapScore:
+    """Accuracies of a set's pairs as they were and as they are, and the difference, in [-1, 1].
+
+    Intervals hold 95 % of what is found when premises are redrawn, each with all its pairs.
+    `name`, `version`: of the set
+    """
+
+    name: str
+    version: str
+    n_pairs: int
+    n_premises: int
+    before: Interval
+    after: Interval
+    change: Interval
+
+
+def swap_accuracy(
+    predict: Predictor, swaps: SwapSet, *, pairs_at_once: int = 64, seed: int = 0
+) -> SwapScore:
+    """How often the labels are right before and after the swap, on the same pairs.
+
+    `predict`: tells the labels of a list of pairs (premise, hypothesis), in its order
+    `pairs_at_once`: how many it is given (default 64)
+    `seed`: of the redrawing (default 0)
+
+    Raises DataError for a set without pairs, and where `predict` gives another number of labels, or
+    what is none of LABELS.
+    """
+    check_whole("pairs_at_once", pairs_at_once)
+    if not swaps.pairs:
+        raise DataError(f"`swaps` must hold at least one pair, got none in {swaps.name}.")
+    old = [(each.before.premise, each.before.hypothesis) for each in swaps.pairs]
+    new = [(each.premise, each.hypothesis) for each in swaps.pairs]
+    before = _right(predict, old, [str(each.before.label) for each in swaps.pairs], pairs_at_once)
+    after = _right(predict, new, [each.label for each in swaps.pairs], pairs_at_once)
+    premise = _numbered([each.before.premise for each in swaps.pairs])
+    figures = [
+        paired_bootstrap(right, premise, seed=seed) for right in (before, after, after - before)
+    ]
+    return SwapScore(
+        name=swaps.name,
+        version=swaps.version,
+        n_pairs=len(swaps),
+        n_premises=int(premise.max()) + 1,
+        before=figures[0],
+        after=figures[1],
+        change=figures[2],
+    )
+
+
+def _right(
+    predict: Predictor, pairs: list[tuple[str, str]], labels: list[str], at_once: int
+) -> Float64[np.ndarray, "pairs"]:
+    """1 for each pair whose label is told, else 0."""
+    told: list[str] = []
+    for first in range(0, len(pairs), at_once):
+        some = pairs[first : first + at_once]
+        got = list(predict(some))
+        if len(got) != len(some):
+            raise DataError(
+                f"`predict` must give a label for each pair, got {len(got)} for {len(some)} pairs."
+            )
+        told += got
+    unknown = next((each for each in told if each not in LABELS), None)
+    if unknown is not None:
+        raise DataError(f"`predict` must give labels of {', '.join(LABELS)}, got {unknown!r}.")
+    return np.array([one == other for one, other in zip(told, labels, strict=True)], np.float64)
+
+
+def _numbered(names: Sequence[str]) -> Int64[np.ndarray, "names"]:
+    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], np.int64)
