@@ -47,6 +47,8 @@ _HOMES = {
     "PerItem": "exfam.families",
     "Poisson": "exfam.families",
     "PositionalSentenceClassifier": "exfam.estimators.language",
+    "SentenceClassifier": "exfam.estimators.language",
+    "SentenceRegressor": "exfam.estimators.language",
     "ShrunkOffset": "exfam.estimators",
     "SkipGram": "exfam.estimators.words",
     "StudentT": "exfam.families",

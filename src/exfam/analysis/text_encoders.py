@@ -12,6 +12,7 @@ from exfam.analysis.word_pieces import attention_of_words, probe_words, word_cod
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.data.text.subwords import END, START, Coded, Subwords
 from exfam.models.masked_lm import Encoded, MaskedLM
+from exfam.models.sentence_heads import pooled
 from exfam.models.token_pieces import padded, sequential_places
 
 __all__ = ["LONG_SENTENCES", "POOLINGS", "TextEncoder"]
@@ -116,12 +117,8 @@ class TextEncoder:
         pieces = self.pieces(sentences)
         out = np.empty((len(pieces), self.network.words.dim), dtype=np.float32)
         for places, told, present in self._batches(pieces):
-            state = told.states[layer]
-            if pooling == "first":
-                out[places] = state[:, 0].cpu().numpy()
-            else:
-                seen = present[..., None].to(state)
-                out[places] = ((state * seen).sum(1) / seen.sum(1)).cpu().numpy()
+            found = pooled(told.states[layer], present, pooling=pooling)
+            out[places] = found.cpu().numpy()
         return out
 
     def pieces(

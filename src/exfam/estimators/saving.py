@@ -58,6 +58,8 @@ SENTENCE_KINDS = {
         "exfam.estimators.language",
         "PositionalSentenceClassifier",
     ),
+    "sentence-classifier": ("exfam.estimators.language", "SentenceClassifier"),
+    "sentence-regressor": ("exfam.estimators.language", "SentenceRegressor"),
 }
 KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS | SENTENCE_KINDS
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.estimators.parameters import python_number, to_plain
+from exfam.estimators.identity import identified
+from exfam.estimators.parameters import python_number
 from exfam.groups import Groups
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel
@@ -103,13 +104,6 @@ def _held_out(plan: Training) -> Weighted | None:
 
 
 def _checkpoint(estimator: Any, plan: Training, seed: int) -> Checkpoint | None:
-    """Where member `seed` keeps its checkpoints, and the parameters that make it this fit."""
-    if plan.checkpoint is None:
-        return None
-    parameters = estimator.get_params(deep=False)
-    identity = {
-        name: to_plain(name, value)
-        for name, value in parameters.items()
-        if name not in TRAINING_FIELDS and name not in IRRELEVANT
-    }
-    return Checkpoint(plan.checkpoint / str(seed), identity={"kind": estimator.kind, **identity})
+    """Where member `seed` keeps its checkpoints."""
+    folder = None if plan.checkpoint is None else plan.checkpoint / str(seed)
+    return identified(folder, estimator, irrelevant=(*TRAINING_FIELDS, *IRRELEVANT))

@@ -15,10 +15,11 @@ from exfam.analysis.text_encoders import LONG_SENTENCES, Sentence, TextEncoder
 from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_positive
 from exfam.data.text.subwords import END, MASK, SPECIAL, START, SUBWORDS, Subwords, learn_subwords
 from exfam.encodings import ENCODINGS
+from exfam.estimators.identity import identified
 from exfam.estimators.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.estimators.language.tokens import located_lines
 from exfam.estimators.language.training import PRECISIONS
-from exfam.estimators.parameters import check_count, to_plain
+from exfam.estimators.parameters import check_count
 from exfam.estimators.training import training_settings
 from exfam.models.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.models.token_pieces import MaskedTokens, TokenPieces
@@ -150,7 +151,7 @@ class MaskedLanguageModel(BaseEstimator):
         # A fit that fails must not leave the last one's model beside this one's vocabulary.
         self.__dict__.pop("members_", None)
         self.vocabulary_ = {"token": learned.labels, "subwords": np.array([learned.text], object)}
-        model = self._network(learned)
+        model = self.network(learned)
         history = fit(
             model,
             objective=self._objective(),
@@ -158,7 +159,7 @@ class MaskedLanguageModel(BaseEstimator):
             validation=None if held is None else self._scored(held),
             settings=training_settings(self),
             progress=self.progress,
-            checkpoint=self._checkpoint(checkpoint),
+            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
         )
         self.histories_, self.members_ = [history], [model]
         return self
@@ -255,6 +256,22 @@ class MaskedLanguageModel(BaseEstimator):
 
         return load_estimator(path, expected=cls)
 
+    def network(self, learned: Subwords) -> MaskedLM:
+        """A network of initial weights, for a vocabulary of pieces."""
+        sizes = MaskedLMSizes(
+            n_tokens=len(learned),
+            n_positions=int(self.length),
+            mask=learned.index[MASK],
+            embed_dim=int(self.embed_dim),
+            n_heads=int(self.n_heads),
+            n_layers=int(self.n_layers),
+            feed_forward_dim=int(self.feed_forward_dim),
+            encoding=self.encoding,
+            connection=self.connection,
+            dropout=float(self.dropout),
+        )
+        return build_masked_lm(sizes, generator=torch.Generator().manual_seed(int(self.seed)))
+
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
         for name in ("embed_dim", "n_heads", "n_layers", "batch_size", "max_epochs"):
@@ -274,21 +291,6 @@ class MaskedLanguageModel(BaseEstimator):
                 f"`n_heads` must divide `embed_dim`, {self.embed_dim}, got {self.n_heads}."
             )
 
-    def _network(self, learned: Subwords) -> MaskedLM:
-        sizes = MaskedLMSizes(
-            n_tokens=len(learned),
-            n_positions=int(self.length),
-            mask=learned.index[MASK],
-            embed_dim=int(self.embed_dim),
-            n_heads=int(self.n_heads),
-            n_layers=int(self.n_layers),
-            feed_forward_dim=int(self.feed_forward_dim),
-            encoding=self.encoding,
-            connection=self.connection,
-            dropout=float(self.dropout),
-        )
-        return build_masked_lm(sizes, generator=torch.Generator().manual_seed(int(self.seed)))
-
     def _objective(self) -> MaskedTokens:
         return MaskedTokens(float(self.mask_share), len(SPECIAL), PRECISIONS[self.precision])
 
@@ -301,18 +303,6 @@ class MaskedLanguageModel(BaseEstimator):
         chosen = masked_choices(pieces, share=share, n_special=n_special)
         return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
 
-    def _checkpoint(self, given: Checkpoint | str | Path | None) -> Checkpoint | None:
-        if given is None:
-            return None
-        checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
-        parameters = {
-            name: to_plain(name, value)
-            for name, value in self.get_params(deep=False).items()
-            if name not in _IRRELEVANT
-        }
-        identity = {"kind": self.kind, **parameters, **checkpoint.identity}
-        return Checkpoint(checkpoint.folder, seconds=checkpoint.seconds, identity=identity)
-
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members: nothing."""
         return {}, {}
@@ -322,7 +312,7 @@ class MaskedLanguageModel(BaseEstimator):
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> MaskedLM:
-        return self._network(self.subwords_)
+        return self.network(self.subwords_)
 
 
 def _lines(source: Any) -> Iterator[str]:

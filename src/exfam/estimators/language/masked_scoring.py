@@ -20,15 +20,22 @@ def masked_choices(
 ) -> list[Bool[np.ndarray, "_"]]:
     """Of every piece, the tokens that are asked for: a share of the ordinary ones, by chance.
 
-    They depend on a piece's place and length alone.
+    At least one, if it has any. They depend on a piece's place, length and special tokens alone.
 
     >>> [each.tolist() for each in masked_choices([np.array([2, 9, 3])], share=1.0, n_special=5)]
     [[False, True, False]]
     """
     return [
-        (np.random.default_rng([_SEED, place]).random(len(piece)) < share) & (piece >= n_special)
+        _choice(piece >= n_special, np.random.default_rng([_SEED, place]), share)
         for place, piece in enumerate(pieces)
     ]
+
+
+def _choice(
+    ordinary: Bool[np.ndarray, "tokens"], generator: np.random.Generator, share: float
+) -> Bool[np.ndarray, "tokens"]:
+    draw = np.where(ordinary, generator.random(len(ordinary)), np.inf)
+    return ordinary & (draw <= max(share, draw.min(initial=np.inf)))
 
 
 def sentence_log_probs(model: MaskedLM, pieces: list[np.ndarray]) -> list[Float64[np.ndarray, "_"]]:

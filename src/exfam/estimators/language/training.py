@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
+from exfam.estimators.identity import identified
 from exfam.estimators.language.engine import Descent, LanguageEngine
-from exfam.estimators.parameters import python_number, to_plain
 from exfam.models.lstm_lm import LSTMNetwork
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.devices import choose_device, own_randomness
@@ -76,21 +76,14 @@ def _folder(
     data: dict[str, str],
     checkpoint: Checkpoint | str | Path | None,
 ) -> CheckpointFolder | None:
-    if checkpoint is None:
+    named = identified(checkpoint, estimator, irrelevant=_IRRELEVANT)
+    if named is None:
         return None
-    if not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint)
-    parameters = {
-        name: to_plain(name, python_number(value))
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in _IRRELEVANT
-    }
     weights = {f"model.{name}" for name, _ in engine.model.named_parameters()}
     state = engine.state()
     initial = digest([state[name] for name in sorted(weights)])
-    fingerprint = {"kind": estimator.kind, **parameters, **data, "initial weights": initial}
     return CheckpointFolder(
-        checkpoint.folder,
-        fingerprint={**fingerprint, **checkpoint.identity},
-        seconds=checkpoint.seconds,
+        named.folder,
+        fingerprint={**data, "initial weights": initial, **named.identity},
+        seconds=named.seconds,
     )

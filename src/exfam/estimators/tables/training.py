@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float64
 
 from exfam.data.tables import Cells, TableSchema
-from exfam.estimators.parameters import check_count, python_number, to_plain
+from exfam.estimators.identity import identified
+from exfam.estimators.parameters import check_count, python_number
 from exfam.families import Family
 from exfam.models.tables.assemble import TableSettings, build_masked_table
 from exfam.models.tables.model import MaskedTableModel
 from exfam.models.tables.objective import MaskedCells
-from exfam.training.checkpoints import Checkpoint
 from exfam.training.devices import choose_device
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
@@ -137,7 +137,7 @@ def train_model(
         validation=None if plan.validation is None else model.rows(plan.validation),
         settings=training,
         progress=progress,
-        checkpoint=_checkpoint(estimator, plan),
+        checkpoint=identified(plan.checkpoint, estimator, irrelevant=_IRRELEVANT),
     )
     return FittedTable(model, history, settings)
 
@@ -215,14 +215,3 @@ def empty_model(
     """A model of this shape, its numbers to be loaded."""
     generator = torch.Generator().manual_seed(0)
     return build_masked_table(schema, settings, families=families, cells=None, generator=generator)
-
-
-def _checkpoint(estimator: Any, plan: TablePlan) -> Checkpoint | None:
-    if plan.checkpoint is None:
-        return None
-    identity = {
-        name: to_plain(name, value)
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in _IRRELEVANT
-    }
-    return Checkpoint(plan.checkpoint, identity={"kind": estimator.kind, **identity})

@@ -1,0 +1,394 @@
+"""Sentences, or pairs of them, told apart by a masked language model that is trained further."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Real, Shaped
+from scipy.stats import spearmanr
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.analysis.text_encoders import LONG_SENTENCES, POOLINGS, TextEncoder
+from exfam.checks import DataError, check_choice, check_fraction
+from exfam.data.text.subwords import SPECIAL, Subwords
+from exfam.estimators.identity import identified
+from exfam.estimators.language.masked import MaskedLanguageModel
+from exfam.estimators.language.training import PRECISIONS
+from exfam.estimators.parameters import to_plain
+from exfam.estimators.training import training_settings
+from exfam.models.sentence_heads import LabeledPieces, LabelNats, NumberNats, SentenceHead
+from exfam.models.token_pieces import TokenPieces
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.history import History
+from exfam.training.steps import Objective, fit
+
+__all__ = ["SentenceClassifier", "SentenceRegressor"]
+
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress",)
+
+
+class _Tuned(BaseEstimator, ABC):
+    """What both share: an encoder, one more layer, steps on both."""
+
+    kind: ClassVar[str]
+
+    members_: list[SentenceHead]
+    histories_: list[History]
+    vocabulary_: dict[str, np.ndarray]
+    encoder_parameters_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        pooling: str = "mean",
+        dropout: float = 0.1,
+        learning_rate: float = 3e-4,
+        weight_decay: float = 0.01,
+        warmup: float = 0.1,
+        clip: float | None = 1.0,
+        batch_size: int = 32,
+        max_epochs: int = 4,
+        patience: int = 10,
+        long_sentences: str = "error",
+        seed: int = 0,
+        device: str = "cpu",
+        precision: str = "float32",
+        progress: bool = True,
+    ) -> None:
+        self.pooling, self.dropout, self.learning_rate = pooling, dropout, learning_rate
+        self.weight_decay, self.warmup, self.clip = weight_decay, warmup, clip
+        self.batch_size, self.max_epochs, self.patience = batch_size, max_epochs, patience
+        self.long_sentences = long_sentences
+        self.seed, self.device, self.precision = seed, device, precision
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        encoder: MaskedLanguageModel,
+        validation: Any = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> Any:
+        """Fit to sentences (texts or lists of words), or pairs of these in tuples.
+
+        `encoder`: a fitted model whose copy is trained along
+        `validation`: (X, y) that chooses the epoch (default None)
+        `checkpoint`: a folder from which a fit that was cut short goes on to the same bits
+
+        Raises DataError for what are no sentences, or not as many targets.
+        """
+        check_choice("pooling", self.pooling, POOLINGS)
+        check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
+        check_choice("precision", self.precision, tuple(PRECISIONS))
+        check_fraction("dropout", self.dropout)
+        network = copy.deepcopy(encoder.model_)
+        self.encoder_parameters_ = encoder.get_params(deep=False)
+        self.vocabulary_ = dict(encoder.vocabulary_)
+        _listed(X, name="X")
+        self._learn(np.asarray(y))
+        train = self._source(network, X, np.asarray(y), name="X")
+        held = None
+        if validation is not None:
+            if not isinstance(validation, list | tuple) or len(validation) != 2:
+                raise DataError(
+                    f"`validation` must be a pair (X, y), got {type(validation).__name__}."
+                )
+            held = self._source(network, *validation, name="validation")
+        self.__dict__.pop("members_", None)
+        model = self._head(network)
+        history = fit(
+            model,
+            objective=self._objective(),
+            train=train,
+            validation=held,
+            settings=training_settings(self),
+            progress=self.progress,
+            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+        )
+        self.histories_, self.members_ = [history], [model]
+        return self
+
+    @abstractmethod
+    def _learn(self, y: np.ndarray) -> None:
+        """What is known of targets before anything is fitted; DataError if they are none."""
+
+    @abstractmethod
+    def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
+        """Targets as the network takes them."""
+
+    @property
+    @abstractmethod
+    def _n_outputs(self) -> int: ...
+
+    @abstractmethod
+    def _objective(self) -> Objective: ...
+
+    @property
+    def model_(self) -> SentenceHead:
+        """The fitted network."""
+        check_is_fitted(self, "members_")
+        return self.members_[0]
+
+    @property
+    def history_(self) -> History:
+        """What happened in training, epoch by epoch."""
+        check_is_fitted(self, "members_")
+        return self.histories_[0]
+
+    def encoder(self, *, term: str = "both") -> TextEncoder:
+        """The encoder as it came out of the fit, for vectors and attention.
+
+        `term`: "both", or "contextual" or "positional" alone (default "both")
+        """
+        return TextEncoder(self.model_.encoder, self._subwords(), term, self.long_sentences)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
+        from exfam.estimators.saving import save_estimator
+
+        check_is_fitted(self, "members_")
+        save_estimator(self, path, overwrite=overwrite)
+
+    def _outputs(self, X: Any, term: str) -> torch.Tensor:
+        """In float64, on the CPU."""
+        vectors = self.encoder(term=term).vectors(_listed(X, name="X"), pooling=self.pooling)
+        output = self.model_.output
+        with torch.inference_mode():
+            told = output(torch.from_numpy(vectors).to(output.weight.device))
+        return told.double().cpu()
+
+    def _source(self, network: Any, X: Any, y: Any, *, name: str) -> LabeledPieces:
+        targets = np.asarray(y)
+        sentences = _listed(X, name=name)
+        if targets.shape != (len(sentences),):
+            raise DataError(
+                f"`y` must have a target for each of {len(sentences)} sentences of `{name}`, got "
+                f"shape {targets.shape}."
+            )
+        encoder = TextEncoder(network, self._subwords(), "both", self.long_sentences)
+        pieces = TokenPieces(encoder.pieces(sentences), share=0.0, n_special=len(SPECIAL))
+        return LabeledPieces(pieces, self._targets(targets, name=name))
+
+    def _subwords(self) -> Subwords:
+        return Subwords(self.vocabulary_["subwords"][0])
+
+    def _head(self, network: Any) -> SentenceHead:
+        return SentenceHead(
+            network,
+            n_outputs=self._n_outputs,
+            pooling=self.pooling,
+            dropout=float(self.dropout),
+            generator=torch.Generator().manual_seed(int(self.seed)),
+        )
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members."""
+        encoder = {name: to_plain(name, each) for name, each in self.encoder_parameters_.items()}
+        return {"encoder": encoder, "learned": self._learned()}, {}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what was saved."""
+        self.encoder_parameters_, self.vocabulary_ = config["encoder"], vocabulary
+        self._relearn(config["learned"])
+
+    def _restored_member(self, config: Any) -> SentenceHead:
+        encoder = MaskedLanguageModel(**self.encoder_parameters_)
+        return self._head(encoder.network(self._subwords()))
+
+    @abstractmethod
+    def _learned(self) -> Any:
+        """What is known of targets, as plain JSON."""
+
+    @abstractmethod
+    def _relearn(self, learned: Any) -> None: ...
+
+
+class SentenceClassifier(ClassifierMixin, _Tuned):
+    """p(label | sentence), or of a pair of sentences, by an encoder that is trained along.
+
+    A pair is read as one: [CLS] first [SEP] second [SEP].
+
+    `pooling`: the vector of a sentence is the "mean" of its tokens, or the "first" (default "mean")
+    `dropout`: of that vector; the encoder keeps its own (default 0.1)
+    `learning_rate`: the largest of AdamW; falls as a cosine (default 3e-4)
+    `weight_decay`: of matrices (default 0.01)
+    `warmup`: share of the steps in which the rate rises (default 0.1)
+    `clip`: largest norm of the gradient; None for no limit (default 1.0)
+    `batch_size`: sentences a step (default 32)
+    `max_epochs`: passes over the sentences (default 4)
+    `patience`: epochs without a better validation before it stops (default 10)
+    `long_sentences`: "error", or "cut" to leave out what is beyond the encoder's last position
+        (default "error")
+    `seed`: of the last layer's initial weights, batches and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `precision`: "float32", or "bfloat16" for products in training (default "float32")
+    `progress`: whether to draw a line on terminals (default True)
+
+    >>> sentences = ["a man runs", "a dog sleeps"] * 40
+    >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
+    ...     feed_forward_dim=16, length=16, max_epochs=2).fit(sentences)
+    >>> model = SentenceClassifier(learning_rate=0.03).fit(
+    ...     sentences, ["person", "animal"] * 40, encoder=encoder)
+    >>> model.predict(["a man sleeps"]).shape, model.classes_.tolist()
+    ((1,), ['animal', 'person'])
+    """
+
+    kind: ClassVar[str] = "sentence-classifier"
+
+    classes_: np.ndarray
+
+    def predict_log_proba(
+        self, X: Any, *, term: str = "both"
+    ) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`.
+
+        `term`: of the encoder's attention (default "both")
+        """
+        return self._outputs(X, term).log_softmax(-1).numpy()
+
+    def predict_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Probability of each of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
+        """The likeliest label of each sentence."""
+        told = self.predict_log_proba(X)
+        return self.classes_[told.argmax(axis=1)]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "SentenceClassifier":
+        """The model saved in a folder.
+
+        Raises ModelFileError if it is damaged, newer, or of another estimator.
+        """
+        from exfam.estimators.saving import load_estimator
+
+        return load_estimator(path, expected=cls)
+
+    def _learn(self, y: np.ndarray) -> None:
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise DataError(f"`y` must have at least two labels, got {len(self.classes_)}.")
+
+    def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise DataError(
+                f"`{name}` must have labels of the training sentences, got "
+                f"{y[unknown][0].item()!r} at place {int(unknown.argmax())}."
+            )
+        return np.searchsorted(self.classes_, y).astype(np.int64)
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _objective(self) -> Objective:
+        return LabelNats(PRECISIONS[self.precision])
+
+    def _learned(self) -> Any:
+        return self.classes_.tolist()
+
+    def _relearn(self, learned: Any) -> None:
+        self.classes_ = np.array(learned)
+
+
+class SentenceRegressor(_Tuned):
+    """A number for each sentence, or pair of sentences, by an encoder that is trained along.
+
+    Numbers are normal around the output, with one standard deviation that is learned. Parameters
+    are those of `SentenceClassifier`. `score` is Spearman's rank correlation, as GLUE reports it.
+
+    >>> pairs = [("a man runs", "a man runs"), ("a man runs", "a dog sleeps")] * 40
+    >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
+    ...     feed_forward_dim=16, length=16, max_epochs=2).fit(["a man runs", "a dog sleeps"] * 40)
+    >>> SentenceRegressor(max_epochs=1).fit(pairs, [5.0, 1.0] * 40, encoder=encoder).predict(
+    ...     pairs[:2]).shape
+    (2,)
+    """
+
+    kind: ClassVar[str] = "sentence-regressor"
+
+    center_: float
+    scale_: float
+
+    def predict(self, X: Any, *, term: str = "both") -> Float64[np.ndarray, "sentences"]:
+        """The mean of each sentence's number. `term`: of the encoder's attention."""
+        return self.center_ + self.scale_ * self._outputs(X, term)[:, 0].numpy()
+
+    def predict_std(self, X: Any) -> Float64[np.ndarray, "sentences"]:
+        """Standard deviations of the numbers, which are all alike."""
+        spread = self.model_.spread.exp().item() * self.scale_
+        return np.full(len(_listed(X, name="X")), spread)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Spearman's correlation of predicted and true numbers, in [-1, 1].
+
+        Raises DataError where either are all alike.
+        """
+        told, targets = self.predict(X), np.asarray(y, dtype=np.float64)
+        if len(np.unique(targets)) < 2 or len(np.unique(told)) < 2:
+            raise DataError("`y` and predictions must not be all alike to be ranked.")
+        return float(spearmanr(told, targets).statistic)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "SentenceRegressor":
+        """The model saved in a folder.
+
+        Raises ModelFileError if it is damaged, newer, or of another estimator.
+        """
+        from exfam.estimators.saving import load_estimator
+
+        return load_estimator(path, expected=cls)
+
+    def _learn(self, y: np.ndarray) -> None:
+        numbers = _numbers(y, name="X")
+        self.center_, self.scale_ = float(numbers.mean()), float(numbers.std())
+        if not self.scale_:
+            raise DataError("`y` must not be all alike.")
+
+    def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
+        return (_numbers(y, name=name) - self.center_) / self.scale_
+
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _objective(self) -> Objective:
+        return NumberNats(PRECISIONS[self.precision])
+
+    def _learned(self) -> Any:
+        return [self.center_, self.scale_]
+
+    def _relearn(self, learned: Any) -> None:
+        self.center_, self.scale_ = learned
+
+
+def _numbers(y: np.ndarray, *, name: str) -> Float64[np.ndarray, "sentences"]:
+    try:
+        numbers = y.astype(np.float64)
+    except ValueError as error:
+        raise DataError(f"`y` must be numbers, one a sentence of `{name}` ({error}).") from error
+    if not np.isfinite(numbers).all():
+        at = int((~np.isfinite(numbers)).argmax())
+        raise DataError(f"`y` must be finite, got {numbers[at]} at place {at} of `{name}`.")
+    return numbers
+
+
+def _listed(X: Any, *, name: str) -> Sequence[Any]:
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise DataError(
+            f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
+            f"{type(X).__name__}. Put it into a list."
+        )
+    if not len(X):
+        raise DataError(f"`{name}` must have sentences, got none.")
+    return list(X)

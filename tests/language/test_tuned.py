@@ -1,0 +1,194 @@
+"""Classifiers and regressors of sentences by an encoder that is trained along."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
+
+import exfam
+from exfam.checks import CheckpointError, DataError, ExfamError
+from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
+from exfam.models.sentence_heads import NumberNats, SentenceHead
+from exfam.training.checkpoints import Checkpoint
+from language.masked_cases import SMALL, TEST, TRAIN
+
+LABELS = np.array(["it" if line.endswith("it") else "car" for line in TRAIN])
+PAIRS = [(line, other) for line, other in zip(TRAIN, TRAIN[1:] + TRAIN[:1], strict=True)]
+NUMBERS = np.array([float(len(set(a.split()) & set(b.split()))) for a, b in PAIRS])
+CHANGES = {"learning_rate": 1e-2, "max_epochs": 5, "batch_size": 8, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return MaskedLanguageModel(**{**SMALL, "length": 24}, encoding="relative").fit(TRAIN)
+
+
+@pytest.fixture(scope="module")
+def classifier(encoder):
+    return SentenceClassifier(**CHANGES).fit(TRAIN, LABELS, encoder=encoder)
+
+
+@pytest.fixture(scope="module")
+def regressor(encoder):
+    return SentenceRegressor(**{**CHANGES, "max_epochs": 20}).fit(PAIRS, NUMBERS, encoder=encoder)
+
+
+def test_labels_that_words_tell_are_learned(classifier):
+    expected = ["it" if line.endswith("it") else "car" for line in TEST]
+    assert classifier.score(TEST, expected) > 0.95
+    told = classifier.predict_log_proba(TEST)
+    np.testing.assert_allclose(np.exp(told).sum(1), 1.0)
+    np.testing.assert_allclose(classifier.predict_proba(TEST), np.exp(told))
+    assert classifier.classes_.tolist() == ["car", "it"]
+
+
+def test_numbers_of_pairs_are_learned(regressor):
+    assert regressor.score(PAIRS, NUMBERS) > 0.6
+    assert 0 < regressor.predict_std(PAIRS[:2])[0] < NUMBERS.std()
+
+
+def test_a_regressors_nats_are_those_of_normal_densities(encoder):
+    head = SentenceHead(
+        encoder.model_, n_outputs=1, pooling="mean", dropout=0.0,
+        generator=torch.Generator().manual_seed(0),
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        head.spread.fill_(0.3)
+    source = SentenceRegressor()
+    source.vocabulary_, source.center_, source.scale_ = encoder.vocabulary_, 1.0, 2.0
+    batch = source._source(encoder.model_, TRAIN[:5], NUMBERS[:5], name="X").pad(np.arange(5))
+    nats, weight = NumberNats()(head, batch)
+    normal = torch.distributions.Normal(head(batch.pieces)[:, 0], torch.tensor(0.3).exp())
+    torch.testing.assert_close(nats, -normal.log_prob(batch.target).sum().to(nats))
+    assert weight == 5
+
+
+def test_the_encoder_is_trained_along_and_the_one_given_is_not(encoder, classifier):
+    before = {name: tensor.clone() for name, tensor in encoder.model_.state_dict().items()}
+    told = encoder.embed(TEST)
+    assert not np.allclose(classifier.encoder().vectors(TEST), told)
+    clone(classifier).fit(TRAIN[:20], LABELS[:20], encoder=encoder)
+    for name, tensor in encoder.model_.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_terms_of_attention_can_be_left_out(classifier, regressor):
+    both, positional = (
+        classifier.predict_log_proba(TEST, term=term) for term in ("both", "positional")
+    )
+    assert not np.allclose(both, positional)
+    assert not np.allclose(
+        regressor.predict(PAIRS[:9]), regressor.predict(PAIRS[:9], term="contextual")
+    )
+
+
+def test_both_orders_of_a_pair_are_told_apart(regressor):
+    one, other = regressor.predict([("a man", "it"), ("it", "a man")])
+    assert one != other
+
+
+@pytest.mark.parametrize("name", ["classifier", "regressor"])
+def test_a_saved_model_is_the_same_bits(request, tmp_path, name):
+    model = request.getfixturevalue(name)
+    model.save(tmp_path / "model")
+    for loaded in (exfam.load(tmp_path / "model"), type(model).load(tmp_path / "model")):
+        assert loaded.get_params() == model.get_params()
+        np.testing.assert_array_equal(loaded.predict(TEST), model.predict(TEST))
+        assert loaded.history_ == model.history_
+    assert not any(path.suffix in {".pt", ".pkl"} for path in (tmp_path / "model").iterdir())
+
+
+def test_validation_chooses_the_epoch(encoder):
+    model = SentenceClassifier(**{**CHANGES, "max_epochs": 6}).fit(
+        TRAIN, LABELS, encoder=encoder, validation=(TEST, np.array(["it", "car"] * 15))
+    )
+    rows = model.history_.rows
+    assert model.history_.best.validation_nats == min(row.validation_nats for row in rows)
+
+
+@pytest.mark.parametrize("at", [1, 7])
+def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(tmp_path, monkeypatch, encoder, at):
+    whole = SentenceClassifier(**CHANGES).fit(TRAIN, LABELS, encoder=encoder)
+    folder, calls = Checkpoint(tmp_path, seconds=0.0), []
+    real = SentenceHead.forward
+
+    def failing(self, batch):
+        calls.append(at)
+        if len(calls) == at:
+            raise OSError("the lights went out")
+        return real(self, batch)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="lights"):
+        patch.setattr(SentenceHead, "forward", failing)
+        SentenceClassifier(**CHANGES).fit(TRAIN, LABELS, encoder=encoder, checkpoint=folder)
+    again = SentenceClassifier(**CHANGES).fit(TRAIN, LABELS, encoder=encoder, checkpoint=folder)
+    np.testing.assert_array_equal(again.predict_proba(TEST), whole.predict_proba(TEST))
+    with pytest.raises(CheckpointError, match="learning_rate"):
+        SentenceClassifier(**{**CHANGES, "learning_rate": 1e-3}).fit(
+            TRAIN, LABELS, encoder=encoder, checkpoint=tmp_path
+        )
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ("a man", ["it"], "`X` must be a list of sentences, .* got one str"),
+        ([], [], "`X` must have sentences, got none"),
+        (
+            TRAIN,
+            LABELS[:3],
+            r"`y` must have a target for each of 120 sentences .* got shape \(3,\)",
+        ),
+        (TRAIN, ["it"] * 120, "`y` must have at least two labels, got 1"),
+        ([("a", "b", "c"), "a"], ["it", "car"], "got a tuple of 3"),
+        (["a man " * 40, "a"], ["it", "car"], None),
+    ],
+)
+def test_what_are_no_labeled_sentences_is_refused(encoder, X, y, message):
+    if message is None:  # this encoder takes any length
+        assert SentenceClassifier(**CHANGES).fit(X, y, encoder=encoder).predict(X).shape == (2,)
+        return
+    with pytest.raises(DataError, match=message):
+        SentenceClassifier(**CHANGES).fit(X, y, encoder=encoder)
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        (TEST[0], "`validation` must be a pair"),
+        ((TEST, ["it"] * 29 + ["bus"]), "labels of the training sentences, got 'bus' at place 29"),
+    ],
+)
+def test_what_is_no_validation_is_refused(encoder, validation, message):
+    with pytest.raises(DataError, match=message):
+        SentenceClassifier(**CHANGES).fit(TRAIN, LABELS, encoder=encoder, validation=validation)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (LABELS, "`y` must be numbers"),
+        (np.where(np.arange(120) == 7, np.nan, NUMBERS), "`y` must be finite, got nan at place 7"),
+        (np.ones(120), "`y` must not be all alike"),
+    ],
+)
+def test_what_are_no_numbers_is_refused(encoder, y, message):
+    with pytest.raises(DataError, match=message):
+        SentenceRegressor(**CHANGES).fit(PAIRS, y, encoder=encoder)
+
+
+def test_ranks_need_numbers_that_differ(regressor):
+    with pytest.raises(DataError, match="must not be all alike to be ranked"):
+        regressor.score(PAIRS[:5], np.ones(5))
+
+
+def test_what_is_not_fitted_says_so(encoder):
+    with pytest.raises(NotFittedError):
+        SentenceClassifier().predict(TEST)
+    with pytest.raises(NotFittedError):
+        SentenceClassifier().fit(TRAIN, LABELS, encoder=MaskedLanguageModel())
+    with pytest.raises(ExfamError, match="`pooling` must be one of"):
+        SentenceClassifier(pooling="max").fit(TRAIN, LABELS, encoder=encoder)
