@@ -1,0 +1,34 @@
+"""Sentences to swap words of."""
+
+from exfam.analysis.probes.swaps import tree_sentence
+from exfam.data.parses import parse_brackets, plain_words
+from exfam.data.public_sets.snli import SentencePair
+
+# Written words, then constituents.
+GUITAR = (
+    "A young man plays the man's electric guitar, loudly, on stage.",
+    "(ROOT (S (NP (DT A) (JJ young) (NN man)) (VP (VBZ plays) (NP (NP (DT the) (NN man) (POS 's)) "
+    "(JJ electric) (NN guitar)) (, ,) (ADVP (RB loudly)) (, ,) (PP (IN on) (NP (NN stage)))) "
+    "(. .)))",
+)
+PLAIN = ("she sees him", "(S (NP (PRP she)) (VP (VBZ sees) (NP (PRP him))))")
+
+
+def parsed(text, brackets):
+    tree = parse_brackets(brackets, where="here")
+    sentence = tree_sentence(tree, text=text)
+    assert sentence is not None, plain_words(tree)
+    return sentence, tree
+
+
+def pair(premise, hypothesis, label="entailment"):
+    """A pair of texts with constituents, each a pair of the two; or of a text alone."""
+    sides = [each if isinstance(each, tuple) else (each, None) for each in (premise, hypothesis)]
+    trees = [brackets and parse_brackets(brackets, where="here") for _, brackets in sides]
+    return SentencePair(sides[0][0], sides[1][0], label, *trees)
+
+
+def words_of(text):
+    """Words in any case, without punctuation."""
+    bare = (word.strip(".,!?\"'()") for word in text.lower().split())
+    return [word for word in bare if word]
