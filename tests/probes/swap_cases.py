@@ -1,8 +1,13 @@
 """Sentences to swap words of."""
 
+import gzip
+from itertools import islice
+
+import pytest
+
 from exfam.analysis.probes.swaps import tree_sentence
 from exfam.data.parses import parse_brackets, plain_words
-from exfam.data.public_sets.snli import SentencePair
+from exfam.data.public_sets.snli import SentencePair, read_snli
 
 # Written words, then constituents.
 GUITAR = (
@@ -32,3 +37,13 @@ def words_of(text):
     """Words in any case, without punctuation."""
     bare = (word.strip(".,!?\"'()") for word in text.lower().split())
     return [word for word in bare if word]
+
+
+def real_pairs(data_folder, tmp_path):
+    """The first pairs of the published extract with parses: all of it takes long to read."""
+    published = data_folder / "sentences" / "snli_1.0_test_partial_with_parses.jsonl.gz"
+    if not published.is_file():
+        pytest.skip("the folder has no SNLI")
+    with gzip.open(published) as file:
+        (tmp_path / "pairs.jsonl").write_bytes(b"".join(islice(file, 300)))
+    return read_snli(tmp_path / "pairs.jsonl")
