@@ -40,6 +40,10 @@ def folder(tmp_path_factory):
     )
     for part in ("dev", "test"):
         (folder / f"{part}.conllu").write_text(sentence * 3)
+    (folder / "pairs.jsonl").write_text(
+        '{"sentence1": "Cats eat a fish.", "sentence2": "Cats.", "gold_label": "entailment", '
+        '"sentence1_parse": "(S (NP (NNS Cats)) (VP (VBP eat) (NP (DT a) (NN fish))) (. .))"}'
+    )
     save_tiny_bert(folder / "encoder", ["cat", "eats", "fish"])
     (folder / "pairs").mkdir()
     (folder / "pairs" / "pets.csv").write_text("cat,dog,8\ncat,fish,5\ncat,unicorn,1\n")

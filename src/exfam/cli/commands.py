@@ -37,6 +37,9 @@ COMMANDS = {
     "probe dependencies": Command(
         "which attention heads of an encoder find dependencies", "exfam.cli.probes.dependencies"
     ),
+    "probe swaps": Command(
+        "pairs of sentences whose words change places", "exfam.cli.probes.swaps"
+    ),
     "prepare": Command("read a file once, for data larger than memory", "exfam.cli.prepare"),
     "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
     "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),

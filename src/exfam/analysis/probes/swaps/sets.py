@@ -66,7 +66,8 @@ class SwapSet:
     """Pairs that were changed in one way.
 
     `name`: such as "shuffle-3"; `version`: of the rules
-    `n_tried`: how many pairs have a label, and parses of the very words, that such a change needs
+    `n_tried`: how many pairs have what such a change needs: a label, an entailment's if roles are
+        swapped, and constituents of the very words that are written
     """
 
     name: str
@@ -117,19 +118,20 @@ def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
 def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
     """Entailments with agent and patient swapped, which makes contradictions of them.
 
-    The premise's are swapped, or else the hypothesis's, by their constituents (`tree_roles`). It is
-    a rule: of "two women hug two men" the premise would still say the same. Nothing is random.
+    The premise's are swapped, or else the hypothesis's, by their constituents (`tree_roles`). That
+    the meaning is the opposite is a rule with exceptions: who hugs whom may not matter. Nothing is
+    random.
     """
     tried, found = 0, []
     for pair in pairs:
         sides = ((pair.premise, pair.premise_parse), (pair.hypothesis, pair.hypothesis_parse))
         told = [(text, _parsed(text, tree)) for text, tree in sides]
-        if pair.label != "entailment" or not all(parsed for _, parsed in told):
+        if pair.label != "entailment" or not any(parsed for _, parsed in told):
             continue
         tried += 1
         for side, (_, parsed) in enumerate(told):
-            swap = parsed and swap_roles(parsed[0], tree_roles(parsed[1]))
-            if swap:
+            swap = swap_roles(parsed[0], tree_roles(parsed[1])) if parsed else None
+            if swap is not None:
                 texts = [text for text, _ in told]
                 texts[side] = str(swap.sentence)
                 found.append(SwappedPair(texts[0], texts[1], "contradiction", pair))

@@ -1,0 +1,327 @@
+"""Agents and patients: where parses tell them, and how they change places."""
+
+import numpy as np
+import pytest
+
+from exfam.analysis.probes.swaps import (
+    Roles,
+    dependency_roles,
+    parsed_sentence,
+    swap_roles,
+    tree_roles,
+    tree_sentence,
+)
+from exfam.analysis.probes.swaps.roles import AUXILIARIES, PRONOUNS
+from exfam.analysis.probes.swaps.sentences import Sentence
+from exfam.checks import DataError
+from exfam.data.parses import DependencyParse, parse_brackets
+from exfam.data.public_sets.english_parses import english_parses
+from probes.swap_cases import parsed, real_pairs
+
+
+def plain(text, names=()):
+    """A sentence of words between blanks, the marks at its end apart."""
+    words = tuple(text.replace(".", " .").replace(",", " ,").split())
+    glued = tuple(word in ".," or place == 0 for place, word in enumerate(words))
+    return Sentence(words, glued, tuple(word in names for word in words))
+
+
+def swapped(sentence, *roles):
+    told = swap_roles(sentence, roles)
+    return None if told is None else str(told.sentence)
+
+
+# Given spans
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "agent", "patient", "told"),
+    [
+        ("A man sees two dogs.", 2, (0, 1), (3, 4), "Two dogs sees a man."),
+        ("A song is sung by two men.", 3, (5, 6), (0, 1), "Two men is sung by a song."),
+        ("I see him.", 1, (0, 0), (2, 2), "He see me."),
+        ("They, today, see us.", 4, (0, 0), (5, 5), "We, today, see them."),
+        ("she sees you", 1, (0, 0), (2, 2), "you sees her"),
+        ("It sees Ann", 1, (0, 0), (2, 2), "Ann sees it"),
+        ("Her dog sees her", 2, (0, 1), (3, 3), "She sees her dog"),
+        ("Today he and I see them.", 4, (1, 3), (5, 5), "Today they see he and I."),
+    ],
+)
+def test_spans_change_places_and_pronouns_their_case(text, verb, agent, patient, told):
+    sentence = plain(text, names=("Ann",))
+    swap = swap_roles(sentence, [Roles(verb, agent, patient)])
+    assert str(swap.sentence) == told
+    again = swap_roles(swap.sentence, [swap.roles])
+    assert str(again.sentence) == text and again.roles == Roles(verb, agent, patient)
+    assert swap.sentence.words[swap.roles.verb] == sentence.words[verb]
+
+
+def test_cases_are_an_involution():
+    assert all(PRONOUNS[PRONOUNS[word].lower()].lower() == word for word in PRONOUNS)
+    assert PRONOUNS["me"] == "I" and not {"you", "it"} & set(PRONOUNS)
+
+
+def test_the_first_verb_with_both_roles_counts():
+    sentence = plain("men who have seen dogs, hear cats")
+    see, hear = Roles(3, (0, 0), (4, 4)), Roles(6, (0, 0), (7, 7))
+    assert swapped(sentence, see, hear) == "dogs who have seen men, hear cats"
+    assert swapped(sentence, hear, see) == "cats who have seen dogs, hear men"
+    one_sided = Roles(3, None, (4, 4)), Roles(3, (0, 0), None), Roles(3, None, None)
+    assert swapped(sentence, *one_sided, hear) == "cats who have seen dogs, hear men"
+    assert swapped(sentence, *one_sided) is None and swapped(sentence) is None
+
+
+@pytest.mark.parametrize("verb", ["Has", "is", "'s", "can"])
+def test_auxiliaries_do_not_count(verb):
+    assert verb.lower() in AUXILIARIES
+    assert swapped(plain(f"men {verb} hats"), Roles(1, (0, 0), (2, 2))) is None
+
+
+@pytest.mark.parametrize("text", ["He sees himself", "They see each other", "Men see men"])
+def test_what_cannot_be_swapped_is_left_out(text):
+    n = len(text.split())
+    assert swapped(plain(text), Roles(1, (0, 0), (2, n - 1))) is None
+
+
+def test_blanks_stay_at_their_places():
+    sentence, _ = parsed('"I\'m hit," he said', "(S (A ``) (B I) (B 'm) (C hit) (D ,) (A '') "
+                         "(E he) (F said))")  # fmt: skip
+    assert swapped(sentence, Roles(7, (1, 1), (6, 6))) == '"Him\'m hit," me said'
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        (Roles(1, (0, 3), None), "`roles` must be inside the sentence of 3 words, got words 0"),
+        (Roles(1, None, (2, 1)), "inside the sentence of 3 words, got words 2 to 1"),
+        (Roles(-1, None, None), "inside the sentence of 3 words, got words -1 to -1"),
+        (Roles(1, (0, 1), (1, 2)), "must have an agent and a patient that do not overlap, got "
+         "words 0 to 1 and 1 to 2"),
+    ],
+)  # fmt: skip
+def test_spans_that_no_sentence_has_are_refused(roles, message):
+    with pytest.raises(DataError, match=message):
+        swap_roles(plain("men see dogs"), [roles])
+
+
+# From constituents
+
+TREES = [
+    ("A man plays a guitar.",
+     "(S (NP (DT A) (NN man)) (VP (VBZ plays) (NP (DT a) (NN guitar))) (. .))",
+     "A guitar plays a man."),
+    ("a man playing an electric guitar on stage",
+     "(NP (NP (DT a) (NN man)) (VP (VBG playing) (NP (DT an) (JJ electric) (NN guitar)) "
+     "(PP (IN on) (NP (NN stage)))))",
+     "an electric guitar playing a man on stage"),
+    ("A song is sung by us.",
+     "(S (NP (DT A) (NN song)) (VP (VBZ is) (VP (VBN sung) (PP (IN by) (NP (PRP us))))) (. .))",
+     "We is sung by a song."),
+    ("a song sung by men",
+     "(NP (NP (DT a) (NN song)) (VP (VBN sung) (PP (IN by) (NP (NNS men)))))",
+     "men sung by a song"),
+    ("Men have sung songs", "(S (NP (NNS Men)) (VP (VBP have) (VP (VBN sung) (NP (NNS songs)))))",
+     "Songs have sung men"),
+    ("Men sit and, today, play songs",
+     "(S (NP (NNS Men)) (VP (VP (VBP sit)) (CC and) (, ,) (NP (NN today)) (, ,) "
+     "(VP (VBP play) (NP (NNS songs)))))",
+     "Songs sit and, today, play men"),
+    ("the man in hats, who sees dogs, sits",
+     "(S (NP (NP (DT the) (NN man)) (PP (IN in) (NP (NNS hats))) (, ,) (SBAR (WHNP (WP who)) "
+     "(S (VP (VBZ sees) (NP (NNS dogs))))) (, ,)) (VP (VBZ sits)))",
+     "dogs, who sees the man in hats, sits"),
+    ("men sitting and playing songs",
+     "(NP (NP (NNS men)) (VP (VBG sitting)) (CC and) (VP (VBG playing) (NP (NNS songs))))",
+     "songs sitting and playing men"),
+    ("men see all day dogs",
+     "(S (NP (NNS men)) (VP (VBP see) (NP (DT all) (NN day)) (NP (NNS dogs))))",
+     "dogs see all day men"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "brackets", "told"), TREES, ids=[each[0] for each in TREES])
+def test_constituents_tell_the_roles(text, brackets, told):
+    sentence, tree = parsed(text, brackets)
+    assert swapped(sentence, *tree_roles(tree)) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "brackets"),
+    [
+        ("There see men", "(S (NP (EX There)) (VP (VBP see) (NP (NNS men))))"),
+        ("men sit today", "(S (NP (NNS men)) (VP (VBP sit) (NP (NN today))))"),
+        ("men say dogs bark",
+         "(S (NP (NNS men)) (VP (VBP say) (SBAR (S (NP (NNS dogs)) (VP (VBP bark))))))"),
+        ("men want to see dogs", "(S (NP (NNS men)) (VP (VBP want) (S (VP (TO to) (VP (VB see) "
+         "(NP (NNS dogs)))))))"),
+        ("songs are sung on stage", "(S (NP (NNS songs)) (VP (VBP are) (VP (VBN sung) (PP (IN on) "
+         "(NP (NN stage))))))"),
+        ("sung by men", "(S (VP (VBN sung) (PP (IN by) (NP (NNS men)))))"),
+        ("see dogs", "(VP (VB see) (NP (NNS dogs)))"),
+        ("when see dogs", "(SBAR (WHADVP (WRB when)) (S (VP (VBP see) (NP (NNS dogs)))))"),
+        ("what men, whose see dogs", "(NP (NP (WDT what) (NNS men)) (, ,) (SBAR (WHNP (WP$ whose)) "
+         "(S (VP (VBP see) (NP (NNS dogs))))))"),
+        ("here seeing dogs", "(NP (ADVP (RB here)) (VP (VBG seeing) (NP (NNS dogs))))"),
+        ("that see dogs", "(PRN (X that) (VP (VBP see) (NP (NNS dogs))))"),
+        ("seeing dogs", "(NP (VBG seeing) (NP (NNS dogs)))"),
+        ("see", "(VB see)"),
+        ("men", "(NP (NNS men))"),
+    ],
+)  # fmt: skip
+def test_constituents_without_both_roles(text, brackets):
+    sentence, tree = parsed(text, brackets)
+    assert swap_roles(sentence, tree_roles(tree)) is None
+
+
+def test_deep_trees_have_roles():
+    n = 5000
+    text = "(S (NP (A a)) " + "(VP " * n + "(VB b) (NP (C c))" + ")" * n + ")"
+    assert tree_roles(parse_brackets(text, where="here")) == [Roles(1, (0, 0), (2, 2))]
+
+
+# From dependencies
+
+
+def depend(lines):
+    """A parse of lines "word tag head relation [features]"; the root's head is 0."""
+    rows = [(*line.split(), "")[:5] for line in lines.strip().splitlines()]
+    words, tags, heads, relations, features = zip(*rows, strict=True)
+    return DependencyParse(
+        words, tags, features, np.array([int(head) - 1 for head in heads]), relations
+    )
+
+
+# What becomes of a sentence -> the sentence.
+DEPENDENCIES = {
+    "Two dogs see a man .": """
+        A DET 2 det
+        man NOUN 3 nsubj
+        see VERB 0 root
+        two NUM 5 nummod
+        dogs NOUN 3 obj
+        . PUNCT 3 punct""",
+    "Us were sung by songs": """
+        Songs NOUN 3 nsubj:pass
+        were AUX 3 aux:pass
+        sung VERB 0 root
+        by ADP 5 case
+        we PRON 3 obl""",
+    "songs sung by men": """
+        men NOUN 0 root
+        sung VERB 1 acl VerbForm=Part|Tense=Past
+        by ADP 4 case
+        songs NOUN 2 obl:agent""",
+    "songs read by men": """
+        men NOUN 0 root
+        read VERB 1 acl VerbForm=Part|Voice=Pass
+        by ADP 4 case
+        songs NOUN 2 obl:agent""",
+    "songs , playing a man in": """
+        a DET 2 det
+        man NOUN 0 root
+        in ADP 2 nmod
+        , PUNCT 5 punct
+        playing VERB 2 acl VerbForm=Ger
+        songs NOUN 5 obj""",
+    "songs who play men sit": """
+        men NOUN 5 nsubj
+        who PRON 3 nsubj PronType=Rel
+        play VERB 1 acl:relcl
+        songs NOUN 3 obj
+        sit VERB 0 root""",
+    "songs sit and play men": """
+        men NOUN 2 nsubj
+        sit VERB 0 root
+        and CCONJ 4 cc
+        play VERB 2 conj
+        songs NOUN 4 obj""",
+}
+
+
+def told_by(lines):
+    parse = depend(lines)
+    sentence = parsed_sentence(parse)
+    swap = swap_roles(sentence, dependency_roles(parse))
+    return None if swap is None else " ".join(swap.sentence.words)
+
+
+@pytest.mark.parametrize("told", DEPENDENCIES)
+def test_dependencies_tell_the_roles(told):
+    assert told_by(DEPENDENCIES[told]) == told
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("man NOUN 3 nsubj", "who PRON 3 nsubj PronType=Int"),
+        ("dogs NOUN 3 obj", "dogs NOUN 3 obl"),
+        ("dogs NOUN 3 obj", "what PRON 3 obj PronType=Rel"),
+        ("see VERB", "see AUX"),
+        ("two NUM 5 nummod", "two NUM 2 nummod"),
+        (". PUNCT 3 punct", "now NOUN 2 nmod"),
+    ],
+)
+def test_dependencies_without_both_roles(change):
+    lines = DEPENDENCIES["Two dogs see a man ."]
+    assert change[0] in lines
+    assert told_by(lines.replace(*change)) is None
+
+
+def test_verbs_of_two_voices_share_no_subject():
+    lines = DEPENDENCIES["songs sit and play men"]
+    assert told_by(lines.replace("men NOUN 2 nsubj", "men NOUN 2 nsubj:pass")) is None
+    assert told_by(lines.replace("sit VERB", "sit ADJ")) is None
+
+
+def test_clauses_of_other_kinds_are_about_nothing():
+    infinitive = DEPENDENCIES["songs , playing a man in"].replace("Form=Ger", "Form=Inf")
+    assert told_by(infinitive) is None
+    main = DEPENDENCIES["songs who play men sit"].replace("1 acl:relcl", "1 acl")
+    assert told_by(main) is None
+    elsewhere = DEPENDENCIES["songs sung by men"].replace("by ADP", "on ADP")
+    assert told_by(elsewhere) is None
+
+
+def test_quotation_marks_stay_in_pairs():
+    lines = """
+        men NOUN 2 nsubj
+        sing VERB 0 root
+        " PUNCT 4 punct
+        songs NOUN 2 obj
+        {} PUNCT 4 punct"""
+    for mark, told in (('"', '" songs " sing men'), (",", 'songs sing " men ,')):
+        assert told_by(lines.format(mark)) == told
+
+
+# Real parses
+
+
+def check_twice(sentence, roles):
+    """Whether roles are swapped; if so, again they are as before."""
+    swap = swap_roles(sentence, roles)
+    if swap is None:
+        return False
+    assert str(swap.sentence) != str(sentence)
+    again = swap_roles(swap.sentence, [swap.roles])
+    assert str(again.sentence).lower() == str(sentence).lower()
+    return True
+
+
+def test_twice_is_once_on_real_constituents(data_folder, tmp_path):
+    pairs = real_pairs(data_folder, tmp_path)
+    told = [
+        check_twice(tree_sentence(each.premise_parse, text=each.premise),
+                    tree_roles(each.premise_parse))
+        for each in pairs
+    ]  # fmt: skip
+    assert 50 < sum(told) < 150
+
+
+def test_twice_is_once_on_real_dependencies(data_folder):
+    if not (data_folder / "parses").is_dir():
+        pytest.skip("the folder has no parses")
+    told = [
+        check_twice(parsed_sentence(parse), dependency_roles(parse))
+        for parse in english_parses("dev")[:1000]
+    ]
+    assert 150 < sum(told) < 400

@@ -1,0 +1,161 @@
+"""Words shuffled inside phrases: which ones move, and what stays."""
+
+import collections
+
+import numpy as np
+import pytest
+
+from exfam.analysis.probes.swaps import (
+    parsed_sentence,
+    phrases_of_length,
+    shuffle_phrases,
+    shuffle_words,
+    tree_sentence,
+)
+from exfam.analysis.probes.swaps.sentences import Sentence, written_words
+from exfam.checks import ExfamError
+from exfam.data.parses import DependencyParse, parse_brackets
+from exfam.data.public_sets.english_parses import english_parses
+from probes.swap_cases import GUITAR, PLAIN, parsed, real_pairs, words_of
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_a_sentence_is_written_as_it_was():
+    sentence, tree = parsed(*GUITAR)
+    assert str(sentence) == GUITAR[0]
+    whole, place = written_words(sentence)
+    assert str(whole) == GUITAR[0] and "man's" in whole.words and "," in whole.words
+    assert place[4:7] == (4, 5, 5)
+    spread = GUITAR[0].replace(" ", "  \t")
+    assert str(tree_sentence(tree, text=spread)) == GUITAR[0]
+    for other in ("A young man plays", GUITAR[0] + " Yes.", GUITAR[0].replace("man", "men")):
+        assert tree_sentence(tree, text=other) is None
+
+
+def test_marks_that_a_parser_rewrote_are_those_of_the_text():
+    text = 'A "big 1/2" (man)'
+    tree = "(NP (DT A) (`` ``) (JJ big) (CD 1\\/2) ('' '') (-LRB- -LRB-) (NN man) (-RRB- -RRB-))"
+    sentence, _ = parsed(text, tree)
+    assert str(sentence) == text and "(" in sentence.words and "1/2" in sentence.words
+
+
+def test_phrases_are_counted_in_written_words_without_punctuation():
+    sentence, tree = parsed(*GUITAR)
+    whole, _ = written_words(sentence)
+    told = {
+        length: [[whole.words[place] for place in each] for each in
+                 phrases_of_length(sentence, tree, length=length)]
+        for length in range(2, 9)
+    }  # fmt: skip
+    assert told == {
+        2: [["the", "man's"], ["on", "stage"]],
+        3: [["A", "young", "man"]],
+        4: [["the", "man's", "electric", "guitar"]],
+        8: [["plays", "the", "man's", "electric", "guitar", "loudly", "on", "stage"]],
+        **{length: [] for length in (5, 6, 7)},
+    }
+    with pytest.raises(ExfamError, match="`length` must be an integer >= 2, got 1"):
+        phrases_of_length(sentence, tree, length=1)
+
+
+def test_phrases_that_cut_a_written_word_are_left_alone():
+    text = "The dog's in a park."
+    tree = "(S (NP (DT The) (NN dog)) (VP (VBZ 's) (PP (IN in) (NP (DT a) (NN park)))) (. .))"
+    sentence, tree = parsed(text, tree)
+    assert phrases_of_length(sentence, tree, length=4) == []
+    assert phrases_of_length(sentence, tree, length=2) == [(3, 4)]
+
+
+def test_phrases_of_the_same_words_are_one():
+    brackets = "(S (NP (NP (NP (DT a) (NN man)) (. .))) (ADVP (RB here) (RB now)) (X (Y y) (Z z)))"
+    sentence, tree = parsed("a man. here now y z", brackets)
+    assert phrases_of_length(sentence, tree, length=2) == [(0, 1), (3, 4)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("length", [2, 3, 4, 8])
+def test_words_move_inside_their_phrases_alone(seed, length):
+    sentence, tree = parsed(*GUITAR)
+    told = shuffle_phrases(sentence, tree, length=length, rng=rng(seed))
+    old, new = words_of(GUITAR[0]), words_of(told)
+    whole, _ = written_words(sentence)
+    bare = [place for place, word in enumerate(whole.words) if word not in ",."]
+    moving = {bare.index(p) for each in phrases_of_length(sentence, tree, length=length)
+              for p in each}  # fmt: skip
+    assert sorted(old) == sorted(new) and old != new
+    assert all(new[place] == old[place] for place in range(len(old)) if place not in moving)
+    assert told[0].isupper() and told.endswith(".") and told.count(",") == 2
+    assert told[1:] == told[1:].lower()
+
+
+def test_all_other_orders_are_equally_probable():
+    sentence, tree = parsed("a b c", "(NP (X a) (X b) (X c))")
+    generator = rng()
+    count = collections.Counter(
+        shuffle_phrases(sentence, tree, length=3, rng=generator) for _ in range(1000)
+    )
+    assert len(count) == 5 and "a b c" not in count
+    assert max(count.values()) - min(count.values()) < 100
+
+
+def test_without_another_order_there_is_none():
+    sentence, tree = parsed("The the, THE.", "(NP (X The) (X the) (, ,) (X THE) (. .))")
+    assert shuffle_phrases(sentence, tree, length=3, rng=rng()) is None
+    assert shuffle_words(sentence, rng=rng()) is None
+    sentence, tree = parsed(*PLAIN)
+    assert shuffle_phrases(sentence, tree, length=5, rng=rng()) is None
+    assert shuffle_words(Sentence((".",), (True,), (False,)), rng=rng()) is None
+
+
+def test_names_keep_their_capitals():
+    sentence, tree = parsed("Ann sings", "(S (NP (NNP Ann)) (VP (VBZ sings)))")
+    assert shuffle_words(sentence, rng=rng()) == "Sings Ann"
+    for first, inside in (("I", "I"), ("TVs", "TVs"), ("Men", "men")):
+        sentence, _ = parsed(f"{first} go", f"(S (NP (X {first})) (VP (VBP go)))")
+        assert shuffle_words(sentence, rng=rng()) == f"Go {inside}"
+    sentence, _ = parsed("men Go", "(S (NP (NNS men)) (VP (VBP Go)))")
+    assert shuffle_words(sentence, rng=rng()) == "Go men"
+    nothing = Sentence(("!",), (True,), (False,))
+    assert nothing.capitalized() == nothing.uncapitalized() == nothing
+
+
+def test_sentences_without_a_text_are_written_as_is_usual():
+    for text, words in [
+        ("I don't, he's (here) 50% off!", "I do n't , he 's ( here ) 50 % off !"),
+        ('He said "no" for $5.', 'He said " no " for $ 5 .'),
+    ]:
+        words = tuple(words.split())
+        n = len(words)
+        parse = DependencyParse(words, ("PROPN",) * n, ("",) * n, np.arange(-1, n - 1), ("x",) * n)
+        assert str(parsed_sentence(parse)) == text and all(parsed_sentence(parse).names)
+
+
+def test_deep_trees_are_shuffled():
+    n = 5000
+    tree = parse_brackets("(NP " * n + "(A a) (B b)" + ")" * n, where="here")
+    assert shuffle_phrases(tree_sentence(tree, text="a b"), tree, length=2, rng=rng()) == "b a"
+
+
+def test_laws_hold_on_real_parses(data_folder, tmp_path):
+    pairs, generator, n = real_pairs(data_folder, tmp_path), rng(), 0
+    for pair in {each.premise: each for each in pairs}.values():
+        sentence = tree_sentence(pair.premise_parse, text=pair.premise)
+        assert str(sentence) == " ".join(pair.premise.split())
+        old = words_of(pair.premise)
+        told = shuffle_phrases(sentence, pair.premise_parse, length=3, rng=generator)
+        if told is not None:
+            n += 1
+            assert words_of(told) != old and sorted(words_of(told)) == sorted(old)
+        whole = shuffle_words(sentence, rng=generator)
+        assert words_of(whole) != old and sorted(words_of(whole)) == sorted(old)
+    assert n > 70
+
+
+def test_real_sentences_without_a_text_are_mostly_as_they_were(data_folder):
+    if not (data_folder / "parses").is_dir():
+        pytest.skip("the folder has no parses")
+    told = [str(parsed_sentence(parse)) for parse in english_parses("dev")[:200]]
+    assert sum(" ," in each or " ." in each or "( " in each for each in told) < 10
