@@ -43,9 +43,6 @@ TASKS = (
 )  # fmt: skip
 # Words of parsed sentences. There are few: longer ones count, too, than in WikiText (5 to 28).
 LENGTHS = range(5, 51)
-# WC of a small text: fewer words, and more frequent ones, than SentEval's 1000 after the first
-# 2000, so that each has enough sentences.
-CONTENT = {"n_words": 100, "skip": 1000, "least": 30}
 
 
 def linguistic_tasks(
@@ -85,7 +82,8 @@ def _from_wikitext() -> dict[str, _Maker]:
     kinds = kinds_of_words(_parses())
     return {
         "SentLen": partial(sentence_length_task, everything),
-        "WC": partial(word_content_task, everything, **CONTENT),
+        # Fewer words than SentEval's 1000, and more frequent ones: each needs enough sentences.
+        "WC": partial(word_content_task, everything, n_words=100, skip=1000, least=30),
         "BShift": partial(bigram_shift_task, unseen),
         "SOMO": partial(odd_word_task, unseen, counts=counts, kinds=kinds),
     }

@@ -32,11 +32,11 @@ SentenceEncoder = Callable[[list[list[str]]], Float[np.ndarray, "sentences dim"]
 
 @dataclass(frozen=True, eq=False)
 class TaskFeatures:
-    """A vector for each sentence of a task's parts."""
+    """A vector for each sentence of a task's parts, all of one dimension."""
 
-    train: Float[np.ndarray, "train dim"]
-    validation: Float[np.ndarray, "validation dim"]
-    test: Float[np.ndarray, "test dim"]
+    train: Float[np.ndarray, "train _"]
+    validation: Float[np.ndarray, "validation _"]
+    test: Float[np.ndarray, "test _"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +67,14 @@ def task_features(
     one dimension.
     """
     check_whole("sentences_at_once", sentences_at_once)
-    encoded = {}
-    for part, examples in task.parts.items():
-        sentences = [list(example.words) for example in examples]
-        batches = [
-            _encoded(encoder, sentences[first : first + sentences_at_once])
-            for first in range(0, len(sentences), sentences_at_once)
-        ]
-        encoded[part] = np.concatenate(batches)
-    return TaskFeatures(**encoded)
+    sentences = [list(each.words) for part in task.parts.values() for each in part]
+    batches: list[np.ndarray] = []
+    for first in range(0, len(sentences), sentences_at_once):
+        some = sentences[first : first + sentences_at_once]
+        batches.append(_checked(encoder(some), some, batches[0].shape[1] if batches else None))
+    ends = np.cumsum(list(task.sizes.values()))
+    train, validation, test = np.split(np.concatenate(batches), ends[:-1])
+    return TaskFeatures(train, validation, test)
 
 
 def probe_task(
@@ -129,12 +128,13 @@ def probe_task(
     )
 
 
-def _encoded(encoder: SentenceEncoder, sentences: list[list[str]]) -> np.ndarray:
-    vectors = np.asarray(encoder(sentences))
-    if vectors.ndim != 2 or len(vectors) != len(sentences):
+def _checked(given: np.ndarray, sentences: list[list[str]], dim: int | None) -> np.ndarray:
+    vectors = np.asarray(given)
+    wanted = (len(sentences), vectors.shape[-1] if dim is None and vectors.ndim == 2 else dim)
+    if vectors.shape != wanted:
         raise DataError(
-            "`encoder` must give a vector for each sentence, got an array of shape "
-            f"{vectors.shape} for {len(sentences)} sentences."
+            "`encoder` must give a vector for each sentence, all of one dimension, got an array of "
+            f"shape {vectors.shape} for {len(sentences)} sentences."
         )
     if not np.isfinite(vectors).all():
         at = int((~np.isfinite(vectors)).any(1).argmax())

@@ -92,7 +92,7 @@ def _kinds(words: Sequence[str]) -> set[str]:
 def _with_one(sentences: Sequence[tuple[str, ...]], targets: set[str]) -> list[Example]:
     found = ((words, _kinds(words) & targets) for words in sentences)
     return [
-        Example(words, *of_them, group=" ".join(words))
+        Example(words, min(of_them), group=" ".join(words))
         for words, of_them in found
         if len(of_them) == 1
     ]

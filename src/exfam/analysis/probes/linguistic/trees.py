@@ -19,6 +19,8 @@ __all__ = ["DEPTHS", "OTHER", "top_constituents_task", "tree_depth_task"]
 OTHER = "other"
 # Least depth of each class but the first.
 DEPTHS = (7, 8)
+# What treebanks put above a whole sentence.
+_ABOVE = ("ROOT", "TOP")
 
 
 def tree_depth_task(
@@ -105,8 +107,9 @@ def _examples(
 
 
 def _top(tree: Tree) -> str:
-    """The sentence's label and those of its constituents, below the root where that is one."""
-    top = tree.children[0] if len(tree.children) == 1 else tree
+    """The sentence's label and those of its constituents."""
+    is_above = tree.label in _ABOVE and len(tree.children) == 1
+    top = tree.children[0] if is_above else tree
     return f"{top.label}: {' '.join(child.label for child in top.children)}"
 
 

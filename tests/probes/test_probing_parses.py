@@ -1,0 +1,250 @@
+"""Probing tasks made of parses: the labels of sentences parsed by hand, and what is left out."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from exfam.analysis.probes.linguistic import (
+    coordination_inversion_task,
+    object_number_task,
+    subject_number_task,
+    tense_task,
+    top_constituents_task,
+    tree_depth_task,
+)
+from exfam.checks import DataError
+from exfam.data.parses import parse_brackets
+from probing_cases import assert_sound, everything, parsed
+
+FINITE = "VERB/VerbForm=Fin|Tense="
+
+
+def spelled(at):
+    """A word of its own for each number."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(at))
+
+
+def clause(at, *, tense="Past", subject="Sing", object_="Sing"):
+    """Subject, verb, object and a full stop, of words whose forms tell their features."""
+    verb = f"v{tense}{at}/{FINITE}{tense}/root/0"
+    return parsed(
+        f"x{subject}{spelled(at)}/NOUN/Number={subject}/nsubj/2 {verb} "
+        f"y{object_}{spelled(at)}/NOUN/Number={object_}/obj/2 ./PUNCT/_/punct/2"
+    )
+
+
+CLAUSES = [
+    clause(at, tense=tense, subject=subject, object_=object_)
+    for at in range(6)
+    for tense in ("Past", "Pres")
+    for subject in ("Sing", "Plur")
+    for object_ in ("Sing", "Plur")
+]
+NAMES = {"Past": "past", "Pres": "present", "Sing": "singular", "Plur": "plural"}
+
+
+@pytest.mark.parametrize(
+    ("make", "place"), [(tense_task, 1), (subject_number_task, 0), (object_number_task, 2)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_features_of_the_main_clause_are_told(make, place, seed):
+    task = make(CLAUSES, seed=seed)
+    assert_sound(task)
+    assert task == make(CLAUSES, seed=seed)
+    for example in everything(task):
+        word = example.words[place]
+        assert example.label == NAMES[word[1:5]]
+        assert example.group == word.lower()
+    forms = [{example.words[place] for example in part} for part in task.parts.values()]
+    assert not forms[0] & forms[1] and not forms[2] & (forms[0] | forms[1])
+
+
+AUXILIARY = f"He/PRON/_/nsubj/3 has/AUX/VerbForm=Fin|Tense=Pres/aux/3 gone/{FINITE}Past/root/0"
+PARTICIPLE = "Gone/VERB/VerbForm=Part|Tense=Past/root/0"
+BELOW = (
+    f"say/{FINITE}Pres/root/0 dogs/NOUN/Number=Plur/nsubj/3 bit/{FINITE}Past/ccomp/1 "
+    "men/NOUN/Number=Plur/obj/3"
+)
+PRONOUN = f"We/PRON/Number=Plur/nsubj/2 saw/{FINITE}Past/root/0 them/PRON/Number=Plur/obj/2"
+PASSIVE = "Dogs/NOUN/Number=Plur/nsubj:pass/2 seen/VERB/VerbForm=Part/root/0"
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "label"),
+    [
+        (tense_task, AUXILIARY, None),
+        (tense_task, PARTICIPLE, None),
+        (tense_task, BELOW, "present"),
+        (subject_number_task, BELOW, None),
+        (subject_number_task, PRONOUN, None),
+        (subject_number_task, PASSIVE, "plural"),
+        (object_number_task, BELOW, None),
+        (object_number_task, PRONOUN, None),
+    ],
+)
+def test_only_the_main_clause_counts(make, text, label):
+    case = parsed(text)
+    # So many alike that one of them is drawn, whatever the seed, if they count at all.
+    many = [
+        parsed(" ".join([*text.split(), f"w{spelled(at)}/X/_/dep/{int(case.heads.argmin()) + 1}"]))
+        for at in range(60)
+    ]
+    task = make([*many, *CLAUSES])
+    found = [each for each in everything(task) if each.words[: len(case)] == case.words]
+    if label is None:
+        assert not found
+    else:
+        assert found and {each.label for each in found} == {label}
+
+
+# Two clauses
+
+
+def pair(first="Cats", tag="NOUN", tail=""):
+    return parsed(
+        f"{first}/{tag}/_/nsubj/2 sleep/VERB/_/root/0 ,/PUNCT/_/punct/6 and/CCONJ/_/cc/6 "
+        f"dogs/NOUN/_/nsubj/6 bark/VERB/_/conj/2 {tail} !/PUNCT/_/punct/2"
+    )
+
+
+FILLERS = [pair(f"C{spelled(at)}s") for at in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("case", "inverted"),
+    [
+        (pair(), "Dogs bark , and cats sleep !"),
+        (pair("cats"), "dogs bark , and cats sleep !"),
+        (pair("Ann", "PROPN"), "Dogs bark , and Ann sleep !"),
+        (pair("I", "PRON"), "Dogs bark , and I sleep !"),
+        (pair("US", "NOUN"), "Dogs bark , and US sleep !"),
+        (pair(tail="loudly/ADV/_/advmod/6"), "Dogs bark loudly , and cats sleep !"),
+        (
+            parsed("It/PRON/_/nsubj/2 rains/VERB/_/root/0 or/CCONJ/_/cc/5 it/PRON/_/nsubj/5 "
+                   "snows/VERB/_/conj/2"),
+            "It snows or it rains",
+        ),
+    ],
+)  # fmt: skip
+def test_clauses_change_places(case, inverted):
+    told = everything(coordination_inversion_task([case, *FILLERS]))
+    own = {each.label: each.words for each in told if each.group == " ".join(case.words)}
+    assert own == {"original": case.words, "inverted": tuple(inverted.split())}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Without a second subject; with a third clause; with something behind; begun by "and".
+        "A/NOUN/_/nsubj/2 b/VERB/_/root/0 and/CCONJ/_/cc/4 c/VERB/_/conj/2",
+        "A/NOUN/_/nsubj/2 b/VERB/_/root/0 and/CCONJ/_/cc/5 c/NOUN/_/nsubj/5 d/VERB/_/conj/2 "
+        "and/CCONJ/_/cc/8 e/NOUN/_/nsubj/8 f/VERB/_/conj/2",
+        "A/NOUN/_/nsubj/2 b/VERB/_/root/0 and/CCONJ/_/cc/5 c/NOUN/_/nsubj/5 d/VERB/_/conj/2 "
+        "e/ADV/_/advmod/2",
+        "And/CCONJ/_/cc/3 a/NOUN/_/nsubj/3 b/VERB/_/root/0 and/CCONJ/_/cc/6 c/NOUN/_/nsubj/6 "
+        "d/VERB/_/conj/3",
+        # Without a conjunction; with a subject of the second clause before the first.
+        "A/NOUN/_/nsubj/2 b/VERB/_/root/0 ,/PUNCT/_/punct/5 c/NOUN/_/nsubj/5 d/VERB/_/conj/2",
+        "A/NOUN/_/nsubj/6 b/NOUN/_/nsubj/3 c/VERB/_/root/0 and/CCONJ/_/cc/6 d/NOUN/_/nsubj/6 "
+        "e/VERB/_/conj/3",
+    ],
+)
+def test_other_sentences_are_no_two_clauses(text):
+    case = parsed(text)
+    told = everything(coordination_inversion_task([case, *FILLERS]))
+    assert told and not [each for each in told if each.group == " ".join(case.words)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_orders_have_the_same_words_in_one_part(seed):
+    task = coordination_inversion_task(FILLERS, seed=seed)
+    for examples in task.parts.values():
+        bags = Counter(tuple(sorted(map(str.lower, each.words))) for each in examples)
+        assert set(bags.values()) == {2}
+        by_group = Counter(each.group for each in examples)
+        assert set(by_group.values()) == {2}
+    assert len({each.group for each in everything(task)}) == len(FILLERS)
+
+
+# Constituents
+
+
+def tree(text):
+    return parse_brackets(text, where="here")
+
+
+def nested(levels, words, name):
+    """A tree of so many levels; words are all its own."""
+    inner = " ".join(f"(X {name}{spelled(at)})" for at in range(words))
+    return tree(f"(ROOT {'(S ' * (levels - 2)}{inner}{')' * (levels - 2)})")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_depths_are_told_whatever_the_length(seed):
+    random = np.random.default_rng(seed)
+    # Long sentences are deep, as they are in earnest.
+    trees = [
+        nested(int(np.clip(words + random.integers(-2, 3), 3, None)), words, f"w{spelled(at)}z")
+        for at in range(400)
+        for words in [int(random.integers(3, 9))]
+    ]
+    groups = [f"{at // 3}" for at in range(400)]
+    task = tree_depth_task(trees, groups, depths=(5, 7), seed=seed)
+    assert task.classes == ("<=4", "5-6", ">=7")
+    assert task == tree_depth_task(trees, groups, depths=(5, 7), seed=seed)
+    depths = {leaf: text.count("(S ") + 2 for text in map(repr, trees)
+              for leaf in re.findall(r"X (\w+)", text)}  # fmt: skip
+    lengths = {label: Counter() for label in task.classes}
+    for example in everything(task):
+        depth = depths[example.words[0]]
+        assert example.label == ("<=4" if depth <= 4 else "5-6" if depth <= 6 else ">=7")
+        lengths[example.label][len(example.words)] += 1
+    means = [np.average(list(each), weights=list(each.values())) for each in lengths.values()]
+    assert np.ptp(means) < 0.4
+    groups_of = [{each.group for each in part} for part in task.parts.values()]
+    assert not groups_of[0] & groups_of[1] and not groups_of[2] & (groups_of[0] | groups_of[1])
+
+
+def test_top_constituents_are_told():
+    shapes = {
+        "S: NP VP": "(ROOT (S (NP (N a{0})) (VP (V b{0}))))",
+        "NP: NP PP": "(ROOT (NP (NP (N a{0})) (PP (P c{0}))))",
+        "other": "(ROOT (FRAG (N a{0}) (X d{0}) (X {0})))",
+    }
+    counts = {"S: NP VP": 40, "NP: NP PP": 30, "other": 12}
+    trees = [
+        tree(shapes[label].format(spelled(at))) for label, n in counts.items() for at in range(n)
+    ]
+    task = top_constituents_task(trees, [f"{at}" for at in range(len(trees))], least=20)
+    assert task.classes == ("S: NP VP", "NP: NP PP", "other")
+    assert_sound(task)
+    for example in everything(task):
+        kind = {"b": "S: NP VP", "c": "NP: NP PP", "d": "other"}[example.words[1][0]]
+        assert example.label == kind
+    fewer = top_constituents_task(trees, [f"{at // 2}" for at in range(82)], n_frequent=1, least=20)
+    assert fewer.classes == ("S: NP VP", "other")
+    assert max(Counter(each.group for each in everything(fewer)).values()) == 2
+
+
+def test_a_tree_without_a_root_is_its_own_top():
+    trees = [tree(f"(S (NP (N a{spelled(at)})) (VP (V b)))") for at in range(9)]
+    trees += [tree(f"(S (VP (V b{spelled(at)})))") for at in range(9)]
+    trees += [tree(f"(TOP (S (VP (V c{spelled(at)}))))") for at in range(9)]
+    trees += [tree(f"(X (Y d{spelled(at)}))") for at in range(8)]
+    task = top_constituents_task(trees, [f"{at}" for at in range(35)], least=9)
+    assert task.classes[:2] == ("S: VP", "S: NP VP")
+
+
+def test_what_is_no_task_of_trees_is_refused():
+    trees = [nested(5, 3, "a"), nested(4, 3, "b")]
+    with pytest.raises(DataError, match="`groups` must name the group of each tree, got 1 for 2"):
+        tree_depth_task(trees, ["a"])
+    for depths in ((), (7, 7), (8, 7)):
+        with pytest.raises(DataError, match="`depths` must be numbers that increase"):
+            tree_depth_task(trees, ["a", "b"], depths=depths)
+    with pytest.raises(DataError, match="`TopConst` must have sentences of at least two classes"):
+        top_constituents_task(trees, ["a", "b"])
+    with pytest.raises(DataError, match="`Tense` must have at least 3 sentences of each class"):
+        tense_task([clause(at, tense="Past") for at in range(9)])

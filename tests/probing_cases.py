@@ -1,0 +1,41 @@
+"""Small tasks, parses and texts for the tests of probing tasks."""
+
+from collections import Counter
+
+import numpy as np
+
+from exfam.data.parses import DependencyParse
+
+
+def made_text(n, *, seed=0, words=40):
+    """So many sentences, all unlike, of 5 to 28 words that a first and a last one enclose."""
+    random = np.random.default_rng(seed)
+    names = np.array([f"{a}{b}" for a in "bcdfghkm" for b in "aeiou"])[:words]
+    lengths = random.integers(3, 27, n)
+    return [("Then", *names[random.integers(0, words, each)].tolist(), ".") for each in lengths]
+
+
+def parsed(text):
+    """A parse of "word/TAG/Feature=Value/relation/head ...", heads from 1 and 0 for the root."""
+    words, tags, features, relations, heads = zip(
+        *(each.rsplit("/", 4) for each in text.split()), strict=True
+    )
+    told = tuple("" if each == "_" else each for each in features)
+    return DependencyParse(words, tags, told, np.array(heads, dtype=int) - 1, relations)
+
+
+def assert_sound(task):
+    """Classes alike in each part; no sentence and no group in two parts."""
+    seen_words, seen_groups = Counter(), Counter()
+    for examples in task.parts.values():
+        counts = Counter(example.label for example in examples)
+        assert set(counts) == set(task.classes) and len(set(counts.values())) == 1
+        seen_words.update({" ".join(example.words).lower() for example in examples})
+        seen_groups.update({example.group for example in examples})
+        assert len(examples) == len({example.words for example in examples})
+    assert max(seen_words.values()) == 1 and max(seen_groups.values()) == 1
+
+
+def everything(task):
+    """The examples of all parts."""
+    return [*task.train, *task.validation, *task.test]
