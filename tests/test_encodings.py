@@ -174,7 +174,7 @@ def test_a_table_starts_as_what_it_is_named_for():
     position = torch.arange(5)[None]
     q = torch.zeros(1, 2, 5, 4)
     fixed = Attenuated(w=0.3, s=0.5).log_weights(position, position)[0, 0]
-    added = AttenuatedBias(w=0.3, s=0.5).bias(q, position, position)[0, 0]
+    added = AttenuatedBias(Attenuated(w=0.3, s=0.5)).bias(q, position, position)[0, 0]
     log, probability = (
         AttenuatedTable(5, n_tables=2, w=0.3, s=0.5, added=how).bias(q, position, position)[0]
         for how in ("log", "probability")

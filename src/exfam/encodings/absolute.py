@@ -34,6 +34,8 @@ class LearnedAbsolute(Encoding):
     torch.Size([1, 3, 2])
     """
 
+    embeds = True
+
     def __init__(self, n_positions: int, embed_dim: int, *, generator: torch.Generator) -> None:
         super().__init__()
         self.table = _position_table(n_positions, embed_dim, name="learned", generator=generator)
@@ -53,6 +55,7 @@ class Sinusoidal(Encoding):
     [[[0.0, 1.0, 0.0, 1.0]]]
     """
 
+    embeds = True
     speed: Tensor
 
     def __init__(self, embed_dim: int, *, base: float = 10_000.0) -> None:

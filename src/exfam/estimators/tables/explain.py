@@ -114,7 +114,15 @@ def expert_faithfulness(
 
 
 def similarity_of_columns(model: MaskedTableModel, schema: TableSchema) -> ColumnSimilarity:
-    """Cosines between the columns' encodings, the mean over the members of an ensemble."""
+    """Cosines between the columns' encodings, the mean over the members of an ensemble.
+
+    Raises ExfamError for an encoding without vectors.
+    """
+    if not model.network.tokens.positions.any():
+        raise ExfamError(
+            "`encoding` must give columns vectors to compare, 'learned' or 'sinusoidal', got one "
+            "that gives none. Fit with encoding='learned'."
+        )
     positions = model.network.tokens.positions.detach().double().cpu().numpy()
     each = [column_similarity(one, schema.names).cosine for one in positions]
     return ColumnSimilarity(schema.names, np.mean(each, axis=0))
