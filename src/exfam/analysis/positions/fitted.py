@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 from torch import Tensor
 
 from exfam.analysis.evaluate import evaluation_batches

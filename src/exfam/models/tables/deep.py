@@ -6,6 +6,7 @@ exactly that given the other cells.
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -195,7 +196,8 @@ class DeepTableNetwork(nn.Module):
         code[..., target] = MASKED
         x, may_attend = self._vectors(CellBatch(code, batch.fraction, batch.value)), code != ABSENT
         paid = []
-        for block in self.blocks:
+        for module in self.blocks:
+            block = cast(_Block, module)
             paid.append(block.paid(x, may_attend)[:, :, :, target])
             x = block(x, may_attend)
         return torch.stack(paid, 1)
