@@ -6,6 +6,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
+from exfam.estimators.tables.explain import expert_weights
 from exfam.models.tables.batch import cell_batch
 from table_network_cases import mixed_cells, other_cells, table_model
 from tables.table_estimator_cases import (
@@ -137,3 +138,20 @@ def test_columns_without_vectors_are_not_compared():
     model = make(kind, encoding="rotary", max_epochs=1).fit(FRAME, RESPONSES[kind])
     with pytest.raises(ExfamError, match="`encoding` must give columns vectors to compare"):
         model.column_similarities()
+
+
+def test_a_shift_is_told_under_any_encoding():
+    for encoding in ("learned", "rotary"):
+        model = make(CLASSIFIER, encoding=encoding, max_epochs=1)
+        model.fit(FRAME, RESPONSES[CLASSIFIER])
+        rows = FRAME.assign(**{model.response_: RESPONSES[CLASSIFIER]})
+        report = model.shift_report(rows[:40], rows[40:])
+        assert report.weights is not None and set(report.weights) >= set(FRAME)
+
+
+def test_the_weights_of_experts_are_those_of_attention():
+    model = make(CLASSIFIER, max_epochs=1, ensemble=2).fit(FRAME, RESPONSES[CLASSIFIER])
+    cells = model._cells(FRAME)
+    each = [model.experts(FRAME, [model.response_], member=m).weights[:, 0] for m in range(2)]
+    told = expert_weights(model.model_, model.response_)(cells)
+    np.testing.assert_allclose(told, np.stack(each).mean((0, 2)), atol=1e-5)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from exfam.checks import ExfamError
-from exfam.plots.style import draw_curves, draw_references, make_figure, plain_axes
+from exfam.plots.style import draw_curves, make_figure, plain_axes
 
 __all__ = ["missing_curves"]
 
@@ -49,9 +49,8 @@ def missing_curves(
     order = np.argsort(shares)
     figure = make_figure(width=width, height=4.0)
     axes = plain_axes(figure.subplots())
-    draw_references(axes.axhline, references)
     curves = {name: values[order] for name, values in scores.items()}
-    draw_curves(axes, shares[order], curves)
+    draw_curves(axes, shares[order], curves, references=references)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("share of cells hidden")
     axes.set_ylabel(metric)

@@ -17,7 +17,6 @@ from exfam.plots.style import (
     INK,
     SHADES,
     draw_curves,
-    draw_references,
     drawable,
     legend_beside,
     make_figure,
@@ -162,9 +161,8 @@ def accuracy_by_distance(
     order = np.argsort(distances)
     figure = make_figure(width=width, height=4.0)
     axes = plain_axes(figure.subplots())
-    draw_references(axes.axhline, references)
     curves = {name: values[order] for name, values in accuracies.items()}
-    draw_curves(axes, distances[order], curves)
+    draw_curves(axes, distances[order], curves, references=references)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_ylim(bottom=0.0)

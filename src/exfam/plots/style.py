@@ -163,12 +163,20 @@ def write_beside(axes: Axes, text: str, *, x: float, y: float) -> None:
 
 
 def draw_curves(
-    axes: Axes, x: Num[np.ndarray, "points"], curves: Mapping[str, Num[np.ndarray, "points"]]
+    axes: Axes,
+    x: Num[np.ndarray, "points"],
+    curves: Mapping[str, Num[np.ndarray, "points"]],
+    *,
+    references: Mapping[str, float] | None = None,
 ) -> None:
-    """A line with marks for each name, and a legend beside the axes; gaps where there is NaN."""
+    """A line with marks for each name, gaps where there is NaN; a legend beside the axes.
+
+    `references`: label -> value, drawn as dashed lines (default None)
+    """
     for number, (name, y) in enumerate(curves.items()):
         style = _LINES[number // len(COLORS) % len(_LINES)]
         axes.plot(x, y, style, marker="o", color=COLORS[number % len(COLORS)], label=name)
+    draw_references(axes.axhline, references)
     legend_beside(axes)
 
 

@@ -195,7 +195,7 @@ def _scores(matrix: Matrix, task: _Task) -> dict[str, float]:
     """Metric -> score, in [0, 1]."""
     told = position_scores(matrix)
     wanted = ("locality",) if task.causal else tuple(SCORES)
-    return {SCORES[name]: float(np.clip(getattr(told, name), 0.0, 1.0)) for name in wanted}
+    return {SCORES[name]: float(np.clip(getattr(told, name).item(), 0.0, 1.0)) for name in wanted}
 
 
 def _apart(one: Matrix, other: Matrix, task: _Task) -> float:
@@ -212,7 +212,7 @@ def _group_task(
     options: Options, kind: str, direction: str, read: Callable[[], Splits], name: str
 ) -> _Task:
     settings, length = GROUPS[kind]
-    parameters = {"direction": direction, "parts": "items", "support": "hard"}
+    parameters: dict[str, Any] = {"direction": direction, "parts": "items", "support": "hard"}
     parameters |= settings[direction, "exclusion"]
     length = FAST_LENGTH if options.fast else length
     return _Task(

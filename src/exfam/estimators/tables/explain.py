@@ -93,11 +93,13 @@ def experts_of(attention: TableAttention, cells: Cells, targets: Sequence[str]) 
 
 def expert_weights(model: MaskedTableModel, target: str) -> Weights:
     """The weight of each column's expert for a target, the mean over heads and members."""
-    each = [attention_of(model, member=member) for member in range(model.n_members)]
+    place = model.schema.place(target)
 
+    @torch.inference_mode()
     def weights(cells: Cells) -> Float64[np.ndarray, "rows columns"]:
-        told = [one.experts(cells, [target]).weights[:, 0].mean(1) for one in each]
-        return torch.stack(told).mean(0).double().numpy()
+        model.eval()
+        told = [model.weights(batch, [place])[:, 0, :, :, 0] for _, batch in model.chunks(cells, 1)]
+        return torch.cat(told, 1).double().mean((0, 2)).cpu().numpy()
 
     return weights
 

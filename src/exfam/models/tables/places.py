@@ -36,7 +36,10 @@ class ColumnPlaces(nn.Module):
         return [cast(Encoding, encoding) for encoding in self.encodings]
 
     def vectors(self) -> Float[Tensor, "members columns embed"] | None:
-        """What is added to the tokens of each column, or None."""
+        """What is added to the tokens of each column, or None.
+
+        Vectors that are learned are a part of the tokens: these are fixed.
+        """
         place = torch.arange(self.n_columns)[None]
         told = [encoding.embed(place) for encoding in self.members]
         added = [vectors[0] for vectors in told if vectors is not None]
