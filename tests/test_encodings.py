@@ -18,6 +18,7 @@ from exfam.encodings import (
     Rotary,
     Sinusoidal,
     build_encoding,
+    pair_scores,
     share_positions,
 )
 from networks import HEAD_DIM, HEADS, random_encoding
@@ -54,6 +55,19 @@ def test_hooks_have_the_shapes_they_say(name):
     assert scores(encoding, q, k, position).shape == (2, HEADS, 6, 6)
     added = encoding.embed(position)
     assert added is None or added.shape == (2, 6, 12)
+
+
+@every_encoding
+def test_an_encoding_says_which_hooks_do_anything(name):
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    position = torch.arange(6)[None].expand(2, -1)
+    assert encoding.embeds == (encoding.embed(position) is not None)
+    assert encoding.rotates == (not torch.equal(encoding.rotate(q, position), q))
+    assert encoding.replaces == (encoding.log_weights(position, position) is not None)
+    turned = [encoding.rotate(x, position) for x in (q, k)]
+    told = pair_scores(encoding, *turned, (position, position), scale=1.0)
+    torch.testing.assert_close(told, scores(encoding, q, k, position))
 
 
 @every_encoding
@@ -174,7 +188,7 @@ def test_a_table_starts_as_what_it_is_named_for():
     position = torch.arange(5)[None]
     q = torch.zeros(1, 2, 5, 4)
     fixed = Attenuated(w=0.3, s=0.5).log_weights(position, position)[0, 0]
-    added = AttenuatedBias(w=0.3, s=0.5).bias(q, position, position)[0, 0]
+    added = AttenuatedBias(Attenuated(w=0.3, s=0.5)).bias(q, position, position)[0, 0]
     log, probability = (
         AttenuatedTable(5, n_tables=2, w=0.3, s=0.5, added=how).bias(q, position, position)[0]
         for how in ("log", "probability")

@@ -44,6 +44,7 @@ POINTS = np.random.default_rng(0).normal(size=(30, 2))
 PLACES = np.random.default_rng(1).uniform([25, -124], [49, -67], (30, 2))
 SITES = [f"site {i}" for i in range(30)]
 ATTENTION = np.random.default_rng(2).dirichlet(np.ones(60), size=2).reshape(2, 2, 30)
+LINES = {"positional": np.array([0.2, 0.9, np.nan]), "contextual": np.array([0.4, 0.3, 0.3])}
 
 FIGURES = {
     "coverage_curve": lambda: plots.coverage_curve(np.linspace(0, 1, 50)),
@@ -59,6 +60,13 @@ FIGURES = {
     "position_scatter": lambda: plots.position_scatter(
         {"fixed": {"rotary": (0.2, 1.0)}, "learned": {"bert": (0.16, 0.88)}},
         heads={"heads of bert": POINTS[:9, :2]},
+    ),
+    "position_matrices": lambda: plots.position_matrices(
+        {f"head {k}": np.random.default_rng(k).dirichlet(np.ones(8), size=8) for k in range(3)},
+        columns=2,
+    ),
+    "accuracy_by_distance": lambda: plots.accuracy_by_distance(
+        np.array([5, 1, 2]), LINES, references={"root": 0.1}
     ),
     "histogram": lambda: plots.histogram(np.array([1, 2, 2, 5]), label="length", of="groups"),
     "histogram, of ranges": lambda: plots.histogram(POINTS.ravel(), label="value"),
@@ -114,6 +122,31 @@ def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name):
 def test_a_scatter_of_nothing_is_refused():
     with pytest.raises(ExfamError, match="`points` must hold at least one encoding or encoder"):
         plots.position_scatter({})
+
+
+def test_matrices_tell_how_local_they_are_on_one_scale():
+    figure = plots.position_matrices({"itself": np.eye(5), "even": np.full((5, 5), 0.2)})
+    first, second = figure.axes[:2]
+    assert first.get_title() == "itself\nlocality 1.00\nsymmetry 1.00 (raw 1.00)"
+    assert first.images[0].get_clim() == second.images[0].get_clim() == (0.0, 1.0)
+    with pytest.raises(ExfamError, match="`matrices` must hold at least one to draw, got none"):
+        plots.position_matrices({})
+
+
+def test_lines_by_distance_go_from_near_to_far():
+    (axes,) = plots.accuracy_by_distance(np.array([5, 1, 2]), LINES).axes
+    assert [line.get_xdata().tolist() for line in axes.lines] == [[1, 2, 5]] * 2
+    assert axes.lines[1].get_ydata().tolist() == [0.3, 0.3, 0.4]
+
+
+def test_lines_that_do_not_fit_are_refused():
+    far = np.array([1, 2])
+    with pytest.raises(ExfamError, match="`accuracies` must hold at least one line to draw"):
+        plots.accuracy_by_distance(far, {})
+    with pytest.raises(ExfamError, match="must be one a distance, got 1 of 'both' for 2"):
+        plots.accuracy_by_distance(far, {"both": np.array([0.5])})
+    with pytest.raises(ExfamError, match=r"must be in \[0, 1\], got \[0.5, 28.4\] of 'both'"):
+        plots.accuracy_by_distance(far, {"both": np.array([0.5, 28.4])})
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -12,7 +12,14 @@ from torch import Tensor, nn
 
 from exfam.attention.kernels import ScoreKernel, Softmax
 from exfam.checks import ExfamError, check_positive
-from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition
+from exfam.encodings import (
+    Encoding,
+    KeyPosition,
+    NoEncoding,
+    Position,
+    QueryPosition,
+    pair_scores,
+)
 from exfam.layers import linear, normal
 
 __all__ = ["Attended", "Attention", "NullToken", "PerHead"]
@@ -102,21 +109,17 @@ class Attention(nn.Module):
         self, q: QueryHeads, k: KeyHeads, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch heads query key"]:
         """Scores of all pairs: scaled products plus the encoding's bias, or its log weights."""
-        fixed = self.encoding.log_weights(query_position, key_position)
-        if fixed is not None:
-            if not self.kernel.normalizes:
-                raise ExfamError(
-                    "`kernel` must be 'softmax' for an encoding that replaces the scores, got "
-                    f"{type(self.kernel).__name__}. Choose another encoding or kernel."
-                )
-            return fixed.to(q.dtype).expand(q.shape[0], q.shape[1], -1, -1)
-        product = (q * self.scale) @ k.transpose(-1, -2)
-        bias = self.encoding.bias(q, query_position, key_position)
-        return product if bias is None else product + bias
+        if self.encoding.replaces and not self.kernel.normalizes:
+            raise ExfamError(
+                "`kernel` must be 'softmax' for an encoding that replaces the scores, got "
+                f"{type(self.kernel).__name__}. Choose another encoding or kernel."
+            )
+        positions = query_position, key_position
+        return pair_scores(self.encoding, q, k, positions, scale=self.scale)
 
     def own_scores(self, q: PerHead, k: PerHead, position: Position) -> Tensor:
         """Score of each query with the key at its own place: (batch, heads, query)."""
-        if self.encoding.log_weights(position[:, :1], position[:, :1]) is not None:
+        if self.encoding.replaces:
             return self.scores(q, k, position, position).diagonal(dim1=-2, dim2=-1)
         product = (q * k).sum(-1) * self.scale
         bias = self.encoding.bias(q, position, position)
@@ -173,7 +176,7 @@ class Attention(nn.Module):
         placed = token if added is None else token + added
         q, k = self.queries(placed, position), self.keys(placed, position)[0]
         total = self.scores(q, k, position, position)
-        if self.encoding.log_weights(position, position) is not None:
+        if self.encoding.replaces:
             return torch.zeros_like(total), total
         still = torch.zeros_like(position)  # rotation by position 0 is none
         gamma = (self.queries(token, still) * self.scale) @ self.keys(token, still)[0].mT

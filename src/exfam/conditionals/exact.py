@@ -184,7 +184,7 @@ def _pair_scores(
     attention: Attention, pairs: "_MatrixColumns | _PairColumns", q: PerHead, position: Position
 ) -> Tensor:
     """Layer-2 scores of center i with element j, element i hidden."""
-    if attention.encoding.log_weights(position, position) is not None:
+    if attention.encoding.replaces:
         return attention.scores(q, q, position, position)
     bias = attention.encoding.bias(q, position, position)
     product = pairs.products() * attention.scale

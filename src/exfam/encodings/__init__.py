@@ -8,6 +8,7 @@ from exfam.encodings.base import (
     NoEncoding,
     Position,
     QueryPosition,
+    pair_scores,
     share_positions,
 )
 from exfam.encodings.registry import ENCODINGS, EncodingSizes, build_encoding
@@ -36,5 +37,6 @@ __all__ = [
     "alibi_slopes",
     "attenuation",
     "build_encoding",
+    "pair_scores",
     "share_positions",
 ]

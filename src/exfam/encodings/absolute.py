@@ -34,6 +34,7 @@ class LearnedAbsolute(Encoding):
     torch.Size([1, 3, 2])
     """
 
+    embeds = True
     separable = False
 
     def __init__(self, n_positions: int, embed_dim: int, *, generator: torch.Generator) -> None:
@@ -57,6 +58,7 @@ class Sinusoidal(Encoding):
     [[[0.0, 1.0, 0.0, 1.0]]]
     """
 
+    embeds = True
     separable = False
     speed: Tensor
 

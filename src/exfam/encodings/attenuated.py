@@ -23,6 +23,8 @@ __all__ = ["Attenuated", "AttenuatedBias", "AttenuatedTable", "attenuation"]
 
 # What is added to the scores: the logarithms of delta, or delta itself.
 ADDED = ("log", "probability")
+# Locality and symmetry unless given.
+W, S = 0.05, 1.0
 # A table of more positions has more numbers than a model.
 MOST_POSITIONS = 8192
 
@@ -40,6 +42,9 @@ def attenuation(offset: Tensor, *, w: float, s: float) -> Tensor:
 class Attenuated(Encoding):
     """Fixed weights that fall with the squared offset; they replace the scores altogether.
 
+    `w`: how fast (default 0.05)
+    `s`: by how much faster after the query than before it (default 1.0)
+
     Attention normalizes over the keys it may see. Source: module, eq. 8.
 
     >>> position = torch.arange(3)[None]
@@ -47,7 +52,9 @@ class Attenuated(Encoding):
     [-0.0, -1.0, -4.0]
     """
 
-    def __init__(self, *, w: float = 0.05, s: float = 1.0) -> None:
+    replaces = True
+
+    def __init__(self, *, w: float = W, s: float = S) -> None:
         super().__init__()
         _check_attenuation(w, s)
         self.w, self.s = w, s
@@ -60,20 +67,20 @@ class Attenuated(Encoding):
 
 
 class AttenuatedBias(Encoding):
-    """The logarithms of the attenuated weights, added to the scores of the tokens.
+    """The logarithms of attenuated `weights`, added to the scores of the tokens.
 
     Rows' constants do not matter to a softmax, so that the bias is a_ij itself: attention is
     attenuated where tokens say nothing. Source: module, eq. 8.
 
     >>> position = torch.arange(3)[None]
-    >>> AttenuatedBias(w=1.0).bias(torch.zeros(1, 1, 3, 2), position, position)[0, 0, 0].tolist()
+    >>> encoding = AttenuatedBias(Attenuated(w=1.0))
+    >>> encoding.bias(torch.zeros(1, 1, 3, 2), position, position)[0, 0, 0].tolist()
     [-0.0, -1.0, -4.0]
     """
 
-    def __init__(self, *, w: float = 0.05, s: float = 1.0) -> None:
+    def __init__(self, weights: Attenuated) -> None:
         super().__init__()
-        _check_attenuation(w, s)
-        self.w, self.s = w, s
+        self.weights = weights
 
     def bias(
         self,
@@ -81,8 +88,7 @@ class AttenuatedBias(Encoding):
         query_position: QueryPosition,
         key_position: KeyPosition,
     ) -> Float[Tensor, "#batch #heads query key"]:
-        offset = offsets(query_position, key_position)
-        return attenuation(offset, w=self.w, s=self.s)[:, None].to(q.dtype)
+        return self.weights.log_weights(query_position, key_position).to(q.dtype)
 
 
 class AttenuatedTable(Encoding):
@@ -107,8 +113,8 @@ class AttenuatedTable(Encoding):
         n_positions: int,
         *,
         n_tables: int = 1,
-        w: float = 0.05,
-        s: float = 1.0,
+        w: float = W,
+        s: float = S,
         added: str = "log",
         learned: bool = True,
     ) -> None:

@@ -1,8 +1,9 @@
 """Positional encodings: parts with four optional hooks that attention asks for.
 
 An encoding may add a vector to the tokens (`embed`), turn queries and keys (`rotate`), add to the
-scores (`bias`), or replace the scores altogether (`log_weights`). Positions are integers, real
-numbers or vectors (times, places); attention itself never changes for a new encoding.
+scores (`bias`), or replace the scores altogether (`log_weights`); `pair_scores` joins the last two
+with products. Positions are integers, real numbers or vectors (times, places); attention itself
+never changes for a new encoding.
 """
 
 from abc import ABC
@@ -21,6 +22,7 @@ __all__ = [
     "checked_rows",
     "offsets",
     "once",
+    "pair_scores",
     "share_positions",
 ]
 
@@ -30,10 +32,15 @@ KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]
 
 
 class Encoding(nn.Module, ABC):
-    """Four hooks, each doing nothing unless a subclass says otherwise."""
+    """Four hooks, each doing nothing unless a subclass says otherwise.
 
+    `embeds`, `rotates`, `replaces`: whether the first, the second, the last of them does anything
+    `separable`: whether what it does to scores depends on positions alone, not on the tokens there
+    """
+
+    embeds = False
     rotates = False
-    # Whether what it does to scores depends on positions alone, not on the tokens there.
+    replaces = False
     separable = True
     # How many heads it tells apart.
     n_heads = 1
@@ -73,6 +80,31 @@ class NoEncoding(Encoding):
     >>> NoEncoding().embed(torch.arange(3)[None]) is None
     True
     """
+
+
+def pair_scores(
+    encoding: Encoding,
+    q: Float[Tensor, "#batch heads query head"],
+    k: Float[Tensor, "#batch heads key head"],
+    positions: tuple[QueryPosition, KeyPosition],
+    *,
+    scale: float,
+) -> Float[Tensor, "#batch heads query key"]:
+    """Scores of all pairs: scaled products plus the encoding's bias, or its log weights.
+
+    `q`, `k`: rotated already, where the encoding rotates
+
+    >>> import torch
+    >>> ones, position = torch.ones(1, 1, 2, 4), torch.arange(2)[None]
+    >>> pair_scores(NoEncoding(), ones, ones, (position, position), scale=0.5)[0, 0].tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
+    """
+    fixed = encoding.log_weights(*positions)
+    if fixed is not None:
+        return fixed.to(q.dtype).expand(q.shape[0], q.shape[1], -1, -1)
+    product = (q * scale) @ k.mT
+    bias = encoding.bias(q, *positions)
+    return product if bias is None else product + bias
 
 
 def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -> Position:

@@ -35,7 +35,7 @@ class EncodingSizes:
 ENCODINGS: dict[str, Callable[[EncodingSizes], Encoding]] = {
     "alibi": lambda sizes: ALiBi(sizes.n_heads),
     "attenuated": lambda sizes: Attenuated(),
-    "attenuated-bias": lambda sizes: AttenuatedBias(),
+    "attenuated-bias": lambda sizes: AttenuatedBias(Attenuated()),
     "attenuated-probability": lambda sizes: AttenuatedTable(
         sizes.n_positions, added="probability", learned=False
     ),

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
+from exfam.analysis.positions import PositionAttention, group_attention
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.conditionals import CONDITIONALS
 from exfam.encodings import ENCODINGS
@@ -299,6 +300,19 @@ class EFA(GroupEstimator):
         """
         groups = self._inputs(X).groups
         return explain(self.members_[0], groups, self.vocabulary_)
+
+    def position_attention(
+        self, X: Any, *, length: int, part: str | None = None
+    ) -> PositionAttention:
+        """Mean attention between the first `length` elements of groups, and how local it is.
+
+        `length`: of groups that are as long at least
+        `part`: "items" or "values" of a model that has both, None for the one it has (default None)
+
+        Of the first member of an ensemble. See `exfam.analysis.positions.group_attention`.
+        """
+        groups = self._inputs(X).groups
+        return group_attention(self, groups, length=length, part=part)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the hidden state of a further, hidden element (first member)."""

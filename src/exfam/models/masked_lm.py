@@ -138,7 +138,8 @@ class MaskedLM(nn.Module):
         """
         check_choice("term", term, TERMS)
         position = torch.arange(tokens.shape[1], device=tokens.device).expand(*tokens.shape)
-        may_attend = present[:, None, :].expand(-1, tokens.shape[1], -1)
+        # Without padding, which stretches of a text have none of, there is nothing to hide.
+        may_attend = None if bool(present.all()) else present[:, None, None, :]
         x = self.dropout(self._start(tokens, position, term))
         told = None
         if term == "positional" and not self.separable:
@@ -165,7 +166,7 @@ class MaskedLM(nn.Module):
 def _layer(
     block: Block,
     x: States,
-    seen: tuple[Tensor, Bool[Tensor, "batch query key"]],
+    seen: tuple[Tensor, Bool[Tensor, "batch 1 1 key"] | None],
     *,
     fixed: Weights | None,
     term: str,
@@ -181,7 +182,11 @@ def _layer(
         else:
             gamma, delta = attention.terms(inside, position)
             scores = gamma if term == "contextual" else delta
-        fixed = attention.kernel.weights(scores, may_attend[:, None])
+        fixed = (
+            scores.softmax(-1)
+            if may_attend is None
+            else attention.kernel.weights(scores, may_attend)
+        )
     return block.join(x, attention.merge(fixed @ v)), fixed
 
 
@@ -197,8 +202,7 @@ def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> Mask
     dim = sizes.embed_dim
     words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
     encoding = build_encoding(sizes.encoding, _encoding_sizes(sizes, generator))
-    adds = encoding.embed(torch.zeros(1, 1, dtype=torch.long)) is not None
-    inner = NoEncoding() if adds else encoding
+    inner = NoEncoding() if encoding.embeds else encoding
     blocks = []
     for place in range(sizes.n_layers):
         own = copy.deepcopy(inner) if place and sizes.encoding in _PER_LAYER else inner
@@ -206,7 +210,7 @@ def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> Mask
     transform = nn.Sequential(linear(dim, dim, generator=generator), nn.GELU(), nn.LayerNorm(dim))
     return MaskedLM(
         words,
-        encoding if adds else NoEncoding(),
+        encoding if encoding.embeds else NoEncoding(),
         blocks,
         norms=(
             nn.LayerNorm(dim),

@@ -169,7 +169,10 @@ class MaskedTokens:
         rounded = self.precision is not None and model.training
         with torch.autocast(device.type, dtype=self.precision, enabled=rounded):
             states = model(shown, batch.present).states[-1][chosen]
-        nats = summed_nats(model.linear(states.float()), batch.tokens[chosen])
+            eta = model.linear(states)
+        eta = eta._replace(state=eta.state.float())
+        factors = self.precision if rounded else None
+        nats = summed_nats(eta, batch.tokens[chosen], factors=factors)
         return nats, chosen.sum()
 
     def _drawn(self, tokens: Tensor, *, n_tokens: int, mask: int) -> tuple[Tensor, Tensor]:

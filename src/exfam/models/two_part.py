@@ -63,6 +63,18 @@ class TwoPartModel(nn.Module):
         self.support = NoExclusion() if support is None else support
         self.sampler = sampler
 
+    def part(self, name: str | None = None) -> nn.Module:
+        """The part of that name, "items" or "values"; None for the one that there is.
+
+        Raises ExfamError for a part that is not there, and for None where there are both.
+        """
+        parts = {"items": self.item_part, "values": self.value_part}
+        there = {label: part for label, part in parts.items() if part is not None}
+        if name is None and len(there) == 1:
+            return next(iter(there.values()))
+        check_choice("part", name, there)
+        return there[str(name)]
+
     @property
     def has_large_catalog(self) -> bool:
         """Whether items are so many that their outputs are kept as factors."""

@@ -12,13 +12,14 @@ from exfam.plots.item_map import item_map
 from exfam.plots.matrices import matrix_map
 from exfam.plots.means import means_by_case
 from exfam.plots.missing import missing_curves
-from exfam.plots.positions import position_scatter
+from exfam.plots.positions import accuracy_by_distance, position_matrices, position_scatter
 from exfam.plots.settings import setting_curve
 from exfam.plots.style import INK
 from exfam.plots.vectors import vector_map
 
 __all__ = [
     "INK",
+    "accuracy_by_distance",
     "attention_map",
     "coverage_curve",
     "crps_by_site",
@@ -33,6 +34,7 @@ __all__ = [
     "matrix_map",
     "means_by_case",
     "missing_curves",
+    "position_matrices",
     "position_scatter",
     "reliability_diagram",
     "result_bars",

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from exfam.checks import ExfamError
 from exfam.plots.style import (
     COLORS,
-    INK,
     MUTED,
+    legend_beside,
     make_figure,
     name_rows,
     plain_axes,
@@ -70,7 +70,7 @@ def expert_bars(
     plain_axes(right).axvline(0.0, color=MUTED, lw=1)
     right.tick_params(axis="y", length=0)
     right.set_xlabel("adds to the output")
-    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
+    legend_beside(right)
     return figure
 
 

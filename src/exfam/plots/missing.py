@@ -8,11 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, INK, draw_references, make_figure, plain_axes
+from exfam.plots.style import draw_curves, make_figure, plain_axes
 
 __all__ = ["missing_curves"]
-
-_STYLES = ("-", "--", ":")
 
 
 def missing_curves(
@@ -51,13 +49,9 @@ def missing_curves(
     order = np.argsort(shares)
     figure = make_figure(width=width, height=4.0)
     axes = plain_axes(figure.subplots())
-    for number, (name, values) in enumerate(scores.items()):
-        style = _STYLES[number // len(COLORS) % len(_STYLES)]
-        color = COLORS[number % len(COLORS)]
-        axes.plot(shares[order], values[order], style, marker="o", color=color, label=name)
-    draw_references(axes.axhline, references)
+    curves = {name: values[order] for name, values in scores.items()}
+    draw_curves(axes, shares[order], curves, references=references)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("share of cells hidden")
     axes.set_ylabel(metric)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
     return figure

@@ -1,15 +1,29 @@
-"""How local and how symmetric the attention of many encodings, encoders or heads is."""
+"""Attention between positions: its matrices, how local and symmetric it is, what it finds."""
 
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, INK, make_figure, plain_axes
+from exfam.analysis.positions import PositionScores, position_scores
+from exfam.checks import ExfamError, check_positive
+from exfam.plots.style import (
+    COLORS,
+    INK,
+    SHADES,
+    draw_curves,
+    drawable,
+    legend_beside,
+    make_figure,
+    plain_axes,
+)
 
-__all__ = ["position_scatter"]
+__all__ = ["accuracy_by_distance", "position_matrices", "position_scatter"]
 
 _MARKERS = "os^DvP*X"
 
@@ -53,5 +67,105 @@ def position_scatter(
             )
     axes.set_xlabel("locality")
     axes.set_ylabel("symmetry")
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
+    legend_beside(axes)
+    return figure
+
+
+def position_matrices(
+    matrices: Mapping[str, Float[np.ndarray, "_ _"]], *, columns: int = 4, panel: float = 2.0
+) -> Figure:
+    """A heat map of each matrix of attention between positions, all shades on one scale.
+
+    Titles tell the locality and the symmetry, of both kinds: with and without min-max.
+
+    `matrices`: of encodings, layers or heads, by name; rows sum to 1, or to 0
+    `columns`: panels side by side at most (default 4)
+    `panel`: side of a panel, in inches (default 2.0)
+
+    Raises ExfamError without a matrix, and for less than 3 positions; DataError for rows that are
+    no shares.
+
+    >>> import torch
+    >>> from exfam.analysis.positions import encoding_weights
+    >>> from exfam.encodings import ALiBi
+    >>> figure = position_matrices({"ALiBi": encoding_weights(ALiBi(1), 16)[0].numpy()})
+    >>> figure.axes[0].get_title()
+    'ALiBi\nlocality .16\nsymmetry 1.00 (raw 1.00)'
+    """
+    if not matrices:
+        raise ExfamError("`matrices` must hold at least one to draw, got none.")
+    check_positive("columns", columns)
+    told = {name: position_scores(torch.as_tensor(each)) for name, each in matrices.items()}
+    n_columns = min(columns, len(matrices))
+    n_rows = -(-len(matrices) // n_columns)
+    figure = make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    norm = Normalize(0.0, max(float(each.max()) for each in matrices.values()))
+    panels = grid.ravel()
+    for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
+        plain_axes(axes).imshow(matrix, cmap=SHADES, norm=norm)
+        title = f"{drawable(name)}\n{_in_words(told[name])}"
+        axes.set_title(title, fontsize=8, color=INK, parse_math=False)
+        axes.tick_params(length=0, labelsize=7)
+    for axes in panels[len(matrices) :]:
+        axes.set_axis_off()
+    bar = figure.colorbar(ScalarMappable(norm, SHADES), ax=grid)
+    plain_axes(bar.ax)
+    bar.outline.set_visible(False)
+    bar.set_label("attention weight", color=INK)
+    figure.supxlabel("position attended to", color=INK, fontsize=10)
+    figure.supylabel("position", color=INK, fontsize=10)
+    return figure
+
+
+def _in_words(scores: PositionScores) -> str:
+    locality, symmetry, raw = (
+        f"{each.item():.2f}".removeprefix("0")
+        for each in (scores.locality, scores.symmetry, scores.raw_symmetry)
+    )
+    return f"locality {locality}\nsymmetry {symmetry} (raw {raw})"
+
+
+def accuracy_by_distance(
+    distances: Int[np.ndarray, "distances"],
+    accuracies: Mapping[str, Float[np.ndarray, "_"]],
+    *,
+    references: Mapping[str, float] | None = None,
+    width: float = 8.0,
+) -> Figure:
+    """How many dependencies of words so far apart are found, a line a model or term of attention.
+
+    `distances`: in words, signed or not
+    `accuracies`: by name, in [0, 1], one a distance; NaN where there is none
+    `references`: label -> accuracy, drawn as dashed lines
+    `width`: of the figure, in inches (default 8.0)
+
+    Raises ExfamError without a line, for accuracies outside [0, 1], and unless each line has one a
+    distance. Source: Chen, Varoquaux & Suchanek (2023), Figure 5.
+
+    >>> told = {"positional": np.array([0.9, 0.2]), "contextual": np.array([0.3, 0.3])}
+    >>> figure = accuracy_by_distance(np.array([1, 5]), told)
+    >>> figure.axes[0].get_xlabel()
+    'distance between the words'
+    """
+    if not accuracies:
+        raise ExfamError("`accuracies` must hold at least one line to draw, got none.")
+    for name, values in accuracies.items():
+        if len(values) != len(distances):
+            raise ExfamError(
+                f"`accuracies` must be one a distance, got {len(values)} of {name!r} for "
+                f"{len(distances)}."
+            )
+        if not (np.isnan(values) | ((values >= 0) & (values <= 1))).all():
+            raise ExfamError(f"`accuracies` must be in [0, 1], got {values.tolist()} of {name!r}.")
+    order = np.argsort(distances)
+    figure = make_figure(width=width, height=4.0)
+    axes = plain_axes(figure.subplots())
+    curves = {name: values[order] for name, values in accuracies.items()}
+    draw_curves(axes, distances[order], curves, references=references)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("distance between the words")
+    axes.set_ylabel("accuracy")
     return figure

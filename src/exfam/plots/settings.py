@@ -7,7 +7,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, INK, make_figure, plain_axes
+from exfam.plots.style import COLORS, INK, legend_beside, make_figure, plain_axes
 
 __all__ = ["setting_curve"]
 
@@ -63,5 +63,5 @@ def setting_curve(
     axes.tick_params(axis="y", which="both", colors=INK, labelsize="small")
     axes.set_xlabel(setting_name)
     axes.set_ylabel(metric)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
+    legend_beside(axes)
     return figure

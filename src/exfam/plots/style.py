@@ -27,9 +27,11 @@ __all__ = [
     "ON_DATA",
     "SHADES",
     "SIGNED",
+    "draw_curves",
     "draw_references",
     "drawable",
     "legend_above",
+    "legend_beside",
     "make_figure",
     "name_rows",
     "name_ticks",
@@ -47,6 +49,7 @@ MUTED = "#8b949e"
 SHADES = LinearSegmentedColormap.from_list(
     "weights", ["#eef3fb", "#9cc3ee", "#2f7ed8", "#173f7a", "#0b1f40"]
 )
+_LINES = ("-", "--", ":")
 # Of numbers below, at and above 0.
 SIGNED = LinearSegmentedColormap.from_list("signed", [COLORS[0], "#f6f8fa", COLORS[1]])
 # Starts the gid of a text that stands for a name with letters that the font lacks.
@@ -157,6 +160,29 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 def write_beside(axes: Axes, text: str, *, x: float, y: float) -> None:
     """Text at the right of a point."""
     axes.annotate(text, (x, y), (8, 0), textcoords="offset points", va="center", color=INK)
+
+
+def draw_curves(
+    axes: Axes,
+    x: Num[np.ndarray, "points"],
+    curves: Mapping[str, Num[np.ndarray, "points"]],
+    *,
+    references: Mapping[str, float] | None = None,
+) -> None:
+    """A line with marks for each name, gaps where there is NaN; a legend beside the axes.
+
+    `references`: label -> value, drawn as dashed lines (default None)
+    """
+    for number, (name, y) in enumerate(curves.items()):
+        style = _LINES[number // len(COLORS) % len(_LINES)]
+        axes.plot(x, y, style, marker="o", color=COLORS[number % len(COLORS)], label=name)
+    draw_references(axes.axhline, references)
+    legend_beside(axes)
+
+
+def legend_beside(axes: Axes) -> None:
+    """A legend at the right of the axes."""
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
 
 
 def draw_references(line: Callable[..., Line2D], references: Mapping[str, float] | None) -> None:

@@ -95,6 +95,10 @@ EXPERIMENTS = {
         "how local and symmetric encodings and encoders are: "
         "Locality and symmetry of positional encodings, Figure 2",
     ),
+    "positions-fitted": Experiment(
+        "exfam.reproduce.positions_fitted",
+        "how local and symmetric the attention of fitted models is, and encodings chosen by it",
+    ),
     "positions-dependencies": Experiment(
         "exfam.reproduce.positions_dependencies",
         "which attention heads find syntactic dependencies: "

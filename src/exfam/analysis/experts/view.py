@@ -4,7 +4,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from exfam.analysis.experts.elements import ElementAttention
 from exfam.analysis.experts.tables import TableAttention
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import ExfamError
 from exfam.data.tables.schema import TableSchema
 from exfam.models.efa import EFANetwork
 from exfam.models.experts import LinearAttention
@@ -50,7 +50,7 @@ def attention_as_experts(
     if members is not None:
         found = members[_checked(member, len(members))]
     if isinstance(found, TwoPartModel):
-        found = _part(found, part)
+        found = found.part(part)
     if isinstance(found, EFANetwork):
         return ElementAttention(found)
     if not isinstance(found, TableModel):
@@ -73,12 +73,3 @@ def _checked(member: int, n_members: int) -> int:
     if not 0 <= member < n_members:
         raise ExfamError(f"`member` must be in 0 .. {n_members - 1}, got {member}.")
     return member
-
-
-def _part(model: TwoPartModel, part: str | None) -> object:
-    parts = {"items": model.item_part, "values": model.value_part}
-    there = {name: each for name, each in parts.items() if each is not None}
-    if part is None and len(there) == 1:
-        return next(iter(there.values()))
-    check_choice("part", part, there)
-    return there[str(part)]

@@ -61,7 +61,9 @@ class FieldEFA(FieldEstimator):
     `feed_forward_dim`: hidden units after each attention layer, 0 for none (default 64)
     `head_hidden_dim`: hidden units of the head, 0 for a linear one (default 32)
     `read_out_heads`: heads of the linear read-out beside attention, 0 for none (default 16)
-    `encoding`: "distance" (scores fall with it) or "none" (default "distance")
+    `encoding`: "distance" (scores fall with it), "none", or another name of
+        `exfam.encodings.ENCODINGS`; of these, those that take real numbers serve places of one
+        coordinate, all others refuse places in training (default "distance")
     `null_token`: whether a learned key stands for "none of these", which few
         and far sites leave much weight to (default True)
     `n_neighbors`: how many of the nearest observed sites of each map are attended to; all if None,

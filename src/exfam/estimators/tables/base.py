@@ -23,6 +23,7 @@ from exfam.data.tables import (
     encode,
     read_table,
 )
+from exfam.encodings import ENCODINGS
 from exfam.estimators.parameters import check_count
 from exfam.estimators.tables.choice import Trial, best_of, fit_table, recipes_of
 from exfam.estimators.tables.inputs import (
@@ -68,6 +69,7 @@ class TableEstimator(BaseEstimator, ABC):
     n_bins: Any
     families: Any
     unseen: str
+    encoding: str
     unlabeled: str
     response_share: float | None
     ensemble: int
@@ -147,6 +149,7 @@ class TableEstimator(BaseEstimator, ABC):
         if self.n_bins != "auto":
             check_count("n_bins", self.n_bins, least=2)
         check_choice("unseen", self.unseen, UNSEEN)
+        check_choice("encoding", self.encoding, ENCODINGS)
         check_choice("missing_columns", self.missing_columns, MISSING_COLUMNS)
         check_fraction("validation_fraction", self.validation_fraction)
         check_count("seed", self.seed, least=0)

@@ -47,6 +47,9 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     Model:
     `network`: "linear", one attention layer without layer norm, ReLU and dropout, which is an exact
         mixture of experts, or "deep" (default "linear")
+    `encoding`: how the columns' places are told, a name of `exfam.encodings.ENCODINGS`: "learned"
+        gives each column a vector of its own, most others know the columns' order alone
+        (default "learned")
     `categories`: "per-column", or "shared": one space of categories for all columns, which must
         have equally many labels, as in the paper (default "per-column")
     `ordinal`: whether ordered columns have a direction along which their labels lie beside free
@@ -117,6 +120,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         unseen: str = "error",
         missing_columns: str = "auto",
         network: str = "linear",
+        encoding: str = "learned",
         categories: str = "per-column",
         ordinal: bool | str = "auto",
         extra_masking: float | str = "auto",
@@ -151,6 +155,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         self.unseen = unseen
         self.missing_columns = missing_columns
         self.network = network
+        self.encoding = encoding
         self.categories = categories
         self.ordinal = ordinal
         self.extra_masking = extra_masking

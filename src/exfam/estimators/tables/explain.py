@@ -93,11 +93,13 @@ def experts_of(attention: TableAttention, cells: Cells, targets: Sequence[str]) 
 
 def expert_weights(model: MaskedTableModel, target: str) -> Weights:
     """The weight of each column's expert for a target, the mean over heads and members."""
-    each = [attention_of(model, member=member) for member in range(model.n_members)]
+    place = model.schema.place(target)
 
+    @torch.inference_mode()
     def weights(cells: Cells) -> Float64[np.ndarray, "rows columns"]:
-        told = [one.experts(cells, [target]).weights[:, 0].mean(1) for one in each]
-        return torch.stack(told).mean(0).double().numpy()
+        model.eval()
+        told = [model.weights(batch, [place])[:, 0, :, :, 0] for _, batch in model.chunks(cells, 1)]
+        return torch.cat(told, 1).double().mean((0, 2)).cpu().numpy()
 
     return weights
 
@@ -114,7 +116,15 @@ def expert_faithfulness(
 
 
 def similarity_of_columns(model: MaskedTableModel, schema: TableSchema) -> ColumnSimilarity:
-    """Cosines between the columns' encodings, the mean over the members of an ensemble."""
+    """Cosines between the columns' encodings, the mean over the members of an ensemble.
+
+    Raises ExfamError for an encoding without vectors.
+    """
+    if not model.network.tokens.positions.any():
+        raise ExfamError(
+            "`encoding` must give columns vectors to compare, 'learned' or 'sinusoidal', got one "
+            "that gives none. Fit with encoding='learned'."
+        )
     positions = model.network.tokens.positions.detach().double().cpu().numpy()
     each = [column_similarity(one, schema.names).cosine for one in positions]
     return ColumnSimilarity(schema.names, np.mean(each, axis=0))

@@ -8,6 +8,7 @@ from jaxtyping import Float64
 
 from exfam.analysis.experts.faithfulness import DeletionInsertion
 from exfam.analysis.experts.summary import ExpertSummary, summarize_experts
+from exfam.analysis.positions import PositionAttention, table_attention
 from exfam.analysis.tables.conditional import conditional
 from exfam.analysis.tables.disagreement import OrderDisagreement, order_disagreement
 from exfam.analysis.tables.imputation import impute
@@ -172,6 +173,15 @@ class JointTable(TableEstimator):
         The columns of the k-th table are `tables_[k]`.
         """
         return similarity_of_columns(self.model_, self.schema_)
+
+    def position_attention(self, X: Any, *, member: int = 0) -> PositionAttention:
+        """Mean attention from each hidden column to all columns, in their order.
+
+        `member`: of an ensemble (default 0)
+
+        See `exfam.analysis.positions.table_attention`.
+        """
+        return table_attention(self.model_, self._cells(X), member=member)
 
     def experts(
         self, X: Any, targets: Sequence[str] | None = None, *, member: int = 0

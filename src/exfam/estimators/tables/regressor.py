@@ -45,6 +45,9 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     Model:
     `network`: "linear", one attention layer without layer norm, ReLU and dropout, which is an exact
         mixture of experts, or "deep" (default "linear")
+    `encoding`: how the columns' places are told, a name of `exfam.encodings.ENCODINGS`: "learned"
+        gives each column a vector of its own, most others know the columns' order alone
+        (default "learned")
     `categories`: "per-column", or "shared": one space of categories for all columns, which must
         have equally many labels, as in the paper (default "per-column")
     `ordinal`: whether ordered columns have a direction along which their labels lie beside free
@@ -115,6 +118,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         unseen: str = "error",
         missing_columns: str = "auto",
         network: str = "linear",
+        encoding: str = "learned",
         categories: str = "per-column",
         ordinal: bool | str = "auto",
         extra_masking: float | str = "auto",
@@ -149,6 +153,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         self.unseen = unseen
         self.missing_columns = missing_columns
         self.network = network
+        self.encoding = encoding
         self.categories = categories
         self.ordinal = ordinal
         self.extra_masking = extra_masking

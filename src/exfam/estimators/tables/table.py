@@ -42,6 +42,9 @@ class MaskedTable(TransformerMixin, JointTable):
     Model:
     `network`: "linear", one attention layer without layer norm, ReLU and dropout, which is an exact
         mixture of experts, or "deep" (default "linear")
+    `encoding`: how the columns' places are told, a name of `exfam.encodings.ENCODINGS`: "learned"
+        gives each column a vector of its own, most others know the columns' order alone
+        (default "learned")
     `categories`: "per-column", or "shared": one space of categories for all columns, which must
         have equally many labels, as in the paper (default "per-column")
     `ordinal`: whether ordered columns have a direction along which their labels lie beside free
@@ -106,6 +109,7 @@ class MaskedTable(TransformerMixin, JointTable):
         unseen: str = "error",
         missing_columns: str = "auto",
         network: str = "linear",
+        encoding: str = "learned",
         categories: str = "per-column",
         ordinal: bool | str = "auto",
         extra_masking: float | str = 1.0,
@@ -136,6 +140,7 @@ class MaskedTable(TransformerMixin, JointTable):
         self.unseen = unseen
         self.missing_columns = missing_columns
         self.network = network
+        self.encoding = encoding
         self.categories = categories
         self.ordinal = ordinal
         self.extra_masking = extra_masking

@@ -98,6 +98,7 @@ def model_settings(
         dropout=float(estimator.dropout),
         norm="pre",
         masked_columns=(str(response),) if masked else (),
+        encoding=estimator.encoding,
     )
 
 

@@ -19,12 +19,13 @@ from exfam.embeddings import (
     NumberValue,
     TokenEmbedding,
 )
-from exfam.encodings import DistanceBias, Encoding, NoEncoding
+from exfam.encodings import ENCODINGS, DistanceBias, Encoding, EncodingSizes, build_encoding
 from exfam.families import Family
 from exfam.geometry import distances
 from exfam.groups import Groups
 from exfam.layers import mlp
 from exfam.models.fields.climate import Climate
+from exfam.models.fields.line import AlongLine, PlaceVectors
 from exfam.models.fields.neighborhood import AllSites, NearestSites
 from exfam.models.fields.network import FieldNetwork
 from exfam.models.fields.readout import ReadOut
@@ -32,7 +33,6 @@ from exfam.models.fields.tokens import Hiding, StepsBack
 
 __all__ = ["FieldHead", "FieldSettings", "FieldShape", "build_field_network", "field_shape"]
 
-ENCODINGS = ("distance", "none")
 SCALES = ("global", "input")
 # Sites whose distances tell the unit of distance encodings.
 MOST_SITES = 500
@@ -158,6 +158,9 @@ def build_field_network(
         ),
         StepsBack(shape.lags, dim=settings.embed_dim, generator=generator),
     ]
+    encoding = _encoding(shape, settings, settings.n_heads, generator)
+    if encoding.embeds:
+        fields.append(PlaceVectors(encoding, dim=settings.embed_dim))
     if settings.site_embedding:
         fields.append(ItemEmbedding(shape.n_sites, settings.embed_dim, generator=generator))
     value = NumberValue(
@@ -243,10 +246,20 @@ class FieldHead(nn.Module):
         return nn.functional.pad(told, (0, missing)) + self.constant
 
 
-def _encoding(shape: FieldShape, settings: FieldSettings, n_heads: int) -> Encoding:
-    if settings.encoding == "none":
-        return NoEncoding()
-    return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
+def _encoding(
+    shape: FieldShape, settings: FieldSettings, n_heads: int, generator: torch.Generator
+) -> Encoding:
+    if settings.encoding == "distance":
+        return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
+    sizes = EncodingSizes(
+        n_heads=n_heads,
+        head_dim=settings.head_dim,
+        embed_dim=settings.embed_dim,
+        # Places are real numbers, which tables of positions refuse.
+        n_positions=1,
+        generator=generator,
+    )
+    return AlongLine(build_encoding(settings.encoding, sizes), unit=shape.unit)
 
 
 def _null(settings: FieldSettings, n_heads: int, generator: torch.Generator) -> NullToken | None:
@@ -262,7 +275,7 @@ def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generato
         n_heads=settings.n_heads,
         head_dim=settings.head_dim,
         generator=generator,
-        encoding=_encoding(shape, settings, settings.n_heads),
+        encoding=_encoding(shape, settings, settings.n_heads, generator),
         null=_null(settings, settings.n_heads, generator),
     )
     feed_forward = None
@@ -286,7 +299,7 @@ def _read_out(shape: FieldShape, settings: FieldSettings, generator: torch.Gener
         settings.embed_dim,
         n_heads=n_heads,
         head_dim=settings.head_dim,
-        encoding=_encoding(shape, settings, n_heads),
+        encoding=_encoding(shape, settings, n_heads, generator),
         generator=generator,
         null_key=None if null is None else null.key,  # what takes it adds nothing
     )

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from exfam.attention import ScoreKernel, Softmax
-from exfam.encodings import Encoding, KeyPosition, QueryPosition
+from exfam.encodings import Encoding, KeyPosition, QueryPosition, pair_scores
 from exfam.layers import linear
 
 __all__ = ["ReadOut"]
@@ -71,9 +71,8 @@ class ReadOut(nn.Module):
         q, k = (
             x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2) for x in (query, key)
         )
-        scores = (q * self.head_dim**-0.5) @ k.mT
-        bias = self.encoding.bias(q, *positions)
-        scores = scores if bias is None else scores + bias
+        q, k = (self.encoding.rotate(x, at) for x, at in zip((q, k), positions, strict=True))
+        scores = pair_scores(self.encoding, q, k, positions, scale=self.head_dim**-0.5)
         if self.null_key is None:
             return scores
         return torch.cat([scores, (q @ self.null_key.mT) * self.head_dim**-0.5], -1)

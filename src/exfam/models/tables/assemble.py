@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +11,14 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice
+from exfam.encodings import EncodingSizes
 from exfam.families import Categorical, Family
 from exfam.models.tables.contract import TableCells, TableColumn, TableColumns
 from exfam.models.tables.deep import DeepTableNetwork
 from exfam.models.tables.laws import ColumnLaw
 from exfam.models.tables.linear import LinearTableNetwork
 from exfam.models.tables.model import MaskedTableModel
+from exfam.models.tables.places import OWN_VECTORS, ColumnPlaces, column_places
 from exfam.models.tables.readout import Readout
 from exfam.models.tables.tokens import CellTokens, TokenPlan
 
@@ -37,6 +40,7 @@ class TableSettings:
         direction along which their tokens and outputs lie, beside free vectors for each
     `n_layers`, `feed_forward_dim`, `dropout`, `norm` ("pre" or "post"): of the deep one
     `masked_columns`: names of columns whose absent cells are shown as MASK tokens
+    `encoding`: of the columns' places, by name; "learned" is a free vector a column
     """
 
     network: str
@@ -50,6 +54,8 @@ class TableSettings:
     dropout: float
     norm: str
     masked_columns: tuple[str, ...]
+    # Stored models older than this choice have none.
+    encoding: str = OWN_VECTORS
 
 
 def column_laws(schema: TableColumns, families: Sequence[Family]) -> list[ColumnLaw]:
@@ -89,7 +95,20 @@ def build_masked_table(
         scores=tuple(scores),
         ordered=_ordered(schema, settings),
     )
-    tokens = CellTokens(plan, embed_dim=settings.embed_dim, generator=generator)
+    sizes = EncodingSizes(
+        n_heads=settings.n_heads,
+        head_dim=settings.head_dim,
+        embed_dim=settings.embed_dim,
+        n_positions=plan.n_columns,
+        generator=generator,
+    )
+    places = column_places(settings.encoding, plan.n_members, sizes)
+    tokens = CellTokens(
+        plan,
+        embed_dim=settings.embed_dim,
+        generator=generator,
+        positions=None if places is None else _fixed(places, settings.embed_dim),
+    )
     readout = Readout(
         _bases(laws, plan),
         _biases(laws, cells),
@@ -98,14 +117,27 @@ def build_masked_table(
         generator=generator,
     )
     masked = [schema.place(name) for name in settings.masked_columns]
-    network = _network(tokens, readout, settings, generator)
+    network = _network(tokens, readout, places, settings, generator)
     return MaskedTableModel(network, schema=schema, laws=laws, masked_columns=masked)
 
 
+def _fixed(places: ColumnPlaces, embed_dim: int) -> Float[Tensor, "members columns embed"]:
+    """The vectors of an encoding that adds some, zeros of all others."""
+    vectors = places.vectors()
+    if vectors is None:
+        vectors = torch.zeros(len(places.members), places.n_columns, embed_dim)
+    return vectors
+
+
 def _network(
-    tokens: CellTokens, readout: Readout, settings: TableSettings, generator: torch.Generator
+    tokens: CellTokens,
+    readout: Readout,
+    places: ColumnPlaces | None,
+    settings: TableSettings,
+    generator: torch.Generator,
 ) -> LinearTableNetwork | DeepTableNetwork:
-    heads = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
+    heads: dict[str, Any] = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
+    heads["places"] = places
     if settings.network == "linear":
         return LinearTableNetwork(tokens, readout, **heads, generator=generator)
     return DeepTableNetwork(

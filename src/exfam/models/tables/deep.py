@@ -6,6 +6,7 @@ exactly that given the other cells.
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -15,6 +16,7 @@ from torch.nn import functional
 from exfam.checks import check_choice
 from exfam.models.tables.batch import ABSENT, MASKED, CellBatch
 from exfam.models.tables.linear import look_up
+from exfam.models.tables.places import ColumnPlaces
 from exfam.models.tables.readout import Readout
 from exfam.models.tables.stacked import StackedLayerNorm, StackedLinear
 from exfam.models.tables.tokens import CellTokens
@@ -37,8 +39,10 @@ class _Block(nn.Module):
         dropout: float,
         norm: str,
         generator: torch.Generator,
+        places: ColumnPlaces | None,
     ) -> None:
         super().__init__()
+        self.places = places
         members, embed = sizes
         inner = n_heads * head_dim
 
@@ -62,20 +66,45 @@ class _Block(nn.Module):
         own, asks = x, seen
         if place is not None:
             own, asks = (each.take_along_dim(place[..., None, None], 2) for each in (x, seen))
-        own = own + self._drop(self._attend(asks, seen, may_attend))
+        own = own + self._drop(self._attend(asks, seen, may_attend, place))
         if self.post:
             own = self.norms[0](own)
             return self.norms[1](own + self._drop(self._feed(own)))
         return own + self._drop(self._feed(self.norms[1](own)))
 
-    def _attend(self, asks: Tensor, seen: Tensor, may_attend: Tensor) -> Tensor:
+    def paid(
+        self,
+        x: Float[Tensor, "members copies columns embed"],
+        may_attend: Bool[Tensor, "members copies columns"],
+    ) -> Float[Tensor, "members copies heads columns columns"]:
+        """Attention weights of every cell."""
+        seen = x if self.post else self.norms[0](x)
+        return self._weights_and_values(seen, seen, may_attend, None)[0]
+
+    def _attend(
+        self, asks: Tensor, seen: Tensor, may_attend: Tensor, place: Tensor | None
+    ) -> Tensor:
+        weights, value = self._weights_and_values(asks, seen, may_attend, place)
+        return self.out((weights @ value).transpose(2, 3).flatten(3))
+
+    def _weights_and_values(
+        self, asks: Tensor, seen: Tensor, may_attend: Tensor, place: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         query, key, value = (
             layer(x).unflatten(-1, self.heads).transpose(2, 3)
             for layer, x in ((self.query, asks), (self.key, seen), (self.value, seen))
         )
-        score = query @ key.mT / math.sqrt(self.heads[1])
+        score = self._scores(query, key, place)
         score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
-        return self.out((score.softmax(-1) @ value).transpose(2, 3).flatten(3))
+        return score.softmax(-1), value
+
+    def _scores(self, query: Tensor, key: Tensor, place: Tensor | None) -> Tensor:
+        scale = math.sqrt(self.heads[1])
+        if self.places is None:
+            return query @ key.mT / scale
+        column = torch.arange(key.shape[3], device=key.device)[None]
+        asks = column[None] if place is None else place[..., None]
+        return self.places.scores(query, key, asks, column, scale=1 / scale)
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.narrow(self.wide(x).relu())
@@ -88,6 +117,9 @@ class DeepTableNetwork(nn.Module):
     """Transformer blocks over the cells of a row, the target's replaced by MASK.
 
     `norm`: "post" as in the paper's tables, "pre" for more than one or two layers.
+    `places`: scores that know the columns' places, for encodings beyond added vectors (default
+        None)
+
     Raises ExfamError for another `norm`.
     """
 
@@ -103,10 +135,12 @@ class DeepTableNetwork(nn.Module):
         dropout: float,
         norm: str,
         generator: torch.Generator,
+        places: ColumnPlaces | None = None,
     ) -> None:
         super().__init__()
         check_choice("norm", norm, NORMS)
-        self.tokens, self.readout = tokens, readout
+        self.tokens, self.readout, self.places = tokens, readout, places
+        self.n_heads, self.head_dim = n_heads, head_dim
         members, _, embed = tokens.blank.shape
         self.blocks = nn.ModuleList(
             _Block(
@@ -117,6 +151,7 @@ class DeepTableNetwork(nn.Module):
                 dropout=dropout,
                 norm=norm,
                 generator=generator,
+                places=places,
             )
             for _ in range(n_layers)
         )
@@ -147,6 +182,25 @@ class DeepTableNetwork(nn.Module):
             x = block(x, code != ABSENT)
         # Of the last block only the target's vector is asked for.
         return self.last(self.blocks[-1](x, code != ABSENT, place))[:, :, 0]
+
+    def weights(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+        """What each target pays to each column in each layer, hidden behind MASK in its copy."""
+        return torch.stack([self._paid(batch, target) for target in targets], 4)
+
+    def _paid(
+        self, batch: CellBatch, target: int
+    ) -> Float[Tensor, "members layers batch heads columns"]:
+        code = batch.code.expand(self.n_members, -1, -1).clone()
+        code[..., target] = MASKED
+        x, may_attend = self._vectors(CellBatch(code, batch.fraction, batch.value)), code != ABSENT
+        paid = []
+        for module in self.blocks:
+            block = cast(_Block, module)
+            paid.append(block.paid(x, may_attend)[:, :, :, target])
+            x = block(x, may_attend)
+        return torch.stack(paid, 1)
 
     def _of_copies(self, batch: CellBatch, column: Tensor) -> Tensor:
         return self.of_copies(batch, column.expand(1, batch.code.shape[1]))

@@ -13,9 +13,11 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
+from exfam.checks import ExfamError
 from exfam.layers import normal
 from exfam.models.experts import LinearAttention
 from exfam.models.tables.batch import ABSENT, CellBatch
+from exfam.models.tables.places import ColumnPlaces
 from exfam.models.tables.readout import Readout
 from exfam.models.tables.tokens import CellTokens
 
@@ -24,6 +26,9 @@ __all__ = ["LinearTableNetwork", "look_up"]
 
 class LinearTableNetwork(nn.Module):
     """Linear attention from every column's MASK token to the cells of the row.
+
+    `places`: scores that know the columns' places, for encodings beyond the vectors p (default
+        None)
 
     x_m = c_MASK + p_m; h = x_m + sum_j pi_mj W_O W_V x_j; F = W'' (I + W') h, `readout` W''.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
@@ -37,9 +42,10 @@ class LinearTableNetwork(nn.Module):
         n_heads: int,
         head_dim: int,
         generator: torch.Generator,
+        places: ColumnPlaces | None = None,
     ) -> None:
         super().__init__()
-        self.tokens, self.readout = tokens, readout
+        self.tokens, self.readout, self.places = tokens, readout, places
         self.n_heads, self.head_dim = n_heads, head_dim
         n_members, _, embed = tokens.blank.shape
         inner = n_heads * head_dim
@@ -75,12 +81,7 @@ class LinearTableNetwork(nn.Module):
         self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
     ) -> Float[Tensor, "members targets batch inner"]:
         """Values of the cells that each target attends to, weighted."""
-        between = batch.between
-        if between is not None:
-            between = functional.pad(between, (0, 1))
-        cells = look_up(self._table(targets, blanks), self._index(batch), between)
-        n_scores = self.n_heads * len(targets)
-        score, value = cells.split([n_scores, cells.shape[-1] - n_scores], -1)
+        score, value = self._scores_and_values(batch, targets, blanks)
         # One product with the values of all heads, of which each needs its own, takes less time
         # than one small product for each head.
         every = (score.softmax(2).mT @ value).unflatten(2, (self.n_heads, -1))
@@ -89,6 +90,30 @@ class LinearTableNetwork(nn.Module):
         own_value = self._by_head(blanks @ self.value).transpose(1, 2)[:, :, None]
         context = seen.permute(0, 2, 1, 4, 3) + own_value * of_own.permute(0, 3, 1, 2, 4)
         return context.flatten(3)
+
+    def _scores_and_values(
+        self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+    ) -> tuple[
+        Float[Tensor, "members batch cells by_head"], Float[Tensor, "members batch cells inner"]
+    ]:
+        """Of all cells, and last of the expert at the target's own place."""
+        between = batch.between
+        if between is not None:
+            between = functional.pad(between, (0, 1))
+        cells = look_up(self._table(targets, blanks), self._index(batch), between)
+        n_scores = self.n_heads * len(targets)
+        score, value = cells.split([n_scores, cells.shape[-1] - n_scores], -1)
+        return score, value
+
+    def weights(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+        """What each target pays to each column, in the one layer; to its MASK at its own place."""
+        targets = list(targets)
+        score, _ = self._scores_and_values(batch, targets, self.tokens.blanks()[:, targets])
+        paid = score.softmax(2).unflatten(-1, (self.n_heads, -1)).permute(0, 1, 3, 4, 2)
+        own = torch.eye(batch.code.shape[-1], dtype=paid.dtype, device=paid.device)[targets]
+        return (paid[..., :-1] + own * paid[..., -1:])[:, None]
 
     def _index(self, batch: CellBatch) -> Int64[Tensor, "members batch cells"]:
         """The entry of every cell, and last that of the expert at the target's own place."""
@@ -106,22 +131,48 @@ class LinearTableNetwork(nn.Module):
         1 of this expert alone, tells how much is paid to it.
         """
         vectors = self.tokens.entries()
-        query = self._by_head(blanks @ self.query) / math.sqrt(self.head_dim)
-        scores = (self._by_head(vectors @ self.key) @ query.mT).transpose(1, 2)
+        scores, own_score = self._scores(vectors, blanks, targets)
         scores = scores.masked_fill(self._own(targets)[:, None], _NEVER)
-        own_score = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
         scores = torch.cat([scores, torch.full_like(own_score, _NEVER), own_score], 1)
         value = vectors @ self.value
         last = functional.pad(value.new_ones(len(value), 1, 1), (value.shape[-1], 0, 1, 0))
         value = torch.cat([functional.pad(value, (0, 1)), last], 1)
         return torch.cat([scores.flatten(2), value], -1)
 
-    def _own(self, targets: list[int]) -> Bool[Tensor, "entries targets"]:
-        """Whether an entry is of a target's own column."""
+    def _scores(
+        self,
+        vectors: Float[Tensor, "members entries embed"],
+        blanks: Float[Tensor, "members targets embed"],
+        targets: list[int],
+    ) -> tuple[
+        Float[Tensor, "members entries heads targets"], Float[Tensor, "members 1 heads targets"]
+    ]:
+        """Scores of the targets with all entries, and with the MASK tokens at their own places."""
+        query, key = self._by_head(blanks @ self.query), self._by_head(vectors @ self.key)
+        scale = math.sqrt(self.head_dim)
+        if self.places is None:
+            query = query / scale
+            own = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
+            return (key @ query.mT).transpose(1, 2), own
+        column = torch.tensor(targets, device=key.device)
+        stand = self._entry_places()[None]
+        scores = self.places.scores(
+            query[:, None], key[:, None], column[None, None], stand, scale=1 / scale
+        )
+        told = scores[:, 0].permute(0, 3, 1, 2)
+        masks = told[:, -self.tokens.plan.n_columns :]
+        return told, masks[:, column].diagonal(dim1=1, dim2=3)[:, None]
+
+    def _entry_places(self) -> Int64[Tensor, "entries"]:
+        """The column of every entry, those of the MASK tokens last."""
         columns = self.tokens.entry_columns
         every = torch.arange(self.tokens.plan.n_columns, device=columns.device)
-        places = torch.tensor(targets, device=columns.device)
-        return torch.cat([columns, every])[:, None] == places
+        return torch.cat([columns, every])
+
+    def _own(self, targets: list[int]) -> Bool[Tensor, "entries targets"]:
+        """Whether an entry is of a target's own column."""
+        columns = self._entry_places()
+        return columns[:, None] == torch.tensor(targets, device=columns.device)
 
     def _by_head(
         self, x: Float[Tensor, "members rows inner"]
@@ -129,7 +180,15 @@ class LinearTableNetwork(nn.Module):
         return x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
 
     def linear_attention(self, member: int = 0) -> LinearAttention:
-        """All weights of one member, in double precision."""
+        """All weights of one member, in double precision.
+
+        Raises ExfamError for an encoding that does more than add vectors to tokens.
+        """
+        if self.places is not None and not self.places.only_vectors:
+            raise ExfamError(
+                "`encoding` must be 'learned', 'sinusoidal' or 'none' for the expert view, got one "
+                "that changes scores. Fit with encoding='learned'."
+            )
         shape = (self.n_heads, self.head_dim)
 
         def of(parameter: Tensor) -> Tensor:

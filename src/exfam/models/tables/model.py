@@ -77,6 +77,12 @@ class MaskedTableModel(nn.Module):
         """Parameters of the standardized values of the target columns."""
         return self.network(self._shown(batch), targets)
 
+    def weights(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+        """Attention weights of the target columns; a row sums to 1, absent cells have 0."""
+        return self.network.weights(self._shown(batch), targets)
+
     def log_prob(
         self, batch: CellBatch, shown: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets"]:
@@ -110,14 +116,15 @@ class MaskedTableModel(nn.Module):
         ]
         if not out:
             return []
-        for rows, batch in self._chunks(cells, len(targets)):
+        for rows, batch in self.chunks(cells, len(targets)):
             told = self(batch, targets)
             for place, target in enumerate(targets):
                 own = told[:, :, place, : families[target].n_params]
                 out[place][:, rows] = self.laws[target].in_unit(own.double()).cpu()
         return out
 
-    def _chunks(self, cells: TableCells, n_targets: int) -> Iterator[tuple[slice, CellBatch]]:
+    def chunks(self, cells: TableCells, n_targets: int) -> Iterator[tuple[slice, CellBatch]]:
+        """All rows in order, as many at a time as fit into memory for that many targets."""
         rows = self.rows(cells)
         n_columns = cells.code.shape[1]
         each = self.n_members * n_columns * (n_targets * 8 + 64)

@@ -91,6 +91,8 @@ class TokenPlan:
 class CellTokens(nn.Module):
     """c_x + p_j of every entry, and c_MASK + p_j of every column.
 
+    `positions`: p_j where they are not learned (default None)
+
     The token of an ordered column is a free vector plus its score along a direction that the column
     (all columns, where categories are shared) has: neighbors start out alike.
     """
@@ -103,7 +105,16 @@ class CellTokens(nn.Module):
     scores: Tensor
     token_directions: Tensor
 
-    def __init__(self, plan: TokenPlan, *, embed_dim: int, generator: torch.Generator) -> None:
+    positions: Tensor
+
+    def __init__(
+        self,
+        plan: TokenPlan,
+        *,
+        embed_dim: int,
+        generator: torch.Generator,
+        positions: Float[Tensor, "members columns embed"] | None = None,
+    ) -> None:
         super().__init__()
         self.plan = plan
 
@@ -113,7 +124,10 @@ class CellTokens(nn.Module):
 
         self.free = draws(plan.n_tokens, _SCALE)
         self.blank = draws(1, _SCALE)
-        self.positions = draws(plan.n_columns, _SCALE)
+        if positions is None:
+            self.positions = draws(plan.n_columns, _SCALE)
+        else:
+            self.register_buffer("positions", positions, persistent=False)
         ordered = any(scores is not None for scores in plan.scores)
         n_directions = 0 if not ordered else 1 if plan.shared else plan.n_columns
         self.direction = draws(n_directions, _DIRECTION_SCALE)

@@ -1,0 +1,170 @@
+"""Attention of fitted models between positions: averages of what `explain` and experts tell."""
+
+import numpy as np
+import pytest
+import torch
+
+from estimator_cases import make, random_weights, ratings
+from exfam.analysis.positions import (
+    encoding_weights,
+    group_attention,
+    own_weights,
+    position_scores,
+    renormalized,
+    table_attention,
+)
+from exfam.checks import ExfamError
+from exfam.encodings import ALiBi, Attenuated
+from tables.table_estimator_cases import CLASSIFIER, JOINT, RESPONSES
+from tables.table_estimator_cases import FRAME as TABLE
+from tables.table_estimator_cases import make as make_table
+
+FRAME = ratings(n_users=8)
+LENGTH = 3
+DIRECTIONS = pytest.mark.parametrize("direction", ["bidirectional", "causal"])
+NETWORKS = pytest.mark.parametrize("network", ["linear", "deep"])
+
+
+def fitted(direction="bidirectional", **options):
+    options = {"order": "day", "max_epochs": 1, "n_layers": 2, "support": "none", **options}
+    return random_weights(make("efa", direction=direction, **options).fit(FRAME))
+
+
+def first_rows(frame, n):
+    """Of users with so many rows, the first of them."""
+    frame = frame.sort_values(["user", "day"])
+    long = frame.groupby("user")["day"].transform("size") >= n
+    return frame[long & (frame.groupby("user").cumcount() < n)]
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("sees_mask", [False, True])
+def test_it_is_the_mean_of_what_groups_explain(direction, sees_mask):
+    model = fitted(direction, sees_mask=sees_mask)
+    told = model.position_attention(FRAME, length=LENGTH, part="values")
+    each = [one.weights["values"] for one in model.explain(first_rows(FRAME, LENGTH))]
+    mean = torch.from_numpy(np.mean(each, axis=0)).double()
+    assert told.n_averaged == len(each) > 2 and told.direction == direction
+    expected = renormalized(mean[..., :LENGTH])
+    torch.testing.assert_close(told.weights, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(told.elsewhere, mean[..., LENGTH:].sum(-1), atol=1e-6, rtol=0)
+    assert mean.shape[-1] == LENGTH + 1 + sees_mask and float(told.elsewhere.min()) > 0
+    torch.testing.assert_close(told.mean, told.weights.mean((0, 1)))
+
+
+@DIRECTIONS
+def test_no_element_sees_itself_nor_a_causal_one_what_comes_later(direction):
+    told = fitted(direction, null_token=False).position_attention(FRAME, length=4, part="items")
+    seen = ~torch.eye(4, dtype=torch.bool)
+    seen = seen.tril() if direction == "causal" else seen
+    for weights in (told.weights, told.positional):
+        assert bool(((weights > 0) == seen).all())
+    assert not told.elsewhere.any()
+    scores = told.scores()
+    assert 0 < float(scores.locality) <= 0.5
+    assert (float(scores.raw_symmetry) == 0) == (direction == "causal")
+
+
+@DIRECTIONS
+def test_attention_by_position_alone_is_what_the_encoding_makes(direction):
+    model = fitted(direction, encoding="attenuated", null_token=False)
+    told = model.position_attention(FRAME, length=4, part="items")
+    own = own_weights(Attenuated(), 4, direction=direction)
+    torch.testing.assert_close(told.weights, own.expand_as(told.weights), atol=1e-6, rtol=0)
+    torch.testing.assert_close(told.positional, own)
+    assert float(told.scores().locality) == pytest.approx(float(told.positional_scores().locality))
+
+
+def test_what_an_encoding_makes_by_itself_leaves_out_the_diagonal():
+    whole = encoding_weights(ALiBi(2), 5)
+    own = own_weights(ALiBi(2), 5)
+    assert float(own.diagonal(dim1=1, dim2=2).abs().max()) == 0
+    torch.testing.assert_close(own.sum(-1), torch.ones(2, 5).double())
+    torch.testing.assert_close(own[0, 0, 1] / own[0, 0, 2], whole[0, 0, 1] / whole[0, 0, 2])
+
+
+def test_scores_are_of_the_model_or_of_layers_or_of_heads():
+    told = fitted().position_attention(FRAME, length=4, part="items")
+    shapes = {by: told.scores(by=by).symmetry.shape for by in ("model", "layer", "head")}
+    assert shapes == {"model": (), "layer": (2,), "head": (2, 2)}
+    head = position_scores(told.weights[1, 0])
+    assert float(told.scores(by="head").locality[1, 0]) == float(head.locality)
+    with pytest.raises(ExfamError, match="`by` must be one of 'model', 'layer', 'head'"):
+        told.scores(by="group")
+
+
+def test_what_cannot_be_averaged_is_refused():
+    model = fitted()
+    groups = model._inputs(FRAME).groups
+    with pytest.raises(ExfamError, match="`length` must be at most that of the longest group, 5"):
+        group_attention(model, groups, length=6, part="items")
+    with pytest.raises(ExfamError, match="`part` must be one of 'items', 'values', got None"):
+        group_attention(model, groups, length=3)
+    with pytest.raises(ExfamError, match=r"`member` must be in 0 \.\. 0, got 1"):
+        group_attention(model, groups, length=3, part="items", member=1)
+    with pytest.raises(ExfamError, match="`model` must be EFA of groups, got Marginal"):
+        marginal = make("marginal").fit(FRAME)
+        group_attention(marginal, groups, length=3, part="items")
+    linear = fitted(attention="linear")
+    with pytest.raises(ExfamError, match="`model` must have weights that are shares, got linear"):
+        linear.position_attention(FRAME, length=3, part="items")
+
+
+def fitted_table(kind=JOINT, **options):
+    model = make_table(kind, max_epochs=1, ensemble=2, **options)
+    return random_weights(model.fit(TABLE, RESPONSES[kind]), scale=0.2)
+
+
+def test_a_tables_attention_is_the_mean_of_its_experts_weights():
+    model = fitted_table(CLASSIFIER)
+    told = model.position_attention(TABLE, member=1)
+    expected = model.experts(TABLE, model.schema_.names, member=1).weights.mean(0)
+    np.testing.assert_allclose(told.weights[0].transpose(0, 1), expected, atol=1e-5)
+    assert told.n_averaged == len(TABLE) and not told.elsewhere.any()
+    vectors = model.model_.network.tokens.positions[1].detach().double()
+    own = (vectors @ vectors.T / vectors.shape[1] ** 0.5).softmax(-1)
+    torch.testing.assert_close(told.positional[0], own)
+
+
+@NETWORKS
+def test_a_table_by_position_alone_has_the_encodings_attention(network):
+    model = fitted_table(network=network, encoding="attenuated")
+    whole = TABLE.dropna()
+    told = model.position_attention(whole)
+    expected = encoding_weights(Attenuated(), whole.shape[1])
+    assert told.weights.shape[0] == (2 if network == "deep" else 1)
+    torch.testing.assert_close(told.weights, expected.expand_as(told.weights), atol=1e-6, rtol=0)
+    torch.testing.assert_close(told.positional, expected)
+
+
+@NETWORKS
+def test_absent_columns_are_not_attended_to(network):
+    model = fitted_table(network=network)
+    told = model.position_attention(TABLE.assign(city=None)).weights
+    city = list(TABLE).index("city")
+    torch.testing.assert_close(told.sum(-1), torch.ones_like(told[..., 0]), atol=1e-5, rtol=0)
+    others = torch.arange(TABLE.shape[1]) != city
+    assert not told[..., others, city].any() and bool((told[..., city, city] > 0).all())
+
+
+@NETWORKS
+def test_the_hidden_cells_own_value_is_not_seen(network):
+    """What a target pays does not depend on its own cell."""
+    model = fitted_table(network=network)
+    place = list(TABLE).index("visits")
+    told, moved = (
+        model.position_attention(frame).weights[:, :, place]
+        for frame in (TABLE, TABLE.assign(visits=TABLE["visits"] * 2))
+    )
+    torch.testing.assert_close(told, moved)
+
+
+def test_what_is_no_table_is_refused():
+    model = fitted_table()
+    cells = model._cells(TABLE)
+    with pytest.raises(ExfamError, match="`model` must be one of tables, got EFA"):
+        table_attention(fitted(), cells)
+    with pytest.raises(ExfamError, match=r"`member` must be in 0 \.\. 1, got 2"):
+        table_attention(model, cells, member=2)
+    with pytest.raises(ExfamError, match="`cells` must hold at least one row, got none"):
+        table_attention(model, cells[:0])

@@ -1,0 +1,157 @@
+"""Tables under every encoding: columns' places, counted from 0, are positions."""
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.checks import ExfamError
+from exfam.encodings import ENCODINGS
+from exfam.estimators.tables.explain import expert_weights
+from exfam.models.tables.batch import cell_batch
+from table_network_cases import mixed_cells, other_cells, table_model
+from tables.table_estimator_cases import (
+    CLASSIFIER,
+    FRAME,
+    JOINT,
+    REGRESSOR,
+    RESPONSES,
+    class_of,
+    make,
+)
+
+EVERY = pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+WITH_VECTORS = ("learned", "none", "sinusoidal")
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("kind", "network"), [(CLASSIFIER, "linear"), (REGRESSOR, "linear"), (JOINT, "deep")]
+)
+def test_every_table_estimator_takes_every_encoding(kind, network, encoding, tmp_path):
+    model = make(kind, network=network, encoding=encoding, max_epochs=1)
+    rows, response = FRAME[:30], RESPONSES[kind]
+    model.fit(rows, None if response is None else response[:30])
+    told = model.pseudo_log_likelihood(rows)
+    assert np.isfinite(told).all() and told.std() > 0
+    model.save(tmp_path / "model")
+    loaded = class_of(kind).load(tmp_path / "model")
+    assert loaded.settings_.encoding == encoding
+    np.testing.assert_array_equal(loaded.pseudo_log_likelihood(rows), told)
+
+
+def test_an_unknown_encoding_is_refused():
+    with pytest.raises(ExfamError, match="`encoding` must be one of 'alibi'.* got 'fourier'"):
+        make(CLASSIFIER, encoding="fourier").fit(FRAME, RESPONSES[CLASSIFIER])
+
+
+def test_sizes_that_an_encoding_does_not_take_are_refused():
+    kind = CLASSIFIER
+    with pytest.raises(ExfamError, match="`head_dim` must be even for rotary encoding, got 3"):
+        make(kind, encoding="rotary", head_dim=3).fit(FRAME, RESPONSES[kind])
+
+
+def _scores(encoding, q, k):
+    """Of one target at place m with all columns: q, k of (heads, columns, head_dim)."""
+    place = torch.arange(q.shape[1])[None]
+    fixed = encoding.log_weights(place, place)
+    if fixed is not None:
+        return fixed[0].to(q.dtype).expand(len(q), -1, -1)
+    turned_q, turned_k = (encoding.rotate(x[None], place) for x in (q, k))
+    product = turned_q @ turned_k.mT * q.shape[-1] ** -0.5
+    bias = encoding.bias(turned_q, place, place)
+    return (product if bias is None else product + bias)[0]
+
+
+@EVERY
+def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
+    """One masked copy for each target, written out for one member and row."""
+    model, cells = table_model(encoding=encoding), mixed_cells(absent=0.0)
+    network, row, member = model.network, 3, 1
+    rows = model.rows(cells).pad(np.arange(len(cells)))
+    batch = cell_batch(cells.code, cells.fraction, rows.value[0].numpy())
+    n = cells.code.shape[1]
+    entries = network.tokens.entries()[member]
+    low = network.tokens.entry_index(batch.code)[0, row]
+    share = batch.between[0, row][:, None].double()
+    standing = torch.lerp(entries[low], entries[low + (share[:, 0] > 0)], share)
+    told = network(batch, list(range(n)))[member, row]
+    for target in range(n):
+        x = standing.clone()
+        x[target] = network.tokens.blanks()[member, target]
+        q, k, v = (
+            (x @ each[member]).unflatten(-1, (network.n_heads, network.head_dim)).transpose(0, 1)
+            for each in (network.query, network.key, network.value)
+        )
+        if network.places is None:
+            scores = q @ k.mT * network.head_dim**-0.5
+        else:
+            scores = _scores(network.places.members[member], q, k)
+        pooled = (scores.softmax(-1) @ v)[:, target].flatten()
+        hidden = x[target] + pooled @ network.out[member]
+        hidden = hidden + hidden @ network.hidden[member]
+        weight, bias = network.readout.columns()
+        torch.testing.assert_close(
+            told[target], weight[member, target] @ hidden + bias[member, target]
+        )
+
+
+@EVERY
+@pytest.mark.parametrize("network", ["linear", "deep"])
+def test_a_target_sees_the_other_cells_and_never_its_own(network, encoding):
+    model, cells = table_model(network=network, encoding=encoding), mixed_cells(8)
+    (told,) = model.eta(cells, [2])
+    for column in range(cells.code.shape[1]):
+        (moved,) = model.eta(other_cells(cells, model.schema, column), [2])
+        there = torch.from_numpy(cells.code[:, column] >= 0)
+        change = (told - moved).abs().amax(-1)
+        assert there.any() and float(change[:, ~there].sum()) < 1e-9
+        assert float(change[:, there].min()) > 1e-7 if column != 2 else float(change.max()) < 1e-9
+
+
+@EVERY
+@pytest.mark.parametrize("network", ["linear", "deep"])
+def test_columns_places_matter_unless_there_are_none(network, encoding):
+    """Of columns with the same tokens, which place one has is told by its encoding alone."""
+    model = table_model(alike=True, categories="shared", network=network, encoding=encoding)
+    code = np.array([[0, 1, 2, 3], [2, 1, 0, 3]], dtype=np.int32)
+    batch = cell_batch(code, np.zeros(code.shape, np.float32), code.astype(float))
+    first, swapped = model(batch, [3])[:, :, 0].detach().unbind(1)
+    assert float(first.abs().max()) > 1e-2
+    assert bool((first - swapped).abs().max() < 1e-9) == (encoding == "none")
+
+
+@EVERY
+def test_experts_are_exact_or_refused(encoding):
+    model = table_model(encoding=encoding)
+    if encoding in WITH_VECTORS:
+        positions = model.linear_attention(1).positions
+        torch.testing.assert_close(positions, model.network.tokens.positions[1].double())
+        return
+    with pytest.raises(ExfamError, match="`encoding` must be 'learned', 'sinusoidal' or 'none'"):
+        model.linear_attention(1)
+
+
+def test_columns_without_vectors_are_not_compared():
+    kind = CLASSIFIER
+    model = make(kind, encoding="sinusoidal", max_epochs=1).fit(FRAME, RESPONSES[kind])
+    assert np.allclose(np.diag(model.column_similarities().cosine), 1.0)
+    model = make(kind, encoding="rotary", max_epochs=1).fit(FRAME, RESPONSES[kind])
+    with pytest.raises(ExfamError, match="`encoding` must give columns vectors to compare"):
+        model.column_similarities()
+
+
+def test_a_shift_is_told_under_any_encoding():
+    for encoding in ("learned", "rotary"):
+        model = make(CLASSIFIER, encoding=encoding, max_epochs=1)
+        model.fit(FRAME, RESPONSES[CLASSIFIER])
+        rows = FRAME.assign(**{model.response_: RESPONSES[CLASSIFIER]})
+        report = model.shift_report(rows[:40], rows[40:])
+        assert report.weights is not None and set(report.weights) >= set(FRAME)
+
+
+def test_the_weights_of_experts_are_those_of_attention():
+    model = make(CLASSIFIER, max_epochs=1, ensemble=2).fit(FRAME, RESPONSES[CLASSIFIER])
+    cells = model._cells(FRAME)
+    each = [model.experts(FRAME, [model.response_], member=m).weights[:, 0] for m in range(2)]
+    told = expert_weights(model.model_, model.response_)(cells)
+    np.testing.assert_allclose(told, np.stack(each).mean((0, 2)), atol=1e-5)
