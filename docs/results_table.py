@@ -29,6 +29,7 @@ ELSEWHERE = (
     "pmi-spectrum.json",
     "positions-dependencies.json",
     "positions-figure2.json",
+    "positions-figure3.json",
     "table-autompg.json",
     "table-shifts.json",
     "table-simulation.json",

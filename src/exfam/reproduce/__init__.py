@@ -95,6 +95,11 @@ EXPERIMENTS = {
         "how local and symmetric encodings and encoders are: "
         "Locality and symmetry of positional encodings, Figure 2",
     ),
+    "positions-figure3": Experiment(
+        "exfam.reproduce.positions_figure3",
+        "sentences by attention to positions alone, more or less local and symmetric: "
+        "Locality and symmetry of positional encodings, Figure 3",
+    ),
     "positions-dependencies": Experiment(
         "exfam.reproduce.positions_dependencies",
         "which attention heads find syntactic dependencies: "
