@@ -30,6 +30,7 @@ ELSEWHERE = (
     "positions-dependencies.json",
     "positions-figure2.json",
     "positions-fitted.json",
+    "positions-figure3.json",
     "table-autompg.json",
     "table-shifts.json",
     "table-simulation.json",

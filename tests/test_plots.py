@@ -97,6 +97,12 @@ FIGURES = {
         paper=np.array([1.04, np.nan]),
         references={"Bayes": 1.02},
     ),
+    "score_points": lambda: plots.score_points(
+        {"a": np.array([[0.1, 0.7, 0.01], [0.5, 0.8, np.nan]]), "b": np.array([[0.3, 0.6, 0.02]])},
+        setting_name="locality",
+        metric="accuracy",
+        references={"majority": 0.5},
+    ),
     "matrix_map": lambda: plots.matrix_map(np.eye(3) - 0.5, label="Q"),
     "vector_map": lambda: plots.vector_map({"key": np.eye(3), "value": -np.eye(3)}, list("abc")),
 }
@@ -117,6 +123,11 @@ def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name):
     names = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
     names += [text.get_text() for axes in figure.axes for text in axes.texts]
     assert any(words) and any(names)
+
+
+def test_points_of_no_score_are_refused():
+    with pytest.raises(ExfamError, match="`series` must hold at least one point to draw, got non"):
+        plots.score_points({"a": np.zeros((0, 3))}, setting_name="locality", metric="accuracy")
 
 
 def test_a_scatter_of_nothing_is_refused():

@@ -213,7 +213,7 @@ def test_a_model_that_is_not_fitted_says_so(tmp_path):
         lambda model: model.history_,
         lambda model: model.save(tmp_path / "model"),
     ):
-        with pytest.raises(NotFittedError):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
             ask(small())
 
 

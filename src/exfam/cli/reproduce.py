@@ -36,6 +36,11 @@ def form(words: Sequence[str]) -> Form:
                 "the text of experiments of word vectors (default: one that EXFAM_DATA has)",
                 metavar="FILE",
             ),
+            Option(
+                "vectors", text,
+                "word vectors of experiments that use them, such as GloVe's (default: own ones)",
+                metavar="FILE",
+            ),
         ],
         example="exfam reproduce --list\nexfam reproduce efa-synthetic --fast",
     )  # fmt: skip
@@ -54,7 +59,7 @@ def run(chosen: Any) -> None:
 
     paths = {
         name: Path(given)
-        for name in ("json", "out", "folder", "corpus")
+        for name in ("json", "out", "folder", "corpus", "vectors")
         if (given := getattr(chosen, name))
     }
     options = Options(
@@ -64,5 +69,6 @@ def run(chosen: Any) -> None:
         out=paths.get("out"),
         folder=paths.get("folder"),
         corpus=paths.get("corpus"),
+        vectors=paths.get("vectors"),
     )
     reproduce(chosen.name, options=options, json=paths.get("json"))

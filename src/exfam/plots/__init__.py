@@ -13,6 +13,7 @@ from exfam.plots.matrices import matrix_map
 from exfam.plots.means import means_by_case
 from exfam.plots.missing import missing_curves
 from exfam.plots.positions import accuracy_by_distance, position_matrices, position_scatter
+from exfam.plots.score_points import score_points
 from exfam.plots.settings import setting_curve
 from exfam.plots.style import INK
 from exfam.plots.vectors import vector_map
@@ -38,6 +39,7 @@ __all__ = [
     "position_scatter",
     "reliability_diagram",
     "result_bars",
+    "score_points",
     "setting_curve",
     "site_attention_map",
     "vector_map",

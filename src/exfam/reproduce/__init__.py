@@ -99,6 +99,11 @@ EXPERIMENTS = {
         "exfam.reproduce.positions_fitted",
         "how local and symmetric the attention of fitted models is, and encodings chosen by it",
     ),
+    "positions-figure3": Experiment(
+        "exfam.reproduce.positions_figure3",
+        "sentences by attention to positions alone, more or less local and symmetric: "
+        "Locality and symmetry of positional encodings, Figure 3",
+    ),
     "positions-dependencies": Experiment(
         "exfam.reproduce.positions_dependencies",
         "which attention heads find syntactic dependencies: "

@@ -25,6 +25,7 @@ class Options:
     `out`: folder for plots; None draws none
     `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
     `corpus`: text that experiments of word vectors are fitted to; None for the usual one
+    `vectors`: a file of word vectors for experiments that use them; None for own ones
     """
 
     seeds: int | None = None
@@ -33,6 +34,7 @@ class Options:
     out: Path | None = None
     folder: Path | None = None
     corpus: Path | None = None
+    vectors: Path | None = None
 
     def __post_init__(self) -> None:
         if self.seeds is not None:

@@ -41,7 +41,7 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
     Source: Chen, Varoquaux & Suchanek (2023), section 3.3.1, eq. 8 and Listing 2.
 
     `w`: above 0; the larger, the more local: near 0 all positions weigh alike, and from about 100
-        on a word sees itself alone (default 0.0143: locality .2 at 128 positions)
+        on a word sees itself alone; locality is .2 at the default (default 0.0143)
     `s`: above 0; by how much faster weights fall after the word than before it; 1 for both sides
         alike (default 1.0)
     `n_positions`: over which weights are normalized, those beyond a sentence's end among them; of
