@@ -31,6 +31,7 @@ ELSEWHERE = (
     "positions-figure2.json",
     "positions-fitted.json",
     "positions-figure3.json",
+    "positions-pretraining.json",
     "table-autompg.json",
     "table-shifts.json",
     "table-simulation.json",

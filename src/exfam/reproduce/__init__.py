@@ -104,6 +104,11 @@ EXPERIMENTS = {
         "sentences by attention to positions alone, more or less local and symmetric: "
         "Locality and symmetry of positional encodings, Figure 3",
     ),
+    "positions-pretraining": Experiment(
+        "exfam.reproduce.positions_pretraining",
+        "masked language models that differ in their encoding alone: "
+        "Locality and symmetry of positional encodings, section 3.3.2",
+    ),
     "positions-dependencies": Experiment(
         "exfam.reproduce.positions_dependencies",
         "which attention heads find syntactic dependencies: "

@@ -12,7 +12,7 @@ from exfam.checks import DataError
 from exfam.data.public_sets.files import find_file
 from exfam.estimators.language.tokens import Lexicon, encode, learn, lines_of
 
-__all__ = ["CORPORA", "Corpus", "Texts", "read_texts"]
+__all__ = ["CORPORA", "Corpus", "Texts", "corpus_path", "read_texts"]
 
 PARTS = ("train", "validation", "test")
 
@@ -82,7 +82,7 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
 
     Raises DataError, saying what to do, where files are missing or not the published ones.
     """
-    paths = {part: _path(corpus, part) for part in PARTS}
+    paths = {part: corpus_path(corpus, part) for part in PARTS}
     given: dict[str, Any] = dict(paths)
     if n_lines is not None:
         given = {part: _first(lines_of(path), n_lines) for part, path in paths.items()}
@@ -94,7 +94,11 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
     return Texts(given, lexicon, codes)
 
 
-def _path(corpus: Corpus, part: str) -> Any:
+def corpus_path(corpus: Corpus, part: str) -> Any:
+    """Where a part of a corpus is.
+
+    Raises DataError, saying what to do, where it is missing.
+    """
     names = corpus.files[part]
     found = next((path for path in map(find_file, names) if path is not None), None)
     if found is None:
