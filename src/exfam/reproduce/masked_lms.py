@@ -6,9 +6,9 @@ give it a text of its size with `--corpus`. Learning rates were chosen by valida
 """
 
 import copy
-from itertools import islice
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 

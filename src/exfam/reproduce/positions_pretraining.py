@@ -1,4 +1,6 @@
-"""Masked language models that differ in their encoding alone: section 3.3.2 of locality and symmetry.
+"""Masked language models that differ in their encoding alone: section 3.3.2 of the paper.
+
+That is "Locality and symmetry of positional encodings".
 
 All take equal steps on WikiText-2. Nats are of masked tokens of its test part; locality and
 symmetry are those of words repeated, before and after training. Sentences are told apart by a
