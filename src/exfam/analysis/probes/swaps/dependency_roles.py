@@ -1,11 +1,9 @@
 """Agents and patients of verbs, by the relations of Universal Dependencies."""
 
-from exfam.analysis.probes.swaps.roles import Roles
+from exfam.analysis.probes.swaps.roles import Roles, Span
 from exfam.data.parses import DependencyParse
 
 __all__ = ["dependency_roles"]
-
-Span = tuple[int, int]
 
 _PAIRED = frozenset('"()[]{}\u201c\u201d') | {"``", "''"}
 
@@ -54,8 +52,6 @@ class _Reader:
             agent, patient = self._by(verb), subject
         else:
             agent, patient = subject, self._span(self._child(verb, "obj"))
-        if agent and patient and agent[0] <= patient[1] and patient[0] <= agent[1]:
-            return Roles(verb, None, None)
         return Roles(verb, agent, patient)
 
     def _child(self, head: int, *relations: str) -> int | None:
@@ -73,21 +69,23 @@ class _Reader:
         return is_past and self.parse.relations[verb] == "acl"
 
     def _subject(self, verb: int) -> Span | None:
-        relation = self.parse.relations[verb]
         subject = self._child(verb, "nsubj", "nsubj:pass")
         if subject is None:
-            if (
-                relation == "conj"
-                and self.parse.tags[head := int(self.parse.heads[verb])] == "VERB"
-            ):
-                # A subject is shared by verbs of one voice only.
-                same = self._is_passive(head) == self._is_passive(verb)
-                return self._subject(head) if same else None
-            infinite = "VerbForm=Inf" in self.parse.features[verb].split("|")
-            return self._antecedent(verb) if relation == "acl" and not infinite else None
+            return self._unsaid_subject(verb)
         if self._is_relative(subject):
-            return self._antecedent(verb) if relation == "acl:relcl" else None
+            is_clause = self.parse.relations[verb] == "acl:relcl"
+            return self._antecedent(verb) if is_clause else None
         return self._span(subject)
+
+    def _unsaid_subject(self, verb: int) -> Span | None:
+        """That of the verb it is joined to, or what a clause without one is about."""
+        relation, head = self.parse.relations[verb], int(self.parse.heads[verb])
+        if relation == "conj" and self.parse.tags[head] == "VERB":
+            # Verbs of two voices have other roles for the same subject.
+            same = self._is_passive(head) == self._is_passive(verb)
+            return self._subject(head) if same else None
+        infinite = "VerbForm=Inf" in self.parse.features[verb].split("|")
+        return self._antecedent(verb) if relation == "acl" and not infinite else None
 
     def _is_relative(self, word: int) -> bool:
         features = self.parse.features[word].split("|")
@@ -96,9 +94,8 @@ class _Reader:
     def _antecedent(self, clause: int) -> Span | None:
         """What a clause is about: all words of its head before the clause."""
         head = int(self.parse.heads[clause])
-        inside = self._all_below(clause)
-        words = [word for word in self._all_below(head) if word < min(inside)]
-        return self._together([word for word in words if word not in inside], keep=head)
+        first = min(self._all_below(clause))
+        return self._together([word for word in self._all_below(head) if word < first], keep=head)
 
     def _by(self, verb: int) -> Span | None:
         for each in self.below[verb]:

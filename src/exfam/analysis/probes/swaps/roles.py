@@ -10,7 +10,7 @@ from typing import NamedTuple
 from exfam.analysis.probes.swaps.sentences import Sentence
 from exfam.checks import DataError
 
-__all__ = ["AUXILIARIES", "PRONOUNS", "RoleSwap", "Roles", "swap_roles"]
+__all__ = ["AUXILIARIES", "PRONOUNS", "RoleSwap", "Roles", "Span", "swap_roles"]
 
 # The first word's place and the last one's, from 0.
 Span = tuple[int, int]
@@ -87,15 +87,11 @@ def _check(sentence: Sentence, roles: Roles) -> None:
             raise DataError(
                 f"`roles` must be inside the sentence of {n} words, got words {first} to {last}."
             )
-    if len(spans) == 2 and _overlap(*spans):
+    if len(spans) == 2 and spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]:
         raise DataError(
             f"`roles` must have an agent and a patient that do not overlap, got words "
             f"{spans[0][0]} to {spans[0][1]} and {spans[1][0]} to {spans[1][1]}."
         )
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def _swapped(sentence: Sentence, verb: int, agent: Span, patient: Span) -> RoleSwap | None:

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from exfam.analysis.probes.swaps.roles import Roles
+from exfam.analysis.probes.swaps.roles import Roles, Span
 from exfam.data.parses import Tree
 
 __all__ = ["tree_roles"]
-
-Span = tuple[int, int]
 
 _CLAUSES = ("S", "SINV", "SQ")
 _BE_OR_GET = "be am is are was were been being 'm 's 're get gets got getting gotten"
