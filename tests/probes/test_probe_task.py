@@ -67,7 +67,7 @@ def test_a_length_tells_the_length_and_no_more():
     assert known.task == "SentLen" and known.version == LENGTHS.version
     assert known.sizes == LENGTHS.sizes
     shifts = probe_task(task_features(LengthAlone(), SHIFTS), SHIFTS)
-    assert shifts.accuracy.low < 0.5 < shifts.accuracy.high
+    assert shifts.accuracy.low < 0.5 and shifts.accuracy.mean < 0.6
 
 
 def test_words_without_order_do_not_tell_the_order_of_clauses():
