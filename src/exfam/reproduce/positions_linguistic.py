@@ -1,0 +1,108 @@
+"""What encoders know of language by content and by position: Figure A2 of locality and symmetry.
+
+Ten probing tasks on the vectors of every layer of masked language models of our own (see
+`masked_lms`): one whose positions are added to tokens and one that compares positions apart from
+them (TUPE), with attention as it is ("both"), by content alone and by position alone. Beside them
+the majority class, the length of a sentence and its words without their order; "shuffled" tells
+what the same classifier finds in labels of chance. Most sets are small: see "count-" rows and the
+intervals. Source: Chen, Varoquaux & Suchanek (2023), A.6.1.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+from exfam.analysis.probes.linguistic import (
+    HashedWords,
+    LengthAlone,
+    ProbingTask,
+    probe_task,
+    task_features,
+)
+from exfam.analysis.probes.linguistic.scoring import SentenceEncoder
+from exfam.models.masked_lm import TERMS
+from exfam.reproduce import linguistic_data
+from exfam.reproduce.fits import Job, gather
+from exfam.reproduce.harness import Options
+from exfam.reproduce.masked_lms import fit_masked_lm
+from exfam.reproduce.rows import Row
+
+__all__ = ["TASKS", "run"]
+
+TASKS = linguistic_data.TASKS
+PROBED = ("learned", "tupe")
+# Examples of a class, where there are more; enough for intervals of two points.
+PER_CLASS = {"SentLen": 700, "BShift": 2000, "SOMO": 2000}
+_FAST_PER_CLASS = 12
+
+_Read = Callable[[], dict[str, ProbingTask]]
+
+
+def run(options: Options) -> list[Row]:
+    """Probe for the wanted tasks."""
+    wanted = [name for name in TASKS if options.wants(name)]
+    read: _Read = cache(partial(_tasks, wanted, options))
+    jobs = [Job("words and lengths", partial(_cheap_rows, read))]
+    jobs += [
+        Job(f"{encoding} {term}", partial(_model_rows, encoding, term, read, options))
+        for encoding in PROBED
+        for term in TERMS
+    ]
+    return gather(jobs)
+
+
+def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:
+    sizes = dict.fromkeys(TASKS, _FAST_PER_CLASS) if options.fast else PER_CLASS
+    tasks = linguistic_data.linguistic_tasks(seed=0, per_class=sizes)
+    return {name: tasks[name] for name in wanted}
+
+
+def _cheap_rows(read: _Read) -> list[Row]:
+    rows = []
+    for task in read().values():
+        rows += [
+            Row(task=task.name, model="examples", metric=f"count-{part}", value=float(size))
+            for part, size in task.sizes.items()
+        ]
+        majority = max(sum(each.label == name for each in task.test) for name in task.classes)
+        share = majority / len(task.test)
+        rows.append(Row(task=task.name, model="majority", metric="accuracy", value=share))
+        for model, encoder in (("length", LengthAlone()), ("words", HashedWords())):
+            rows += _rows(task, model, {}, encoder)
+    return rows
+
+
+def _model_rows(encoding: str, term: str, read: _Read, options: Options) -> list[Row]:
+    model = fit_masked_lm("small", encoding, seed=0, options=options)
+    encoder = model.encoder(term=term)
+    rows = []
+    for task in read().values():
+        for layer in range(1, len(model.model_.layers) + 1):
+            vectors = partial(encoder.vectors, layer=layer)
+            rows += _rows(task, f"{encoding}-{term}", {"layer": layer}, vectors)
+    return rows
+
+
+def _rows(
+    task: ProbingTask, model: str, settings: dict[str, Any], encoder: SentenceEncoder
+) -> list[Row]:
+    told = probe_task(task_features(encoder, task), task)
+    note = f"95 % of redrawn tests: {told.accuracy.low:.3f} to {told.accuracy.high:.3f}"
+    return [
+        Row(
+            task=task.name,
+            model=model,
+            settings=settings,
+            metric="accuracy",
+            value=told.accuracy.mean,
+            validation=told.validation,
+            note=f"{note}; of shuffled labels {told.shuffled.mean:.3f}",
+        ),
+        Row(
+            task=task.name,
+            model=model,
+            settings=settings,
+            metric="accuracy-shuffled",
+            value=told.shuffled.mean,
+        ),
+    ]
