@@ -29,7 +29,7 @@ def sentences(*lines, least=2, most=28):
         ("It ( a cat ) sleeps .", ["It ( a cat ) sleeps ."]),
         ('He said " Cats sleep . " They do .', ['He said " Cats sleep . "', "They do ."]),
         ('" Cats " sleep . Dogs bark .', ['" Cats " sleep .', "Dogs bark ."]),
-        ('Cats " sleep . Dogs bark .', []),
+        ('Cats " sleep . Dogs bark .', ["Dogs bark ."]),
         ("H. americanus sleeps .", ["H. americanus sleeps ."]),
     ],
 )

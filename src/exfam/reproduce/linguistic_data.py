@@ -6,7 +6,7 @@ was changed; the pairs of words that SOMO goes by are counted in the training pa
 parses, and are as small as the public ones: see the sizes and intervals.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -46,13 +46,20 @@ LENGTHS = range(5, 51)
 
 
 def linguistic_tasks(
-    *, seed: int = 0, per_class: Mapping[str, int] | None = None
+    *,
+    seed: int = 0,
+    only: Collection[str] = TASKS,
+    per_class: Mapping[str, int] | None = None,
+    n_lines: int | None = None,
 ) -> dict[str, ProbingTask]:
-    """All ten tasks by their names.
+    """The ten tasks, or some of them, by their names.
 
     Files are looked for in the folder that EXFAM_DATA names, then in the user's cache.
 
+    `only`: which tasks, if not all
     `per_class`: task -> examples of each class in all parts; the others have as many as there are
+    `n_lines`: the first lines of each part of WikiText-2 alone, for smoke runs: too few for WC,
+        which is to be left out then (default None)
     Raises ExfamError for the name of another task; DataError where files are missing or sentences
     are fewer than asked for.
 
@@ -60,17 +67,23 @@ def linguistic_tasks(
     10
     """
     asked = dict(per_class or {})
-    for name in asked:
-        check_choice("per_class", name, TASKS)
-    makers = _from_wikitext() | _from_constituents() | _from_dependencies()
-    return {name: makers[name](seed=seed, sizes=Sizes(per_class=asked.get(name))) for name in TASKS}
+    for argument, names in (("only", only), ("per_class", asked)):
+        for name in names:
+            check_choice(argument, name, TASKS)
+    parses = list(chain.from_iterable(map(english_parses, PARTS)))
+    makers = _from_wikitext(parses, n_lines) | _from_constituents() | _from_dependencies(parses)
+    return {
+        name: makers[name](seed=seed, sizes=Sizes(per_class=asked.get(name)))
+        for name in TASKS
+        if name in only
+    }
 
 
 _Maker = Callable[..., ProbingTask]
 
 
-def _from_wikitext() -> dict[str, _Maker]:
-    texts = read_texts(CORPORA["wikitext-2"])
+def _from_wikitext(parses: Sequence[DependencyParse], n_lines: int | None) -> dict[str, _Maker]:
+    texts = read_texts(CORPORA["wikitext-2"], n_lines=n_lines)
     train = _lines(texts, "train")
     unseen = [
         words
@@ -79,7 +92,7 @@ def _from_wikitext() -> dict[str, _Maker]:
     ]
     everything = [*wikitext_sentences(train), *unseen]
     counts = count_bigrams(train)
-    kinds = kinds_of_words(_parses())
+    kinds = kinds_of_words(parses)
     return {
         "SentLen": partial(sentence_length_task, everything),
         # Fewer words than SentEval's 1000, and more frequent ones: each needs enough sentences.
@@ -98,7 +111,7 @@ def _lines(texts: Texts, part: str) -> list[list[str]]:
 
 
 def _from_constituents() -> dict[str, _Maker]:
-    """Captions of one picture are of one group: a premise and what was written about it."""
+    """A premise and the hypotheses about it are of one group."""
     trees: list[Tree] = []
     premises: list[str] = []
     for pair in snli_pairs("parsed"):
@@ -112,15 +125,11 @@ def _from_constituents() -> dict[str, _Maker]:
     }
 
 
-def _from_dependencies() -> dict[str, _Maker]:
-    parses = [parse for parse in _parses() if len(parse) in LENGTHS]
+def _from_dependencies(all_parses: Sequence[DependencyParse]) -> dict[str, _Maker]:
+    parses = [parse for parse in all_parses if len(parse) in LENGTHS]
     return {
         "Tense": partial(tense_task, parses),
         "SubjNum": partial(subject_number_task, parses),
         "ObjNum": partial(object_number_task, parses),
         "CoordInv": partial(coordination_inversion_task, parses),
     }
-
-
-def _parses() -> list[DependencyParse]:
-    return list(chain.from_iterable(map(english_parses, PARTS)))

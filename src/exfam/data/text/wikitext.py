@@ -20,7 +20,8 @@ def wikitext_sentences(
     begins with a capital letter or a digit, has no "<unk>", and its brackets and quotation marks
     are closed. Cut words are joined.
 
-    `least`, `most`: words of a sentence, punctuation included (default 5, 28)
+    `least`: words of a sentence, punctuation included (default 5)
+    `most`: of them (default 28)
 
     >>> lines = ["= Cats =", "Cats are cat @-@ like . They <unk> . Why do they sleep ?"]
     >>> for words in wikitext_sentences(map(str.split, lines), least=4):

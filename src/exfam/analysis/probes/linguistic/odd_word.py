@@ -144,15 +144,18 @@ class _Likenesses:
         # Absent where a neighbor, or the word itself, is not in the text counted.
         after = self.counts.after.get(words[at - 1].lower(), {})
         before = self.counts.before.get(words[at + 1].lower(), {})
-        tables = (after, before, self.counts.words)
-        if not all(own in table for table in tables):
+        if own not in after or own not in before:
             return []
         kind = self.kinds[own]
         # The smaller set first: what comes after "the" is half of all words.
         fewer, more = sorted((after, before), key=len)
-        others = (word for word in fewer if word in more and self.kinds.get(word) == kind)
-        return sorted(word for word in others if word != own and self._alike(own, word, tables))
-
-    def _alike(self, own: str, other: str, tables: Sequence[Mapping[str, int]]) -> bool:
-        ratios = (table[other] / table[own] for table in tables)
-        return all(1 / self.factor <= ratio <= self.factor for ratio in ratios)
+        tables = (fewer, more, self.counts.words)
+        bounds = [(table[own] / self.factor, table[own] * self.factor) for table in tables]
+        (low, high), (low_more, high_more), (least, most) = bounds
+        return sorted(
+            word
+            for word, n in fewer.items()
+            if low <= n <= high and low_more <= more.get(word, 0) <= high_more
+            if self.kinds.get(word) == kind and least <= self.counts.words[word] <= most
+            if word != own
+        )

@@ -45,7 +45,8 @@ class ProbeScore:
 
     `validation`: the same on the part that `penalty` was chosen by
     `majority`: of the class that is most frequent to learn from
-    `shuffled`: of a classifier that learned shuffled labels, with the same penalty
+    `shuffled`: of a classifier that learned one shuffling of the labels, with the same penalty; of
+        few unlike vectors, chance is wider than its interval
     """
 
     task: str
