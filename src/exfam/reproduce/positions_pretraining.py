@@ -78,13 +78,17 @@ class PretrainingKey:
 
 @dataclass(frozen=True)
 class PretrainingResult:
-    """Figures of a model: metric -> (test, validation), its cost, and what it was."""
+    """Figures of a model, test and validation, and its cost.
+
+    `counted_nats`: of the same tokens by how often they are in the training text
+    """
 
     key: PretrainingKey
-    nats: tuple[float, float]
+    nats: Sequence[float]
+    counted_nats: Sequence[float]
     positions: Mapping[str, float]
-    frozen: Mapping[str, tuple[float, float]]
-    tuned: Mapping[str, tuple[float, float]]
+    frozen: Mapping[str, Sequence[float]]
+    tuned: Mapping[str, Sequence[float]]
     cpu_seconds: float
     tuning_seconds: float
     steps: int
@@ -185,6 +189,7 @@ def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
     return PretrainingResult(
         key,
         nats=(-model.score(texts["test"]), -model.score(texts["validation"])),
+        counted_nats=_counted(model, texts),
         positions=positions,
         frozen=frozen,
         tuned=tuned,
@@ -192,6 +197,17 @@ def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
         tuning_seconds=seconds,
         steps=model.history_.steps,
     )
+
+
+def _counted(model: MaskedLanguageModel, texts: Mapping[str, Any]) -> tuple[float, float]:
+    """Nats by counts of the training text's tokens plus one, the same for all encodings."""
+    counts = np.bincount(model.masked_tokens(texts["train"]), minlength=len(model.subwords_)) + 1.0
+    log_share = np.log(counts / counts.sum())
+    test, validation = (
+        -float(log_share[model.masked_tokens(texts[part])].mean())
+        for part in ("test", "validation")
+    )
+    return test, validation
 
 
 def _positions(model: MaskedLanguageModel, options: Options) -> dict[str, float]:
@@ -218,6 +234,10 @@ def _rows(task: str, encoding: str, results: Sequence[PretrainingResult]) -> lis
             steps=[each.steps for each in results],
         )
     ]
+    if encoding == COMPARED[0]:
+        test, validation = results[0].counted_nats
+        counted = Row(task=task, model="counts", metric="nats", value=test, validation=validation)
+        told.append(counted)
     for metric in _POSITIONS:
         for when in ("before", "after"):
             values = [each.positions[f"{metric}-{when}"] for each in results]

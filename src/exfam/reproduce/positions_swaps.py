@@ -148,12 +148,13 @@ def _rows(model: str, fits: Sequence[tuple[_Predict, float]], sets: list[SwapSet
         scores = [swap_accuracy(predict, each) for predict, _ in fits]
         for when in ("before", "after", "change"):
             first = getattr(scores[0], when)
+            low, high = (-first.high, -first.low) if when == "change" else (first.low, first.high)
             row = Row(
                 task=each.name,
                 model=model,
                 settings={"words": when},
                 metric="minus-accuracy" if when == "change" else "accuracy",
-                note=f"95 % of redrawn premises: {first.low:.3f} to {first.high:.3f}",
+                note=f"95 % of redrawn premises: {low:.3f} to {high:.3f}",
             )
             values = [getattr(score, when).mean for score in scores]
             if when == "change":

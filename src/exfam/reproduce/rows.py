@@ -17,7 +17,7 @@ __all__ = ["Row", "higher_is_better", "read_rows", "row_over_seeds", "write_rows
 _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson")
 _UNRANKED = (
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
-    "reflection-", "position-",
+    "reflection-", "position-", "shuffled-",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int64
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -215,8 +215,7 @@ class MaskedLanguageModel(BaseEstimator):
         A share of `mask_share` of all tokens is masked, always the same ones of the same text.
         Raises DataError for a text without tokens.
         """
-        pieces = _stretches(_lines(X), self.subwords_, length=int(self.length))
-        source, objective = self._scored(pieces), self._objective()
+        source, objective = self._read(X), self._objective()
         nats = weight = 0.0
         device = self.model_.bias.device
         for places in source.sequential_batches(max_tokens=4096):
@@ -226,6 +225,13 @@ class MaskedLanguageModel(BaseEstimator):
         if not weight:
             raise DataError("`X` must have tokens to score, got none.")
         return -nats / weight
+
+    def masked_tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
+        """The tokens of a text that `score` asks for: places in `vocabulary_["token"]`."""
+        source = self._read(X)
+        assert source.chosen is not None
+        asked = [piece[chosen] for piece, chosen in zip(source.pieces, source.chosen, strict=True)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *asked]).astype(np.int64)
 
     def perplexity(self, X: Any) -> float:
         """exp of the mean nats of a masked token."""
@@ -296,6 +302,9 @@ class MaskedLanguageModel(BaseEstimator):
 
     def _source(self, pieces: list[np.ndarray]) -> TokenPieces:
         return TokenPieces(pieces, share=float(self.mask_share), n_special=len(SPECIAL))
+
+    def _read(self, X: Any) -> TokenPieces:
+        return self._scored(_stretches(_lines(X), self.subwords_, length=int(self.length)))
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
         """The pieces with the tokens that are asked for, the same ones every time."""

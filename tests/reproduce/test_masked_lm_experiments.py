@@ -1,0 +1,211 @@
+"""Experiments on masked language models of our own."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
+
+from exfam.analysis.probes.linguistic import Example, ProbingTask
+from exfam.data.parses import DependencyParse
+from exfam.data.public_sets import sentences
+from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier
+from exfam.reproduce import (
+    masked_lms,
+    positions_dependencies,
+    positions_figure2,
+    positions_linguistic,
+    positions_pretraining,
+    positions_swaps,
+)
+from exfam.reproduce.harness import Options
+from exfam.reproduce.masked_lms import SIZES, fit_masked_lm, masked_lm_key, untrained
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, data_folder):
+    """Where fits are kept; skips where the text or the sentences are not."""
+    for name in ("lm", "sentences"):
+        if not (data_folder / name).is_dir():
+            pytest.skip(f"the folder has no {name}")
+    return tmp_path_factory.mktemp("fits")
+
+
+@pytest.fixture
+def options(folder):
+    return Options(fast=True, folder=folder)
+
+
+def cut_short(self, *arguments, **named):
+    raise AssertionError("it was fitted again")
+
+
+class Interrupted:
+    interrupted, best = True, None
+
+
+def values(rows):
+    return {
+        (row.task, row.model, row.metric, *sorted(map(str, row.settings.values()))): row.value
+        for row in rows
+    }
+
+
+def test_models_are_fitted_once_and_kept(options, monkeypatch):
+    first = fit_masked_lm("small", "tupe", seed=0, options=options)
+    monkeypatch.setattr(MaskedLanguageModel, "fit", cut_short)
+    again = fit_masked_lm("small", "tupe", seed=0, options=options)
+    assert again.score(["a film about a man"]) == first.score(["a film about a man"])
+    assert masked_lm_key("small", "tupe", seed=0, options=options).path.parts[-1] == "00"
+
+
+def test_a_fit_that_was_cut_short_is_not_kept(options, monkeypatch):
+    monkeypatch.setattr(MaskedLanguageModel, "fit", lambda self, *given, **named: self)
+    monkeypatch.setattr(MaskedLanguageModel, "history_", Interrupted())
+    with pytest.raises(KeyboardInterrupt, match="cut short"):
+        fit_masked_lm("small", "alibi", seed=7, options=options)
+    key = masked_lm_key("small", "alibi", seed=7, options=options)
+    assert not (options.folder / key.path / "model").exists()
+
+
+def test_an_untrained_model_is_what_its_fit_began_with(options):
+    model = fit_masked_lm("small", "tupe", seed=0, options=options)
+    fresh = untrained(model)
+    assert fresh.model_ is not model.model_
+    assert fresh.score(["a film about a man"]) != model.score(["a film about a man"])
+    again = untrained(model)
+    np.testing.assert_array_equal(again.embed(["a film"]), fresh.embed(["a film"]))
+
+
+def test_another_text_can_be_given(folder, tmp_path):
+    (tmp_path / "films.txt").write_text("a film about two dogs and a man\n" * 90, encoding="utf-8")
+    options = Options(fast=True, corpus=tmp_path / "films.txt")
+    model = fit_masked_lm("small", "rotary", seed=0, options=options)
+    assert "film" in model.vocabulary_["token"]
+    assert masked_lm_key("small", "rotary", seed=0, options=options).text == "films-fast"
+
+
+@pytest.mark.parametrize("size", sorted(SIZES))
+def test_every_size_is_one_that_can_be_built(size):
+    model = MaskedLanguageModel(**SIZES[size])
+    model._check_parameters()
+    assert set(SIZES[size]) <= set(model.get_params())
+
+
+def test_encodings_are_compared_by_nats_positions_and_sentences(options, monkeypatch):
+    monkeypatch.setattr(positions_pretraining, "COMPARED", ("tupe",))
+    monkeypatch.setattr(positions_pretraining, "RATES", (1e-3, 1e-2))
+    monkeypatch.setattr(positions_pretraining, "SENTENCE_SETS", ("mr", "mrpc"))
+    wanted = Options(fast=True, folder=options.folder, only=["small", "small-five-rates"])
+    told = values(positions_pretraining.run(wanted))
+    assert told["small", "tupe", "nats"] < told["small", "counts", "nats"] + 1
+    before, after = (
+        told["small", "tupe", "position-locality", when] for when in ("before", "after")
+    )
+    assert before != after
+    for name in ("mr", "mrpc"):
+        assert 0.3 <= told[f"small-{name}", "majority", "accuracy"] <= 0.8
+        for model in ("frozen", "tuned"):
+            assert 0 <= told[f"small-{name}", "tupe", "accuracy", model] <= 1
+            assert ("small-five-rates-mr", "tupe", "accuracy", model) in told
+    monkeypatch.setattr(MaskedLanguageModel, "fit", cut_short)
+    monkeypatch.setattr(SentenceClassifier, "fit", cut_short)
+    assert values(positions_pretraining.run(wanted)) == told
+    assert "mpqa" in sentences.SENTENCE_SETS
+
+
+def test_a_tuning_that_was_cut_short_is_no_result(options, monkeypatch):
+    monkeypatch.setattr(positions_pretraining, "COMPARED", ("tupe",))
+    monkeypatch.setattr(SentenceClassifier, "fit", lambda self, *given, **named: self)
+    monkeypatch.setattr(SentenceClassifier, "history_", Interrupted())
+    fresh = Options(fast=True, folder=options.folder, only=["small"], seeds=2)
+    with pytest.raises(KeyboardInterrupt, match="cut short"):
+        positions_pretraining.run(fresh)
+    monkeypatch.setattr(positions_swaps, "COMPARED", ("tupe",))
+    with pytest.raises(KeyboardInterrupt, match="cut short"):
+        positions_swaps.run(Options(fast=True, folder=options.folder, only=["tupe"]))
+
+
+def test_own_models_are_scored_before_and_after_training(options, monkeypatch, tmp_path):
+    monkeypatch.setattr(positions_figure2, "COMPARED", ("tupe",))
+    wanted = Options(fast=True, folder=options.folder, only=["masked-lms"])
+    rows = positions_figure2.run(wanted)
+    told = {
+        row.settings["training"]: row.value
+        for row in rows
+        if row.settings["matrix"] == "mean" and row.metric == "position-locality"
+    }
+    assert told["before"] != told["after"]
+    positions_figure2.plot(rows, tmp_path)
+    assert (tmp_path / "positions-figure2.png").stat().st_size > 1000
+
+
+def test_own_models_find_dependencies_by_term(options, monkeypatch, tmp_path):
+    def parse(*words):
+        n = len(words)
+        heads = np.array([1, -1, *range(1, n - 1)])
+        relations = ("nsubj", "root", *["obj"] * (n - 2))
+        return DependencyParse(words, ("X",) * n, ("",) * n, heads, relations)
+
+    parses = [parse("he", "saw", "the", "film"), parse("she", "made", "it")] * 20
+    monkeypatch.setattr(
+        positions_dependencies, "english_parses", lambda part: [*parses, parse(*"ab" * 80)]
+    )
+    monkeypatch.setattr(positions_dependencies, "PROBED", ("tupe",))
+    wanted = Options(fast=True, folder=options.folder, only=["masked-lm"])
+    monkeypatch.setattr(positions_dependencies, "FAST_SENTENCES", None)
+    rows = positions_dependencies.run(wanted)
+    assert {row.model for row in rows} == {"tupe-both", "tupe-contextual", "tupe-positional"}
+    # The sentence of 160 words is beyond the last position.
+    (nsubj,) = (
+        row for row in rows if row.task == "relation-nsubj" and row.model == "tupe-positional"
+    )
+    assert nsubj.settings["dependencies"] == 40
+    assert {row.task for row in rows if row.task.startswith("distance-")} == {
+        "distance-0", "distance-1"
+    }  # fmt: skip
+    positions_dependencies.plot(rows, tmp_path)
+    assert (tmp_path / "positions-dependencies.png").stat().st_size > 1000
+    positions_dependencies.plot([], tmp_path / "none")
+
+
+def test_layers_are_probed_by_term(options, monkeypatch):
+    def part(numbers):
+        return tuple(
+            Example(("a",) * n, "long" if n > 5 else "short", str(n)) for n in numbers for _ in "ab"
+        )
+
+    task = ProbingTask("SentLen", "1", ("long", "short"), *(part(range(k, 10)) for k in (1, 2, 3)))
+    monkeypatch.setattr(
+        positions_linguistic.linguistic_data, "linguistic_tasks", lambda **named: {"SentLen": task}
+    )
+    monkeypatch.setattr(positions_linguistic, "PROBED", ("tupe",))
+    wanted = Options(fast=True, folder=options.folder, only=["SentLen"])
+    told = values(positions_linguistic.run(wanted))
+    assert told["SentLen", "length", "accuracy"] == 1.0
+    assert told["SentLen", "examples", "count-train"] == 18
+    for term in ("both", "contextual", "positional"):
+        for layer in ("1", "2"):
+            assert 0 <= told["SentLen", f"tupe-{term}", "accuracy", layer] <= 1
+            assert ("SentLen", f"tupe-{term}", "shuffled-accuracy", layer) in told
+
+
+def test_swaps_are_scored_before_and_after(options, monkeypatch):
+    monkeypatch.setattr(positions_swaps, "COMPARED", ("tupe",))
+    rows = positions_swaps.run(Options(fast=True, folder=options.folder))
+    told = values(rows)
+    assert told["swap-roles", "pairs", "count-pairs"] > 5
+    # All pairs of it are entailments, and contradictions after.
+    before, after = (
+        told["swap-roles", "majority", "accuracy", when] for when in ("before", "after")
+    )
+    assert {before, after} <= {0.0, 1.0}
+    for model in ("majority", "words", "tupe"):
+        for name in ("shuffle-3", "shuffle-all", "swap-roles"):
+            change = told[name, model, "minus-accuracy", "change"]
+            accuracies = [told[name, model, "accuracy", when] for when in ("before", "after")]
+            assert change == pytest.approx(accuracies[0] - accuracies[1])
+
+
+def test_texts_are_those_of_the_data_folder(folder):
+    texts = masked_lms.masked_lm_texts(Options(corpus=folder / "other.txt"))
+    assert texts["train"].name == "other.txt" and "valid" in texts["validation"].name
