@@ -93,6 +93,50 @@ def test_scores_are_of_the_model_or_of_layers_or_of_heads():
         told.scores(by="group")
 
 
+@pytest.mark.parametrize("encoding", ["learned", "relative", "rotary", "none"])
+def test_the_contextual_term_does_not_know_the_order(encoding):
+    """Without the encoding a group's context is a set: permuted groups pay permuted weights."""
+    model = fitted(encoding=encoding)
+    frame = first_rows(FRAME, 4)
+    user = frame["user"].iloc[0]
+    group = frame[frame["user"] == user]
+    backward = group.assign(day=group["day"].to_numpy()[::-1])
+    options = {"length": 4, "part": "values"}
+    told, turned = (
+        model.position_attention(rows, term="contextual", **options) for rows in (group, backward)
+    )
+    torch.testing.assert_close(turned.weights.flip(2, 3), told.weights, atol=1e-6, rtol=0)
+    both = model.position_attention(group, **options)
+    assert torch.equal(both.weights, told.weights) == (encoding == "none")
+    torch.testing.assert_close(both.positional, told.positional)
+
+
+def test_weights_that_tokens_have_no_part_in_have_no_contextual_term():
+    with pytest.raises(ExfamError, match="`term` must be 'both' for an encoding that replaces"):
+        model = fitted(encoding="attenuated")
+        model.position_attention(FRAME, length=3, part="items", term="contextual")
+    with pytest.raises(ExfamError, match="`term` must be one of 'both', 'contextual', got 'posi"):
+        fitted().position_attention(FRAME, length=3, part="items", term="positional")
+
+
+@NETWORKS
+@pytest.mark.parametrize("encoding", ["learned", "alibi"])
+def test_a_tables_contextual_term_is_that_of_tokens_without_places(network, encoding):
+    model = fitted_table(network=network, encoding=encoding)
+    told = model.position_attention(TABLE, term="contextual").weights
+    tokens = model.model_.network.tokens
+    if encoding == "learned":
+        assert tokens.positions.abs().max() > 0
+        with torch.no_grad():
+            tokens.positions.zero_()
+        torch.testing.assert_close(told, model.position_attention(TABLE).weights)
+    else:
+        plain = fitted_table(network=network, encoding="none")
+        state = model.model_.state_dict()
+        plain.model_.load_state_dict({n: state[n] for n in plain.model_.state_dict()})
+        torch.testing.assert_close(told, plain.position_attention(TABLE).weights)
+
+
 def test_what_cannot_be_averaged_is_refused():
     model = fitted()
     groups = model._inputs(FRAME).groups

@@ -68,7 +68,7 @@ def test_the_nearest_encoding_is_that_of_the_like_locality(causal):
     task = positions_fitted._Task(
         name="", default="", causal=causal, fit=lambda *_: None, alone=lambda _: None
     )
-    candidates = [NoEncoding(), ALiBi(1), Attenuated(w=2.0)]
+    candidates = [NoEncoding(), ALiBi(8), Attenuated(w=2.0)]
     matrices = [encoding_weights(each, 12, direction=direction)[0] for each in candidates]
     for number, matrix in enumerate(matrices):
         learned = 0.95 * matrix + 0.05 * torch.eye(12)

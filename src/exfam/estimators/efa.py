@@ -302,17 +302,18 @@ class EFA(GroupEstimator):
         return explain(self.members_[0], groups, self.vocabulary_)
 
     def position_attention(
-        self, X: Any, *, length: int, part: str | None = None
+        self, X: Any, *, length: int, part: str | None = None, term: str = "both"
     ) -> PositionAttention:
         """Mean attention between the first `length` elements of groups, and how local it is.
 
         `length`: of groups that are as long at least
         `part`: "items" or "values" of a model that has both, None for the one it has (default None)
+        `term`: "both", or "contextual" for attention without the encoding (default "both")
 
         Of the first member of an ensemble. See `exfam.analysis.positions.group_attention`.
         """
         groups = self._inputs(X).groups
-        return group_attention(self, groups, length=length, part=part)
+        return group_attention(self, groups, length=length, part=part, term=term)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the hidden state of a further, hidden element (first member)."""

@@ -9,8 +9,9 @@ model nothing later is seen either: both neighbors are never compared, symmetry 
 how even a row is (see `symmetry`), and the raw one is 0.
 """
 
+import copy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -22,17 +23,22 @@ from exfam.analysis.positions.matrices import encoding_weights
 from exfam.analysis.positions.probe import PositionScores, position_scores
 from exfam.analysis.positions.weights import renormalized
 from exfam.checks import ExfamError, check_choice, check_whole
-from exfam.encodings import Encoding, LearnedAbsolute
+from exfam.encodings import Encoding, LearnedAbsolute, NoEncoding
 from exfam.groups import Groups
 from exfam.models.efa import EFANetwork
 from exfam.models.tables.contract import TableCells
 from exfam.models.tables.model import MaskedTableModel
+from exfam.models.tables.tokens import CellTokens
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["PositionAttention", "group_attention", "own_weights", "table_attention"]
 
+# All scores, or those that tokens alone have.
+TERMS = ("both", "contextual")
 # What a score is of: one matrix of the whole model, or one a layer, or one a head of a layer.
 BY = ("model", "layer", "head")
+
+Model = TypeVar("Model", TwoPartModel, MaskedTableModel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +98,13 @@ def own_weights(
 
 
 def group_attention(
-    model: object, groups: Groups, *, length: int, part: str | None = None, member: int = 0
+    model: object,
+    groups: Groups,
+    *,
+    length: int,
+    part: str | None = None,
+    term: str = "both",
+    member: int = 0,
 ) -> PositionAttention:
     """Attention of a fitted EFA model between the first `length` elements of groups.
 
@@ -102,10 +114,12 @@ def group_attention(
 
     `model`: a fitted EFA estimator, or a model of one
     `part`: "items" or "values" of a model that has both, or None for the one it has (default None)
+    `term`: "both", or "contextual" for attention without the encoding, which is taken out of all
+        layers; what it makes alone is `positional` (default "both")
     `member`: which of an ensemble (default 0)
 
-    Raises ExfamError for a model without attention, for one whose weights are no shares, and for a
-    length that no group has.
+    Raises ExfamError for a model without attention, for one whose weights are no shares, for a
+    length that no group has, and for the contextual term of an encoding that leaves none.
     """
     check_whole("length", length)
     found = _member(model, member)
@@ -122,7 +136,8 @@ def group_attention(
             "attention='softmax'."
         )
     cut = _cut(groups, length)
-    paid = _mean_weights(found, network, cut)
+    seen = _with_term(found, term)
+    paid = _mean_weights(seen, cast(EFANetwork, seen.part(part)), cut)
     own = own_weights(
         network.encoding, length, head_dim=attention.head_dim, direction=network.direction
     )
@@ -135,7 +150,9 @@ def group_attention(
     )
 
 
-def table_attention(model: object, cells: TableCells, *, member: int = 0) -> PositionAttention:
+def table_attention(
+    model: object, cells: TableCells, *, term: str = "both", member: int = 0
+) -> PositionAttention:
     """Attention of a fitted table model from each hidden column to all columns, over rows.
 
     At its own place a target sees its MASK token, which is told as the diagonal; absent cells have
@@ -143,9 +160,12 @@ def table_attention(model: object, cells: TableCells, *, member: int = 0) -> Pos
     columns' own learned vectors make by themselves are their products over sqrt(length).
 
     `model`: a fitted estimator of tables, or a model of one
+    `term`: "both" or "contextual", as in `group_attention`; without columns' own vectors as well
+        (default "both")
     `member`: which of an ensemble (default 0)
 
-    Raises ExfamError for another model, or a member that the ensemble does not have.
+    Raises ExfamError for another model, for a member that the ensemble does not have, and for the
+    contextual term of an encoding that leaves none.
     """
     found = _member(model, 0)
     if not isinstance(found, MaskedTableModel):
@@ -157,12 +177,12 @@ def table_attention(model: object, cells: TableCells, *, member: int = 0) -> Pos
         raise ExfamError(f"`member` must be in 0 .. {found.n_members - 1}, got {member}.")
     if not len(cells):
         raise ExfamError("`cells` must hold at least one row, got none.")
-    found.eval()
+    seen = _with_term(found, term).eval()
     columns = list(range(cells.code.shape[1]))
     total: Any = 0.0
     with torch.inference_mode():
-        for _, batch in found.chunks(cells, len(columns)):
-            total = total + found.weights(batch, columns)[member].double().sum(1).cpu()
+        for _, batch in seen.chunks(cells, len(columns)):
+            total = total + seen.weights(batch, columns)[member].double().sum(1).cpu()
     weights = total / len(cells)
     return PositionAttention(
         weights=weights,
@@ -181,6 +201,26 @@ def _member(model: object, member: int) -> object:
     if not 0 <= member < len(members):
         raise ExfamError(f"`member` must be in 0 .. {len(members) - 1}, got {member}.")
     return members[member]
+
+
+def _with_term(model: Model, term: str) -> Model:
+    """The model, or a copy without any encoding."""
+    check_choice("term", term, TERMS)
+    if term == "both":
+        return model
+    plain = copy.deepcopy(model)
+    for module in list(plain.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, Encoding):
+                if child.replaces:
+                    raise ExfamError(
+                        "`term` must be 'both' for an encoding that replaces the scores, got "
+                        "'contextual': tokens have none."
+                    )
+                setattr(module, name, NoEncoding())
+        if isinstance(module, CellTokens):
+            module.positions.data.zero_()
+    return plain
 
 
 def _cut(groups: Groups, length: int) -> Groups:

@@ -174,14 +174,17 @@ class JointTable(TableEstimator):
         """
         return similarity_of_columns(self.model_, self.schema_)
 
-    def position_attention(self, X: Any, *, member: int = 0) -> PositionAttention:
+    def position_attention(
+        self, X: Any, *, term: str = "both", member: int = 0
+    ) -> PositionAttention:
         """Mean attention from each hidden column to all columns, in their order.
 
+        `term`: "both", or "contextual" for attention without the encoding (default "both")
         `member`: of an ensemble (default 0)
 
         See `exfam.analysis.positions.table_attention`.
         """
-        return table_attention(self.model_, self._cells(X), member=member)
+        return table_attention(self.model_, self._cells(X), term=term, member=member)
 
     def experts(
         self, X: Any, targets: Sequence[str] | None = None, *, member: int = 0

@@ -16,6 +16,7 @@ class AlongLine(Encoding):
 
     Places of more coordinates are left as they are, for `encoding` to refuse.
 
+    >>> import torch
     >>> from exfam.encodings import ALiBi
     >>> place, q = torch.tensor([[[0.0], [6.0]]]), torch.zeros(1, 1, 2, 4)
     >>> near, far = (AlongLine(ALiBi(1), unit=unit).bias(q, place, place) for unit in (3.0, 1.0))
