@@ -118,8 +118,7 @@ def test_a_tuning_that_was_cut_short_is_no_result(options, monkeypatch):
     monkeypatch.setattr(SentenceClassifier, "fit", lambda self, *given, **named: self)
     monkeypatch.setattr(SentenceClassifier, "history_", Interrupted())
     fresh = Options(fast=True, folder=options.folder, only=["small"], seeds=2)
-    with pytest.raises(KeyboardInterrupt, match="cut short"):
-        positions_pretraining.run(fresh)
+    assert {row.model for row in positions_pretraining.run(fresh)} == {"majority", "words"}
     monkeypatch.setattr(positions_swaps, "COMPARED", ("tupe",))
     with pytest.raises(KeyboardInterrupt, match="cut short"):
         positions_swaps.run(Options(fast=True, folder=options.folder, only=["tupe"]))

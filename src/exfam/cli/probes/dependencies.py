@@ -6,7 +6,7 @@ from typing import Any
 from exfam.cli.common import OUTPUT
 from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.probes.encoder import ENCODER
+from exfam.cli.probes.encoder import ENCODER, TERM, opened
 
 __all__ = ["form", "run"]
 
@@ -29,6 +29,7 @@ def form(arguments: Sequence[str]) -> Form:
             Option("least", whole, "leave out relations of fewer dependencies (default 1)",
                    default=1, metavar="N"),
             Option("seed", whole, "of the redrawing (default 0)", default=0, metavar="N"),
+            TERM,
             *OUTPUT,
         ],
         example="exfam probe dependencies encoder/ --dev dev.conllu --test test.conllu",
@@ -40,14 +41,13 @@ def run(chosen: Any) -> None:
     """Print a relation a row, the most frequent first."""
     from functools import partial
 
-    from exfam.analysis.pretrained import PretrainedEncoder
     from exfam.analysis.probes import attention_hits, offset_hits
     from exfam.cli.output import deliver, destination
     from exfam.data.parses import read_conllu
 
     to = destination(chosen.format, chosen.output)
     dev, test = read_conllu(chosen.dev), read_conllu(chosen.test)
-    encoder = PretrainedEncoder.load(chosen.encoder)
+    encoder = opened(chosen.encoder, term=chosen.term)
     heads = _scores(partial(attention_hits, encoder), dev, test, chosen.seed)
     offsets = {score.relation: score for score in _scores(offset_hits, dev, test, chosen.seed)}
     rows = [

@@ -6,7 +6,7 @@ from typing import Any
 from exfam.cli.common import OUTPUT
 from exfam.cli.kinds import one_of, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.probes.encoder import ENCODER
+from exfam.cli.probes.encoder import ENCODER, TERM, opened
 
 __all__ = ["form", "run"]
 
@@ -40,6 +40,7 @@ def form(arguments: Sequence[str]) -> Form:
                    default="model", metavar="{" + ",".join(_BY) + "}"),
             Option("seed", whole, "of the words that are drawn (default 0)", default=0,
                    metavar="N"),
+            TERM,
             *OUTPUT,
         ],
         example="exfam probe positions encoder/ --words 3 --length 8 --by layer",
@@ -50,12 +51,11 @@ def form(arguments: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Print the scores, a row each."""
     from exfam.analysis.positions import identical_word_probe
-    from exfam.analysis.pretrained import PretrainedEncoder
     from exfam.cli.output import deliver, destination
 
     to = destination(chosen.format, chosen.output)
     probe = identical_word_probe(
-        PretrainedEncoder.load(chosen.encoder),
+        opened(chosen.encoder, term=chosen.term),
         words=chosen.words,
         length=chosen.length,
         special_tokens=chosen.special_tokens,
