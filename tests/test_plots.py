@@ -49,6 +49,14 @@ LINES = {"positional": np.array([0.2, 0.9, np.nan]), "contextual": np.array([0.4
 FIGURES = {
     "coverage_curve": lambda: plots.coverage_curve(np.linspace(0, 1, 50)),
     "crps_by_site": lambda: plots.crps_by_site(PLACES, PLACES[:, 0], SITES, unit="°F"),
+    "layer_curves": lambda: plots.layer_curves(
+        {
+            name: {"positional": np.linspace(0.4, 0.6, 4), "both": np.linspace(0.5, 0.9, 4)}
+            for name in ("Tense", "BShift", "$SOMO")
+        },
+        references={"Tense": 0.5},
+        columns=2,
+    ),
     "field_map": lambda: plots.field_map(PLACES, PLACES[:, 0], -PLACES[:, 1], observed=PLACES[:9]),
     "field_map, surface": lambda: plots.field_map(
         PLACES, PLACES[:, 0], np.ones(30), style="surface", observed=PLACES
@@ -165,6 +173,11 @@ def test_drawing_leaves_no_global_trace(name):
     before = dict(matplotlib.rcParams)
     FIGURES[name]()
     assert dict(matplotlib.rcParams) == before
+
+
+def test_without_a_line_no_layers_are_drawn():
+    with pytest.raises(ExfamError, match="`accuracies` must hold at least one line to draw"):
+        plots.layer_curves({"Tense": {}})
 
 
 def test_an_attention_map_shows_the_weights_of_the_part_asked_for():

@@ -167,7 +167,7 @@ def test_own_models_find_dependencies_by_term(options, monkeypatch, tmp_path):
     positions_dependencies.plot([], tmp_path / "none")
 
 
-def test_layers_are_probed_by_term(options, monkeypatch):
+def test_layers_are_probed_by_term(options, monkeypatch, tmp_path):
     def part(numbers):
         return tuple(
             Example(("a",) * n, "long" if n > 5 else "short", str(n)) for n in numbers for _ in "ab"
@@ -179,13 +179,17 @@ def test_layers_are_probed_by_term(options, monkeypatch):
     )
     monkeypatch.setattr(positions_linguistic, "PROBED", ("tupe",))
     wanted = Options(fast=True, folder=options.folder, only=["SentLen"])
-    told = values(positions_linguistic.run(wanted))
+    rows = positions_linguistic.run(wanted)
+    told = values(rows)
     assert told["SentLen", "length", "accuracy"] == 1.0
     assert told["SentLen", "examples", "count-train"] == 18
     for term in ("both", "contextual", "positional"):
         for layer in ("1", "2"):
             assert 0 <= told["SentLen", f"tupe-{term}", "accuracy", layer] <= 1
             assert ("SentLen", f"tupe-{term}", "shuffled-accuracy", layer) in told
+    positions_linguistic.plot(rows, tmp_path)
+    assert (tmp_path / "positions-linguistic.png").stat().st_size > 1000
+    positions_linguistic.plot([], tmp_path / "none")
 
 
 def test_swaps_are_scored_before_and_after(options, monkeypatch):

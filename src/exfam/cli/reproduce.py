@@ -28,12 +28,12 @@ def form(words: Sequence[str]) -> Form:
             Option("out", text, "write the plots there", metavar="FOLDER"),
             Option(
                 "folder", text,
-                "keep each fit of table experiments there, and go on from what is there",
+                "keep each fit of experiments of hours there, and go on from what is there",
                 metavar="FOLDER",
             ),
             Option(
                 "corpus", text,
-                "the text of experiments of word vectors (default: one that EXFAM_DATA has)",
+                "the text of experiments of words (default: one that EXFAM_DATA has)",
                 metavar="FILE",
             ),
             Option(

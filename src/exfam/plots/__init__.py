@@ -9,6 +9,7 @@ from exfam.plots.experts import expert_bars
 from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.intervals import interval_rows
 from exfam.plots.item_map import item_map
+from exfam.plots.layers import layer_curves
 from exfam.plots.matrices import matrix_map
 from exfam.plots.means import means_by_case
 from exfam.plots.missing import missing_curves
@@ -30,6 +31,7 @@ __all__ = [
     "integral_histogram",
     "interval_rows",
     "item_map",
+    "layer_curves",
     "layer_map",
     "learning_curve",
     "matrix_map",

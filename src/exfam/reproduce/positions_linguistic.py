@@ -10,7 +10,10 @@ intervals. Source: Chen, Varoquaux & Suchanek (2023), A.6.1.
 
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from exfam.analysis.probes.linguistic import (
     HashedWords,
@@ -21,13 +24,14 @@ from exfam.analysis.probes.linguistic import (
 )
 from exfam.analysis.probes.linguistic.scoring import SentenceEncoder
 from exfam.models.masked_lm import TERMS
+from exfam.plots import layer_curves
 from exfam.reproduce import linguistic_data
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
 from exfam.reproduce.masked_lms import fit_masked_lm
 from exfam.reproduce.rows import Row
 
-__all__ = ["TASKS", "run"]
+__all__ = ["TASKS", "plot", "run"]
 
 TASKS = linguistic_data.TASKS
 PROBED = ("learned", "tupe")
@@ -49,6 +53,21 @@ def run(options: Options) -> list[Row]:
         for term in TERMS
     ]
     return gather(jobs)
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """Accuracy by layer, a panel a task; the majority class dashed."""
+    found = [row for row in rows if row.metric == "accuracy" and row.value is not None]
+    layered = [row for row in found if "layer" in row.settings]
+    lines: dict[str, dict[str, np.ndarray]] = {}
+    for row in layered:
+        own = [each for each in layered if (each.task, each.model) == (row.task, row.model)]
+        own.sort(key=lambda each: int(each.settings["layer"]))
+        lines.setdefault(row.task, {})[row.model] = np.array([each.value for each in own], float)
+    if lines:
+        chance = {row.task: row.value for row in found if row.model == "majority"}
+        figure = layer_curves(lines, references=chance)
+        figure.savefig(folder / "positions-linguistic.png", dpi=120, facecolor="white")
 
 
 def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:
