@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from exfam.checks import ExfamError, check_positive
-from exfam.plots.style import COLORS, INK, drawable, make_figure, plain_axes
+from exfam.plots.style import INK, drawable, line_of, make_figure, plain_axes
 
 __all__ = ["layer_curves"]
 
@@ -43,9 +43,9 @@ def layer_curves(
     for axes, (task, lines) in zip(panels, accuracies.items(), strict=False):
         plain_axes(axes).set_title(drawable(task), fontsize=9, color=INK, parse_math=False)
         for model, values in lines.items():
-            color = COLORS[models.index(model) % len(COLORS)]
+            style, color = line_of(models.index(model))
             layers = np.arange(1, len(values) + 1)
-            axes.plot(layers, values, marker="o", ms=3, color=color, label=drawable(model))
+            axes.plot(layers, values, style, marker="o", ms=3, color=color, label=drawable(model))
         if references and task in references:
             axes.axhline(references[task], color=INK, ls="--", lw=1)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -59,7 +59,7 @@ def layer_curves(
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False,
+        handles.values(), handles.keys(), loc="outside upper center", ncols=3, frameon=False,
         labelcolor=INK,
     )  # fmt: skip
     figure.supxlabel("layer", color=INK, fontsize=10)

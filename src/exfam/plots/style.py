@@ -32,6 +32,7 @@ __all__ = [
     "drawable",
     "legend_above",
     "legend_beside",
+    "line_of",
     "make_figure",
     "name_rows",
     "name_ticks",
@@ -162,6 +163,15 @@ def write_beside(axes: Axes, text: str, *, x: float, y: float) -> None:
     axes.annotate(text, (x, y), (8, 0), textcoords="offset points", va="center", color=INK)
 
 
+def line_of(number: int) -> tuple[str, str]:
+    """Style and color of the curve of that number: colors first, then other dashes.
+
+    >>> line_of(0) == line_of(1), line_of(0)[0]
+    (False, '-')
+    """
+    return _LINES[number // len(COLORS) % len(_LINES)], COLORS[number % len(COLORS)]
+
+
 def draw_curves(
     axes: Axes,
     x: Num[np.ndarray, "points"],
@@ -174,8 +184,8 @@ def draw_curves(
     `references`: label -> value, drawn as dashed lines (default None)
     """
     for number, (name, y) in enumerate(curves.items()):
-        style = _LINES[number // len(COLORS) % len(_LINES)]
-        axes.plot(x, y, style, marker="o", color=COLORS[number % len(COLORS)], label=name)
+        style, color = line_of(number)
+        axes.plot(x, y, style, marker="o", color=color, label=name)
     draw_references(axes.axhline, references)
     legend_beside(axes)
 
