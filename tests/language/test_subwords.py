@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
 
 from exfam.checks import DataError, ExfamError
+from exfam.data.text import subwords
 from exfam.data.text.subwords import SPECIAL, SUBWORDS, Subwords, learn_subwords
 
 LINES = [
@@ -40,6 +41,15 @@ def test_texts_and_lists_of_words_are_cut_alike(kind):
     subwords = learn_subwords(LINES, kind=kind, size=300)
     text, words = subwords.encode(["the lazy fox", ["the", "lazy", "fox"]])
     assert text.codes.tolist() == words.codes.tolist() and len(text.codes) >= 3
+
+
+@KINDS
+def test_many_sentences_are_cut_as_few_are(monkeypatch, kind):
+    model = learn_subwords(LINES, kind=kind, size=300)
+    given = [*LINES, ["the", "lazy", "fox"], *LINES]
+    told = [each.codes.tolist() for each in model.encode(given)]
+    monkeypatch.setattr(subwords, "_AT_ONCE", 2)
+    assert [each.codes.tolist() for each in model.encode(given)] == told
 
 
 @KINDS

@@ -20,6 +20,8 @@ _CONTINUES = "##"
 # Characters that words are spelled of; others are unknown. Byte-level BPE spells with bytes.
 _MOST_CHARACTERS = 1000
 _N_BYTES = 256
+# Sentences cut at a time.
+_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,22 +73,26 @@ class Subwords:
 
         Raises DataError, naming its place, for what is no sentence.
         """
-        given = [_sentence(each, place) for place, each in enumerate(sentences)]
-        in_words = [isinstance(each, list) for each in given]
-        coded: list[Coded | None] = [None] * len(given)
+        coded: list[Coded] = []
+        # What the tokenizer tells of a sentence takes more memory than its codes do.
+        for first in range(0, len(sentences), _AT_ONCE):
+            some = sentences[first : first + _AT_ONCE]
+            coded += self._encoded([_sentence(each, first + i) for i, each in enumerate(some)])
+        return coded
+
+    def _encoded(self, sentences: list[str | list[str]]) -> list[Coded]:
+        coded: dict[int, Coded] = {}
         for listed in (False, True):
-            places = [place for place, each in enumerate(in_words) if each == listed]
+            places = [i for i, each in enumerate(sentences) if isinstance(each, list) == listed]
             told = self._tokenizer.encode_batch(
-                [given[place] for place in places],
+                [sentences[place] for place in places],
                 is_pretokenized=listed,
                 add_special_tokens=False,
             )
             for place, each in zip(places, told, strict=True):
-                coded[place] = Coded(
-                    np.array(each.ids, dtype=np.int32),
-                    np.array([-1 if w is None else w for w in each.word_ids], dtype=np.int32),
-                )
-        return [each for each in coded if each is not None]
+                words = [-1 if word is None else word for word in each.word_ids]
+                coded[place] = Coded(np.array(each.ids, np.int32), np.array(words, np.int32))
+        return [coded[place] for place in range(len(sentences))]
 
 
 def learn_subwords(
