@@ -174,6 +174,10 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
         told = self.predict_log_proba(X)
         return self.classes_[told.argmax(axis=1)]
 
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
+        return float((self.predict(X) == np.asarray(y)).mean())
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model, all word vectors in it, to a folder: no pickle."""
         from exfam.estimators.saving import save_estimator

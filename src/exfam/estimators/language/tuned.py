@@ -263,6 +263,10 @@ class SentenceClassifier(ClassifierMixin, _Tuned):
         told = self.predict_log_proba(X)
         return self.classes_[told.argmax(axis=1)]
 
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
+        return float((self.predict(X) == np.asarray(y)).mean())
+
     @classmethod
     def load(cls, path: str | Path) -> "SentenceClassifier":
         """The model saved in a folder.
