@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from exfam.analysis.positions import encoding_weights, locality, raw_symmetry, symmetry
 from exfam.analysis.vectors import WordVectors
 from exfam.data.public_sets.sentences import sentence_task
-from exfam.data.sentences import SentencePart, SentenceTask
+from exfam.data.sentences import SentenceTask
 from exfam.encodings import Attenuated
 from exfam.estimators.language import PositionalSentenceClassifier
 from exfam.plots import score_points
@@ -146,7 +146,7 @@ def _settings(swept: str, *, fast: bool) -> Iterator[_Setting]:
 
 def _lab(options: Options) -> _Lab:
     store = figure_store(options.folder)
-    task = cache(lambda name, seed: _smaller(sentence_task(name, seed=seed), fast=options.fast))
+    task = cache(partial(_task, options))
     vectors = cache(partial(_vectors, options))
     named = _vectors_name(options)
 
@@ -158,6 +158,11 @@ def _lab(options: Options) -> _Lab:
         )
 
     return _Lab(options, named, vectors, task, kept)
+
+
+def _task(options: Options, name: str, seed: int) -> SentenceTask:
+    whole = sentence_task(name, seed=seed)
+    return whole.spread(FAST_SENTENCES) if options.fast else whole
 
 
 def _vectors_name(options: Options) -> str:
@@ -174,19 +179,6 @@ def _vectors(options: Options) -> WordVectors:
     return fit_words(
         text, {"tie": None, **Recipe().settings(options)}, seed=0, options=options
     ).vectors_
-
-
-def _smaller(task: SentenceTask, *, fast: bool) -> SentenceTask:
-    if not fast:
-        return task
-    parts = (task.train, task.validation, task.test)
-    train, validation, test = (_spread(part) for part in parts)
-    return replace(task, train=train, validation=validation, test=test)
-
-
-def _spread(part: SentencePart) -> SentencePart:
-    places = np.linspace(0, len(part) - 1, min(FAST_SENTENCES, len(part))).astype(np.int64)
-    return part.rows(places)
 
 
 def _measure(

@@ -65,7 +65,11 @@ def plot(rows: list[Row], folder: Path) -> None:
         own.sort(key=lambda each: int(each.settings["layer"]))
         lines.setdefault(row.task, {})[row.model] = np.array([each.value for each in own], float)
     if lines:
-        chance = {row.task: row.value for row in found if row.model == "majority"}
+        chance = {
+            row.task: row.value
+            for row in found
+            if row.model == "majority" and row.value is not None
+        }
         figure = layer_curves(lines, references=chance)
         figure.savefig(folder / "positions-linguistic.png", dpi=120, facecolor="white")
 

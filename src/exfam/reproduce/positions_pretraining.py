@@ -21,7 +21,7 @@ import numpy as np
 
 from exfam.analysis.positions import identical_word_probe
 from exfam.data.public_sets.sentences import SENTENCE_SETS, sentence_task
-from exfam.data.sentences import SentencePart, SentenceTask
+from exfam.data.sentences import SentenceTask
 from exfam.estimators.language import MaskedLanguageModel
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
@@ -112,16 +112,7 @@ def _sets(options: Options, seed: int = 0) -> Iterator[SentenceTask]:
     """The sets of sentences; parts that are not given are the same for all seeds."""
     for name in SENTENCE_SETS:
         task = sentence_task(name, seed=seed)
-        yield _shortened(task) if options.fast else task
-
-
-def _shortened(task: SentenceTask) -> SentenceTask:
-    parts = [_some(part) for part in (task.train, task.validation, task.test)]
-    return SentenceTask(task.name, task.kind, task.metric, *parts)
-
-
-def _some(part: SentencePart) -> SentencePart:
-    return part.rows(np.linspace(0, len(part) - 1, FAST_SENTENCES).astype(np.int64))
+        yield task.spread(FAST_SENTENCES) if options.fast else task
 
 
 def _baseline_rows(task: str, options: Options) -> list[Row]:

@@ -1,7 +1,7 @@
 """Sentences, or pairs of sentences, with a label or a number each, in parts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Int64, Shaped
@@ -37,6 +37,15 @@ class SentencePart:
             self.targets[places],
         )
 
+    def spread(self, n: int) -> "SentencePart":
+        """At most `n` sentences, from the first to the last at equal steps.
+
+        >>> SentencePart(("a", "b", "c"), np.arange(3.0)).spread(2).sentences
+        ('a', 'c')
+        """
+        places = np.linspace(0, len(self) - 1, min(n, len(self)))
+        return self.rows(places.astype(np.int64))
+
 
 @dataclass(frozen=True, eq=False)
 class SentenceTask:
@@ -57,6 +66,11 @@ class SentenceTask:
     train: SentencePart
     validation: SentencePart
     test: SentencePart
+
+    def spread(self, n: int) -> "SentenceTask":
+        """At most `n` sentences of each part, as for a smoke run."""
+        parts = {name: getattr(self, name).spread(n) for name in ("train", "validation", "test")}
+        return replace(self, **parts)
 
     @property
     def labels(self) -> tuple[str, ...]:
