@@ -93,7 +93,9 @@ def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
     for code in range(len(fitted.subwords_)):
         changed = piece.copy()
         changed[2] = code
-        total += math.exp(masked_scoring.sentence_log_probs(fitted.model_, [changed])[0][1])
+        total += math.exp(
+            masked_scoring.sentence_log_probs(fitted.model_, [changed], n_special=0)[0][2]
+        )
     assert total == pytest.approx(1.0, rel=1e-5)
 
 
@@ -117,6 +119,52 @@ def test_vectors_are_of_layers_and_poolings(fitted):
         [fitted.embed(TEST[:1])[0], fitted.embed([("a man", "it")])[0]],
         atol=1e-5,
     )
+
+
+def test_unknown_words_have_no_log_probability(fitted):
+    told, same = fitted.log_prob(["a man <unk> it", "a man \u6f22 it"])
+    np.testing.assert_allclose(told, same, atol=1e-5)
+    assert len(told) == 3 and told.min() > -6
+
+
+def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
+    encoder = small(max_epochs=1, long_sentences="cut").fit(TRAIN).encoder()
+    index = encoder.subwords.index
+    (piece,) = encoder.pieces([("the " * 30, "a man")])
+    ends = np.flatnonzero(piece == index["[SEP]"]).tolist()
+    assert len(piece) == 16 and ends == [12, 15]
+    assert piece[13:15].tolist() == [index["a"], index["man"]]
+    (both,) = encoder.pieces([("the " * 30, "a " * 30)])
+    assert len(both) == 16 and abs(int((both == index["a"]).sum()) - 7) <= 1
+
+
+def test_which_sentences_fit_is_told(fitted):
+    assert fitted.encoder().fits(["it " * 14, "it " * 15]).tolist() == [True, False]
+    assert small(encoding="alibi", max_epochs=1).fit(TRAIN).encoder().fits(["it " * 99]).all()
+
+
+def test_a_sentence_without_words_has_a_vector_too(fitted):
+    assert np.isfinite(fitted.embed(["", "a man"])).all()
+    assert [len(each) for each in fitted.log_prob(["", "a man"])] == [0, 2]
+
+
+def test_a_text_of_one_line_is_read_in_parts(monkeypatch):
+    from exfam.estimators.language import masked
+
+    whole = small(max_epochs=1).fit([" ".join(TRAIN)])
+    monkeypatch.setattr(masked, "_WORDS_AT_ONCE", 7)
+    assert same_bits(whole, small(max_epochs=1).fit([" ".join(TRAIN)]))
+
+
+def test_a_text_of_one_step_asks_for_something_in_every_epoch():
+    model = small(max_epochs=6, mask_share=0.01, validation_fraction=0.0).fit(["a man", "a dog"])
+    assert len(model.history_) == 6
+
+
+def test_masked_tokens_are_those_that_are_scored(fitted):
+    asked = fitted.masked_tokens(TEST)
+    assert len(asked) > 10 and (asked >= 5).all()
+    assert len(fitted.masked_tokens([""])) == 0
 
 
 def test_a_pipeline_takes_it(fitted):
@@ -156,7 +204,8 @@ def test_repeated_words_are_of_the_length_asked_for(fitted):
         ({"length": 2}, "`length` must be an integer >= 3"),
         ({"mask_share": 0.0}, "`mask_share` must be a number > 0"),
         ({"subwords": "words"}, "`subwords` must be one of"),
-        ({"vocabulary_size": 9}, "`size` must be at least"),
+        ({"vocabulary_size": 9}, "`vocabulary_size` must be at least"),
+        ({"dropout": 1.0}, "`dropout` must be a number in"),
         ({"long_sentences": "keep"}, "`long_sentences` must be one of"),
         ({"precision": "float16"}, "`precision` must be one of"),
         ({"max_epochs": 0}, "`max_epochs` must be an integer >= 1"),
@@ -186,10 +235,23 @@ def test_what_cannot_be_told_is_refused(fitted):
         fitted.embed(TEST, layer=3)
     with pytest.raises(ExfamError, match="`pooling` must be one of"):
         fitted.embed(TEST, pooling="last")
-    with pytest.raises(DataError, match="Sentence 0 must be a text, .* got a tuple of 3"):
-        fitted.embed([("a", "b", "c")])
+    for sentence, message in (
+        (("a", "b", "c"), "Sentence 1 must be a text, .* got a tuple of 3"),
+        (("a", 3), "Sentence 1 must be a text or a list of words, got int"),
+        (["a man", "it"], "Sentence 1 must be .* got 'a man' as a word. Give pairs .* as tuples"),
+        (np.array(["a", "it"]), "got ndarray. Give pairs of sentences as tuples"),
+    ):
+        with pytest.raises(DataError, match=message):
+            fitted.embed([("a", "b"), sentence])
+    for one in ("a man", iter(["a man"])):
+        with pytest.raises(DataError, match="`sentences` must be a list of sentences, .* got one"):
+            fitted.embed(one)
     with pytest.raises(DataError, match="`X` must have tokens to score, got none"):
         fitted.score([""])
+    with pytest.raises(DataError, match="`X` must have words to learn pieces of"):
+        small().fit(["<unk> <unk>"])
+    with pytest.raises(DataError, match="`validation` must have words that `X` has pieces of"):
+        small().fit(TRAIN, validation=[""])
     with pytest.raises(UnknownItemError, match="got 'zebra'"):
         fitted.encoder().repeated(["zebra"], 3, special_tokens=False)
     with pytest.raises(NotFittedError):

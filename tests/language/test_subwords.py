@@ -39,8 +39,9 @@ def test_pieces_put_together_are_the_words(kind):
 @KINDS
 def test_texts_and_lists_of_words_are_cut_alike(kind):
     subwords = learn_subwords(LINES, kind=kind, size=300)
-    text, words = subwords.encode(["the lazy fox", ["the", "lazy", "fox"]])
-    assert text.codes.tolist() == words.codes.tolist() and len(text.codes) >= 3
+    text, words = subwords.encode(["the <unk> lazy fox", ["the", "<unk>", "lazy", "fox"]])
+    assert text.codes.tolist() == words.codes.tolist() and len(text.codes) >= 4
+    assert text.words.tolist() == words.words.tolist()
 
 
 @KINDS
@@ -58,6 +59,12 @@ def test_replaced_words_are_unknown(kind):
     unknown = subwords.index["[UNK]"]
     for coded in subwords.encode(["the <unk> fox", ["the", "<unk>", "fox"]]):
         assert (coded.codes == unknown).sum() == 1
+
+
+def test_replaced_words_are_nothing_to_learn_from():
+    assert "unk" not in learn_subwords(["a <unk> fox"] * 9, size=60).index
+    with pytest.raises(DataError, match="must have words to learn pieces of"):
+        learn_subwords(["<unk> <unk>"])
 
 
 def test_letters_are_made_small_only_where_that_is_wanted():
@@ -97,6 +104,8 @@ def test_what_is_no_sentence_is_refused_by_its_place():
     subwords = learn_subwords(LINES, size=300)
     with pytest.raises(DataError, match="Sentence 1 must be a text or a list of words, got int"):
         subwords.encode(["a", 3])
+    with pytest.raises(DataError, match="Sentence 7 must be .* got 'a b' as a word"):
+        subwords.encode(["a", ["a b"]], places=[3, 7])
 
 
 def test_what_is_no_tokenizer_is_refused():

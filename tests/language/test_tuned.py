@@ -105,8 +105,10 @@ def test_validation_chooses_the_epoch(encoder):
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 6}).fit(
         TRAIN, LABELS, encoder=encoder, validation=(TEST, np.array(["it", "car"] * 15))
     )
-    rows = model.history_.rows
-    assert model.history_.best.validation_nats == min(row.validation_nats for row in rows)
+    told = model.predict_log_proba(TEST)
+    nats = -told[np.arange(30), [1, 0] * 15].mean()
+    assert model.history_.best.validation_nats == pytest.approx(nats, rel=1e-4)
+    assert model.history_.best.epoch < len(model.history_)
 
 
 @pytest.mark.parametrize("at", [1, 7])
@@ -142,7 +144,14 @@ def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(tmp_path, monkeypatch, enco
             LABELS[:3],
             r"`y` must have a target for each of 120 sentences .* got shape \(3,\)",
         ),
+        (TRAIN, LABELS[:, None], r"got shape \(120, 1\)"),
         (TRAIN, ["it"] * 120, "`y` must have at least two labels, got 1"),
+        (
+            TRAIN,
+            [*LABELS[:-1], None],
+            "`y` must be texts, numbers or truth values, .* NoneType, str",
+        ),
+        (TRAIN, [b"it", b"car"] * 60, "all of one kind, got bytes"),
         ([("a", "b", "c"), "a"], ["it", "car"], "got a tuple of 3"),
         (["a man " * 40, "a"], ["it", "car"], None),
     ],
@@ -180,9 +189,44 @@ def test_what_are_no_numbers_is_refused(encoder, y, message):
         SentenceRegressor(**CHANGES).fit(PAIRS, y, encoder=encoder)
 
 
+@pytest.mark.parametrize("kind", ["bool", "int", "object"])
+def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
+    y = LABELS.astype(object) if kind == "object" else (LABELS == "it").astype(kind)
+    model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, y, encoder=encoder)
+    model.save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    assert loaded.predict(TEST).tolist() == model.predict(TEST).tolist()
+    with pytest.raises(DataError, match="labels of the training sentences, got 'bus' at place 0"):
+        unknown = np.array(["bus"] * 120, dtype=object)
+        SentenceClassifier(**CHANGES).fit(TRAIN, y, encoder=encoder, validation=(TRAIN, unknown))
+
+
+def test_a_fit_that_is_refused_leaves_no_other_labels_behind(encoder):
+    model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=encoder)
+    with pytest.raises(DataError, match="as a word"):
+        model.fit([["a man", "it"], "a"], ["x", "y"], encoder=encoder)
+    with pytest.raises(NotFittedError):
+        model.predict(TEST)
+
+
+@pytest.mark.parametrize("y", [["it"], LABELS[:, None][:30], ["it"] * 31])
+def test_scores_need_a_target_for_each_sentence(classifier, regressor, y):
+    for model in (classifier, regressor):
+        with pytest.raises(DataError, match="`y` must have a target for each of 30 sentences"):
+            model.score(TEST, y)
+
+
+def test_what_is_no_encoder_is_refused(encoder, classifier):
+    for given in (classifier, encoder.encoder()):
+        with pytest.raises(ExfamError, match="`encoder` must be a MaskedLanguageModel, got"):
+            SentenceClassifier().fit(TRAIN, LABELS, encoder=given)
+
+
 def test_ranks_need_numbers_that_differ(regressor):
     with pytest.raises(DataError, match="must not be all alike to be ranked"):
         regressor.score(PAIRS[:5], np.ones(5))
+    with pytest.raises(DataError, match="`y` must be finite, got nan at place 1"):
+        regressor.score(PAIRS[:3], [1.0, np.nan, 2.0])
 
 
 def test_what_is_not_fitted_says_so(encoder):

@@ -5,8 +5,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from exfam.analysis.word_pieces import attention_of_words, probe_words, word_codes
@@ -98,6 +99,12 @@ class PretrainedEncoder:
             )
         ends = [torch.full_like(own, token) for token in (first, last)]
         return self.attention(torch.cat([ends[0], own.expand(-1, length - 2), ends[1]], 1))
+
+    def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
+        """Which sentences have no more tokens than the encoder takes, special ones included."""
+        told = self.tokenizer([list(words) for words in sentences], is_split_into_words=True)
+        n_tokens = [len(tokens) for tokens in told["input_ids"]]
+        return np.array([n <= self.most_tokens for n in n_tokens], dtype=bool)
 
     def word_attention(
         self, sentences: Sequence[Sequence[str]]

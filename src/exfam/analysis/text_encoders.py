@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int32
 from torch import Tensor
 
 from exfam.analysis.word_pieces import attention_of_words, probe_words, word_codes
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
-from exfam.data.text.subwords import END, START, Coded, Subwords
+from exfam.data.text.subwords import END, START, Subwords, sentence_words
 from exfam.models.masked_lm import Encoded, MaskedLM
 from exfam.models.sentence_heads import pooled
 from exfam.models.token_pieces import padded, sequential_places
 
-__all__ = ["LONG_SENTENCES", "POOLINGS", "TextEncoder"]
+__all__ = ["LONG_SENTENCES", "POOLINGS", "TextEncoder", "sentence_list"]
 
 # How a sentence's vector is made: the mean of its tokens, or the first token's.
 POOLINGS = ("mean", "first")
@@ -23,8 +24,6 @@ POOLINGS = ("mean", "first")
 LONG_SENTENCES = ("error", "cut")
 # Padded tokens computed at a time.
 _TOKENS_AT_ONCE = 4096
-
-Sentence = str | Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,30 +72,37 @@ class TextEncoder:
         told = self._run(tokens, torch.ones_like(tokens, dtype=torch.bool))
         return torch.stack([each.expand(len(tokens), -1, -1, -1) for each in told.weights], 1)
 
-    def word_attention(
-        self, sentences: Sequence[Sentence]
-    ) -> list[Float[Tensor, "layers heads words words"]]:
+    def word_attention(self, sentences: Any) -> list[Float[Tensor, "layers heads words words"]]:
         """Attention from each word of a sentence to each, special tokens left out.
 
-        Attention to a word is summed over its tokens, that from a word is their mean.
-        Raises DataError for a sentence of more tokens than the encoder takes, naming its place.
+        Attention to a word is summed over its tokens, that from a word is their mean. Nothing is
+        cut: raises DataError for a sentence of more tokens than the encoder takes, naming its
+        place (see `fits`).
         """
-        coded = self.subwords.encode(sentences)
+        listed = sentence_list(sentences, name="sentences")
+        coded = self.subwords.encode(listed)
         for place, each in enumerate(coded):
             self._check_length(len(each.codes) + 2, place)
         found: list[Tensor] = [torch.empty(0)] * len(coded)
-        for places, told, _ in self._batches([self._piece([each]) for each in coded]):
+        for places, told, _ in self._batches(
+            [self._piece([each.codes], i) for i, each in enumerate(coded)]
+        ):
             for row, place in enumerate(places):
-                given, words = sentences[place], coded[place].words.tolist()
-                n_words = max(words, default=-1) + 1 if isinstance(given, str) else len(given)
+                words = coded[place].words.tolist()
+                n_words = len(sentence_words(listed[place], int(place)))
                 n = len(words) + 2
                 own = torch.stack([w[row if len(w) > 1 else 0, :, :n, :n] for w in told.weights])
                 found[place] = attention_of_words(own, [None, *words, None], n_words=n_words)
         return found
 
+    def fits(self, sentences: Any) -> Bool[np.ndarray, "sentences"]:
+        """Which sentences have no more tokens than the encoder takes, special ones included."""
+        coded = self.subwords.encode(sentence_list(sentences, name="sentences"))
+        return np.array([len(each.codes) + 2 <= self.most_tokens for each in coded], dtype=bool)
+
     def vectors(
         self,
-        sentences: Sequence[Sentence | tuple[Sentence, Sentence]],
+        sentences: Any,
         *,
         layer: int = -1,
         pooling: str = "mean",
@@ -121,42 +127,38 @@ class TextEncoder:
             out[places] = found.cpu().numpy()
         return out
 
-    def pieces(
-        self, sentences: Sequence[Sentence | tuple[Sentence, Sentence]]
-    ) -> list[Int32[np.ndarray, "_"]]:
+    def pieces(self, sentences: Any) -> list[Int32[np.ndarray, "_"]]:
         """Sentences, or pairs of them in tuples, as tokens between special ones.
 
-        [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. Raises DataError, naming its place,
-        for one that is too long, or is no sentence or pair.
+        [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. Where sentences are cut, a pair loses
+        the end of its longer one first. Raises DataError, naming its place, for one that is too
+        long, or is no sentence or pair.
         """
-        flat: list[Sentence] = []
-        for place, each in enumerate(sentences):
+        flat: list[Any] = []
+        places: list[int] = []
+        for place, each in enumerate(sentence_list(sentences, name="sentences")):
             if isinstance(each, tuple) and len(each) != 2:
                 raise DataError(
                     f"Sentence {place} must be a text, a list of words or a pair of these in a "
                     f"tuple, got a tuple of {len(each)}. Give words as a list."
                 )
             flat.extend(each if isinstance(each, tuple) else [each])
-        coded = iter(self.subwords.encode(flat))
-        made = [
-            self._piece([next(coded) for _ in range(2 if isinstance(each, tuple) else 1)])
-            for each in sentences
-        ]
-        return [self._fitting(piece, place) for place, piece in enumerate(made)]
+            places += [place] * (len(flat) - len(places))
+        parts: dict[int, list[np.ndarray]] = {}
+        for place, coded in zip(places, self.subwords.encode(flat, places=places), strict=True):
+            parts.setdefault(place, []).append(coded.codes)
+        return [self._piece(each, place) for place, each in parts.items()]
 
-    def _piece(self, parts: Sequence[Coded]) -> Int32[np.ndarray, "_"]:
-        index = self.subwords.index
-        codes = [np.array([index[START]])]
-        for part in parts:
-            codes += [part.codes, np.array([index[END]])]
-        return np.concatenate(codes).astype(np.int32)
-
-    def _fitting(self, piece: np.ndarray, place: int) -> np.ndarray:
-        if len(piece) <= self.most_tokens:
-            return piece
+    def _piece(self, parts: list[np.ndarray], place: int) -> Int32[np.ndarray, "_"]:
+        n_tokens = 1 + sum(len(part) + 1 for part in parts)
         if self.long_sentences == "error":
-            self._check_length(len(piece), place)
-        return np.append(piece[: self.most_tokens - 1], piece[-1])
+            self._check_length(n_tokens, place)
+        kept = _shortened([len(part) for part in parts], n_tokens - self.most_tokens)
+        start, end = (np.array([self.subwords.index[each]]) for each in (START, END))
+        codes = [start]
+        for part, n in zip(parts, kept, strict=True):
+            codes += [part[:n], end]
+        return np.concatenate(codes).astype(np.int32)
 
     def _check_length(self, n_tokens: int, place: int) -> None:
         if n_tokens > self.most_tokens:
@@ -178,3 +180,25 @@ class TextEncoder:
         with torch.inference_mode():
             told: Encoded = self.network(tokens.to(device), present.to(device), term=self.term)
         return told
+
+
+def sentence_list(X: Any, *, name: str) -> list[Any]:
+    """Sentences, or pairs of them, as a list. Raises DataError for one text, and for an iterator.
+
+    >>> sentence_list(("a man", "a dog"), name="X")
+    ['a man', 'a dog']
+    """
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise DataError(
+            f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
+            f"{type(X).__name__}. Put it into a list."
+        )
+    return list(X)
+
+
+def _shortened(lengths: list[int], excess: int) -> list[int]:
+    """What is left of parts when the longest loses a token until `excess` are gone."""
+    kept = list(lengths)
+    for _ in range(max(0, excess)):
+        kept[kept.index(max(kept))] -= 1
+    return kept

@@ -1,5 +1,6 @@
 """Pieces of text that a masked language model learns from, and what it minimizes on them."""
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -176,12 +177,15 @@ class MaskedTokens:
         return nats, chosen.sum()
 
     def _drawn(self, tokens: Tensor, *, n_tokens: int, mask: int) -> tuple[Tensor, Tensor]:
-        """Which tokens are asked for, and what the network sees in all places."""
+        """Which tokens are asked for, one at least, and what the network sees in all places."""
         draw: Float[Tensor, "batch length"] = torch.rand(tokens.shape, device=tokens.device)
-        chosen = (draw < self.share) & (tokens >= self.n_special)
+        draw = draw.masked_fill(tokens < self.n_special, math.inf)
+        if draw.numel() and math.isfinite(least := draw.min().item()) and least >= self.share:
+            # A step without anything to learn would end the fit of a text that is all one step.
+            chosen = draw == least
+            return chosen, tokens.masked_fill(chosen, mask)
+        chosen = draw < self.share
         # Given that a token is asked for, its draw is uniform below the share.
         other = torch.randint_like(tokens, self.n_special, n_tokens)
-        masked = draw < _MASKED * self.share
-        replaced = draw < (_MASKED + _REPLACED) * self.share
-        shown = torch.where(replaced, other, tokens)
-        return chosen, torch.where(chosen, shown.masked_fill(masked, mask), tokens)
+        shown = torch.where(draw < (_MASKED + _REPLACED) * self.share, other, tokens)
+        return chosen, shown.masked_fill(draw < _MASKED * self.share, mask)

@@ -1,13 +1,16 @@
 """Masked language models that experiments of positions share: one a size, encoding and seed.
 
 "small" takes about 4 minutes on two processors. "large" is deeper and goes through the whole text
-ten times. "paper" is BERT-base as it was pre-trained for the paper, on a GPU where there is one;
-give it a text of its size with `--corpus`. Learning rates were chosen by validation, see SIZES.
+ten times. "paper" has the sizes, rate, batches and length of the paper's BERT-base, on a GPU where
+there is one, for a text given with `--corpus` that fits into memory; it has no sentence pairs, and
+as many steps as one pass takes.
 """
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ __all__ = [
     "fit_masked_lm",
     "masked_lm_key",
     "masked_lm_texts",
+    "short_digest",
     "untrained",
 ]
 
@@ -98,19 +102,23 @@ _CORPUS = "wikitext-2"
 class MaskedLMKey:
     """Which model.
 
-    >>> MaskedLMKey("wikitext-2", "small", "alibi", 0).path.as_posix()
-    'masked-lms/wikitext-2/small/alibi/00'
+    `settings`: a digest of its parameters
+
+    >>> MaskedLMKey("wikitext-2", "small", "1f", "alibi", 0).path.as_posix()
+    'masked-lms/wikitext-2/small-1f/alibi/00'
     """
 
     text: str
     size: str
+    settings: str
     encoding: str
     seed: int
 
     @property
     def path(self) -> Path:
         """Where it is kept, below a folder of fits."""
-        return Path("masked-lms", self.text, self.size, self.encoding, f"{self.seed:02}")
+        fits = Path("masked-lms", self.text, f"{self.size}-{self.settings}")
+        return fits / self.encoding / f"{self.seed:02}"
 
 
 def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLMKey:
@@ -119,8 +127,26 @@ def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> M
     >>> masked_lm_key("small", "alibi", seed=1, options=Options(fast=True)).text
     'wikitext-2-fast'
     """
-    text = _CORPUS if options.corpus is None else options.corpus.stem
-    return MaskedLMKey(text + ("-fast" if options.fast else ""), size, encoding, seed)
+    text, told = _CORPUS, ""
+    if options.corpus is not None:
+        text, told = options.corpus.stem, str(options.corpus.stat().st_size)
+    settings = short_digest({**_parameters(size, options), "text": told})
+    return MaskedLMKey(text + ("-fast" if options.fast else ""), size, settings, encoding, seed)
+
+
+def short_digest(settings: Mapping[str, Any]) -> str:
+    """Eight letters that differ where settings do.
+
+    >>> len(short_digest({"dropout": 0.1}))
+    8
+    """
+    return sha256(json.dumps(dict(settings), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _parameters(size: str, options: Options) -> dict[str, Any]:
+    precision = "bfloat16" if multiplies_bfloat16() else "float32"
+    common = {"precision": precision, "warmup": 0.1, "weight_decay": 0.01}
+    return {**common, **SIZES[size], **(_FAST if options.fast else {})}
 
 
 def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLanguageModel:
@@ -132,12 +158,9 @@ def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> M
     place = None if options.folder is None else options.folder / key.path
     if place is not None and (place / "model").is_dir():
         return MaskedLanguageModel.load(place / "model")
-    precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    parameters = {"precision": precision, **SIZES[size], **(_FAST if options.fast else {})}
     model = MaskedLanguageModel(
-        encoding=encoding, seed=seed, long_sentences="cut", warmup=0.1, weight_decay=0.01,
-        **parameters,
-    )  # fmt: skip
+        encoding=encoding, seed=seed, long_sentences="cut", **_parameters(size, options)
+    )
     texts = masked_lm_texts(options)
     checkpoint = None if place is None else place / "checkpoint"
     model.fit(texts["train"], validation=texts["validation"], checkpoint=checkpoint)

@@ -84,12 +84,13 @@ def _partner(row: Row, rows: list[Row]) -> Row | None:
     """The symmetry that belongs to a locality."""
     if row.metric != METRICS["locality"]:
         return None
-    return next(
+    of = (row.model, row.task, row.settings)
+    found = (
         other
         for other in rows
-        if other.metric == METRICS["symmetry"]
-        and (other.model, other.task, other.settings) == (row.model, row.task, row.settings)
+        if other.metric == METRICS["symmetry"] and (other.model, other.task, other.settings) == of
     )
+    return next(found, None)
 
 
 def _told(row: Row) -> float:

@@ -7,12 +7,14 @@ symmetry are those of words repeated, before and after training. Sentences are t
 logistic regression on the encoder's vectors ("frozen"), and by an encoder that is trained along
 ("tuned"). "small" is the usual size; "large" and "paper" (BERT-base, see `masked_lms`) have to be
 asked for with `--only`, as "small-five-rates", which tunes at five learning rates and tells their
-mean, as the paper does. With `--folder` every model and figure is kept there.
+mean, as the paper does. Where the folder that EXFAM_DATA names has files of GLUE or SentEval below
+"glue", the paper's other tasks are scored as well. With `--folder` every model and figure is kept
+there.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,11 @@ from typing import Any
 import numpy as np
 
 from exfam.analysis.positions import identical_word_probe
+from exfam.analysis.probes.linguistic.scoring import PENALTIES
+from exfam.data.public_sets.files import find_file
 from exfam.data.public_sets.sentences import SENTENCE_SETS, sentence_task
-from exfam.data.sentences import SentenceTask
+from exfam.data.sentences import PAPER_TASKS, SentenceTask, read_sentence_task
+from exfam.data.sentences.formats import TsvFiles
 from exfam.estimators.language import MaskedLanguageModel
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
@@ -32,6 +37,7 @@ from exfam.reproduce.masked_lms import (
     fit_masked_lm,
     masked_lm_key,
     masked_lm_texts,
+    short_digest,
     untrained,
 )
 from exfam.reproduce.result_store import ResultStore
@@ -50,14 +56,12 @@ FIVE_RATES = "small-five-rates"
 TASKS = (*SIZES, FIVE_RATES)
 _USUAL = "small"
 SEEDS = 3
-# How encoders are tuned; the rate was chosen by validation, see `N_RATES`.
-TUNING: Mapping[str, Any] = {
-    "learning_rate": 1e-3,
-    "max_epochs": 2,
-    "batch_size": 32,
-    "dropout": 0.1,
-}
+# How encoders are tuned, at one rate a size.
+TUNING: Mapping[str, Any] = {"max_epochs": 2, "batch_size": 32, "dropout": 0.1}
+RATE: Mapping[str, float] = {"small": 1e-3, "large": 5e-4, "paper": 5e-5}
 RATES = (3e-4, 5e-4, 1e-3, 2e-3, 3e-3)
+# Below the folder of data.
+_GIVEN = "glue"
 FAST_SENTENCES = 60
 _POSITIONS = ("position-locality", "position-symmetry")
 
@@ -73,14 +77,14 @@ class PretrainingKey:
     def path(self) -> Path:
         """Where a store keeps the result, below its folder."""
         rates = "-".join(f"{rate:g}" for rate in self.rates)
-        return self.model.path / f"pretraining-{rates}.json"
+        return self.model.path / f"tuned-{rates}-{short_digest(TUNING)}.json"
 
 
 @dataclass(frozen=True)
 class PretrainingResult:
     """Figures of a model, test and validation, and its cost.
 
-    `counted_nats`: of the same tokens by how often they are in the training text
+    `counted_nats`: of the same tokens, by counts alone
     """
 
     key: PretrainingKey
@@ -89,6 +93,7 @@ class PretrainingResult:
     positions: Mapping[str, float]
     frozen: Mapping[str, Sequence[float]]
     tuned: Mapping[str, Sequence[float]]
+    metrics: Mapping[str, str]
     cpu_seconds: float
     tuning_seconds: float
     steps: int
@@ -108,11 +113,27 @@ def run(options: Options) -> list[Row]:
     return gather(jobs)
 
 
-def _sets(options: Options, seed: int = 0) -> Iterator[SentenceTask]:
+def _sets(options: Options) -> Iterator[SentenceTask]:
     """The sets of sentences; parts that are not given are the same for all seeds."""
     for name in SENTENCE_SETS:
-        task = sentence_task(name, seed=seed)
-        yield task.spread(FAST_SENTENCES) if options.fast else task
+        yield _shortened(sentence_task(name, seed=0), options)
+    for name, folder in _given():
+        yield _shortened(read_sentence_task(folder, name, seed=0), options)
+
+
+def _shortened(task: SentenceTask, options: Options) -> SentenceTask:
+    return task.spread(FAST_SENTENCES) if options.fast else task
+
+
+def _given() -> Iterator[tuple[str, Path]]:
+    """The paper's tasks that have files, but those that are among the sets anyway."""
+    for name, files in PAPER_TASKS.items():
+        if name not in SENTENCE_SETS and isinstance(files, TsvFiles):
+            for stored in (files.train, f"{files.train}.gz"):
+                found = find_file(f"{_GIVEN}/{stored}")
+                if found is not None:
+                    yield name, found.parents[len(Path(stored).parts) - 1]
+                    break
 
 
 def _baseline_rows(task: str, options: Options) -> list[Row]:
@@ -123,12 +144,15 @@ def _baseline_rows(task: str, options: Options) -> list[Row]:
     rows = []
     for sentences in _sets(options):
         for model, score in contenders.items():
+            if model == "majority" and sentences.kind == "regression":
+                continue
             told = score(sentences)
             rows.append(
                 Row(
                     task=f"{task}-{sentences.name}",
                     model=model,
-                    metric="accuracy",
+                    metric=sentences.metric,
+                    n_configurations=len(PENALTIES) if model == "words" else None,
                     value=told.test,
                     validation=told.validation,
                     cpu_seconds=told.cpu_seconds,
@@ -142,7 +166,7 @@ def _model_rows(task: str, encoding: str, options: Options) -> list[Row]:
         options.folder, read=_read, dump=_dump
     )
     size = _USUAL if task == FIVE_RATES else task
-    rates = RATES if task == FIVE_RATES else (float(TUNING["learning_rate"]),)
+    rates = RATES if task == FIVE_RATES else (RATE[size],)
     results = []
     for seed in range(options.n_seeds(SEEDS)):
         key = PretrainingKey(masked_lm_key(size, encoding, seed=seed, options=options), rates)
@@ -154,6 +178,23 @@ def _model_rows(task: str, encoding: str, options: Options) -> list[Row]:
     return _rows(task, encoding, results)
 
 
+def _sentence_figures(
+    model: MaskedLanguageModel, task: SentenceTask, *, rates: Sequence[float], seed: int
+) -> tuple[Sequence[float], Sequence[float], float]:
+    """Of the encoder as it is, and trained along: (test, validation); CPU seconds of both."""
+    told = frozen_score(model, task)
+    scores = [
+        tuned_score(model, task, settings={**TUNING, "learning_rate": rate}, seed=seed)
+        for rate in rates
+    ]
+    tuned = [
+        float(np.mean([getattr(score, part) for score in scores]))
+        for part in ("test", "validation")
+    ]
+    seconds = told.cpu_seconds + sum(score.cpu_seconds for score in scores)
+    return (told.test, told.validation), tuned, seconds
+
+
 def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
     named = key.model
     model = fit_masked_lm(named.size, named.encoding, seed=named.seed, options=options)
@@ -163,20 +204,13 @@ def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
         for when, each in (("before", untrained(model)), ("after", model))
         for metric, value in _positions(each, options).items()
     }
-    frozen, tuned, seconds = {}, {}, 0.0
+    frozen, tuned, metrics, seconds = {}, {}, {}, 0.0
     for task in _sets(options):
-        told = frozen_score(model, task)
-        frozen[task.name] = (told.test, told.validation)
-        scores = [
-            tuned_score(model, task, settings={**TUNING, "learning_rate": rate}, seed=named.seed)
-            for rate in key.rates
-        ]
-        test, validation = (
-            float(np.mean([getattr(score, part) for score in scores]))
-            for part in ("test", "validation")
+        metrics[task.name] = task.metric
+        frozen[task.name], tuned[task.name], cost = _sentence_figures(
+            model, task, rates=key.rates, seed=named.seed
         )
-        tuned[task.name] = (test, validation)
-        seconds += told.cpu_seconds + sum(score.cpu_seconds for score in scores)
+        seconds += cost
     return PretrainingResult(
         key,
         nats=(-model.score(texts["test"]), -model.score(texts["validation"])),
@@ -184,6 +218,7 @@ def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
         positions=positions,
         frozen=frozen,
         tuned=tuned,
+        metrics=metrics,
         cpu_seconds=model.history_.cpu_seconds,
         tuning_seconds=seconds,
         steps=model.history_.steps,
@@ -191,7 +226,7 @@ def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
 
 
 def _counted(model: MaskedLanguageModel, texts: Mapping[str, Any]) -> tuple[float, float]:
-    """Nats by counts of the training text's tokens plus one, the same for all encodings."""
+    """Nats by how often tokens are among those asked for in the training text, plus one."""
     counts = np.bincount(model.masked_tokens(texts["train"]), minlength=len(model.subwords_)) + 1.0
     log_share = np.log(counts / counts.sum())
     test, validation = (
@@ -236,7 +271,9 @@ def _rows(task: str, encoding: str, results: Sequence[PretrainingResult]) -> lis
     for kind in ("frozen", "tuned"):
         for name in getattr(results[0], kind):
             figures = [getattr(each, kind)[name] for each in results]
-            of = row(f"{task}-{name}", "accuracy", encoder=kind)
+            of = row(f"{task}-{name}", results[0].metrics[name], encoder=kind)
+            n_tried = len(PENALTIES) if kind == "frozen" else 1
+            of = replace(of, n_configurations=n_tried)
             told.append(
                 row_over_seeds(
                     of,

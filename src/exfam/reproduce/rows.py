@@ -9,15 +9,23 @@ from pathlib import Path
 
 import numpy as np
 
+from exfam.analysis.scores import Interval
 from exfam.checks import DataError, ExfamError
 from exfam.files import write_atomically
 
-__all__ = ["Row", "higher_is_better", "read_rows", "row_over_seeds", "write_rows"]
+__all__ = [
+    "Row",
+    "higher_is_better",
+    "interval_settings",
+    "read_rows",
+    "row_over_seeds",
+    "write_rows",
+]
 
 _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson")
 _UNRANKED = (
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
-    "reflection-", "position-", "shuffled-",
+    "reflection-", "position-", "shuffled-", "change-",
 )  # fmt: skip
 
 
@@ -87,6 +95,15 @@ def row_over_seeds(
         cpu_seconds=float(np.mean(cpu_seconds)) if len(cpu_seconds) else None,
         steps=round(float(np.mean(steps))) if len(steps) else None,
     )
+
+
+def interval_settings(interval: Interval) -> dict[str, float]:
+    """The ends of an interval, as rows tell them.
+
+    >>> interval_settings(Interval(mean=0.5, low=0.44444, high=0.6))
+    {'low': 0.4444, 'high': 0.6}
+    """
+    return {"low": round(interval.low, 4), "high": round(interval.high, 4)}
 
 
 def higher_is_better(metric: str) -> bool | None:

@@ -1,4 +1,8 @@
-"""How well sentences are told apart by an encoder as it is, and by one that is trained along."""
+"""How well sentences are told apart by an encoder as it is, and by one that is trained along.
+
+Accuracy of labels; Spearman's correlation with numbers. Penalties are chosen by the same on the
+validation part, the largest of equals.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -6,13 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
+from scipy.stats import spearmanr
+from sklearn.linear_model import Ridge
 
 from exfam.analysis.probes.linguistic import HashedWords
 from exfam.analysis.probes.linguistic.scoring import PENALTIES
 from exfam.analysis.probes.linguistic.softmax import fit_softmax
 from exfam.data.sentences import SentencePart, SentenceTask
-from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier
+from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
 
 __all__ = ["SentenceScore", "frozen_score", "majority_score", "tuned_score", "word_score"]
 
@@ -22,7 +28,7 @@ _Encode = Callable[[Sequence[Any]], Float[np.ndarray, "sentences dim"]]
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceScore:
-    """Accuracies on the test part and on the one that anything was chosen by."""
+    """Of the test part and of the one that anything was chosen by."""
 
     test: float
     validation: float
@@ -31,32 +37,18 @@ class SentenceScore:
 
 
 def frozen_score(model: MaskedLanguageModel, task: SentenceTask) -> SentenceScore:
-    """Of a logistic regression on the mean of the last layer's vectors."""
-
-    def encode(sentences: Sequence[Any]) -> Float[np.ndarray, "sentences dim"]:
-        if not task.has_pairs:
-            return model.embed(sentences)
-        first, second = (model.embed([pair[side] for pair in sentences]) for side in (0, 1))
-        return np.hstack([np.abs(first - second), first * second])
-
-    return _linear_score(encode, task)
+    """Of a linear model on the mean of the last layer's vectors."""
+    return _linear_score(model.embed, task)
 
 
 def word_score(task: SentenceTask) -> SentenceScore:
-    """Of a logistic regression on counts of words, their order unknown."""
+    """Of a linear model on counts of words, their order unknown."""
     count = HashedWords(2048)
-
-    def encode(sentences: Sequence[Any]) -> Float[np.ndarray, "sentences dim"]:
-        if not task.has_pairs:
-            return count([each.split() for each in sentences])
-        first, second = (count([pair[side].split() for pair in sentences]) for side in (0, 1))
-        return np.hstack([np.abs(first - second), first * second])
-
-    return _linear_score(encode, task)
+    return _linear_score(lambda sentences: count([each.split() for each in sentences]), task)
 
 
 def majority_score(task: SentenceTask) -> SentenceScore:
-    """Of the most frequent label of the training part."""
+    """Of the most frequent label of the training part; numbers have no such score."""
     labels, counts = np.unique(task.train.targets, return_counts=True)
     told = labels[counts.argmax()]
     test, validation = (float((part.targets == told).mean()) for part in _held(task))
@@ -71,19 +63,20 @@ def tuned_score(
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
     start = time.process_time()
-    classifier = SentenceClassifier(**settings, long_sentences="cut", seed=seed)
+    kind = SentenceClassifier if task.kind == "classification" else SentenceRegressor
+    fitted: SentenceClassifier | SentenceRegressor = kind(
+        **settings, device=model.device, precision=model.precision, long_sentences="cut", seed=seed
+    )
     train, validation = task.train, task.validation
-    classifier.fit(
+    fitted.fit(
         train.sentences,
         train.targets,
         encoder=model,
         validation=(validation.sentences, validation.targets),
     )
-    if classifier.history_.interrupted:
+    if fitted.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
-    test, held = (
-        float((classifier.predict(part.sentences) == part.targets).mean()) for part in _held(task)
-    )
+    test, held = (fitted.score(part.sentences, part.targets) for part in _held(task))
     told = {"learning_rate": float(settings["learning_rate"])}
     seconds = time.process_time() - start
     return SentenceScore(test=test, validation=held, cpu_seconds=seconds, settings=told)
@@ -94,22 +87,44 @@ def _held(task: SentenceTask) -> tuple[SentencePart, SentencePart]:
 
 
 def _linear_score(encode: _Encode, task: SentenceTask) -> SentenceScore:
-    """The penalty is the one of best accuracy on the validation part."""
     start = time.process_time()
-    labels = np.unique(task.train.targets)
-    features = encode(task.train.sentences).astype(np.float64)
-    codes = np.searchsorted(labels, task.train.targets).astype(np.int64)
-    held = [encode(part.sentences).astype(np.float64) for part in _held(task)]
+    features = _features(encode, task.train, pairs=task.has_pairs)
+    held = [_features(encode, part, pairs=task.has_pairs) for part in _held(task)]
+    fit = _fitted_labels if task.kind == "classification" else _fitted_numbers
     told = []
     for penalty in PENALTIES:
-        fit = fit_softmax(features, codes, n_classes=len(labels), penalty=penalty)
+        score = fit(features, task.train.targets, penalty)
         test, validation = (
-            float((labels[fit.predict(each)] == part.targets).mean())
-            for each, part in zip(held, _held(task), strict=True)
+            score(each, part.targets) for each, part in zip(held, _held(task), strict=True)
         )
-        told.append((validation, test, penalty))
-    validation, test, penalty = max(told)
+        told.append((validation, penalty, test))
+    validation, penalty, test = max(told)
     seconds = time.process_time() - start
     return SentenceScore(
         test=test, validation=validation, cpu_seconds=seconds, settings={"penalty": penalty}
     )
+
+
+def _features(
+    encode: _Encode, part: SentencePart, *, pairs: bool
+) -> Float64[np.ndarray, "sentences dim"]:
+    """Vectors of sentences; of pairs, how far both are apart and their product, as in SentEval."""
+    if not pairs:
+        return encode(part.sentences).astype(np.float64)
+    first, second = (encode([pair[side] for pair in part.sentences]) for side in (0, 1))
+    return np.hstack([np.abs(first - second), first * second]).astype(np.float64)
+
+
+_Score = Callable[[np.ndarray, np.ndarray], float]
+
+
+def _fitted_labels(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
+    labels, codes = np.unique(targets, return_inverse=True)
+    fit = fit_softmax(features, codes, n_classes=len(labels), penalty=penalty)
+    return lambda vectors, told: float((labels[fit.predict(vectors)] == told).mean())
+
+
+def _fitted_numbers(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
+    scale = float(features.std()) or 1.0
+    fit = Ridge(alpha=penalty * len(features)).fit(features / scale, targets)
+    return lambda vectors, told: float(spearmanr(fit.predict(vectors / scale), told).statistic)

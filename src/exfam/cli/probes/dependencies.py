@@ -46,8 +46,8 @@ def run(chosen: Any) -> None:
     from exfam.data.parses import read_conllu
 
     to = destination(chosen.format, chosen.output)
-    dev, test = read_conllu(chosen.dev), read_conllu(chosen.test)
     encoder = opened(chosen.encoder, term=chosen.term)
+    dev, test = (_fitting(encoder, read_conllu(path), path) for path in (chosen.dev, chosen.test))
     heads = _scores(partial(attention_hits, encoder), dev, test, chosen.seed)
     offsets = {score.relation: score for score in _scores(offset_hits, dev, test, chosen.seed)}
     rows = [
@@ -67,6 +67,20 @@ def run(chosen: Any) -> None:
     names = ("relation", "n", "predictor", "accuracy", "low", "high", "offset")
     columns = (*names, "accuracy of the offset")
     deliver({name: [row[name] for row in rows] for name in columns}, to)
+
+
+def _fitting(encoder: Any, parses: Any, path: str) -> Any:
+    """The parses that the encoder has positions for; how many it has not is told."""
+    import sys
+
+    fits = encoder.fits([parse.words for parse in parses])
+    if not fits.all():
+        print(
+            f"{(~fits).sum()} of {len(fits)} sentences of {path} are left out: they have more than "
+            f"the {encoder.most_tokens} tokens that the encoder takes",
+            file=sys.stderr,
+        )
+    return [parse for parse, fitting in zip(parses, fits, strict=True) if fitting]
 
 
 def _scores(find: Any, dev: Any, test: Any, seed: int) -> Any:

@@ -11,7 +11,7 @@ from jaxtyping import Int32
 
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 
-__all__ = ["SPECIAL", "SUBWORDS", "Coded", "Subwords", "learn_subwords"]
+__all__ = ["SPECIAL", "SUBWORDS", "Coded", "Subwords", "learn_subwords", "sentence_words"]
 
 PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # How texts that have rare words replaced, such as WikiText, write them.
@@ -68,31 +68,34 @@ class Subwords:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def encode(self, sentences: Sequence[Any]) -> list[Coded]:
-        """Sentences, each a text or a list of words, in pieces; "<unk>" is unknown.
+    def encode(
+        self, sentences: Sequence[Any], *, places: Sequence[int] | None = None
+    ) -> list[Coded]:
+        """Sentences, each a text or a list of words, in pieces.
+
+        A text's words are what stands between white space. "<unk>" is unknown, and special pieces
+        that are written out, such as "[MASK]", are these. `places`: what errors call each sentence
+        by (default: its place)
 
         Raises DataError, naming its place, for what is no sentence.
         """
         coded: list[Coded] = []
         # What the tokenizer tells of a sentence takes more memory than its codes do.
         for first in range(0, len(sentences), _AT_ONCE):
-            some = sentences[first : first + _AT_ONCE]
-            coded += self._encoded([_sentence(each, first + i) for i, each in enumerate(some)])
-        return coded
-
-    def _encoded(self, sentences: list[str | list[str]]) -> list[Coded]:
-        coded: dict[int, Coded] = {}
-        for listed in (False, True):
-            places = [i for i, each in enumerate(sentences) if isinstance(each, list) == listed]
+            some = [
+                sentence_words(sentences[place], place if places is None else places[place])
+                for place in range(first, min(first + _AT_ONCE, len(sentences)))
+            ]
             told = self._tokenizer.encode_batch(
-                [sentences[place] for place in places],
-                is_pretokenized=listed,
+                [[UNKNOWN if word == _REPLACED else word for word in words] for words in some],
+                is_pretokenized=True,
                 add_special_tokens=False,
             )
-            for place, each in zip(places, told, strict=True):
-                words = [-1 if word is None else word for word in each.word_ids]
-                coded[place] = Coded(np.array(each.ids, np.int32), np.array(words, np.int32))
-        return [coded[place] for place in range(len(sentences))]
+            coded += [
+                Coded(np.array(each.ids, np.int32), np.array(each.word_ids, np.int32))
+                for each in told
+            ]
+        return coded
 
 
 def learn_subwords(
@@ -109,7 +112,7 @@ def learn_subwords(
     """
     check_choice("kind", kind, SUBWORDS)
     check_whole("size", size)
-    kept = [_replaced(line) for line in lines]
+    kept = [line.replace(_REPLACED, " ") for line in lines]
     if not any(line.strip() for line in kept):
         raise DataError(f"`lines` must have words to learn pieces of, got {len(kept)} lines alone.")
     return SUBWORDS[kind](kept, size, lower)
@@ -186,18 +189,26 @@ def _check_size(size: int, least: int) -> None:
         )
 
 
-def _sentence(given: Any, place: int) -> str | list[str]:
+def sentence_words(given: Any, place: int) -> list[str]:
+    """The words of a sentence: a text, or a list of words. Raises DataError for anything else.
+
+    >>> sentence_words("a fast car", 0)
+    ['a', 'fast', 'car']
+    """
     if isinstance(given, str):
-        return _replaced(given)
-    if isinstance(given, list | tuple) and all(isinstance(word, str) for word in given):
-        return [UNKNOWN if word == _REPLACED else word for word in given]
-    raise DataError(
-        f"Sentence {place} must be a text or a list of words, got {type(given).__name__}."
-    )
-
-
-def _replaced(line: str) -> str:
-    return line.replace(_REPLACED, UNKNOWN)
+        return given.split()
+    if not isinstance(given, list | tuple) or not all(isinstance(word, str) for word in given):
+        raise DataError(
+            f"Sentence {place} must be a text or a list of words, got {type(given).__name__}. Give "
+            "pairs of sentences as tuples."
+        )
+    for word in given:
+        if len(word.split()) > 1:
+            raise DataError(
+                f"Sentence {place} must be a text or a list of words, got {word[:40]!r} as a word. "
+                "Give pairs of sentences as tuples."
+            )
+    return list(given)
 
 
 def _tokenizers() -> Any:

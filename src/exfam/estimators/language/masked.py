@@ -1,7 +1,7 @@
 """The masked language model as an estimator."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from jaxtyping import Float32, Float64, Int64
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.text_encoders import LONG_SENTENCES, Sentence, TextEncoder
+from exfam.analysis.text_encoders import LONG_SENTENCES, TextEncoder
 from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_positive
 from exfam.data.text.subwords import END, MASK, SPECIAL, START, SUBWORDS, Subwords, learn_subwords
 from exfam.encodings import ENCODINGS
@@ -19,7 +19,7 @@ from exfam.estimators.identity import identified
 from exfam.estimators.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.estimators.language.tokens import located_lines
 from exfam.estimators.language.training import PRECISIONS
-from exfam.estimators.parameters import check_count
+from exfam.estimators.parameters import check_count, python_number
 from exfam.estimators.training import training_settings
 from exfam.models.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.models.token_pieces import MaskedTokens, TokenPieces
@@ -31,6 +31,10 @@ __all__ = ["MaskedLanguageModel"]
 
 # Parameters that do not make a fit another one.
 _IRRELEVANT = ("progress", "validation_fraction", "long_sentences")
+# Words of a line that are cut into pieces at a time.
+_WORDS_AT_ONCE = 1000
+
+_Pieces = list[np.ndarray]
 
 
 class MaskedLanguageModel(BaseEstimator):
@@ -60,7 +64,8 @@ class MaskedLanguageModel(BaseEstimator):
     `max_epochs`: passes over the text (default 10)
     `patience`: epochs without a better validation before it stops (default 10)
     `validation_fraction`: share of the stretches, at the text's end, that is held out where no
-        validation text is given; 0 for none (default 0.05)
+        validation text is given, though pieces of words are learned from it too; 0 for none, and
+        none where it is less than one stretch (default 0.05)
     `long_sentences`: "error", or "cut" to leave out what is beyond the last position that the
         encoding knows, where sentences are told of after the fit (default "error")
     `seed`: of initial weights, batches, masks and dropout (default 0)
@@ -138,16 +143,7 @@ class MaskedLanguageModel(BaseEstimator):
         bits. Raises DataError, naming file and line, for what is no text.
         """
         self._check_parameters()
-        lines = list(_lines(X))
-        learned = learn_subwords(
-            lines, kind=self.subwords, size=int(self.vocabulary_size), lower=bool(self.lower)
-        )
-        pieces = _stretches(lines, learned, length=int(self.length))
-        held = None
-        if validation is not None:
-            held = _stretches(_lines(validation), learned, length=int(self.length))
-        elif n_held := int(len(pieces) * self.validation_fraction):
-            pieces, held = pieces[:-n_held], pieces[-n_held:]
+        learned, pieces, held = self._texts(X, validation)
         # A fit that fails must not leave the last one's model beside this one's vocabulary.
         self.__dict__.pop("members_", None)
         self.vocabulary_ = {"token": learned.labels, "subwords": np.array([learned.text], object)}
@@ -163,6 +159,28 @@ class MaskedLanguageModel(BaseEstimator):
         )
         self.histories_, self.members_ = [history], [model]
         return self
+
+    def _texts(self, X: Any, validation: Any) -> tuple[Subwords, _Pieces, _Pieces | None]:
+        """The vocabulary of a text, its stretches, and those that are held out."""
+        lines = list(_lines(X))
+        try:
+            learned = learn_subwords(
+                [line for line, _ in lines],
+                kind=self.subwords,
+                size=int(self.vocabulary_size),
+                lower=bool(self.lower),
+            )
+        except ExfamError as error:
+            told = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
+            raise type(error)(told) from error
+        pieces = _stretches(lines, learned, length=int(self.length))
+        if validation is not None:
+            held = _stretches(_lines(validation), learned, length=int(self.length))
+            if not any((piece >= len(SPECIAL)).any() for piece in held):
+                raise DataError("`validation` must have words that `X` has pieces of, got none.")
+            return learned, pieces, held
+        n_held = int(len(pieces) * float(self.validation_fraction))
+        return (learned, pieces[:-n_held], pieces[-n_held:]) if n_held else (learned, pieces, None)
 
     @property
     def model_(self) -> MaskedLM:
@@ -191,7 +209,7 @@ class MaskedLanguageModel(BaseEstimator):
 
     def embed(
         self,
-        X: Sequence[Sentence | tuple[Sentence, Sentence]],
+        X: Any,
         *,
         layer: int = -1,
         pooling: str = "mean",
@@ -203,16 +221,15 @@ class MaskedLanguageModel(BaseEstimator):
         """
         return self.encoder().vectors(X, layer=layer, pooling=pooling)
 
-    def transform(
-        self, X: Sequence[Sentence | tuple[Sentence, Sentence]]
-    ) -> Float32[np.ndarray, "sentences embed"]:
+    def transform(self, X: Any) -> Float32[np.ndarray, "sentences embed"]:
         """`embed`, as pipelines call it."""
         return self.embed(X)
 
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a text's masked tokens, given the others.
 
-        A share of `mask_share` of all tokens is masked, always the same ones of the same text.
+        A share of `mask_share` of all tokens but special ones, unknown words among them, is
+        masked, always the same ones of the same text.
         Raises DataError for a text without tokens.
         """
         source, objective = self._read(X), self._objective()
@@ -237,13 +254,15 @@ class MaskedLanguageModel(BaseEstimator):
         """exp of the mean nats of a masked token."""
         return math.exp(-self.score(X))
 
-    def log_prob(self, X: Sequence[Sentence]) -> list[Float64[np.ndarray, "_"]]:
+    def log_prob(self, X: Any) -> list[Float64[np.ndarray, "_"]]:
         """Of every sentence, log-probabilities in nats of its tokens, each given all others of it.
+
+        Special tokens, unknown words among them, are never asked for and have none.
 
         Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood.
         Raises DataError, naming its place, for a sentence that is too long.
         """
-        return sentence_log_probs(self.model_, self.encoder().pieces(X))
+        return sentence_log_probs(self.model_, self.encoder().pieces(X), n_special=len(SPECIAL))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
@@ -290,8 +309,8 @@ class MaskedLanguageModel(BaseEstimator):
         check_choice("precision", self.precision, tuple(PRECISIONS))
         check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
         check_positive("mask_share", self.mask_share)
-        check_fraction("mask_share", self.mask_share)
-        check_fraction("validation_fraction", self.validation_fraction)
+        for name in ("mask_share", "validation_fraction", "dropout"):
+            check_fraction(name, python_number(getattr(self, name)))
         if self.embed_dim % self.n_heads:
             raise ExfamError(
                 f"`n_heads` must divide `embed_dim`, {self.embed_dim}, got {self.n_heads}."
@@ -324,18 +343,22 @@ class MaskedLanguageModel(BaseEstimator):
         return self.network(self.subwords_)
 
 
-def _lines(source: Any) -> Iterator[str]:
-    return (" ".join(words) for _, words in located_lines(source))
+def _lines(source: Any) -> Iterator[tuple[str, bool]]:
+    """A text in lines, and whether each ends there: very long ones come in parts."""
+    for _, words in located_lines(source):
+        for first in range(0, len(words), _WORDS_AT_ONCE):
+            last = first + _WORDS_AT_ONCE
+            yield " ".join(words[first:last]), last >= len(words)
 
 
-def _stretches(
-    lines: Iterator[str] | list[str], subwords: Subwords, *, length: int
-) -> list[np.ndarray]:
+def _stretches(lines: Iterable[tuple[str, bool]], subwords: Subwords, *, length: int) -> _Pieces:
     """A text as stretches of tokens, each between special tokens, a special one at line ends."""
     start, end = subwords.index[START], subwords.index[END]
+    listed = list(lines)
     flat = []
-    for coded in subwords.encode([line for line in lines if line]):
-        flat += [coded.codes, np.array([end], dtype=np.int32)]
+    coded = subwords.encode([line for line, _ in listed])
+    for each, (_, ends) in zip(coded, listed, strict=True):
+        flat += [each.codes, np.array([end][: int(ends)], dtype=np.int32)]
     stream = np.concatenate(flat)[:-1] if flat else np.empty(0, dtype=np.int32)
     own = length - 2
     return [

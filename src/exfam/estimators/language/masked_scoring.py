@@ -38,21 +38,23 @@ def _choice(
     return ordinary & (draw <= max(share, draw.min(initial=np.inf)))
 
 
-def sentence_log_probs(model: MaskedLM, pieces: list[np.ndarray]) -> list[Float64[np.ndarray, "_"]]:
-    """Log-probability in nats of each token between a piece's ends, given all others.
+def sentence_log_probs(
+    model: MaskedLM, pieces: list[np.ndarray], *, n_special: int
+) -> list[Float64[np.ndarray, "_"]]:
+    """Log-probability in nats of each token of a piece, given all others; special ones have none.
 
     >>> from exfam.models.masked_lm import MaskedLMSizes, build_masked_lm
     >>> sizes = MaskedLMSizes(n_tokens=9, n_positions=5, mask=4, embed_dim=8, n_heads=2)
     >>> model = build_masked_lm(sizes, generator=torch.Generator().manual_seed(0)).eval()
-    >>> [len(each) for each in sentence_log_probs(model, [np.array([2, 7, 8, 3])])]
+    >>> [len(each) for each in sentence_log_probs(model, [np.array([2, 7, 8, 3])], n_special=5)]
     [2]
     """
-    return [_log_probs(model, torch.tensor(piece, dtype=torch.long)) for piece in pieces]
+    return [_log_probs(model, torch.tensor(piece, dtype=torch.long), n_special) for piece in pieces]
 
 
-def _log_probs(model: MaskedLM, piece: torch.Tensor) -> Float64[np.ndarray, "_"]:
+def _log_probs(model: MaskedLM, piece: torch.Tensor, n_special: int) -> Float64[np.ndarray, "_"]:
     device = model.bias.device
-    places = torch.arange(1, len(piece) - 1)
+    places = torch.nonzero(piece >= n_special)[:, 0]
     told = np.empty(len(places))
     size = max(1, _TOKENS_AT_ONCE // len(piece))
     for first in range(0, len(places), size):

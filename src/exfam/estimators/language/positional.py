@@ -14,6 +14,12 @@ from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, check_choice, check_fraction
 from exfam.encodings import Attenuated
 from exfam.estimators.language.sentences import SentenceSource, known_words, sentence_words
+from exfam.estimators.language.targets import (
+    checked_targets,
+    checked_validation,
+    known_labels,
+    label_codes,
+)
 from exfam.estimators.parameters import check_count, python_number
 from exfam.models.positional_sentences import (
     PADDINGS,
@@ -105,15 +111,15 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
         labels, and where no word has a vector.
         """
         settings, weights = self._settings(), self._weights()
-        labels = np.asarray(y)
-        self.vectors_, self.classes_ = vectors, np.unique(labels)
-        train, self.coverage_ = self._source(X, labels, name="X")
-        if len(self.classes_) < 2:
-            raise DataError(f"`y` must have at least two labels, got {len(self.classes_)}.")
+        sentences = sentence_words(X, name="X")
+        labels = checked_targets(y, n_sentences=len(sentences), name="X")
+        # A fit that fails must not leave the last one's network under this one's labels.
+        self.__dict__.pop("members_", None)
+        self.vectors_, self.classes_ = vectors, known_labels(labels)
+        train, self.coverage_ = self._source(sentences, labels, name="X")
         if not train.lengths.any():
             raise DataError("`vectors` must have a word of `X`, got none. Give other vectors.")
         held = None if validation is None else self._held(validation)
-        self.__dict__.pop("members_", None)
         model = self._network(weights).to(choose_device(self.device))
         history = fit(
             model,
@@ -176,7 +182,8 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
-        return float((self.predict(X) == np.asarray(y)).mean())
+        told = self.predict(X)
+        return float((told == checked_targets(y, n_sentences=len(told), name="X")).mean())
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model, all word vectors in it, to a folder: no pickle."""
@@ -227,27 +234,15 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
-    def _source(self, X: Any, labels: np.ndarray, *, name: str) -> tuple[SentenceSource, float]:
+    def _source(self, X: Any, y: Any, *, name: str) -> tuple[SentenceSource, float]:
         sentences = sentence_words(X, name=name)
-        if labels.shape != (len(sentences),):
-            raise DataError(
-                f"`y` must have a label for each of {len(sentences)} sentences of `{name}`, got "
-                f"shape {labels.shape}."
-            )
-        unknown = ~np.isin(labels, self.classes_)
-        if unknown.any():
-            raise DataError(
-                f"`{name}` must have labels of the training sentences, got "
-                f"{labels[unknown][0].item()!r} at place {int(unknown.argmax())}."
-            )
+        labels = checked_targets(y, n_sentences=len(sentences), name=name)
+        code = label_codes(labels, self.classes_, name=name)
         words, share = known_words(sentences, self.vectors_.index, longest=int(self.n_positions))
-        code = np.searchsorted(self.classes_, labels).astype(np.int64)
         return SentenceSource(words, self.vectors_.center, code), share
 
     def _held(self, validation: Any) -> SentenceSource:
-        if not isinstance(validation, list | tuple) or len(validation) != 2:
-            raise DataError(f"`validation` must be a pair (X, y), got {type(validation).__name__}.")
-        return self._source(validation[0], np.asarray(validation[1]), name="validation")[0]
+        return self._source(*checked_validation(validation), name="validation")[0]
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members."""

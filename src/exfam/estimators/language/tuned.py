@@ -2,7 +2,6 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,11 +12,18 @@ from scipy.stats import spearmanr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.text_encoders import LONG_SENTENCES, POOLINGS, TextEncoder
-from exfam.checks import DataError, check_choice, check_fraction
+from exfam.analysis.text_encoders import LONG_SENTENCES, POOLINGS, TextEncoder, sentence_list
+from exfam.checks import DataError, ExfamError, check_choice, check_fraction
 from exfam.data.text.subwords import SPECIAL, Subwords
 from exfam.estimators.identity import identified
 from exfam.estimators.language.masked import MaskedLanguageModel
+from exfam.estimators.language.targets import (
+    checked_targets,
+    checked_validation,
+    known_labels,
+    label_codes,
+    numbers,
+)
 from exfam.estimators.language.training import PRECISIONS
 from exfam.estimators.parameters import to_plain
 from exfam.estimators.training import training_settings
@@ -73,7 +79,7 @@ class _Tuned(BaseEstimator, ABC):
         X: Any,
         y: Any,
         *,
-        encoder: MaskedLanguageModel,
+        encoder: Any,
         validation: Any = None,
         checkpoint: Checkpoint | str | Path | None = None,
     ) -> Any:
@@ -85,24 +91,18 @@ class _Tuned(BaseEstimator, ABC):
 
         Raises DataError for what are no sentences, or not as many targets.
         """
-        check_choice("pooling", self.pooling, POOLINGS)
-        check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
-        check_choice("precision", self.precision, tuple(PRECISIONS))
-        check_fraction("dropout", self.dropout)
+        self._check_parameters(encoder)
+        targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
+        # A fit that fails must not leave the last one's network under this one's labels.
+        self.__dict__.pop("members_", None)
         network = copy.deepcopy(encoder.model_)
         self.encoder_parameters_ = encoder.get_params(deep=False)
         self.vocabulary_ = dict(encoder.vocabulary_)
-        _listed(X, name="X")
-        self._learn(np.asarray(y))
-        train = self._source(network, X, np.asarray(y), name="X")
+        self._learn(targets)
+        train = self._source(network, X, targets, name="X")
         held = None
         if validation is not None:
-            if not isinstance(validation, list | tuple) or len(validation) != 2:
-                raise DataError(
-                    f"`validation` must be a pair (X, y), got {type(validation).__name__}."
-                )
-            held = self._source(network, *validation, name="validation")
-        self.__dict__.pop("members_", None)
+            held = self._source(network, *checked_validation(validation), name="validation")
         model = self._head(network)
         history = fit(
             model,
@@ -115,6 +115,17 @@ class _Tuned(BaseEstimator, ABC):
         )
         self.histories_, self.members_ = [history], [model]
         return self
+
+    def _check_parameters(self, encoder: Any) -> None:
+        """Raise ExfamError for a parameter that no data could make right, and no encoder."""
+        check_choice("pooling", self.pooling, POOLINGS)
+        check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
+        check_choice("precision", self.precision, tuple(PRECISIONS))
+        check_fraction("dropout", self.dropout)
+        if not isinstance(encoder, MaskedLanguageModel):
+            raise ExfamError(
+                f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
+            )
 
     @abstractmethod
     def _learn(self, y: np.ndarray) -> None:
@@ -159,20 +170,15 @@ class _Tuned(BaseEstimator, ABC):
 
     def _outputs(self, X: Any, term: str) -> torch.Tensor:
         """In float64, on the CPU."""
-        vectors = self.encoder(term=term).vectors(_listed(X, name="X"), pooling=self.pooling)
+        vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.pooling)
         output = self.model_.output
         with torch.inference_mode():
             told = output(torch.from_numpy(vectors).to(output.weight.device))
         return told.double().cpu()
 
     def _source(self, network: Any, X: Any, y: Any, *, name: str) -> LabeledPieces:
-        targets = np.asarray(y)
-        sentences = _listed(X, name=name)
-        if targets.shape != (len(sentences),):
-            raise DataError(
-                f"`y` must have a target for each of {len(sentences)} sentences of `{name}`, got "
-                f"shape {targets.shape}."
-            )
+        sentences = _given(X, name=name)
+        targets = checked_targets(y, n_sentences=len(sentences), name=name)
         encoder = TextEncoder(network, self._subwords(), "both", self.long_sentences)
         pieces = TokenPieces(encoder.pieces(sentences), share=0.0, n_special=len(SPECIAL))
         return LabeledPieces(pieces, self._targets(targets, name=name))
@@ -265,7 +271,8 @@ class SentenceClassifier(ClassifierMixin, _Tuned):
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
-        return float((self.predict(X) == np.asarray(y)).mean())
+        told = self.predict(X)
+        return float((told == checked_targets(y, n_sentences=len(told), name="X")).mean())
 
     @classmethod
     def load(cls, path: str | Path) -> "SentenceClassifier":
@@ -278,18 +285,10 @@ class SentenceClassifier(ClassifierMixin, _Tuned):
         return load_estimator(path, expected=cls)
 
     def _learn(self, y: np.ndarray) -> None:
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise DataError(f"`y` must have at least two labels, got {len(self.classes_)}.")
+        self.classes_ = known_labels(y)
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
-        unknown = ~np.isin(y, self.classes_)
-        if unknown.any():
-            raise DataError(
-                f"`{name}` must have labels of the training sentences, got "
-                f"{y[unknown][0].item()!r} at place {int(unknown.argmax())}."
-            )
-        return np.searchsorted(self.classes_, y).astype(np.int64)
+        return label_codes(y, self.classes_, name=name)
 
     @property
     def _n_outputs(self) -> int:
@@ -331,14 +330,15 @@ class SentenceRegressor(_Tuned):
     def predict_std(self, X: Any) -> Float64[np.ndarray, "sentences"]:
         """Standard deviations of the numbers, which are all alike."""
         spread = self.model_.spread.exp().item() * self.scale_
-        return np.full(len(_listed(X, name="X")), spread)
+        return np.full(len(_given(X, name="X")), spread)
 
     def score(self, X: Any, y: Any) -> float:
         """Spearman's correlation of predicted and true numbers, in [-1, 1].
 
         Raises DataError where either are all alike.
         """
-        told, targets = self.predict(X), np.asarray(y, dtype=np.float64)
+        told = self.predict(X)
+        targets = numbers(checked_targets(y, n_sentences=len(told), name="X"), name="X")
         if len(np.unique(targets)) < 2 or len(np.unique(told)) < 2:
             raise DataError("`y` and predictions must not be all alike to be ranked.")
         return float(spearmanr(told, targets).statistic)
@@ -354,13 +354,13 @@ class SentenceRegressor(_Tuned):
         return load_estimator(path, expected=cls)
 
     def _learn(self, y: np.ndarray) -> None:
-        numbers = _numbers(y, name="X")
-        self.center_, self.scale_ = float(numbers.mean()), float(numbers.std())
+        told = numbers(y, name="X")
+        self.center_, self.scale_ = float(told.mean()), float(told.std())
         if not self.scale_:
             raise DataError("`y` must not be all alike.")
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
-        return (_numbers(y, name=name) - self.center_) / self.scale_
+        return (numbers(y, name=name) - self.center_) / self.scale_
 
     @property
     def _n_outputs(self) -> int:
@@ -376,23 +376,8 @@ class SentenceRegressor(_Tuned):
         self.center_, self.scale_ = learned
 
 
-def _numbers(y: np.ndarray, *, name: str) -> Float64[np.ndarray, "sentences"]:
-    try:
-        numbers = y.astype(np.float64)
-    except ValueError as error:
-        raise DataError(f"`y` must be numbers, one a sentence of `{name}` ({error}).") from error
-    if not np.isfinite(numbers).all():
-        at = int((~np.isfinite(numbers)).argmax())
-        raise DataError(f"`y` must be finite, got {numbers[at]} at place {at} of `{name}`.")
-    return numbers
-
-
-def _listed(X: Any, *, name: str) -> Sequence[Any]:
-    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
-        raise DataError(
-            f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
-            f"{type(X).__name__}. Put it into a list."
-        )
-    if not len(X):
+def _given(X: Any, *, name: str) -> list[Any]:
+    sentences = sentence_list(X, name=name)
+    if not sentences:
         raise DataError(f"`{name}` must have sentences, got none.")
-    return list(X)
+    return sentences

@@ -35,11 +35,16 @@ class SwapScore:
 
 
 def swap_accuracy(
-    predict: Predictor, swaps: SwapSet, *, pairs_at_once: int = 64, seed: int = 0
+    predict: Predictor | Sequence[Predictor],
+    swaps: SwapSet,
+    *,
+    pairs_at_once: int = 64,
+    seed: int = 0,
 ) -> SwapScore:
     """How often the labels are right before and after the swap, on the same pairs.
 
-    `predict`: tells the labels of a list of pairs (premise, hypothesis), in its order
+    `predict`: tells the labels of a list of pairs (premise, hypothesis), in its order; of several,
+        such as fits of other seeds, the mean accuracy is told
     `pairs_at_once`: how many it is given (default 64)
     `seed`: of the redrawing (default 0)
 
@@ -51,8 +56,10 @@ def swap_accuracy(
         raise DataError(f"`swaps` must hold at least one pair, got none in {swaps.name}.")
     old = [(each.before.premise, each.before.hypothesis) for each in swaps.pairs]
     new = [(each.premise, each.hypothesis) for each in swaps.pairs]
-    before = _right(predict, old, [str(each.before.label) for each in swaps.pairs], pairs_at_once)
-    after = _right(predict, new, [each.label for each in swaps.pairs], pairs_at_once)
+    before = _mean_right(
+        predict, old, [str(each.before.label) for each in swaps.pairs], pairs_at_once
+    )
+    after = _mean_right(predict, new, [each.label for each in swaps.pairs], pairs_at_once)
     premise = _numbered([each.before.premise for each in swaps.pairs])
     figures = [
         paired_bootstrap(right, premise, seed=seed) for right in (before, after, after - before)
@@ -66,6 +73,18 @@ def swap_accuracy(
         after=figures[1],
         change=figures[2],
     )
+
+
+def _mean_right(
+    predict: Predictor | Sequence[Predictor],
+    pairs: list[tuple[str, str]],
+    labels: list[str],
+    at_once: int,
+) -> Float64[np.ndarray, "pairs"]:
+    each = [predict] if callable(predict) else list(predict)
+    if not each:
+        raise DataError("`predict` must be at least one predictor, got none.")
+    return np.mean([_right(one, pairs, labels, at_once) for one in each], axis=0)
 
 
 def _right(

@@ -1,0 +1,90 @@
+"""Labels and numbers of sentences, checked."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64, Shaped
+
+from exfam.checks import DataError
+
+__all__ = ["checked_targets", "checked_validation", "known_labels", "label_codes", "numbers"]
+
+_PLAIN = (str, bool, int, float)
+
+
+def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray, "sentences"]:
+    """Targets, one a sentence of `name`. Raises DataError for another shape.
+
+    >>> checked_targets(["a", "b"], n_sentences=2, name="X").tolist()
+    ['a', 'b']
+    """
+    targets = np.asarray(y)
+    if targets.shape != (n_sentences,):
+        raise DataError(
+            f"`y` must have a target for each of {n_sentences} sentences of `{name}`, got shape "
+            f"{targets.shape}."
+        )
+    return targets
+
+
+def checked_validation(validation: Any) -> tuple[Any, Any]:
+    """The sentences and targets to choose an epoch by. Raises DataError for what is no pair.
+
+    >>> checked_validation((["a"], [1]))
+    (['a'], [1])
+    """
+    if not isinstance(validation, list | tuple) or len(validation) != 2:
+        raise DataError(f"`validation` must be a pair (X, y), got {type(validation).__name__}.")
+    return validation[0], validation[1]
+
+
+def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labels"]:
+    """The different labels, sorted. Raises DataError for fewer than two, or ones of no plain kind.
+
+    >>> known_labels(np.array(["b", "a", "b"])).tolist()
+    ['a', 'b']
+    """
+    wrong = next((each for each in y.tolist() if not isinstance(each, _PLAIN)), None)
+    kinds = sorted({type(each).__name__ for each in y.tolist()})
+    if wrong is not None or len(kinds) > 1:
+        raise DataError(
+            f"`y` must be texts, numbers or truth values, all of one kind, got {', '.join(kinds)}."
+        )
+    labels = np.unique(y)
+    if len(labels) < 2:
+        raise DataError(f"`y` must have at least two labels, got {len(labels)}.")
+    return labels
+
+
+def label_codes(
+    y: Shaped[np.ndarray, "sentences"], labels: Shaped[np.ndarray, "labels"], *, name: str
+) -> Int64[np.ndarray, "sentences"]:
+    """The place of each label among the known ones. Raises DataError for another label.
+
+    >>> label_codes(np.array(["b", "a"]), np.array(["a", "b"]), name="X").tolist()
+    [1, 0]
+    """
+    unknown = ~np.isin(y, labels)
+    if unknown.any():
+        at = int(unknown.argmax())
+        raise DataError(
+            f"`{name}` must have labels of the training sentences, got {y.tolist()[at]!r} at place "
+            f"{at}."
+        )
+    return np.searchsorted(labels, y).astype(np.int64)
+
+
+def numbers(y: Shaped[np.ndarray, "sentences"], *, name: str) -> Float64[np.ndarray, "sentences"]:
+    """Finite numbers. Raises DataError, naming the place, for anything else.
+
+    >>> numbers(np.array([1, 2]), name="X").tolist()
+    [1.0, 2.0]
+    """
+    try:
+        told = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"`y` must be numbers, one a sentence of `{name}` ({error}).") from error
+    if not np.isfinite(told).all():
+        at = int((~np.isfinite(told)).argmax())
+        raise DataError(f"`y` must be finite, got {told[at]} at place {at} of `{name}`.")
+    return told
