@@ -137,6 +137,7 @@ PARAMETERS = {
     "n_heads": 2,
     "head_dim": 4,
     "n_layers": 1,
+    "encoding": "learned",
     "feed_forward_dim": 6,
     "dropout": 0.0,
     "ensemble": 1,

@@ -13,6 +13,7 @@ from exfam.models.latent_factor import LatentFactorItems
 FRAME = ratings(least=2)
 OWNERS = {
     "explain": ("efa",),
+    "position_attention": ("efa",),
     "transform": TRAINED,
     "history_": TRAINED,
     "histories_": TRAINED,

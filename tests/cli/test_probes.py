@@ -55,6 +55,18 @@ def test_relations_have_a_head_and_an_offset_each(folder, run):
     assert least[0] == 0 and "nsubj" not in least[1]
 
 
+def test_sentences_that_are_too_long_are_left_out_and_counted(folder, run):
+    long = "".join(
+        f"{n}\tcat\tcat\tNOUN\t_\t_\t{n - 1}\t{'dep' if n > 1 else 'root'}\t_\t_\n"
+        for n in range(1, 31)
+    )
+    (folder / "long.conllu").write_text(SENTENCE + long + "\n")
+    files = ["--dev", folder / "dev.conllu", "--test", folder / "long.conllu"]
+    status, out, err = run("probe", "dependencies", folder / "encoder", *files, "--format", "json")
+    assert status == 0 and "1 of 2 sentences of" in err and "more than the 20 tokens" in err
+    assert {row["n"] for row in json.loads(out)} == {1}
+
+
 def test_errors_name_options_and_files(folder, run, tmp_path):
     status, out, err = run("probe", "positions", folder)
     assert (status, out) == (2, "") and "must hold a transformers model" in err

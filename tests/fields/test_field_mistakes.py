@@ -67,7 +67,7 @@ OF_KIND = {
         ("family", "bernoulli", "`family` must be one of 'gaussian', .* got 'bernoulli'"),
         ("family", Bernoulli(), r"`family` must be one of .* Use the EFA estimator"),
         ("scale", "local", "`scale` must be one of 'global', 'input', got 'local'"),
-        ("encoding", "rotary", "`encoding` must be one of 'distance', 'none', got 'rotary'"),
+        ("encoding", "rotery", "`encoding` must be one of .* got 'rotery'. Did you mean 'rotary'"),
         ("hide", 1.5, r"`hide` must be a number in \[0, 1\)"),
         ("dropout", -0.5, r"`dropout` must be a number in \[0, 1\)"),
         ("n_neighbors", 0, "`n_neighbors` must be an integer >= 1"),

@@ -282,7 +282,7 @@ def test_shares_to_hide_are_judged(share):
 
 
 MISTAKES = [
-    ({"encoding": "alibi"}, "`encoding` must be one of 'distance', 'none', got 'alibi'"),
+    ({"encoding": "alibis"}, "`encoding` must be one of .* got 'alibis'. Did you mean 'alibi'"),
     ({"scale": "own"}, "`scale` must be one of 'global', 'input', got 'own'"),
     ({"embed_dim": 0}, "`embed_dim` must be a number > 0"),
     ({"n_layers": -1}, "`n_layers` must be a number >= 0"),

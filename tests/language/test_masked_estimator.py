@@ -254,7 +254,7 @@ def test_what_cannot_be_told_is_refused(fitted):
         small().fit(TRAIN, validation=[""])
     with pytest.raises(UnknownItemError, match="got 'zebra'"):
         fitted.encoder().repeated(["zebra"], 3, special_tokens=False)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         small().embed(TEST)
 
 

@@ -205,7 +205,7 @@ def test_a_fit_that_is_refused_leaves_no_other_labels_behind(encoder):
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=encoder)
     with pytest.raises(DataError, match="as a word"):
         model.fit([["a man", "it"], "a"], ["x", "y"], encoder=encoder)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         model.predict(TEST)
 
 
@@ -230,9 +230,9 @@ def test_ranks_need_numbers_that_differ(regressor):
 
 
 def test_what_is_not_fitted_says_so(encoder):
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         SentenceClassifier().predict(TEST)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         SentenceClassifier().fit(TRAIN, LABELS, encoder=MaskedLanguageModel())
     with pytest.raises(ExfamError, match="`pooling` must be one of"):
         SentenceClassifier(pooling="max").fit(TRAIN, LABELS, encoder=encoder)

@@ -60,6 +60,7 @@ class Marginal(GroupEstimator):
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
     transform = OnlyIn("EFA", "LatentFactor")
     history_ = OnlyIn("EFA", "LatentFactor")
     histories_ = OnlyIn("EFA", "LatentFactor")
@@ -174,6 +175,7 @@ class ShrunkOffset(GroupEstimator):
     position = None
     parts, support = "values", "none"
     explain = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
     transform = OnlyIn("EFA", "LatentFactor")
     history_ = OnlyIn("EFA", "LatentFactor")
     histories_ = OnlyIn("EFA", "LatentFactor")

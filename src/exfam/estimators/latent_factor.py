@@ -92,6 +92,7 @@ class LatentFactor(GroupEstimator):
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
 
     def __init__(
         self,

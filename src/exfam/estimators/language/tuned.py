@@ -307,8 +307,24 @@ class SentenceClassifier(ClassifierMixin, _Tuned):
 class SentenceRegressor(_Tuned):
     """A number for each sentence, or pair of sentences, by an encoder that is trained along.
 
-    Numbers are normal around the output, with one standard deviation that is learned. Parameters
-    are those of `SentenceClassifier`. `score` is Spearman's rank correlation, as GLUE reports it.
+    Numbers are normal around the output, with one standard deviation that is learned. `score` is
+    Spearman's rank correlation, as GLUE reports it.
+
+    `pooling`: the vector of a sentence is the "mean" of its tokens, or the "first" (default "mean")
+    `dropout`: of that vector; the encoder keeps its own (default 0.1)
+    `learning_rate`: the largest of AdamW; falls as a cosine (default 3e-4)
+    `weight_decay`: of matrices (default 0.01)
+    `warmup`: share of the steps in which the rate rises (default 0.1)
+    `clip`: largest norm of the gradient; None for no limit (default 1.0)
+    `batch_size`: sentences a step (default 32)
+    `max_epochs`: passes over the sentences (default 4)
+    `patience`: epochs without a better validation before it stops (default 10)
+    `long_sentences`: "error", or "cut" to leave out what is beyond the encoder's last position
+        (default "error")
+    `seed`: of the last layer's initial weights, batches and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `precision`: "float32", or "bfloat16" for products in training (default "float32")
+    `progress`: whether to draw a line on terminals (default True)
 
     >>> pairs = [("a man runs", "a man runs"), ("a man runs", "a dog sleeps")] * 40
     >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
