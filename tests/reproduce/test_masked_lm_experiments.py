@@ -160,7 +160,7 @@ def test_tasks_that_files_are_given_of_are_scored_too(folder, options, tmp_path,
     place = tmp_path / "glue" / "STS-B"
     place.mkdir(parents=True)
     for part in ("train", "dev"):
-        rows = [f"a film {i % 7}\ta film {i % 5}\t{(i * 3) % 6}" for i in range(40)]
+        rows = [f"{part} {i}\ta film {i % 5}\t{(i * 3) % 6}" for i in range(40)]
         text = "\n".join(["sentence1\tsentence2\tscore", *rows])
         (place / f"{part}.tsv").write_text(text, encoding="utf-8")
     monkeypatch.setattr(
@@ -226,7 +226,6 @@ def test_own_models_find_dependencies_by_term(options, monkeypatch, tmp_path):
     rows = positions_dependencies.run(wanted)
     assert {row.model for row in rows} == {"tupe-both", "tupe-contextual", "tupe-positional"}
     # The sentence of 160 words is beyond the last position.
-    assert all(row.model.endswith("nal") or row.model == "tupe-both" for row in rows)
     (nsubj,) = (
         row for row in rows if row.task == "relation-nsubj" and row.model == "tupe-positional"
     )
