@@ -121,6 +121,19 @@ def test_accuracies_are_those_before_and_after_on_the_same_pairs():
     assert half.before.low == half.before.high == 0.5
 
 
+def test_of_several_predictors_the_mean_accuracy_is_told():
+    swaps = role_swaps(men(20))
+
+    def blind(pairs):
+        return ["entailment"] * len(pairs)
+
+    both = swap_accuracy([ByOrder(), blind], swaps)
+    assert (both.before.mean, both.after.mean, both.change.mean) == (1, 0.5, -0.5)
+    assert swap_accuracy([blind], swaps) == swap_accuracy(blind, swaps)
+    with pytest.raises(DataError, match="`predict` must be at least one predictor, got none"):
+        swap_accuracy([], swaps)
+
+
 def test_intervals_hold_the_mean_and_depend_on_the_seed_alone():
     swaps = role_swaps(men(40))
 

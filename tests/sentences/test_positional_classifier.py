@@ -239,7 +239,7 @@ def test_what_are_no_sentences_is_refused(fitted, X, message):
 @pytest.mark.parametrize(
     ("y", "more", "message"),
     [
-        (["a"], {}, r"`y` must have a label for each of 2 sentences of `X`, got shape \(1,\)"),
+        (["a"], {}, r"`y` must have a target for each of 2 sentences of `X`, got shape \(1,\)"),
         (["a", "a"], {}, "`y` must have at least two labels, got 1"),
         (["a", "b"], {"validation": 1}, r"`validation` must be a pair \(X, y\), got int"),
         (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at place 0"),
