@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64, Shaped
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import DataError, check_choice, check_fraction, check_positive
+from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.scoring import draw_tokens, token_log_probs
 from exfam.estimators.language.tokens import Lexicon, encode, learn
 from exfam.estimators.language.training import PRECISIONS, train_language_model
@@ -22,7 +22,7 @@ from exfam.training.history import History
 __all__ = ["LSTMLanguageModel"]
 
 
-class LSTMLanguageModel(BaseEstimator):
+class LSTMLanguageModel(OneNetwork):
     """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
 
     A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
@@ -144,12 +144,6 @@ class LSTMLanguageModel(BaseEstimator):
         check_is_fitted(self, "members_")
         return self.members_[0]
 
-    @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch."""
-        check_is_fitted(self, "members_")
-        return self.histories_[0]
-
     def tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
         """A text as codes: places in `vocabulary_["token"]`.
 
@@ -199,23 +193,6 @@ class LSTMLanguageModel(BaseEstimator):
             seed=seed,
         )
         return lexicon.labels[drawn]
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimators.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "LSTMLanguageModel":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimators.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
 
     def _lexicon(self) -> Lexicon:
         check_is_fitted(self, "members_")

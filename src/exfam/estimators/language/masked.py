@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.text_encoders import LONG_SENTENCES, TextEncoder
@@ -16,6 +15,7 @@ from exfam.checks import DataError, ExfamError, check_choice, check_fraction, ch
 from exfam.data.text.subwords import END, MASK, SPECIAL, START, SUBWORDS, Subwords, learn_subwords
 from exfam.encodings import ENCODINGS
 from exfam.estimators.identity import identified
+from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.estimators.language.tokens import located_lines
 from exfam.estimators.language.training import PRECISIONS
@@ -37,7 +37,7 @@ _WORDS_AT_ONCE = 1000
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(BaseEstimator):
+class MaskedLanguageModel(OneNetwork):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
@@ -189,12 +189,6 @@ class MaskedLanguageModel(BaseEstimator):
         return self.members_[0]
 
     @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch."""
-        check_is_fitted(self, "members_")
-        return self.histories_[0]
-
-    @property
     def subwords_(self) -> Subwords:
         """The vocabulary of pieces, and how words are cut into them."""
         check_is_fitted(self, "vocabulary_")
@@ -263,23 +257,6 @@ class MaskedLanguageModel(BaseEstimator):
         Raises DataError, naming its place, for a sentence that is too long.
         """
         return sentence_log_probs(self.model_, self.encoder().pieces(X), n_special=len(SPECIAL))
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimators.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "MaskedLanguageModel":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimators.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
 
     def network(self, learned: Subwords) -> MaskedLM:
         """A network of initial weights, for a vocabulary of pieces."""

@@ -1,18 +1,17 @@
 """The classifier of sentences whose words attend to each other by position alone."""
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Shaped
-from sklearn.base import BaseEstimator, ClassifierMixin
+from jaxtyping import Float64
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import encoding_weights
 from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, check_choice, check_fraction
 from exfam.encodings import Attenuated
+from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
 from exfam.estimators.language.sentences import SentenceSource, known_words, sentence_words
 from exfam.estimators.language.targets import (
     checked_targets,
@@ -38,7 +37,7 @@ __all__ = ["PositionalSentenceClassifier"]
 _AT_ONCE = 8192
 
 
-class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
+class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     """p(label | sentence) from fixed word vectors and attention that knows positions alone.
 
     One layer, one head: h_i = sum_j delta_ij x_j W_V with the attenuated weights delta of `w` and
@@ -139,12 +138,6 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
         return self.members_[0]
 
     @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch."""
-        check_is_fitted(self, "members_")
-        return self.histories_[0]
-
-    @property
     def vocabulary_(self) -> dict[str, np.ndarray]:
         """The words that have a vector."""
         return {"word": np.array(self.vectors_.words, dtype=object)}
@@ -170,37 +163,6 @@ class PositionalSentenceClassifier(ClassifierMixin, BaseEstimator):
                 logits = model(source.pad(index).to(device))
             told[index] = logits.double().log_softmax(-1).cpu().numpy()
         return told
-
-    def predict_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
-        """Probability of each of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
-        """The likeliest label of each sentence."""
-        told = self.predict_log_proba(X)
-        return self.classes_[told.argmax(axis=1)]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
-        told = self.predict(X)
-        return float((told == checked_targets(y, n_sentences=len(told), name="X")).mean())
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model, all word vectors in it, to a folder: no pickle."""
-        from exfam.estimators.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "PositionalSentenceClassifier":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimators.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
 
     def _settings(self) -> TrainingSettings:
         """Raise ExfamError for a parameter of training that no data could make right."""

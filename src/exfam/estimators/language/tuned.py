@@ -1,21 +1,21 @@
 """Sentences, or pairs of them, told apart by a masked language model that is trained further."""
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Real, Shaped
+from jaxtyping import Float64, Real
 from scipy.stats import spearmanr
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.text_encoders import LONG_SENTENCES, POOLINGS, TextEncoder, sentence_list
 from exfam.checks import DataError, ExfamError, check_choice, check_fraction
 from exfam.data.text.subwords import SPECIAL, Subwords
 from exfam.estimators.identity import identified
+from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
 from exfam.estimators.language.masked import MaskedLanguageModel
 from exfam.estimators.language.targets import (
     checked_targets,
@@ -39,7 +39,7 @@ __all__ = ["SentenceClassifier", "SentenceRegressor"]
 _IRRELEVANT = ("progress",)
 
 
-class _Tuned(BaseEstimator, ABC):
+class _Tuned(OneNetwork):
     """What both share: an encoder, one more layer, steps on both."""
 
     kind: ClassVar[str]
@@ -148,25 +148,12 @@ class _Tuned(BaseEstimator, ABC):
         check_is_fitted(self, "members_")
         return self.members_[0]
 
-    @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch."""
-        check_is_fitted(self, "members_")
-        return self.histories_[0]
-
     def encoder(self, *, term: str = "both") -> TextEncoder:
         """The encoder as it came out of the fit, for vectors and attention.
 
         `term`: "both", or "contextual" or "positional" alone (default "both")
         """
         return TextEncoder(self.model_.encoder, self._subwords(), term, self.long_sentences)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimators.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
 
     def _outputs(self, X: Any, term: str) -> torch.Tensor:
         """In float64, on the CPU."""
@@ -217,7 +204,7 @@ class _Tuned(BaseEstimator, ABC):
     def _relearn(self, learned: Any) -> None: ...
 
 
-class SentenceClassifier(ClassifierMixin, _Tuned):
+class SentenceClassifier(LabelPredictions, _Tuned):
     """p(label | sentence), or of a pair of sentences, by an encoder that is trained along.
 
     A pair is read as one: [CLS] first [SEP] second [SEP].
@@ -259,30 +246,6 @@ class SentenceClassifier(ClassifierMixin, _Tuned):
         `term`: of the encoder's attention (default "both")
         """
         return self._outputs(X, term).log_softmax(-1).numpy()
-
-    def predict_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
-        """Probability of each of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
-        """The likeliest label of each sentence."""
-        told = self.predict_log_proba(X)
-        return self.classes_[told.argmax(axis=1)]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
-        told = self.predict(X)
-        return float((told == checked_targets(y, n_sentences=len(told), name="X")).mean())
-
-    @classmethod
-    def load(cls, path: str | Path) -> "SentenceClassifier":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimators.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
 
     def _learn(self, y: np.ndarray) -> None:
         self.classes_ = known_labels(y)
@@ -358,16 +321,6 @@ class SentenceRegressor(_Tuned):
         if len(np.unique(targets)) < 2 or len(np.unique(told)) < 2:
             raise DataError("`y` and predictions must not be all alike to be ranked.")
         return float(spearmanr(told, targets).statistic)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "SentenceRegressor":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimators.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
 
     def _learn(self, y: np.ndarray) -> None:
         told = numbers(y, name="X")
