@@ -10,6 +10,7 @@ from exfam.attention.blocks import (
     PostNorm,
     PreNorm,
     Residual,
+    build_block,
 )
 from exfam.attention.kernels import SCORE_KERNELS, Linear, Mean, ScoreKernel, Softmax
 from exfam.attention.visibility import Visibility
@@ -32,4 +33,5 @@ __all__ = [
     "ScoreKernel",
     "Softmax",
     "Visibility",
+    "build_block",
 ]

@@ -19,6 +19,7 @@ __all__ = [
     "PostNorm",
     "PreNorm",
     "Residual",
+    "build_block",
 ]
 
 
@@ -187,3 +188,38 @@ class Block(nn.Module):
         """The stream after this block, given attention's output."""
         x = self.connection.after(x, self.dropout(update))
         return x if self.feed_forward is None else self.feed_forward(x)
+
+
+def build_block(
+    attention: Attention,
+    embed_dim: int,
+    *,
+    connection: str,
+    feed_forward_dim: int,
+    generator: torch.Generator,
+    dropout: float = 0.0,
+) -> Block:
+    """A block of attention and, unless its size is 0, a feed-forward layer, connected alike.
+
+    `connection`: one of CONNECTIONS
+
+    >>> g = torch.Generator().manual_seed(0)
+    >>> attention = Attention(4, n_heads=2, head_dim=2, generator=g)
+    >>> build_block(
+    ...     attention, 4, connection="residual", feed_forward_dim=0, generator=g
+    ... ).linear
+    True
+    """
+    connect = CONNECTIONS[connection]
+    feed_forward = None
+    if feed_forward_dim:
+        feed_forward = FeedForward(
+            embed_dim,
+            feed_forward_dim,
+            connection=connect(embed_dim),
+            generator=generator,
+            dropout=dropout,
+        )
+    return Block(
+        attention, connection=connect(embed_dim), feed_forward=feed_forward, dropout=dropout
+    )

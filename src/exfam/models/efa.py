@@ -13,9 +13,9 @@ from exfam.attention import (
     SCORE_KERNELS,
     Attention,
     Block,
-    FeedForward,
     NullToken,
     Visibility,
+    build_block,
 )
 from exfam.checks import check_choice, check_fraction, check_positive
 from exfam.conditionals import Conditional, Copies, Hidden, Tokens, choose_conditional
@@ -165,7 +165,6 @@ def _block(
     embed_dim: int, settings: EFASettings, encoding: Encoding, generator: torch.Generator
 ) -> Block:
     heads = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
-    connect = CONNECTIONS[settings.connection]
     attention = Attention(
         embed_dim,
         **heads,
@@ -175,18 +174,11 @@ def _block(
         encoding=encoding,
         null=NullToken(**heads, generator=generator) if settings.null_token else None,
     )
-    feed_forward = None
-    if settings.feed_forward_dim:
-        feed_forward = FeedForward(
-            embed_dim,
-            settings.feed_forward_dim,
-            connection=connect(embed_dim),
-            generator=generator,
-            dropout=settings.dropout,
-        )
-    return Block(
+    return build_block(
         attention,
-        connection=connect(embed_dim),
-        feed_forward=feed_forward,
+        embed_dim,
+        connection=settings.connection,
+        feed_forward_dim=settings.feed_forward_dim,
+        generator=generator,
         dropout=settings.dropout,
     )

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.attention import CONNECTIONS, Attention, Block, FeedForward
+from exfam.attention import CONNECTIONS, Attention, Block, build_block
 from exfam.checks import check_choice, check_fraction, check_positive
 from exfam.embeddings import ItemEmbedding
 from exfam.encodings import (
@@ -235,23 +235,18 @@ def _encoding_sizes(sizes: MaskedLMSizes, generator: torch.Generator) -> Encodin
 
 
 def _block(sizes: MaskedLMSizes, encoding: Encoding, generator: torch.Generator) -> Block:
-    dim, connect = sizes.embed_dim, CONNECTIONS[sizes.connection]
     attention = Attention(
-        dim,
+        sizes.embed_dim,
         n_heads=sizes.n_heads,
         head_dim=sizes.head_dim,
         generator=generator,
         encoding=encoding,
     )
-    feed_forward = None
-    if sizes.feed_forward_dim:
-        feed_forward = FeedForward(
-            dim,
-            sizes.feed_forward_dim,
-            connection=connect(dim),
-            generator=generator,
-            dropout=sizes.dropout,
-        )
-    return Block(
-        attention, connection=connect(dim), feed_forward=feed_forward, dropout=sizes.dropout
+    return build_block(
+        attention,
+        sizes.embed_dim,
+        connection=sizes.connection,
+        feed_forward_dim=sizes.feed_forward_dim,
+        generator=generator,
+        dropout=sizes.dropout,
     )

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.attention import CONNECTIONS, Attention, Block, FeedForward, NullToken
+from exfam.attention import Attention, Block, NullToken, build_block
 from exfam.checks import check_choice, check_fraction, check_positive
 from exfam.embeddings import (
     Field,
@@ -269,26 +269,21 @@ def _null(settings: FieldSettings, n_heads: int, generator: torch.Generator) -> 
 
 
 def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> Block:
-    dim, connect = settings.embed_dim, CONNECTIONS["pre-norm"]
     attention = Attention(
-        dim,
+        settings.embed_dim,
         n_heads=settings.n_heads,
         head_dim=settings.head_dim,
         generator=generator,
         encoding=_encoding(shape, settings, settings.n_heads, generator),
         null=_null(settings, settings.n_heads, generator),
     )
-    feed_forward = None
-    if settings.feed_forward_dim:
-        feed_forward = FeedForward(
-            dim,
-            settings.feed_forward_dim,
-            connection=connect(dim),
-            generator=generator,
-            dropout=settings.dropout,
-        )
-    return Block(
-        attention, connection=connect(dim), feed_forward=feed_forward, dropout=settings.dropout
+    return build_block(
+        attention,
+        settings.embed_dim,
+        connection="pre-norm",
+        feed_forward_dim=settings.feed_forward_dim,
+        generator=generator,
+        dropout=settings.dropout,
     )
 
 
