@@ -8,11 +8,16 @@ The three are equally frequent and all draws independent, so that S1 = S2 occurs
 Source: Appendix I of the paper on bidirectional attention as a mixture of experts.
 """
 
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
+from jaxtyping import Float
 
 from exfam.checks import check_whole
 
-__all__ = ["ADJECTIVES", "SUBJECTS", "toy_sentences"]
+__all__ = ["ADJECTIVES", "SUBJECTS", "Population", "toy_population", "toy_sentences"]
 
 SUBJECTS = ("mathematics", "statistics", "sociology", "history")
 ADJECTIVES = ("fun", "boring", "easy", "difficult")
@@ -33,6 +38,45 @@ def toy_sentences(n_sentences: int = 10_000, *, seed: int) -> list[list[str]]:
     check_whole("n_sentences", n_sentences)
     random = np.random.default_rng(seed)
     return [_KINDS[kind](random) for kind in random.integers(len(_KINDS), size=n_sentences)]
+
+
+class Population(NamedTuple):
+    """All sentences that a law allows, each once, and how probable they are; that sums to 1."""
+
+    sentences: tuple[tuple[str, ...], ...]
+    probability: Float[np.ndarray, "sentences"]
+
+
+def toy_population() -> Population:
+    """What `toy_sentences` draws from: every sentence that it may say, with its probability.
+
+    >>> population = toy_population()
+    >>> len(population.sentences), round(float(population.probability.sum()), 12)
+    (122, 1.0)
+    """
+    kinds = (_every_liked(), _every_two_subjects(), _every_two_adjectives())
+    listed = [(words, p / len(kinds)) for kind in kinds for words, p in kind if p > 0]
+    sentences, probability = zip(*listed, strict=True)
+    return Population(sentences, np.array(probability))
+
+
+def _every_liked() -> Iterator[tuple[tuple[str, ...], float]]:
+    for (first, p), (second, q) in itertools.product(zip(SUBJECTS, _LIKED, strict=True), repeat=2):
+        yield ("I", "like", first, "and", second), p * q
+
+
+def _every_two_subjects() -> Iterator[tuple[tuple[str, ...], float]]:
+    for i, j in itertools.product(range(len(SUBJECTS)), repeat=2):
+        summed = _SCORES[i] + _SCORES[j]
+        for adjective, p in zip(ADJECTIVES, summed / summed.sum(), strict=True):
+            yield (SUBJECTS[i], "and", SUBJECTS[j], "is", adjective), p / len(SUBJECTS) ** 2
+
+
+def _every_two_adjectives() -> Iterator[tuple[tuple[str, ...], float]]:
+    for subject, scores in zip(SUBJECTS, _SCORES, strict=True):
+        of_subject = list(zip(ADJECTIVES, scores / scores.sum(), strict=True))
+        for (first, p), (second, q) in itertools.product(of_subject, repeat=2):
+            yield (subject, "is", first, "and", second), p * q / len(SUBJECTS)
 
 
 def _liked(random: np.random.Generator) -> list[str]:
