@@ -15,7 +15,7 @@ a mixture of experts. Proposition 16 prints sigma^W* without its bar and (C~ C~^
 inverse of C~: the bar and the second tilde are meant, as the proof by Lemma 15 needs.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -172,7 +172,6 @@ def analogy_errors(factors: Factors, law: WordLaw, questions: WordQuestions) -> 
 def by_relation(errors: AnalogyErrors) -> tuple[RelationErrors, ...]:
     """Errors of each category, in the order in which they come.
 
-    >>> import exfam.analysis.paraphrase.analogies as module
     >>> one = np.ones(1)
     >>> errors = AnalogyErrors(
     ...     np.array([0]), ("pets",), np.array([0]), np.array([[2.0]]),
@@ -232,8 +231,7 @@ class _Projected:
         key = frozenset(codes)
         if key not in self._logs:
             words = [self._law.words[code] for code in codes]
-            counted = self._law.seen(words)
-            given = self._law.given_context(words)
+            given, seen = self._law.given_and_seen(words)
             if not (given > 0).all():
                 raise DataError(
                     f"`law` must give each set a probability above 0 around every word, got 0 for "
@@ -241,7 +239,7 @@ class _Projected:
                     "Take smoothing above 0."
                 )
             total = float(given @ self._law.context)
-            self._logs[key] = (self._inverse @ np.log(given), total, float(counted.mean()))
+            self._logs[key] = (self._inverse @ np.log(given), total, float(seen.mean()))
         return self._logs[key]
 
 

@@ -58,7 +58,9 @@ def enumerate_law(
     total = []
     for sentence, p in zip(sentences, probability, strict=True):
         for place, context in enumerate(sentence):
-            centers = {m: p * _weight(sentence, m, place, tau, window) for m in range(len(sentence))}
+            centers = {
+                m: p * _weight(sentence, m, place, tau, window) for m in range(len(sentence))
+            }
             del centers[place]
             centers = {m: weight for m, weight in centers.items() if weight}
             total.extend(centers.values())

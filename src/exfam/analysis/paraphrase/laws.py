@@ -87,9 +87,16 @@ class WordLaw:
         Raises DataError for an empty set or a word twice, UnknownWordError, with near spellings,
         for unknown words.
         """
+        return self.given_and_seen(words)[0]
+
+    def given_and_seen(
+        self, words: Collection[str]
+    ) -> tuple[Float[np.ndarray, "contexts"], Bool[np.ndarray, "contexts"]]:
+        """p(W | c_j), and whether W was counted around c_j at all. Raises as `given_context`."""
         codes = self.codes(words)
+        counted = self._counted(codes)
         independent = float(np.prod(self.center[codes]))
-        return (1 - self.smoothing) * self._counted(codes) + self.smoothing * independent
+        return (1 - self.smoothing) * counted + self.smoothing * independent, counted > 0
 
     def probability(self, words: Collection[str]) -> float:
         """p(W) = sum over j of p(W | c_j) p(c_j)."""
@@ -103,9 +110,17 @@ class WordLaw:
             raise never_together(words)
         return joint / total
 
-    def seen(self, words: Collection[str]) -> Bool[np.ndarray, "contexts"]:
-        """Whether the set was counted around c_j at all, before smoothing."""
-        return self._counted(self.codes(words)) > 0
+    def centers_given(self, context: str) -> Float[np.ndarray, "words"]:
+        """p(w_i | c) of all words i around one context word: a column of `pairs`.
+
+        Raises UnknownWordError, with near spellings, for an unknown word.
+        """
+        code = self.windows.code(context)
+        place, [own] = _places_of_sets(self.windows, [code])
+        windows = self.windows
+        weight = windows.as_center[place] * windows.as_context[own]
+        counted = self._by_word(place, weight) / self._context_weight[code]
+        return (1 - self.smoothing) * counted + self.smoothing * self.center
 
     def codes(self, words: Collection[str]) -> list[int]:
         """Codes of the words of a set. Raises as `given_context` does."""
@@ -155,8 +170,8 @@ class WordLaw:
 def never_together(words: Collection[str]) -> DataError:
     """The error of a set whose words never occur in one window.
 
-    >>> print(never_together(["cat", "prime"]))
-    `words` must occur together: p(cat, prime) is 0. Take wider windows, a longer text, or smoothing.
+    >>> print(never_together(["cat", "ion"]))
+    `words` must occur together: p(cat, ion) is 0. Take wider windows, a longer text, or smoothing.
     """
     return DataError(
         f"`words` must occur together: p({', '.join(words)}) is 0. Take wider windows, a longer "

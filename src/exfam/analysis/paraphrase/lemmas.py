@@ -190,9 +190,7 @@ def _enumerated_matrix(
     return rows
 
 
-def _cells(
-    law: WordLaw, slow: _Slow, matrix: Mapping[str, np.ndarray], sets: WordSets
-) -> _Cells:
+def _cells(law: WordLaw, slow: _Slow, matrix: Mapping[str, np.ndarray], sets: WordSets) -> _Cells:
     words, star = sets
     n = len(law.words)
     if not (law.probability(words) > 0 and law.probability(star) > 0):

@@ -70,7 +70,8 @@ def paraphrase_terms(
     >>> terms.rho.round(3), round(terms.delta, 3), terms.finite
     (array([ 0., nan, nan]), -0.693, array([ True, False, False]))
     """
-    given, given_star = law.given_context(words), law.given_context(star)
+    given, seen = law.given_and_seen(words)
+    given_star, seen_star = law.given_and_seen(star)
     p, p_star = law.probability(words), law.probability(star)
     for each, total in ((words, p), (star, p_star)):
         if not total > 0:
@@ -82,7 +83,7 @@ def paraphrase_terms(
             sigma_star=_sigma(law, star, given_star),
             delta=float(np.log(p_star) - np.log(p)),
             xi=np.log(given_star) - np.log(given),
-            seen=law.seen(words) & law.seen(star),
+            seen=seen & seen_star,
         )
 
 

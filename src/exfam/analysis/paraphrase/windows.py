@@ -143,9 +143,7 @@ def text_windows(
     return _windows(text.vocabulary.words[:size], tokens, np.ones(len(tokens)), window)
 
 
-def attention_windows(
-    windows: Windows, tau: Float[np.ndarray, "words"], *, mask: float
-) -> Windows:
+def attention_windows(windows: Windows, tau: Float[np.ndarray, "words"], *, mask: float) -> Windows:
     """The same windows, pairs weighed by attention: gamma instead of 1.
 
     `tau`: of each word of `windows`, exp(c^T W^KQ c_MASK / sqrt(dim))
