@@ -26,6 +26,7 @@ ELSEWHERE = (
     "efa-temperature.json",
     "involution.json",
     "lstm-table3.json",
+    "paraphrase.json",
     "pmi-spectrum.json",
     "positions-dependencies.json",
     "positions-figure2.json",

@@ -75,6 +75,11 @@ EXPERIMENTS = {
         "what CBOW factorizes, on a toy corpus: "
         "Bidirectional attention as a mixture of experts, section 4.1",
     ),
+    "paraphrase": Experiment(
+        "exfam.reproduce.paraphrase",
+        "why word analogies hold or fail, term by term: "
+        "Bidirectional attention as a mixture of experts, section 4.2",
+    ),
     "pmi-spectrum": Experiment(
         "exfam.reproduce.pmi_spectrum",
         "signs of the eigenvalues of mutual information: "

@@ -25,7 +25,7 @@ __all__ = [
 _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson")
 _UNRANKED = (
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
-    "reflection-", "position-", "shuffled-", "change-",
+    "reflection-", "position-", "shuffled-", "change-", "paraphrase-",
 )  # fmt: skip
 
 

@@ -75,6 +75,12 @@ class AnalogyErrors:
         return np.linalg.norm(self.gap, axis=1) / self.answer
 
     @property
+    def statistics_norm(self) -> Float[np.ndarray, "questions"]:
+        """Length of rho + Delta + delta together, all but the residual, in the same unit."""
+        known = self.terms.sum(axis=1) - self.terms[:, TERMS.index("residual")]
+        return np.linalg.norm(known, axis=1) / self.answer
+
+    @property
     def shares(self) -> Float[np.ndarray, "questions terms"]:
         """Part of each term in the gap, along the gap: they sum to 1. Terms may cancel: a share may
         be below 0 or above 1. All are 0 where there is no gap."""

@@ -86,8 +86,17 @@ def context_conditions(
     if not rows:
         raise DataError("`questions` must hold at least one question, got none.")
     table = np.array(rows)
+    delta, iota, iota_star, kappa, across, word_gap, context_gap = table[:, :7].T
     return ContextConditions(
-        *table[:, :7].T, parts=table[:, 7:], condition=float(np.linalg.cond(factors.words))
+        delta=delta,
+        dependence=iota,
+        dependence_star=iota_star,
+        kappa=kappa,
+        asymmetry=across,
+        word_gap=word_gap,
+        context_gap=context_gap,
+        parts=table[:, 7:],
+        condition=float(np.linalg.cond(factors.words)),
     )
 
 

@@ -55,7 +55,7 @@ def enumerate_law(
     (0.16..., 1.0)
     """
     gathered: dict[tuple[WordSet, str], list[float]] = defaultdict(list)
-    total = []
+    total: list[float] = []
     for sentence, p in zip(sentences, probability, strict=True):
         for place, context in enumerate(sentence):
             centers = {

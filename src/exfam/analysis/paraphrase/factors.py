@@ -5,12 +5,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse.linalg
 from jaxtyping import Float
 
 from exfam.analysis.paraphrase.laws import WordLaw
 from exfam.analysis.paraphrase.windows import Windows, attention_windows
 from exfam.analysis.vectors.word_vectors import WordVectors
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, check_whole
 
 __all__ = [
     "AttentionScales",
@@ -20,6 +21,9 @@ __all__ = [
     "pseudo_inverse",
     "truncated_factors",
 ]
+
+# Iteration is the quicker way to the largest singular values if they are fewer than 1 in so many.
+_FEW = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +117,32 @@ def truncated_factors(matrix: Float[np.ndarray, "words contexts"], dim: int) -> 
     array([[2., 0.],
            [0., 0.]])
     """
-    rank = int(np.linalg.matrix_rank(matrix))
-    if not 1 <= dim <= rank:
-        raise ExfamError(f"`dim` must be from 1 to {rank}, the rank of the matrix, got {dim}.")
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    root = np.sqrt(values[:dim])
-    return Factors(left[:, :dim] * root, right[:dim].T * root)
+    most = min(matrix.shape)
+    check_whole("dim", dim)
+    if dim > most:
+        raise ExfamError(f"`dim` must be at most {most}, got {dim}.")
+    left, values, right = _singular(matrix, dim)
+    tiny = np.finfo(np.float64).eps * max(matrix.shape) * values[0]
+    if not values[-1] > tiny:
+        rank = int((values > tiny).sum())
+        raise ExfamError(f"`dim` must be at most {rank}, the rank of the matrix, got {dim}.")
+    root = np.sqrt(values)
+    return Factors(left * root, right.T * root)
+
+
+def _singular(
+    matrix: Float[np.ndarray, "words contexts"], dim: int
+) -> tuple[
+    Float[np.ndarray, "words dim"], Float[np.ndarray, "dim"], Float[np.ndarray, "dim contexts"]
+]:
+    """The largest singular values, falling, and their vectors."""
+    if dim > min(matrix.shape) // _FEW:
+        left, values, right = np.linalg.svd(matrix, full_matrices=False)
+        return left[:, :dim], values[:dim], right[:dim]
+    start = np.full(min(matrix.shape), 1.0)
+    left, values, right = scipy.sparse.linalg.svds(matrix, k=dim, v0=start)
+    order = np.argsort(-values)
+    return left[:, order], values[order], right[order]
 
 
 class AttentionScales(NamedTuple):

@@ -14,6 +14,7 @@ from exfam.checks import DataError, check_fraction, check_whole
 __all__ = ["FailurePredictor", "failure_predictors"]
 
 _DRAWS_AT_ONCE = 50
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ def failure_predictors(
     `n`: number of redrawings (default 1000)
     `level`: share of redrawn figures inside an interval (default 0.95)
 
-    Predictors are the lengths of the gap and of `TERMS`, as shares of the answer's, and "rarity",
-    -log p of the answer, which takes no decomposition. Intervals are percentiles when pairs
+    Predictors are the lengths of the gap and of `TERMS`, as shares of the answer's, "statistics",
+    that of rho + Delta + delta, which no smoothing of sets moves, and "rarity", -log p of the
+    answer, which takes no decomposition. Intervals are percentiles when pairs
     (a, a*) are redrawn with all their questions, which are not independent of each other.
     Raises DataError unless questions of both kinds are left; ExfamError for other numbers.
 
@@ -86,8 +88,14 @@ def failure_predictors(
             f"{int((~failed).sum())} right of {len(failed)}."
         )
     _, category = np.unique(np.array(errors.categories), return_inverse=True)
-    lengths = zip(TERMS, errors.norms.T, strict=True)
-    numbers = {"gap": errors.gap_norm, **dict(lengths), "rarity": -errors.log_frequency}
+    # Rounding errors of a term that is 0 tell nothing.
+    lengths = {
+        "gap": errors.gap_norm,
+        **dict(zip(TERMS, errors.norms.T, strict=True)),
+        "statistics": errors.statistics_norm,
+    }
+    numbers = {name: np.where(size > _ROUNDING, size, 0.0) for name, size in lengths.items()}
+    numbers["rarity"] = -errors.log_frequency
     return tuple(
         _predictor(
             name,

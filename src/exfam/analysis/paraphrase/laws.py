@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from exfam.analysis.paraphrase.windows import Windows
-from exfam.checks import DataError, check_fraction
+from exfam.checks import DataError, check_fraction, check_positive
 
 __all__ = ["WordLaw"]
 
@@ -34,8 +34,16 @@ class WordLaw:
     `smoothing`: share of independent words in [0, 1): p(W | c) is (1 - smoothing) times what was
         counted plus smoothing times the product of p(w) over W, for sets of any size, so that all
         probabilities still belong to one law. p(c) and p(w) stay (default 0.0)
+    `shrinkage`: None, or a number of pairs K above 0 with which sets of two words or more are
+        smoothed otherwise, towards words that are independent given c: p(W | c) is then
+        (n + K) / (e + K) times the product of p(w | c) over W, smoothed, where n pairs' worth of
+        sets were counted around c and e were to be expected (default None)
 
-    Raises DataError where a word has nothing around it, ExfamError for another `smoothing`.
+    In a text most sets are around most words never seen. Without shrinkage p(W | c) is then about
+    the same around all c, as if sets paraphrased each other; with it, words are independent given
+    c, as if nothing but paraphrase could fail. Which of rho and sigma an error is laid to thus
+    depends on the choice; their sum, delta apart, does not.
+    Raises DataError where a word has nothing around it, ExfamError for other numbers.
 
     >>> from exfam.analysis.paraphrase import sentence_windows
     >>> law = WordLaw(sentence_windows([["a", "b"], ["a", "c"], ["a", "b"]]))
@@ -47,9 +55,12 @@ class WordLaw:
 
     windows: Windows
     smoothing: float = 0.0
+    shrinkage: float | None = None
 
     def __post_init__(self) -> None:
         check_fraction("smoothing", self.smoothing)
+        if self.shrinkage is not None:
+            check_positive("shrinkage", self.shrinkage)
         alone = np.flatnonzero(~(self._context_weight > 0))
         if len(alone):
             raise DataError(
@@ -95,8 +106,9 @@ class WordLaw:
         """p(W | c_j), and whether W was counted around c_j at all. Raises as `given_context`."""
         codes = self.codes(words)
         counted = self._counted(codes)
-        independent = float(np.prod(self.center[codes]))
-        return (1 - self.smoothing) * counted + self.smoothing * independent, counted > 0
+        if self.shrinkage is not None and len(codes) > 1:
+            return self._shrunk(counted, codes), counted > 0
+        return self._mixed(counted, codes), counted > 0
 
     def probability(self, words: Collection[str]) -> float:
         """p(W) = sum over j of p(W | c_j) p(c_j)."""
@@ -131,6 +143,40 @@ class WordLaw:
             twice = next(word for word in listed if listed.count(word) > 1)
             raise DataError(f"`words` must be a set of different words, got {twice!r} twice.")
         return [self.windows.code(word) for word in listed]
+
+    def _mixed(
+        self, counted: Float[np.ndarray, "contexts"], codes: Sequence[int]
+    ) -> Float[np.ndarray, "contexts"]:
+        independent = float(np.prod(self.center[codes]))
+        return (1 - self.smoothing) * counted + self.smoothing * independent
+
+    def _shrunk(
+        self, counted: Float[np.ndarray, "contexts"], codes: Sequence[int]
+    ) -> Float[np.ndarray, "contexts"]:
+        """A gamma prior, of mean 1 and weight K, on how often sets are seen against expectation."""
+        assert self.shrinkage is not None
+        apart = np.prod([self._single(code) for code in codes], axis=0)
+        n_pairs = self._context_weight / self._pair_weight
+        ratio = (n_pairs * counted + self.shrinkage) / (n_pairs * apart + self.shrinkage)
+        return apart * ratio
+
+    def _single(self, code: int) -> Float[np.ndarray, "contexts"]:
+        """p(w | c_j) of one word, found once."""
+        if code not in self._singles:
+            self._singles[code] = self._mixed(self._counted([code]), [code])
+        return self._singles[code]
+
+    @cached_property
+    def _singles(self) -> dict[int, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _pair_weight(self) -> float:
+        """Mean weight of a pair."""
+        windows = self.windows
+        counted = (windows.as_center > 0).astype(np.float64)
+        n_pairs = windows._sums(counted)[windows.as_context > 0].sum()
+        return float(self._context_weight.sum() / n_pairs)
 
     @cached_property
     def _context_weight(self) -> Float[np.ndarray, "contexts"]:
