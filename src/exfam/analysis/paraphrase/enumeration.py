@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 __all__ = ["Enumerated", "Tau", "enumerate_law"]
 
@@ -24,11 +25,18 @@ class Enumerated:
 
     def probability(self, words: WordSet) -> float:
         """p(W); 0 for a set that does not occur."""
-        return math.fsum(p for (each, _), p in self.joint.items() if each == words)
+        return self._totals.get(words, 0.0)
 
     def context_given(self, words: WordSet, context: str) -> float:
         """p(c | W): of all that W occurs around, the share of c."""
         return self.joint.get((words, context), 0.0) / self.probability(words)
+
+    @cached_property
+    def _totals(self) -> dict[WordSet, float]:
+        parts: dict[WordSet, list[float]] = defaultdict(list)
+        for (words, _), p in self.joint.items():
+            parts[words].append(p)
+        return {words: math.fsum(p) for words, p in parts.items()}
 
     def context(self, context: str) -> float:
         """p(c), of an enumeration of single words."""

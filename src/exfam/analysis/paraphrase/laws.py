@@ -110,6 +110,20 @@ class WordLaw:
             return self._shrunk(counted, codes), counted > 0
         return self._mixed(counted, codes), counted > 0
 
+    def single(self, word: str) -> Float[np.ndarray, "contexts"]:
+        """p(w | c_j) of one word, a row of `pairs`; found once, and kept.
+
+        Raises UnknownWordError, with near spellings, for an unknown word.
+        """
+        code = self.windows.code(word)
+        if code not in self._singles:
+            self._singles[code] = self._mixed(self._counted([code]), [code])
+        return self._singles[code]
+
+    @cached_property
+    def _singles(self) -> dict[int, np.ndarray]:
+        return {}
+
     def probability(self, words: Collection[str]) -> float:
         """p(W) = sum over j of p(W | c_j) p(c_j)."""
         return float(self.given_context(words) @ self.context)
@@ -155,20 +169,10 @@ class WordLaw:
     ) -> Float[np.ndarray, "contexts"]:
         """A gamma prior, of mean 1 and weight K, on how often sets are seen against expectation."""
         assert self.shrinkage is not None
-        apart = np.prod([self._single(code) for code in codes], axis=0)
+        apart = np.prod([self.single(self.words[code]) for code in codes], axis=0)
         n_pairs = self._context_weight / self._pair_weight
         ratio = (n_pairs * counted + self.shrinkage) / (n_pairs * apart + self.shrinkage)
         return apart * ratio
-
-    def _single(self, code: int) -> Float[np.ndarray, "contexts"]:
-        """p(w | c_j) of one word, found once."""
-        if code not in self._singles:
-            self._singles[code] = self._mixed(self._counted([code]), [code])
-        return self._singles[code]
-
-    @cached_property
-    def _singles(self) -> dict[int, np.ndarray]:
-        return {}
 
     @cached_property
     def _pair_weight(self) -> float:
@@ -210,7 +214,8 @@ class WordLaw:
     ) -> Float[np.ndarray, "contexts"]:
         tokens = self.windows.tokens[place]
         counted = tokens >= 0
-        return np.bincount(tokens[counted], weight[counted], minlength=len(self.words))
+        total = np.bincount(tokens[counted], weight[counted], minlength=len(self.words))
+        return total.astype(np.float64)  # nothing at all is counted in integers
 
 
 def never_together(words: Collection[str]) -> DataError:

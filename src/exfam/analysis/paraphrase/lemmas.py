@@ -141,17 +141,24 @@ def _check(name: str, law: WordLaw, slow: _Slow, pairs: Iterable[WordSets] | Non
     if not listed:
         raise DataError("`pairs` must hold at least one pair of word sets, got none.")
     matrix = _enumerated_matrix(law.words, slow.of(1))
+    probability = {
+        each: law.probability(each) for each in {tuple(words) for pair in listed for words in pair}
+    }
     failed: dict[str, None] = {}
     cells = []
     for words, star in listed:
-        cells.append(_cells(law, slow, matrix, (words, star)))
+        occur = min(probability[tuple(words)], probability[tuple(star)]) > 0
+        cells.append(
+            _cells(law, slow, matrix, (words, star)) if occur else _Cells(len(law.words), 0, 0.0)
+        )
         if len(words) != len(star):
             failed[
                 f"sets must have as many words, got {len(words)} and {len(star)} in "
                 f"W = {_shown(words)}, W* = {_shown(star)}"
             ] = None
     if pairs is not None:
-        failed |= dict.fromkeys(_never(law, listed))
+        never = [each for each, p in sorted(probability.items()) if not p > 0]
+        failed |= {f"p(W) must be above 0, got 0 for {_shown(each)}": None for each in never}
     worst = max((each.worst for each in cells if each.n_finite), default=0.0)
     n_finite = sum(each.n_finite for each in cells)
     conclusions = [] if worst <= TOLERANCE else [f"both sides alike, got {worst:.2g} nats apart"]
@@ -171,12 +178,6 @@ def _check(name: str, law: WordLaw, slow: _Slow, pairs: Iterable[WordSets] | Non
     )
 
 
-def _never(law: WordLaw, pairs: Sequence[WordSets]) -> Iterable[str]:
-    for each in dict.fromkeys(tuple(words) for pair in pairs for words in pair):
-        if not law.probability(each) > 0:
-            yield f"p(W) must be above 0, got 0 for {_shown(each)}"
-
-
 def _enumerated_matrix(
     words: Sequence[str], singles: Enumerated
 ) -> Mapping[str, Float[np.ndarray, "contexts"]]:
@@ -192,9 +193,6 @@ def _enumerated_matrix(
 
 def _cells(law: WordLaw, slow: _Slow, matrix: Mapping[str, np.ndarray], sets: WordSets) -> _Cells:
     words, star = sets
-    n = len(law.words)
-    if not (law.probability(words) > 0 and law.probability(star) > 0):
-        return _Cells(n, 0, 0.0)
     terms = paraphrase_terms(law, words, star)
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = _enumerated_rho(law.words, slow, sets)
@@ -204,7 +202,9 @@ def _cells(law: WordLaw, slow: _Slow, matrix: Mapping[str, np.ndarray], sets: Wo
         apart = np.stack([left - right, left - by_xi, rho - (terms.xi - terms.delta)])
     finite = np.isfinite(apart).all(axis=0)
     _agree_on_finite(terms, finite)
-    return _Cells(n, int(finite.sum()), float(np.abs(apart[:, finite]).max(initial=0.0)))
+    return _Cells(
+        len(law.words), int(finite.sum()), float(np.abs(apart[:, finite]).max(initial=0.0))
+    )
 
 
 def _agree_on_finite(terms: ParaphraseTerms, finite: np.ndarray) -> None:

@@ -170,7 +170,7 @@ def check_proposition_8(
         "spread of zeta": scales.spread,
     }
     failed = list(check.failed_assumptions)
-    if check.measured["asymmetry"] > tolerance:
+    if check.measured.get("asymmetry", 0.0) > tolerance:
         failed.append(
             "p_bar(w_i, c_j) = p_bar(w_j, c_i): got these words' pairs "
             f"{check.measured['asymmetry']:.3g} nats apart"

@@ -72,13 +72,15 @@ def paraphrase_terms(
     """
     given, seen = law.given_and_seen(words)
     given_star, seen_star = law.given_and_seen(star)
-    p, p_star = law.probability(words), law.probability(star)
+    p, p_star = float(given @ law.context), float(given_star @ law.context)
     for each, total in ((words, p), (star, p_star)):
         if not total > 0:
             raise never_together(each)
     with np.errstate(divide="ignore", invalid="ignore"):
+        # p(c_j | W) = p(W | c_j) p(c_j) / p(W)
+        of_context, of_context_star = given * law.context / p, given_star * law.context / p_star
         return ParaphraseTerms(
-            rho=np.log(law.context_given(star)) - np.log(law.context_given(words)),
+            rho=np.log(of_context_star) - np.log(of_context),
             sigma=_sigma(law, words, given),
             sigma_star=_sigma(law, star, given_star),
             delta=float(np.log(p_star) - np.log(p)),
@@ -111,5 +113,5 @@ def factorized_matrix(law: WordLaw) -> Float[np.ndarray, "words contexts"]:
 def _sigma(
     law: WordLaw, words: Collection[str], given: Float[np.ndarray, "contexts"]
 ) -> Float[np.ndarray, "contexts"]:
-    apart = sum(np.log(law.given_context([word])) for word in words)
+    apart = sum(np.log(law.single(word)) for word in words)
     return np.log(given) - apart

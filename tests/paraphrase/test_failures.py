@@ -1,0 +1,118 @@
+"""Numbers that tell failures are found, those that do not are not."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from sklearn.metrics import roc_auc_score
+
+from exfam.analysis.paraphrase import TERMS, AnalogyErrors, failure_predictors
+from exfam.checks import DataError, ExfamError
+
+
+def drawn(n=400, seed=0):
+    """Errors whose second term makes questions fail, and all others are noise."""
+    random = np.random.default_rng(seed)
+    terms = random.standard_normal((n, len(TERMS), 3))
+    size = np.linalg.norm(terms[:, 1], axis=1)
+    answered = size + random.standard_normal(n) < 1.7
+    ones = np.ones(n)
+    errors = AnalogyErrors(
+        question=np.arange(n) * 2,
+        categories=tuple(random.choice(["x", "y", "z"], size=n).tolist()),
+        pair=random.integers(60, size=n),
+        gap=terms.sum(axis=1),
+        terms=terms,
+        answer=ones,
+        delta=ones,
+        seen=ones,
+        seen_star=ones,
+        log_frequency=np.round(random.standard_normal(n)),
+    )
+    # Flags of all questions, of which every second was left out.
+    return errors, np.repeat(answered, 2)
+
+
+def test_figures_are_those_of_scikit_learn_and_scipy():
+    errors, answered = drawn()
+    failed = ~answered[::2]
+    told = {each.name: each for each in failure_predictors(errors, answered, seed=0, n=20)}
+    assert list(told) == ["gap", *TERMS, "statistics", "rarity"]
+    numbers = {"gap": errors.gap_norm, "Delta": errors.norms[:, 1], "rarity": -errors.log_frequency}
+    for name, number in numbers.items():
+        assert told[name].auc.mean == pytest.approx(roc_auc_score(failed, number))
+        assert told[name].correlation.mean == pytest.approx(
+            scipy.stats.pointbiserialr(failed, number).statistic
+        )
+
+
+def test_within_relations_only_their_own_questions_are_compared():
+    errors, answered = drawn()
+    failed, categories = ~answered[::2], np.array(errors.categories)
+    won = pairs = 0.0
+    for each in "xyz":
+        own = categories == each
+        of = failed[own].sum() * (~failed[own]).sum()
+        won += of * roc_auc_score(failed[own], errors.norms[own, 1])
+        pairs += of
+    told = failure_predictors(errors, answered, seed=0, n=20)[2]
+    assert told.auc_within.mean == pytest.approx(won / pairs) != told.auc.mean
+
+
+def test_the_term_that_matters_is_found_and_the_others_are_not():
+    told = {each.name: each for each in failure_predictors(*drawn(seed=3), seed=1, n=300)}
+    assert told["Delta"].auc.low > 0.6 and told["Delta"].correlation.low > 0.2
+    for name in ("rho", "delta", "rarity"):
+        assert told[name].auc.low < 0.5 < told[name].auc.high
+        assert told[name].correlation.low < 0 < told[name].correlation.high
+    assert str(told["Delta"]).startswith("Delta") and "within" in str(told["Delta"])
+
+
+def test_intervals_are_those_of_redrawn_pairs():
+    """Copies of each question, of the same pair, tell nothing new."""
+    errors, answered = drawn(n=120)
+    many = AnalogyErrors(
+        **{
+            name: np.repeat(value, 5, axis=0)
+            for name, value in vars(errors).items()
+            if name not in ("question", "categories", "pair")
+        },
+        question=np.arange(600),
+        categories=tuple(np.repeat(errors.categories, 5)),
+        pair=np.repeat(np.arange(120), 5),
+    )
+    one = failure_predictors(
+        AnalogyErrors(**{**vars(errors), "pair": np.arange(120)}), answered, seed=0, n=200
+    )[2]
+    five = failure_predictors(many, np.repeat(answered[::2], 5), seed=0, n=200)[2]
+    assert five.auc == pytest.approx(one.auc) and one.auc.low < one.auc.mean < one.auc.high
+
+
+def test_a_term_that_is_rounding_tells_nothing():
+    errors, answered = drawn()
+    terms = errors.terms.copy()
+    terms[:, 3] *= 1e-15
+    told = failure_predictors(
+        AnalogyErrors(**{**vars(errors), "terms": terms}), answered, seed=0, n=20
+    )[4]
+    assert told.name == "residual" and told.auc == (0.5, 0.5, 0.5)
+    assert told.correlation == (0.0, 0.0, 0.0)
+
+
+def test_one_relation_without_both_kinds_has_no_figure_within():
+    errors, answered = drawn(n=40)
+    categories = tuple("right" if each else "wrong" for each in answered[::2])
+    split = AnalogyErrors(**{**vars(errors), "categories": categories})
+    told = failure_predictors(split, answered, seed=0, n=10)[0]
+    assert told.auc_within is None and "within" not in str(told)
+
+
+def test_answers_that_are_none_are_refused():
+    errors, answered = drawn(n=20)
+    with pytest.raises(DataError, match="one of each given question, got 5 for question 38"):
+        failure_predictors(errors, answered[:5], seed=0)
+    with pytest.raises(DataError, match="right and wrong answers, got 20 right of 20"):
+        failure_predictors(errors, np.ones(40, dtype=bool), seed=0)
+    with pytest.raises(ExfamError, match="`n` must be an integer >= 1"):
+        failure_predictors(errors, answered, seed=0, n=0)
+    with pytest.raises(ExfamError, match="`level` must be a number in"):
+        failure_predictors(errors, answered, seed=0, level=1.0)
