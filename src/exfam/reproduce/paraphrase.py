@@ -81,7 +81,9 @@ CBOW_DIM = 8
 # Of the toy grammar's questions, in a smoke run.
 FAST_EVERY = 200
 # Pairs' worth of evidence that sets are shrunk with.
-SHRINKAGE = {"mixed": None, "shrunk": 1.0}
+SHRINKAGE: dict[str, float | None] = {"mixed": None, "shrunk": 1.0}
+
+Prepared = tuple[WordLaw, Factors, WordQuestions]
 
 
 def run(options: Options) -> list[Row]:
@@ -195,22 +197,15 @@ def _toy_fitted(text: PreparedText, seed: int, options: Options) -> Factors:
 
 
 def _corpus_rows(options: Options) -> list[Row]:
-    prepared = cache(partial(_prepared, options))
-    rows = []
+    prepared, rows = cache(partial(_prepared, options)), []
     for sets in SHRINKAGE:
         settings = {"corpus": corpus_name(options), "window": 5, "sets": sets}
-        rows += _rows(
-            "corpus",
-            "truncated-svd",
-            1,
-            lambda _, sets=sets: _corpus_errors(sets, *prepared()),
-            options,
-            settings,
-        )
+        measure = partial(_corpus_errors, sets, prepared)
+        rows += _rows("corpus", "truncated-svd", 1, measure, options, settings)
     return rows
 
 
-def _prepared(options: Options) -> tuple[WordLaw, Factors, WordQuestions]:
+def _prepared(options: Options) -> Prepared:
     n_words = FAST_N_WORDS if options.fast else N_WORDS
     text = read_corpus(options, min_count=5)
     law = WordLaw(text_windows(text, window=5, n_words=n_words), smoothing=SMOOTHING)
@@ -225,7 +220,8 @@ def _questions(law: WordLaw, options: Options) -> WordQuestions:
     return WordQuestions("smoke", asked, ("smoke",) * len(asked), {})
 
 
-def _corpus_errors(sets: str, law: WordLaw, factors: Factors, questions: WordQuestions) -> Measured:
+def _corpus_errors(sets: str, prepared: Callable[[], Prepared], _: int) -> Measured:
+    law, factors, questions = prepared()
     smoothed = WordLaw(law.windows, smoothing=law.smoothing, shrinkage=SHRINKAGE[sets])
     errors = analogy_errors(factors, smoothed, questions)
     answered = _answered(errors, law, factors, questions)
@@ -235,7 +231,7 @@ def _corpus_errors(sets: str, law: WordLaw, factors: Factors, questions: WordQue
         "accuracy": float(answered[errors.question].mean()),
         "paraphrase-seen": float((errors.seen + errors.seen_star).mean() / 2),
     }
-    intervals = {}
+    intervals: dict[str, Interval] = {}
     for each in failure_predictors(errors, answered, seed=0):
         found = {f"auc-{each.name}": each.auc, f"correlation-{each.name}": each.correlation}
         if each.auc_within is not None:

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.analysis.paraphrase.windows import Windows
 from exfam.checks import DataError, check_fraction, check_positive
 
-__all__ = ["WordLaw"]
+__all__ = ["WordLaw", "never_together"]
 
 
 @dataclass(frozen=True, eq=False)
