@@ -1,0 +1,38 @@
+"""What embeddings factorize: matrices from a corpus, and how far fitted vectors agree with them."""
+
+from exfam.analysis.factorization.agreement import Agreement, agreement, agreement_by_band
+from exfam.analysis.factorization.attention import (
+    AttentionFactors,
+    GammaSums,
+    attention_factors,
+    attention_log_matrix,
+    attention_matrix,
+    gamma_sums,
+)
+from exfam.analysis.factorization.matrices import (
+    FactorMatrix,
+    asymmetry,
+    cbow_linear_matrix,
+    cbow_log_matrix,
+    sgns_matrix,
+)
+from exfam.analysis.factorization.pairs import CountedPairs, count_word_pairs
+
+__all__ = [
+    "Agreement",
+    "AttentionFactors",
+    "CountedPairs",
+    "FactorMatrix",
+    "GammaSums",
+    "agreement",
+    "agreement_by_band",
+    "asymmetry",
+    "attention_factors",
+    "attention_log_matrix",
+    "attention_matrix",
+    "cbow_linear_matrix",
+    "cbow_log_matrix",
+    "count_word_pairs",
+    "gamma_sums",
+    "sgns_matrix",
+]

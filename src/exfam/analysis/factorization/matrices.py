@@ -1,0 +1,216 @@
+"""What word embeddings factorize: matrices whose entries products of two vectors should be.
+
+Centers w_i are in rows: a word that is predicted, `output_vectors_` of an estimator. Contexts c_j
+are in columns: a word that predicts, `input_vectors_`. Logarithms of pairs that never occur are
+-inf; a column whose word is in no context is nan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from exfam.analysis.cooccurrence.pmi import Association, association
+from exfam.analysis.factorization.pairs import CountedPairs
+from exfam.checks import DataError, check_whole
+
+__all__ = [
+    "FactorMatrix",
+    "asymmetry",
+    "cbow_linear_matrix",
+    "cbow_log_matrix",
+    "linear_form",
+    "log_form",
+    "sgns_matrix",
+    "too_large",
+    "unsupported",
+]
+
+# The share of entries above 1 from which on expansions about 0 count as failed.
+_LARGE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class FactorMatrix:
+    """Entries that products w_i . c_j should be, and what failed of all that this assumes.
+
+    `values`: centers in rows, contexts in columns; -inf is log 0, nan not defined
+    `equation`: the entry (i, j) in words
+    `failed_assumptions`: one text each, with what was found
+    """
+
+    values: Float64[np.ndarray, "words contexts"]
+    equation: str
+    failed_assumptions: tuple[str, ...]
+
+    @property
+    def defined(self) -> Bool[np.ndarray, "words contexts"]:
+        """Where an entry is a finite number."""
+        return np.isfinite(self.values)
+
+
+def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
+    """What CBOW without negative sampling factorizes, for its loss linearized: |V| p(w,c)/p(c) - 1.
+
+    It is the least of the bound of the loss in which log, exp and the square of a mean are expanded
+    (Taylor, Cauchy-Schwarz). Assumes that all centers have contexts of one size, that every word is
+    a context, and that entries are small, for only then do the expansions come near the loss.
+    Source: "Bidirectional attention as a mixture of continuous word experts", appendix H.
+
+    >>> from exfam.analysis.factorization.pairs import count_word_pairs
+    >>> from exfam.data.text import prepare_text
+    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
+    >>> cbow_linear_matrix(count_word_pairs(text, window=None)).values.round(3)
+    array([[-1. ,  2. ,  2. ],
+           [ 0.5, -1. , -1. ],
+           [ 0.5, -1. , -1. ]])
+    >>> uneven = count_word_pairs(prepare_text(["a b", "a c b"], min_count=1), window=None)
+    >>> cbow_linear_matrix(uneven).failed_assumptions[0]
+    'all contexts must have one size, got 1 to 2 words'
+    """
+    values = linear_form(pairs.joint)
+    failed = _uneven(pairs) + unsupported(values) + too_large(values)
+    return FactorMatrix(values, "|V| p(w_i, c_j) / p(c_j) - 1", failed)
+
+
+def cbow_log_matrix(pairs: CountedPairs) -> FactorMatrix:
+    """What CBOW without negative sampling factorizes, as propositions 3 and 9 have it.
+
+    log(p(w_i, c_j) / p(c_j)) + log |V|, in nats. Assumes what `cbow_linear_matrix` does, of which
+    it is log(1 + x), and that every pair occurs.
+    Source: "Bidirectional attention as a mixture of continuous word experts", propositions 3 and 9.
+
+    >>> from exfam.analysis.factorization.pairs import count_word_pairs
+    >>> from exfam.data.text import prepare_text
+    >>> text = prepare_text(["a b a", "b a b"], min_count=1)
+    >>> matrix = cbow_log_matrix(count_word_pairs(text, window=None))
+    >>> matrix.values.round(3), matrix.failed_assumptions
+    (array([[-0.405,  0.288],
+           [ 0.288, -0.405]]), ())
+    """
+    joint = pairs.joint
+    values, linear = log_form(joint), linear_form(joint)
+    failed = _uneven(pairs) + unsupported(values) + too_large(linear)
+    return FactorMatrix(values, "log(p(w_i, c_j) / p(c_j)) + log |V|", failed)
+
+
+def sgns_matrix(pairs: CountedPairs, *, negatives: int, exponent: float = 1.0) -> FactorMatrix:
+    """What skip-gram with negative sampling factorizes: PMI - log k, in nats.
+
+    `negatives`: k, the words drawn as noise for each pair
+    `exponent`: of the frequencies of the predicted words, which noise is drawn by; 0.75 for
+        `SkipGram` as it comes (default 1.0)
+
+    Assumes dimensions enough to fit every pair, that noise is drawn for all pairs alike, and that
+    every pair occurs. `SkipGram` draws windows (`weights="dynamic"`), leaves out frequent words
+    unless `subsample` is 0, and does not count noise that is the predicted word itself, which adds
+    -log(1 - p(w_i | c_j)) to an entry.
+    Raises ExfamError unless `negatives` is an integer above 0 and `exponent` above 0.
+    Source: Levy & Goldberg (2014), eq. 11.
+
+    >>> from exfam.analysis.factorization.pairs import count_word_pairs
+    >>> from exfam.data.text import prepare_text
+    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
+    >>> matrix = sgns_matrix(count_word_pairs(text, window=None), negatives=1)
+    >>> matrix.values[1].round(3), matrix.failed_assumptions
+    (array([0.693,  -inf,  -inf]), ('every pair must occur, got 5 of 9 that do not',))
+    """
+    check_whole("negatives", negatives)
+    kind = Association(shift=float(np.log(negatives)), exponent=exponent)
+    # Noise is drawn among the predicted words, which `association` has in columns.
+    values = association(pairs.counts.T.tocsr(), kind).toarray().T
+    values[pairs.counts.toarray() == 0] = -np.inf
+    values[:, pairs.context == 0] = np.nan
+    equation = f"log(p(w_i, c_j) / (q(w_i) p(c_j))) - log {negatives}, q ~ p(w_i)^{exponent:g}"
+    return FactorMatrix(values, equation, unsupported(values))
+
+
+def linear_form(
+    joint: Float64[np.ndarray, "words contexts"],
+) -> Float64[np.ndarray, "words contexts"]:
+    """|V| p(w_i, c_j) / p(c_j) - 1 of any joint distribution; nan in columns of 0.
+
+    >>> linear_form(np.array([[0.5, 0.0], [0.5, 0.0]]))
+    array([[ 0., nan],
+           [ 0., nan]])
+    """
+    with np.errstate(invalid="ignore"):
+        return len(joint) * (joint / joint.sum(axis=0)) - 1
+
+
+def log_form(
+    joint: Float64[np.ndarray, "words contexts"],
+) -> Float64[np.ndarray, "words contexts"]:
+    """log(p(w_i, c_j) / p(c_j)) + log |V| of any joint distribution; nan in columns of 0.
+
+    >>> log_form(np.array([[0.5, 0.0], [0.5, 0.0]]))
+    array([[ 0., nan],
+           [ 0., nan]])
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log(joint / joint.sum(axis=0)) + np.log(len(joint))
+
+
+def asymmetry(joint: Float64[np.ndarray, "rows columns"]) -> float:
+    """How far p(w_i, c_j) is from p(w_j, c_i): half the sum of |p - p'|, in [0, 1).
+
+    The share of pairs that would have to change places. Counts of pairs are symmetric; p-bar, whose
+    pairs are weighted by attention, is not, as proposition 8 assumes it to be.
+    Raises DataError for a matrix that is not square.
+    Source: "Bidirectional attention as a mixture of continuous word experts", propositions 8, 17.
+
+    >>> asymmetry(np.array([[0.2, 0.5], [0.3, 0.0]]))
+    0.2
+    """
+    if joint.shape[0] != joint.shape[1]:
+        raise DataError(f"`joint` must be square, got shape {joint.shape}.")
+    return float(np.abs(joint - joint.T).sum() / 2)
+
+
+def unsupported(values: Float64[np.ndarray, "words contexts"]) -> tuple[str, ...]:
+    """What is said of words that are in no context, and of pairs that do not occur.
+
+    >>> unsupported(np.array([[1.0, np.nan], [-np.inf, np.nan]]))
+    ('every word must be a context, got 1 that is not', 'every pair must occur, got 1 of 4 that \
+does not')
+    """
+    failed: tuple[str, ...] = ()
+    if n_words := int(np.isnan(values).all(axis=0).sum()):
+        failed += (f"every word must be a context, got {_counted(n_words, '')}",)
+    if n_pairs := int(np.isneginf(values).sum()):
+        failed += (f"every pair must occur, got {_counted(n_pairs, f' of {values.size}')}",)
+    return failed
+
+
+def too_large(linear: Float64[np.ndarray, "words contexts"]) -> tuple[str, ...]:
+    """What is said of entries of a linear form for which exp and log are no longer about linear.
+
+    >>> too_large(np.array([[-0.5, 0.5], [3.0, np.nan]]))
+    ('entries of the linear form must be within 1 of 0, got 33% that are not',)
+    """
+    known = linear[np.isfinite(linear)]
+    share = float((np.abs(known) > 1).mean()) if known.size else 0.0
+    if share <= _LARGE:
+        return ()
+    return (f"entries of the linear form must be within 1 of 0, got {share:.0%} that are not",)
+
+
+def _counted(n: int, of: str) -> str:
+    verb = {"": ("is", "are")}.get(of, ("does", "do"))[n > 1]
+    return f"{n}{of} that {verb} not"
+
+
+def _uneven(pairs: CountedPairs) -> tuple[str, ...]:
+    """The proof has 2m words around every center."""
+    sizes: Sequence[int] = np.flatnonzero(pairs.context_sizes[1:]) + 1
+    failed: tuple[str, ...] = ()
+    if n_empty := int(pairs.context_sizes[0]):
+        failed += (f"every center must have a context, got {_have_none(n_empty)}",)
+    if len(sizes) > 1:
+        failed += (f"all contexts must have one size, got {sizes[0]} to {sizes[-1]} words",)
+    return failed
+
+
+def _have_none(n: int) -> str:
+    return f"{n} that {'have' if n > 1 else 'has'} none"
