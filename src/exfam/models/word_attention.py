@@ -69,15 +69,18 @@ class WordAttention(nn.Module):
 def build_word_attention(
     n_words: int, *, embed_dim: int, generator: torch.Generator, head_dim: int | None = None
 ) -> WordAttention:
-    """A model with random words, which attends to all about alike; W^LOV starts at 0.
+    """A model with random words that attends to all alike, and tells all alike, until it is fitted.
+
+    W^Q and W^LOV start at 0. Trained together from there, attention may settle on single words long
+    before these tell much of others; training the rest first, as CBOW, avoids that.
 
     `head_dim`: d_w; None for `embed_dim` (default None)
 
     Raises ExfamError unless sizes are integers above 0.
 
     >>> model = build_word_attention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
-    >>> model.log_tau().shape, bool(model.readout.weight.any())
-    (torch.Size([5]), False)
+    >>> model.log_tau().tolist(), bool(model.readout.weight.any())
+    ([0.0, 0.0, 0.0, 0.0, 0.0], False)
     """
     inner = embed_dim if head_dim is None else head_dim
     for name, size in (("n_words", n_words), ("embed_dim", embed_dim), ("head_dim", inner)):
@@ -85,6 +88,7 @@ def build_word_attention(
     query, key = (linear(embed_dim, inner, generator=generator, bias=False) for _ in range(2))
     readout = linear(embed_dim, n_words, generator=generator, bias=False)
     with torch.no_grad():
+        query.weight.zero_()
         readout.weight.zero_()
     words = table(n_words + 1, embed_dim, scale=_SCALE, generator=generator)
     return WordAttention(words, query=query, key=key, readout=readout)

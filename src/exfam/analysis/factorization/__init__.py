@@ -14,6 +14,7 @@ from exfam.analysis.factorization.matrices import (
     asymmetry,
     cbow_linear_matrix,
     cbow_log_matrix,
+    sgns_excused_matrix,
     sgns_matrix,
 )
 from exfam.analysis.factorization.pairs import CountedPairs, count_word_pairs
@@ -34,5 +35,6 @@ __all__ = [
     "cbow_log_matrix",
     "count_word_pairs",
     "gamma_sums",
+    "sgns_excused_matrix",
     "sgns_matrix",
 ]

@@ -49,7 +49,7 @@ class AttentionFactors:
     """
 
     words: Float64[np.ndarray, "words dim"]
-    contexts: Float64[np.ndarray, "words dim"]
+    contexts: Float64[np.ndarray, "contexts dim"]
     log_tau: Float64[np.ndarray, "tokens"]
 
     @property
@@ -202,12 +202,12 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
     others = _others(counts, np.array(tau)) + of_mask
     once = _with_data(counts, counts.data / others)
     twice = _with_data(counts, counts.data / others**2)
-    weighted = scipy.sparse.diags_array(length.astype(np.float64)) @ twice
+    weighted = _with_data(counts, twice.data * length[_sentences(counts)])
     squared = np.square(tau)
     return GammaSums(
         total=_between(once, counts).toarray() * tau,
         squares=_between(twice, counts).sum(axis=0) * squared,
-        bounds=_between(weighted.tocsr(), counts).sum(axis=0) * squared,
+        bounds=_between(weighted, counts).sum(axis=0) * squared,
         lengths=np.bincount(length),
     )
 
@@ -272,11 +272,16 @@ def _sentence_counts(text: PreparedText) -> scipy.sparse.csr_array:
     return counts.tocsr()
 
 
+def _sentences(counts: scipy.sparse.csr_array) -> Int64[np.ndarray, "entries"]:
+    """The sentence of every entry."""
+    return np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+
+
 def _others(
     counts: scipy.sparse.csr_array, tau: Float64[np.ndarray, "words"]
 ) -> Float64[np.ndarray, "entries"]:
     """The sum of tau over a sentence but one occurrence of a word, for every entry of `counts`."""
-    sentence = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    sentence = _sentences(counts)
     own = tau[counts.indices]
     whole = (counts @ tau)[sentence]
     # What is more than half of a sum cannot be taken from it without loss; it occurs once, and no

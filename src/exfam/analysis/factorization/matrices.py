@@ -22,6 +22,7 @@ __all__ = [
     "cbow_log_matrix",
     "linear_form",
     "log_form",
+    "sgns_excused_matrix",
     "sgns_matrix",
     "too_large",
     "unsupported",
@@ -69,7 +70,7 @@ def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
     >>> cbow_linear_matrix(uneven).failed_assumptions[0]
     'all contexts must have one size, got 1 to 2 words'
     """
-    values = linear_form(pairs.joint)
+    values = linear_form(pairs.weights)
     failed = _uneven(pairs) + unsupported(values) + too_large(values)
     return FactorMatrix(values, "|V| p(w_i, c_j) / p(c_j) - 1", failed)
 
@@ -89,8 +90,7 @@ def cbow_log_matrix(pairs: CountedPairs) -> FactorMatrix:
     (array([[-0.405,  0.288],
            [ 0.288, -0.405]]), ())
     """
-    joint = pairs.joint
-    values, linear = log_form(joint), linear_form(joint)
+    values, linear = log_form(pairs.weights), linear_form(pairs.weights)
     failed = _uneven(pairs) + unsupported(values) + too_large(linear)
     return FactorMatrix(values, "log(p(w_i, c_j) / p(c_j)) + log |V|", failed)
 
@@ -104,8 +104,8 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, exponent: float = 1.0) -
 
     Assumes dimensions enough to fit every pair, that noise is drawn for all pairs alike, and that
     every pair occurs. `SkipGram` draws windows (`weights="dynamic"`), leaves out frequent words
-    unless `subsample` is 0, and does not count noise that is the predicted word itself, which adds
-    -log(1 - p(w_i | c_j)) to an entry.
+    unless `subsample` is 0, and does not count noise that is the predicted word itself, as in
+    `sgns_excused_matrix`.
     Raises ExfamError unless `negatives` is an integer above 0 and `exponent` above 0.
     Source: Levy & Goldberg (2014), eq. 11.
 
@@ -120,16 +120,44 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, exponent: float = 1.0) -
     kind = Association(shift=float(np.log(negatives)), exponent=exponent)
     # Noise is drawn among the predicted words, which `association` has in columns.
     values = association(pairs.counts.T.tocsr(), kind).toarray().T
-    values[pairs.counts.toarray() == 0] = -np.inf
+    values[pairs.weights == 0] = -np.inf
     values[:, pairs.context == 0] = np.nan
     equation = f"log(p(w_i, c_j) / (q(w_i) p(c_j))) - log {negatives}, q ~ p(w_i)^{exponent:g}"
     return FactorMatrix(values, equation, unsupported(values))
 
 
+def sgns_excused_matrix(
+    pairs: CountedPairs, *, negatives: int, exponent: float = 1.0
+) -> FactorMatrix:
+    """What skip-gram factorizes whose noise is not counted where it is the predicted word itself.
+
+    Then word i is noise for context j only beside other words, a share 1 - p(w_i | c_j) of all, and
+    the entry is PMI - log k - log(1 - p(w_i | c_j)), in nats: +inf for a word that is alone near
+    its context. The more words, the less it differs from `sgns_matrix`, whose parameters it has.
+    Raises ExfamError as `sgns_matrix`.
+    Source: Levy & Goldberg (2014), eqs. 5 to 7, with #(c_j) - #(w_i, c_j) in place of #(c_j).
+
+    >>> from exfam.analysis.factorization.pairs import count_word_pairs
+    >>> from exfam.data.text import prepare_text
+    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
+    >>> matrix = sgns_excused_matrix(count_word_pairs(text, window=None), negatives=1)
+    >>> matrix.values[:, 0].round(3), matrix.failed_assumptions[1]
+    (array([ -inf, 1.386, 1.386]), 'no word may be alone near a context, got 2 that are')
+    """
+    plain = sgns_matrix(pairs, negatives=negatives, exponent=exponent)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = plain.values - np.log(1 - pairs.conditional)
+    values[np.isneginf(plain.values)] = -np.inf
+    failed = plain.failed_assumptions
+    if n_alone := int(np.isposinf(values).sum()):
+        failed += (f"no word may be alone near a context, got {n_alone} that {_are(n_alone)}",)
+    return FactorMatrix(values, f"{plain.equation} - log(1 - p(w_i | c_j))", failed)
+
+
 def linear_form(
     joint: Float64[np.ndarray, "words contexts"],
 ) -> Float64[np.ndarray, "words contexts"]:
-    """|V| p(w_i, c_j) / p(c_j) - 1 of any joint distribution; nan in columns of 0.
+    """|V| p(w_i, c_j) / p(c_j) - 1 of any joint distribution or counts; nan in columns of 0.
 
     >>> linear_form(np.array([[0.5, 0.0], [0.5, 0.0]]))
     array([[ 0., nan],
@@ -142,7 +170,7 @@ def linear_form(
 def log_form(
     joint: Float64[np.ndarray, "words contexts"],
 ) -> Float64[np.ndarray, "words contexts"]:
-    """log(p(w_i, c_j) / p(c_j)) + log |V| of any joint distribution; nan in columns of 0.
+    """log(p(w_i, c_j) / p(c_j)) + log |V| of a joint distribution or counts; nan in columns of 0.
 
     >>> log_form(np.array([[0.5, 0.0], [0.5, 0.0]]))
     array([[ 0., nan],
@@ -173,13 +201,13 @@ def unsupported(values: Float64[np.ndarray, "words contexts"]) -> tuple[str, ...
 
     >>> unsupported(np.array([[1.0, np.nan], [-np.inf, np.nan]]))
     ('every word must be a context, got 1 that is not', 'every pair must occur, got 1 of 4 that \
-does not')
+do not')
     """
     failed: tuple[str, ...] = ()
     if n_words := int(np.isnan(values).all(axis=0).sum()):
-        failed += (f"every word must be a context, got {_counted(n_words, '')}",)
+        failed += (f"every word must be a context, got {n_words} that {_are(n_words)} not",)
     if n_pairs := int(np.isneginf(values).sum()):
-        failed += (f"every pair must occur, got {_counted(n_pairs, f' of {values.size}')}",)
+        failed += (f"every pair must occur, got {n_pairs} of {values.size} that do not",)
     return failed
 
 
@@ -196,21 +224,16 @@ def too_large(linear: Float64[np.ndarray, "words contexts"]) -> tuple[str, ...]:
     return (f"entries of the linear form must be within 1 of 0, got {share:.0%} that are not",)
 
 
-def _counted(n: int, of: str) -> str:
-    verb = {"": ("is", "are")}.get(of, ("does", "do"))[n > 1]
-    return f"{n}{of} that {verb} not"
-
-
 def _uneven(pairs: CountedPairs) -> tuple[str, ...]:
     """The proof has 2m words around every center."""
     sizes: Sequence[int] = np.flatnonzero(pairs.context_sizes[1:]) + 1
     failed: tuple[str, ...] = ()
     if n_empty := int(pairs.context_sizes[0]):
-        failed += (f"every center must have a context, got {_have_none(n_empty)}",)
+        failed += (f"every center must have a context, got {n_empty} without",)
     if len(sizes) > 1:
         failed += (f"all contexts must have one size, got {sizes[0]} to {sizes[-1]} words",)
     return failed
 
 
-def _have_none(n: int) -> str:
-    return f"{n} that {'have' if n > 1 else 'has'} none"
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"

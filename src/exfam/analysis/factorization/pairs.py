@@ -35,9 +35,21 @@ class CountedPairs:
         return self.counts.shape[0]
 
     @property
+    def weights(self) -> Float64[np.ndarray, "words contexts"]:
+        """The counts as a full matrix: 8 bytes for each two words."""
+        return self.counts.toarray().astype(np.float64)
+
+    @property
     def joint(self) -> Float64[np.ndarray, "words contexts"]:
-        """p(w_i, c_j) of all pairs, which sum to 1; 8 bytes for each pair of words."""
-        return self.counts.toarray().astype(np.float64) / self.counts.sum()
+        """p(w_i, c_j) of all pairs, which sum to 1."""
+        return self.weights / self.counts.sum()
+
+    @property
+    def conditional(self) -> Float64[np.ndarray, "words contexts"]:
+        """p(w_i, c_j) / p(c_j): columns sum to 1, or are nan where a word is no context."""
+        weights = self.weights
+        with np.errstate(invalid="ignore"):
+            return weights / weights.sum(axis=0)
 
     @property
     def center(self) -> Float64[np.ndarray, "words"]:
