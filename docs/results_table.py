@@ -24,6 +24,7 @@ ELSEWHERE = (
     "cbow-factorization.json",
     "efa-special-cases.json",
     "efa-temperature.json",
+    "factorization.json",
     "involution.json",
     "lstm-table3.json",
     "paraphrase.json",

@@ -80,6 +80,11 @@ EXPERIMENTS = {
         "why word analogies hold or fail, term by term: "
         "Bidirectional attention as a mixture of experts, section 4.2",
     ),
+    "factorization": Experiment(
+        "exfam.reproduce.factorization",
+        "what skip-gram and attention factorize: "
+        "Bidirectional attention as a mixture of experts, section 4.2",
+    ),
     "pmi-spectrum": Experiment(
         "exfam.reproduce.pmi_spectrum",
         "signs of the eigenvalues of mutual information: "

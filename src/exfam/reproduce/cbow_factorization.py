@@ -10,15 +10,15 @@ are within .003 of the least in each dimension. With 40, 900 dimensions fall to 
 from functools import cache, partial
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Float
 
-from exfam.analysis.vectors.similarity import rank_correlation
+from exfam.analysis.factorization.agreement import agreement
+from exfam.analysis.factorization.matrices import cbow_log_matrix
+from exfam.analysis.factorization.pairs import count_word_pairs
 from exfam.data.simulators.toy_sentences import toy_sentences
 from exfam.data.text import prepare_text
 from exfam.data.text.prepared import PreparedText
 from exfam.estimators.words import CBOW
-from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
 from exfam.reproduce.kept_figures import (
@@ -38,8 +38,6 @@ SEEDS = 5
 DIMS = (30, 100, 300, 900)
 EPOCHS, N_TRIED, FAST_EPOCHS = 20, 4, 2
 N_SENTENCES, FAST_SENTENCES = 10_000, 500
-# The longest distance in a sentence of five words.
-WINDOW = 4
 PAPER = {
     "spearman": {30: 0.74, 100: 0.77, 300: 0.77, 900: 0.77},
     "pearson": {30: 0.67, 100: 0.71, 300: 0.70, 900: 0.71},
@@ -93,13 +91,11 @@ def _measure(dim: int, seed: int, n_sentences: int, epochs: int) -> Measured:
         progress=False,
     )
     model.fit(text)
-    products = model.output_vectors_ @ model.input_vectors_.T
-    ratio = conditional(text)
-    occurs = ratio > 0
-    log_ratio = np.log(ratio[occurs] * len(ratio))
+    pairs = count_word_pairs(text, window=None)
+    told = agreement(model.output_vectors_ @ model.input_vectors_.T, cbow_log_matrix(pairs))
     figures = {
-        "spearman": rank_correlation(products.ravel(), ratio.ravel()),
-        "pearson": float(scipy.stats.pearsonr(products[occurs], log_ratio).statistic),
+        "spearman": told.spearman,
+        "pearson": told.pearson,
         "nats": -model.score(toy_sentences(n_sentences, seed=_HELD_OUT + seed)),
     }
     return figures, {}
@@ -111,9 +107,7 @@ def conditional(text: PreparedText) -> Float[np.ndarray, "words contexts"]:
     >>> conditional(prepare_text(["a b", "a c"], min_count=1))[:, 0]
     array([0. , 0.5, 0.5])
     """
-    n_words = len(text.vocabulary)
-    counts = count_cooccurrences(text.tokens, n_words, window=WINDOW).toarray()
-    return counts / counts.sum(axis=0)
+    return count_word_pairs(text, window=None).conditional
 
 
 def _unigram_rows(options: Options) -> list[Row]:

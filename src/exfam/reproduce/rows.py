@@ -26,6 +26,7 @@ _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson")
 _UNRANKED = (
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
     "reflection-", "position-", "shuffled-", "change-", "paraphrase-",
+    "factor-",
 )  # fmt: skip
 
 
