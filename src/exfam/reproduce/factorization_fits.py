@@ -22,6 +22,7 @@ from exfam.analysis.factorization import (
 from exfam.analysis.factorization.pairs import by_sentence
 from exfam.data.text import PreparedText
 from exfam.estimators.words import CBOW, SkipGram
+from exfam.estimators.words.base import TextEstimator
 from exfam.groups import Groups
 from exfam.models.word_attention import WordAttention, build_word_attention, word_nats
 from exfam.training.optimizer import TrainingSettings
@@ -195,5 +196,5 @@ def _nats(model: WordAttention, text: PreparedText) -> float:
     return nats / n_told
 
 
-def _products(model: CBOW | SkipGram) -> np.ndarray:
+def _products(model: TextEstimator) -> np.ndarray:
     return model.output_vectors_ @ model.input_vectors_.T

@@ -5,7 +5,6 @@ are in columns: a word that predicts, `input_vectors_`. Logarithms of pairs that
 -inf; a column whose word is in no context is nan.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -226,7 +225,7 @@ def too_large(linear: Float64[np.ndarray, "words contexts"]) -> tuple[str, ...]:
 
 def _uneven(pairs: CountedPairs) -> tuple[str, ...]:
     """The proof has 2m words around every center."""
-    sizes: Sequence[int] = np.flatnonzero(pairs.context_sizes[1:]) + 1
+    sizes = np.flatnonzero(pairs.context_sizes[1:]) + 1
     failed: tuple[str, ...] = ()
     if n_empty := int(pairs.context_sizes[0]):
         failed += (f"every center must have a context, got {n_empty} without",)
