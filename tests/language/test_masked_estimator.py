@@ -68,6 +68,15 @@ def test_byte_pairs_can_be_fitted_too(tmp_path):
     assert loaded.score(["caf\u00e9"]) == model.score(["caf\u00e9"])
 
 
+def test_whole_words_can_be_fitted_too(tmp_path):
+    model = small(subwords="word", min_count=9, max_epochs=1).fit([*TRAIN, "a rare word"])
+    known = set(model.vocabulary_["token"].tolist())
+    assert {"dog", "women"} <= known and "rare" not in known
+    model.save(tmp_path / "model")
+    loaded = MaskedLanguageModel.load(tmp_path / "model")
+    assert loaded.score(["a rare dog"]) == model.score(["a unseen dog"])
+
+
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     model = small().fit(TRAIN)
     assert same_bits(model, clone(model).fit(iter(TRAIN)))
@@ -204,6 +213,8 @@ def test_repeated_words_are_of_the_length_asked_for(fitted):
         ({"length": 2}, "`length` must be an integer >= 3"),
         ({"mask_share": 0.0}, "`mask_share` must be a number > 0"),
         ({"subwords": "words"}, "`subwords` must be one of"),
+        ({"min_count": 0}, "`min_count` must be an integer >= 1"),
+        ({"subwords": "word", "min_count": 999}, "`X` must have a word that is read at least 999"),
         ({"vocabulary_size": 9}, "`vocabulary_size` must be at least"),
         ({"dropout": 1.0}, "`dropout` must be a number in"),
         ({"long_sentences": "keep"}, "`long_sentences` must be one of"),

@@ -16,6 +16,7 @@ LINES = [
     "Überall <unk> foxes",
 ] * 5
 KINDS = pytest.mark.parametrize("kind", sorted(SUBWORDS))
+CUTTING = pytest.mark.parametrize("kind", sorted(set(SUBWORDS) - {"word"}))
 
 
 @KINDS
@@ -26,7 +27,7 @@ def test_the_same_text_gives_the_same_pieces(kind):
     assert len(first) <= 300 and len(first) == len(set(first.labels))
 
 
-@KINDS
+@CUTTING
 def test_pieces_put_together_are_the_words(kind):
     subwords = learn_subwords(LINES, kind=kind, size=300)
     (coded,) = subwords.encode([["quick", "dogs", "foxed", "xyz"]])
@@ -61,6 +62,25 @@ def test_replaced_words_are_unknown(kind):
         assert (coded.codes == unknown).sum() == 1
 
 
+def test_whole_words_are_those_read_often_enough_most_frequent_first():
+    lines = ["B. a a <unk> \u00e0", "a b. c c, dog's", "c c,"]
+    own = learn_subwords(lines, kind="word", min_count=2).labels[len(SPECIAL) :]
+    assert own.tolist() == ["a", "b.", "c", "c,"]
+    as_is = learn_subwords(lines, kind="word", min_count=1, lower=False).labels[len(SPECIAL) :]
+    assert as_is.tolist() == ["a", "c", "c,", "B.", "b.", "dog's", "\u00e0"]
+    few = learn_subwords(lines, kind="word", size=len(SPECIAL) + 2).labels
+    assert few.tolist() == [*SPECIAL, "a", "b."]
+
+
+def test_words_that_are_not_known_whole_are_unknown():
+    known = learn_subwords(LINES, kind="word")
+    (coded,) = known.encode(["The dog dogs doggy \u00dcberall foxes"])
+    assert known.labels[coded.codes].tolist() == [
+        "the", "dog", "dogs", "[UNK]", "uberall", "foxes"
+    ]  # fmt: skip
+    assert coded.words.tolist() == list(range(6))
+
+
 def test_replaced_words_are_nothing_to_learn_from():
     assert "unk" not in learn_subwords(["a <unk> fox"] * 9, size=60).index
     with pytest.raises(DataError, match="must have words to learn pieces of"):
@@ -91,6 +111,13 @@ def test_characters_never_seen_are_unknown_but_bytes_are_not():
             r"`size` must be at least \d+, for special pieces and all characters",
         ),
         (LINES, {"size": 200, "kind": "bpe"}, "`size` must be at least 261"),
+        (LINES, {"size": 5, "kind": "word"}, "`size` must be at least 6, .* and a word, got 5"),
+        (
+            ["a b", "c"],
+            {"kind": "word"},
+            "`lines` must have a word that is read at least 2 times, got none of 3",
+        ),
+        (LINES, {"min_count": 0}, "`min_count` must be an integer >= 1"),
         (LINES, {"size": 0}, "`size` must be an integer >= 1"),
         (LINES, {"kind": "word-piece"}, "`kind` must be one of .*Did you mean 'wordpiece'"),
     ],

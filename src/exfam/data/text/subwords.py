@@ -1,4 +1,4 @@
-"""Vocabularies of pieces of words, learned from a text. Extra: exfam[hf], for its tokenizers."""
+"""Vocabularies of pieces of words, or of whole words. Extra: exfam[hf], for its tokenizers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -99,36 +99,57 @@ class Subwords:
 
 
 def learn_subwords(
-    lines: Iterable[str], *, kind: str = "wordpiece", size: int = 8000, lower: bool = True
+    lines: Iterable[str],
+    *,
+    kind: str = "wordpiece",
+    size: int = 8000,
+    lower: bool = True,
+    min_count: int = 2,
 ) -> Subwords:
     """A vocabulary of at most `size` pieces, special ones included; the same text, the same pieces.
 
-    `kind`: "wordpiece", pieces within words marked by "##", or "bpe", of bytes (default
-        "wordpiece")
+    `kind`: "wordpiece", pieces within words marked by "##"; "bpe", of bytes; or "word", whole words
+        between white space, the most frequent first, all others unknown (default "wordpiece")
     `lower`: whether letters are made small, and accents taken off, first (default True)
+    `min_count`: how often a word of "word", or two pieces side by side that become one, must be
+        read (default 2)
 
-    Raises DataError for a text without words, ExfamError for a size that has no place for all
-    characters. Source: Wu et al. (2016); Sennrich, Haddow & Birch (2016).
+    Raises DataError for a text without words, or without any read so often; ExfamError for a size
+    that has no place for all characters, or for any word. Source: Wu et al. (2016); Sennrich,
+    Haddow & Birch (2016).
+
+    >>> learn_subwords(["a b a", "b c"], kind="word").labels[len(SPECIAL):].tolist()
+    ['a', 'b']
     """
     check_choice("kind", kind, SUBWORDS)
     check_whole("size", size)
+    check_whole("min_count", min_count)
     kept = [line.replace(_REPLACED, " ") for line in lines]
     if not any(line.strip() for line in kept):
         raise DataError(f"`lines` must have words to learn pieces of, got {len(kept)} lines alone.")
-    return SUBWORDS[kind](kept, size, lower)
+    return SUBWORDS[kind](kept, _Wanted(size, lower, min_count))
 
 
-def _wordpiece(lines: list[str], size: int, lower: bool) -> Subwords:
+@dataclass(frozen=True)
+class _Wanted:
+    """What a vocabulary is asked to be; see `learn_subwords`."""
+
+    size: int
+    lower: bool
+    min_count: int
+
+
+def _wordpiece(lines: list[str], wanted: _Wanted) -> Subwords:
     tokenizers = _tokenizers()
-    trained = _word_pieces(tokenizers, lower)
+    trained = _word_pieces(tokenizers, wanted.lower)
     letters = _letters(trained.normalizer, lines)
     # The trainer numbers the pieces that go on with a word in an order of chance, and breaks ties
     # by it: numbered here, the same text always has the same pieces.
     going_on = [_CONTINUES + letter for letter in letters]
-    _check_size(size, len(SPECIAL) + len(letters) + len(going_on))
+    _check_size(wanted.size, len(SPECIAL) + len(letters) + len(going_on))
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=size,
-        min_frequency=2,
+        vocab_size=wanted.size,
+        min_frequency=wanted.min_count,
         special_tokens=[*SPECIAL, *going_on],
         initial_alphabet=letters,
         limit_alphabet=len(letters),
@@ -136,7 +157,7 @@ def _wordpiece(lines: list[str], size: int, lower: bool) -> Subwords:
         show_progress=False,
     )
     trained.train_from_iterator(lines, trainer)
-    plain = _word_pieces(tokenizers, lower, trained.get_vocab(with_added_tokens=True))
+    plain = _word_pieces(tokenizers, wanted.lower, trained.get_vocab(with_added_tokens=True))
     plain.add_special_tokens(list(SPECIAL))
     return Subwords(plain.to_str())
 
@@ -161,16 +182,16 @@ def _letters(normalizer: Any, lines: list[str]) -> list[str]:
     return sorted(seen[:_MOST_CHARACTERS])
 
 
-def _byte_pairs(lines: list[str], size: int, lower: bool) -> Subwords:
+def _byte_pairs(lines: list[str], wanted: _Wanted) -> Subwords:
     tokenizers = _tokenizers()
-    _check_size(size, len(SPECIAL) + _N_BYTES)
+    _check_size(wanted.size, len(SPECIAL) + _N_BYTES)
     made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    if lower:
+    if wanted.lower:
         made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=size,
-        min_frequency=2,
+        vocab_size=wanted.size,
+        min_frequency=wanted.min_count,
         special_tokens=list(SPECIAL),
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -179,13 +200,48 @@ def _byte_pairs(lines: list[str], size: int, lower: bool) -> Subwords:
     return Subwords(made.to_str())
 
 
-SUBWORDS = {"bpe": _byte_pairs, "wordpiece": _wordpiece}
+def _whole_words(lines: list[str], wanted: _Wanted) -> Subwords:
+    tokenizers = _tokenizers()
+    _check_size(wanted.size, len(SPECIAL) + 1, what="a word")
+    # Without a rule that cuts, words stay what stands between white space.
+    normalizer = tokenizers.normalizers.BertNormalizer(
+        handle_chinese_chars=False, lowercase=wanted.lower
+    )
+    counts = Counter[str]()
+    for word, count in Counter(word for line in lines for word in line.split()).items():
+        counts[normalizer.normalize_str(word)] += count
+    known = _frequent(counts, wanted)
+    codes = {piece: code for code, piece in enumerate([*SPECIAL, *known])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
+    made.normalizer = normalizer
+    made.add_special_tokens(list(SPECIAL))
+    return Subwords(made.to_str())
 
 
-def _check_size(size: int, least: int) -> None:
+def _frequent(counts: Counter[str], wanted: _Wanted) -> list[str]:
+    """The words that are read often enough, most frequent first (ties: alphabetical)."""
+    # What is nothing but control characters or accents is no word once these are gone.
+    often = [
+        word
+        for word, count in counts.items()
+        if word and word not in SPECIAL and count >= wanted.min_count
+    ]
+    if not often:
+        raise DataError(
+            f"`lines` must have a word that is read at least {wanted.min_count} times, got none "
+            f"of {len(counts)}. Lower `min_count`."
+        )
+    often.sort(key=lambda word: (-counts[word], word))
+    return often[: wanted.size - len(SPECIAL)]
+
+
+SUBWORDS = {"bpe": _byte_pairs, "word": _whole_words, "wordpiece": _wordpiece}
+
+
+def _check_size(size: int, least: int, *, what: str = "all characters") -> None:
     if size < least:
         raise ExfamError(
-            f"`size` must be at least {least}, for special pieces and all characters, got {size}."
+            f"`size` must be at least {least}, for special pieces and {what}, got {size}."
         )
 
 

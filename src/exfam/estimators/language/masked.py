@@ -44,8 +44,10 @@ class MaskedLanguageModel(OneNetwork):
     are cut into pieces that are learned from it; "<unk>" is unknown. It is read in stretches of
     `length` tokens, line ends among them.
 
-    `subwords`: "wordpiece" or "bpe": how pieces of words are learned (default "wordpiece")
+    `subwords`: "wordpiece" or "bpe": how pieces of words are learned; "word" for whole words alone,
+        the rarer ones unknown (default "wordpiece")
     `vocabulary_size`: of pieces, 5 special ones and all characters included (default 8000)
+    `min_count`: how often a whole word, or two pieces that become one, must be read (default 2)
     `lower`: whether letters are made small first (default True)
     `encoding`: how positions enter, see `exfam.encodings.ENCODINGS` (default "learned")
     `embed_dim`: length of the tokens' vectors (default 128)
@@ -93,6 +95,7 @@ class MaskedLanguageModel(OneNetwork):
         *,
         subwords: str = "wordpiece",
         vocabulary_size: int = 8000,
+        min_count: int = 2,
         lower: bool = True,
         encoding: str = "learned",
         embed_dim: int = 128,
@@ -118,6 +121,7 @@ class MaskedLanguageModel(OneNetwork):
         progress: bool = True,
     ) -> None:
         self.subwords, self.vocabulary_size, self.lower = subwords, vocabulary_size, lower
+        self.min_count = min_count
         self.encoding, self.embed_dim, self.n_heads = encoding, embed_dim, n_heads
         self.n_layers, self.feed_forward_dim = n_layers, feed_forward_dim
         self.connection, self.length, self.mask_share = connection, length, mask_share
@@ -169,6 +173,7 @@ class MaskedLanguageModel(OneNetwork):
                 kind=self.subwords,
                 size=int(self.vocabulary_size),
                 lower=bool(self.lower),
+                min_count=int(self.min_count),
             )
         except ExfamError as error:
             told = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
@@ -276,7 +281,7 @@ class MaskedLanguageModel(OneNetwork):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        for name in ("embed_dim", "n_heads", "n_layers", "batch_size", "max_epochs"):
+        for name in ("embed_dim", "n_heads", "n_layers", "batch_size", "max_epochs", "min_count"):
             check_count(name, getattr(self, name))
         check_count("feed_forward_dim", self.feed_forward_dim, least=0)
         check_count("length", self.length, least=3)
