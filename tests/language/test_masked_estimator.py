@@ -77,6 +77,15 @@ def test_whole_words_can_be_fitted_too(tmp_path):
     assert loaded.score(["a rare dog"]) == model.score(["a unseen dog"])
 
 
+def test_word_vectors_are_those_that_tokens_enter_with(fitted):
+    vectors, index = fitted.encoder().word_vectors(), fitted.subwords_.index
+    assert "man" in vectors and not any(word.startswith(("[", "##")) for word in vectors)
+    assert list(vectors) == sorted(vectors, key=index.get) and len(vectors) > 9
+    for word in vectors:
+        row = fitted.model_.words.table.weight[index[word]]
+        np.testing.assert_array_equal(vectors[word], row.detach().numpy())
+
+
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
     model = small().fit(TRAIN)
     assert same_bits(model, clone(model).fit(iter(TRAIN)))

@@ -169,3 +169,11 @@ def test_transformers_is_asked_for_where_it_is_absent(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ExfamError, match=r"transformers must be installed .* Install exfam\[hf\]"):
         PretrainedEncoder.load(folder)
+
+
+def test_word_vectors_are_those_of_words_of_one_token(encoder):
+    vectors = encoder.word_vectors()
+    assert vectors.words == ("a", "cat", "dog", "x1", "été", "runs", "sat")
+    matrix = encoder.model.embeddings.word_embeddings.weight
+    for word in vectors:
+        np.testing.assert_array_equal(vectors[word], matrix[WORDS.index(word)].detach().numpy())

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from exfam.analysis.word_pieces import attention_of_words, probe_words, word_codes
+from exfam.analysis.vectors import WordVectors
+from exfam.analysis.word_pieces import attention_of_words, probe_words, token_vectors, word_codes
 from exfam.checks import DataError, ExfamError
 from exfam.training.devices import own_randomness
 
@@ -71,6 +72,15 @@ class PretrainedEncoder:
     def most_tokens(self) -> int:
         """The longest sentence that the encoder has positions for."""
         return int(getattr(self.model.config, "max_position_embeddings", 0)) or 10**9
+
+    def word_vectors(self) -> WordVectors:
+        """The vectors that tokens enter with, of all words that are one token.
+
+        Raises DataError for a tokenizer that has no such word.
+        """
+        matrix = self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
+        special = frozenset(self.tokenizer.all_special_tokens)
+        return token_vectors(self.tokenizer.get_vocab(), matrix, special=special)
 
     def probe_words(self) -> list[str]:
         """Words of one token, of at least two letters a-z, sorted; none that only go on a word."""

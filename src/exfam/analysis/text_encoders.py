@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int32
 from torch import Tensor
 
-from exfam.analysis.word_pieces import attention_of_words, probe_words, word_codes
+from exfam.analysis.vectors import WordVectors
+from exfam.analysis.word_pieces import attention_of_words, probe_words, token_vectors, word_codes
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
-from exfam.data.text.subwords import END, START, Subwords, sentence_words
+from exfam.data.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.models.masked_lm import Encoded, MaskedLM
 from exfam.models.sentence_heads import pooled
 from exfam.models.token_pieces import padded, sequential_places
@@ -49,6 +50,14 @@ class TextEncoder:
     def with_term(self, term: str) -> "TextEncoder":
         """The same with another term of attention."""
         return TextEncoder(self.network, self.subwords, term, self.long_sentences)
+
+    def word_vectors(self) -> WordVectors:
+        """The vectors that tokens enter with, of all words that are one token.
+
+        Raises DataError for a vocabulary of bytes that has no such word.
+        """
+        matrix = self.network.words.table.weight.detach().float().cpu().numpy()
+        return token_vectors(self.subwords.index, matrix, special=SPECIAL)
 
     def probe_words(self) -> list[str]:
         """Words of one token, of at least two letters a-z, sorted."""

@@ -1,14 +1,16 @@
 """Words and the pieces that encoders know them by."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float32
 from torch import Tensor
 
+from exfam.analysis.vectors import WordVectors
 from exfam.checks import UnknownItemError
 
-__all__ = ["attention_of_words", "probe_words", "word_codes"]
+__all__ = ["attention_of_words", "probe_words", "token_vectors", "word_codes"]
 
 # What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
 _WORD_MARKS = ("\u0120", "\u2581")
@@ -36,6 +38,32 @@ def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]
     """
     marks = (*_marks(vocabulary), "")
     return [_token(word, vocabulary, marks) for word in words]
+
+
+def token_vectors(
+    vocabulary: Mapping[str, int],
+    matrix: Float32[np.ndarray, "tokens dim"],
+    *,
+    special: Collection[str] = (),
+) -> WordVectors:
+    """The rows of all words that are one token, in order of the codes.
+
+    `vocabulary`: token -> row
+    `special`: tokens that are no words, such as "[MASK]"; pieces that go on with a word are none
+        either
+
+    Raises DataError where there is no such word, or for a row that is not finite.
+
+    >>> token_vectors({"[MASK]": 0, "an": 1, "##y": 2}, np.eye(3, dtype="f4"), special=["[MASK]"])
+    WordVectors(1 words, 3 columns, center alone)
+    """
+    marks = _marks(vocabulary)
+    rows: dict[str, int] = {}
+    for token, row in sorted(vocabulary.items(), key=lambda each: each[1]):
+        word = _word(token, marks)
+        if word and token not in special:
+            rows.setdefault(word, row)
+    return WordVectors(tuple(rows), matrix[np.array(list(rows.values()), dtype=np.int64)])
 
 
 def attention_of_words(

@@ -2,6 +2,14 @@
 
 from exfam.analysis.vectors.analogies import AnalogyReport, AnalogyScore, evaluate_analogies
 from exfam.analysis.vectors.maps import WordMap, word_map
+from exfam.analysis.vectors.offsets import (
+    OffsetAnswers,
+    OffsetScore,
+    answer_by_offsets,
+    common_questions,
+    plain_words,
+    words_in_common,
+)
 from exfam.analysis.vectors.similarity import SimilarityScore, evaluate_similarity
 from exfam.analysis.vectors.word_vectors import Neighbor, WordVectors
 
@@ -9,10 +17,16 @@ __all__ = [
     "AnalogyReport",
     "AnalogyScore",
     "Neighbor",
+    "OffsetAnswers",
+    "OffsetScore",
     "SimilarityScore",
     "WordMap",
     "WordVectors",
+    "answer_by_offsets",
+    "common_questions",
     "evaluate_analogies",
     "evaluate_similarity",
+    "plain_words",
     "word_map",
+    "words_in_common",
 ]
