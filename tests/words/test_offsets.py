@@ -5,6 +5,7 @@ import pytest
 
 from exfam.analysis.vectors import (
     WordVectors,
+    answer_by_neighbors,
     answer_by_offsets,
     common_questions,
     evaluate_analogies,
@@ -68,7 +69,7 @@ def test_scores_are_of_categories_kinds_and_all():
     for parts in (scores, found.by_kind()):
         n = np.array([each.n_questions for each in parts])
         assert n.sum() == found.overall.n_questions == 40
-        for name in ("accuracy", "mean_cosine"):
+        for name in ("accuracy", "cosine", "cosine_others"):
             mean = n @ [getattr(each, name) for each in parts] / 40
             assert mean == pytest.approx(getattr(found.overall, name))
     assert 0 < found.overall.accuracy < 1
@@ -80,6 +81,29 @@ def test_more_words_to_choose_from_leave_cosines_as_they_are():
     told = answer_by_offsets(many, questions)
     np.testing.assert_array_equal(told.cosine, few.cosine)
     assert told.overall.accuracy < few.overall.accuracy
+
+
+def test_neighbors_are_those_of_c_alone():
+    vectors, questions = some_vectors(), asked()
+    found = answer_by_neighbors(vectors, questions)
+    for question, answer, cosine in zip(
+        questions.questions, found.answer, found.cosine, strict=True
+    ):
+        near = vectors.most_similar(question[2], k=1, exclude=question[:2])
+        assert answer == near[0].word
+        assert cosine == pytest.approx(vectors.similarity(*question[2:]), abs=1e-6)
+    assert found.answer != answer_by_offsets(vectors, questions).answer
+
+
+def test_vectors_that_point_one_way_are_near_all_answers():
+    vectors, questions = some_vectors(), asked()
+    found = answer_by_offsets(vectors, questions)
+    answers = sorted({question[3] for question in questions.questions})
+    a, b, c = (vectors[word] for word in questions.questions[0][:3])
+    others = [vectors.similarity(b + c - a, word) for word in answers]
+    assert found.cosine_others[0] == pytest.approx(np.mean(others), abs=1e-6)
+    one_way = answer_by_offsets(WordVectors(vectors.words, vectors.center + 9), questions)
+    assert abs(found.overall.cosine_others) < 0.3 < 0.9 < one_way.overall.cosine_others
 
 
 def test_without_another_word_no_answer_is_right():

@@ -61,6 +61,11 @@ EXPERIMENTS = {
         "exfam.reproduce.table_shifts",
         "public tables whose test rows are of another kind, and tables with cells missing at test",
     ),
+    "analogies": Experiment(
+        "exfam.reproduce.analogies",
+        "analogies by sums of token vectors, of attention and of others: "
+        "Bidirectional attention as a mixture of experts, Table 3",
+    ),
     "tied-movielens": Experiment(
         "exfam.reproduce.tied_movielens",
         "movies by EFA and CBOW with free and with reflected vectors",

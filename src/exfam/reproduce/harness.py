@@ -25,7 +25,8 @@ class Options:
     `out`: folder for plots; None draws none
     `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
     `corpus`: text that experiments of word vectors are fitted to; None for the usual one
-    `vectors`: a file of word vectors for experiments that use them; None for own ones
+    `vectors`: a file of word vectors for experiments that use them, or a folder of several, and of
+        encoders, for those that compare them; None for own ones
     """
 
     seeds: int | None = None

@@ -22,8 +22,9 @@ __all__ = [
     "write_rows",
 ]
 
-_RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson")
+_RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson", "cosine")
 _UNRANKED = (
+    "cosine-others-",
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
     "reflection-", "position-", "shuffled-", "change-", "paraphrase-",
     "factor-",

@@ -1,15 +1,15 @@
-"""Fits of skip-gram that experiments of reflections share, and how their vectors are judged."""
+"""Fits of word vectors that experiments share, and how the vectors are judged."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity
 from exfam.data.public_sets.word_pairs import word_pairs
 from exfam.data.public_sets.word_questions import word_questions
 from exfam.data.text import PreparedText
-from exfam.estimators.words import SkipGram
+from exfam.estimators.words import CBOW, SkipGram
 from exfam.reproduce.harness import Options
 from exfam.reproduce.word_corpus import corpus_name
 
@@ -51,22 +51,29 @@ class Recipe:
         return told | (_FAST if options.fast else {})
 
 
+_Model = TypeVar("_Model", SkipGram, CBOW)
+
+
 def fit_words(
     text: PreparedText,
     settings: Mapping[str, Any],
     *,
     seed: int,
     options: Options,
-) -> SkipGram:
-    """Skip-gram fitted by one thread, so that the same seed gives the same figures.
+    kind: type[_Model] = SkipGram,
+) -> _Model:
+    """A model fitted by one thread, so that the same seed gives the same figures.
+
+    `kind`: SkipGram or CBOW (default SkipGram)
 
     With `--folder` the fit is kept there, for all experiments that ask for the same.
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
-    model = SkipGram(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
+    model = kind(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
     checkpoint = None
     if options.folder is not None:
-        told = [f"{name}-{settings[name]}" for name in sorted(settings)]
+        told = [] if kind is SkipGram else [kind.kind]
+        told += [f"{name}-{settings[name]}" for name in sorted(settings)]
         checkpoint = options.folder / "fits" / corpus_name(options) / "-".join(told) / f"{seed:02}"
     model.fit(text, checkpoint=checkpoint)
     if model.history_.interrupted:

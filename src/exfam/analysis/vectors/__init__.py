@@ -5,6 +5,7 @@ from exfam.analysis.vectors.maps import WordMap, word_map
 from exfam.analysis.vectors.offsets import (
     OffsetAnswers,
     OffsetScore,
+    answer_by_neighbors,
     answer_by_offsets,
     common_questions,
     plain_words,
@@ -22,6 +23,7 @@ __all__ = [
     "SimilarityScore",
     "WordMap",
     "WordVectors",
+    "answer_by_neighbors",
     "answer_by_offsets",
     "common_questions",
     "evaluate_analogies",

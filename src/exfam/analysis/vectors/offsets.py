@@ -15,6 +15,7 @@ from exfam.data.public_sets.word_questions import WordQuestions
 __all__ = [
     "OffsetAnswers",
     "OffsetScore",
+    "answer_by_neighbors",
     "answer_by_offsets",
     "common_questions",
     "plain_words",
@@ -24,12 +25,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class OffsetScore:
-    """Questions of a category: how many, the share answered rightly, the mean cosine.
+    """Questions of a category: how many, the share answered rightly, mean cosines.
 
-    `mean_cosine`: of b + c - a and the right answer, from -1 to 1; it does not depend on how many
-        other words there are, as `accuracy` does
+    `cosine`: of b + c - a and the right answer, mean over questions, from -1 to 1; it does not
+        depend on how many other words there are, as `accuracy` does
+    `cosine_others`: the same with the right answers of all questions of the set in place of its
+        own: near `cosine` where all vectors point one way, and `cosine` then tells little
 
-    >>> OffsetScore("family", "semantic", n_questions=2, accuracy=0.5, mean_cosine=0.6).accuracy
+    >>> score = OffsetScore(
+    ...     "family", "semantic", n_questions=2, accuracy=0.5, cosine=0.6, cosine_others=0.1
+    ... )
+    >>> score.accuracy
     0.5
     """
 
@@ -37,22 +43,25 @@ class OffsetScore:
     kind: str
     n_questions: int
     accuracy: float
-    mean_cosine: float
+    cosine: float
+    cosine_others: float
 
 
 @dataclass(frozen=True, eq=False)
 class OffsetAnswers:
-    """What b + c - a is nearest to, question by question.
+    """What b + c - a, or c alone, is nearest to, question by question.
 
     `answer`: the word found, "" where there was none to choose
     `correct`: whether it is the right one
     `cosine`: of b + c - a and the right answer; 0 where the sum is zero
+    `cosine_others`: of b + c - a and the right answers of all questions, each word once, mean
     """
 
     questions: WordQuestions
     answer: tuple[str, ...]
     correct: Bool[np.ndarray, "questions"]
     cosine: Float64[np.ndarray, "questions"]
+    cosine_others: Float64[np.ndarray, "questions"]
 
     @property
     def overall(self) -> OffsetScore:
@@ -81,7 +90,8 @@ class OffsetAnswers:
             kind,
             n_questions=int(chosen.sum()),
             accuracy=float(self.correct[chosen].mean()),
-            mean_cosine=float(self.cosine[chosen].mean()),
+            cosine=float(self.cosine[chosen].mean()),
+            cosine_others=float(self.cosine_others[chosen].mean()),
         )
 
 
@@ -102,29 +112,28 @@ def answer_by_offsets(
     >>> plane = np.array([[1, 0], [0, 1], [1, 2], [0, 3]], dtype=np.float32)
     >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
     >>> asked = WordQuestions("x", (("one", "two", "three", "four"),), ("x",), {})
-    >>> answer_by_offsets(vectors, asked).overall
-    OffsetScore(category='overall', kind='', n_questions=1, accuracy=1.0, mean_cosine=1.0)
+    >>> answer_by_offsets(vectors, asked).answer
+    ('four',)
     """
-    rows = known_rows(vectors, questions.questions, of=of)
-    if (rows < 0).any():
-        question, place = np.argwhere(rows < 0)[0]
-        raise DataError(
-            "`questions` must be of words that have vectors, got "
-            f"{questions.questions[question][place]!r} in question {question}. Take "
-            "`common_questions` of them."
-        )
+    rows = _rows(vectors, questions, of=of)
     matrix = vectors.matrix(of)
-    a, b, c, d = (matrix[rows[:, place]] for place in range(4))
-    sums = b + c - a
-    found = nearest_rows(sums, matrix, k=1, excluded=rows[:, :3]).rows
-    # Of three words or fewer none is left to be the answer.
-    answer = found[:, 0] if found.shape[1] else np.full(len(rows), -1, dtype=np.int64)
-    return OffsetAnswers(
-        questions,
-        tuple(vectors.words[row] if row >= 0 else "" for row in answer.tolist()),
-        answer == rows[:, 3],
-        _cosines(sums, d),
-    )
+    a, b, c = (matrix[rows[:, place]] for place in range(3))
+    return _answers(vectors, questions, rows, queries=b + c - a, of=of)
+
+
+def answer_by_neighbors(
+    vectors: WordVectors, questions: WordQuestions, *, of: str = "center"
+) -> OffsetAnswers:
+    """The same with the word nearest to c alone: what of `answer_by_offsets` owes nothing to a, b.
+
+    >>> plane = np.array([[1, 0], [0, 1], [1, 2], [0, 3]], dtype=np.float32)
+    >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
+    >>> asked = WordQuestions("x", (("one", "two", "three", "four"),), ("x",), {})
+    >>> round(answer_by_neighbors(vectors, asked).overall.cosine, 4)
+    0.8944
+    """
+    rows = _rows(vectors, questions, of=of)
+    return _answers(vectors, questions, rows, queries=vectors.matrix(of)[rows[:, 2]], of=of)
 
 
 def common_questions(sets: Sequence[WordVectors], questions: WordQuestions) -> WordQuestions:
@@ -182,9 +191,44 @@ def _chosen(vectors: WordVectors, keep: Sequence[bool]) -> WordVectors:
     return WordVectors(words, vectors.center[rows], context, vectors.signs)
 
 
-def _cosines(
-    ours: Float32[np.ndarray, "rows dim"], theirs: Float32[np.ndarray, "rows dim"]
-) -> Float64[np.ndarray, "rows"]:
-    one, other = ours.astype(np.float64), theirs.astype(np.float64)
-    size = lengths(one) * lengths(other)
-    return np.einsum("rd,rd->r", one, other) / np.where(size == 0, 1.0, size)
+def _rows(
+    vectors: WordVectors, questions: WordQuestions, *, of: str
+) -> Int64[np.ndarray, "questions 4"]:
+    rows = known_rows(vectors, questions.questions, of=of)
+    if (rows < 0).any():
+        question, place = np.argwhere(rows < 0)[0]
+        raise DataError(
+            "`questions` must be of words that have vectors, got "
+            f"{questions.questions[question][place]!r} in question {question}. Take "
+            "`common_questions` of them."
+        )
+    return rows
+
+
+def _answers(
+    vectors: WordVectors,
+    questions: WordQuestions,
+    rows: Int64[np.ndarray, "questions 4"],
+    *,
+    queries: Float32[np.ndarray, "questions dim"],
+    of: str,
+) -> OffsetAnswers:
+    matrix = vectors.matrix(of)
+    found = nearest_rows(queries, matrix, k=1, excluded=rows[:, :3]).rows
+    # Of three words or fewer none is left to be the answer.
+    answer = found[:, 0] if found.shape[1] else np.full(len(rows), -1, dtype=np.int64)
+    unit, right = _unit(queries), _unit(matrix[rows[:, 3]])
+    return OffsetAnswers(
+        questions,
+        tuple(vectors.words[row] if row >= 0 else "" for row in answer.tolist()),
+        answer == rows[:, 3],
+        np.einsum("qd,qd->q", unit, right),
+        unit @ _unit(matrix[np.unique(rows[:, 3])]).mean(axis=0),
+    )
+
+
+def _unit(matrix: Float32[np.ndarray, "rows dim"]) -> Float64[np.ndarray, "rows dim"]:
+    """Rows of length 1 in double precision; those of length 0 stay."""
+    rows = matrix.astype(np.float64)
+    length = lengths(rows)[:, None]
+    return rows / np.where(length == 0, 1.0, length)
