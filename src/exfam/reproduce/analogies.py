@@ -57,7 +57,7 @@ PAPER = {
     "glove": {"accuracy": (0.759, 0.692, 0.708), "cosine": (0.600, 0.610, 0.607)},
     "cbow": {"accuracy": (0.234, 0.667, 0.563), "cosine": (0.504, 0.582, 0.564)},
 }
-PAPER_QUESTIONS = (2278, 7244, 9522)
+PAPER_QUESTIONS = (2278.0, 7244.0, 9522.0)
 
 
 @dataclass(frozen=True, eq=False)
