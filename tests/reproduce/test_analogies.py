@@ -110,7 +110,7 @@ def test_a_fit_that_was_cut_short_is_not_kept(options, monkeypatch):
     monkeypatch.setattr(MaskedLanguageModel, "fit", lambda self, *given, **named: self)
     monkeypatch.setattr(MaskedLanguageModel, "history_", Interrupted())
     text = prepare_text(["a b a b"], min_count=1)
-    settings = FITTED["masked-lm"].settings(True)
+    settings = FITTED["masked-lm"].settings(options)
     with pytest.raises(KeyboardInterrupt, match="cut short"):
         analogy_sets.fit_masked_words(text, settings, seed=0, options=options)
 

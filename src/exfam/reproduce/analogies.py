@@ -13,7 +13,7 @@ same corpus, the token embeddings of the encoder MiniLM, and what --vectors name
 these. "masked-lm" adds a masked language model of whole words, of one pass over that corpus too,
 whose vocabulary is smaller, and so its questions. "tokens" are those of one pass, rare words left
 out. The paper's figures are of its own models and 9,522 questions: of other corpora and larger
-vocabularies, its CBOW of 3 million words.
+vocabularies, its CBOW of 3 million words. "explanation" and "symmetry": see `analogy_errors`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +33,7 @@ from exfam.analysis.vectors import (
 )
 from exfam.data.public_sets.word_questions import WordQuestions, word_questions
 from exfam.data.text import PreparedText
+from exfam.reproduce.analogy_errors import explanation_jobs, symmetry_jobs
 from exfam.reproduce.analogy_sets import (
     FITTED,
     MASKED_LM,
@@ -50,7 +51,8 @@ from exfam.reproduce.word_fits import MIN_COUNT
 
 __all__ = ["TASKS", "plot", "run"]
 
-TASKS = ("words", "masked-lm")
+TASKS = ("words", "masked-lm", "explanation", "symmetry")
+_COMPARING = TASKS[:2]
 TOTALS = ("semantic", "syntactic", "overall")
 PAPER = {
     "bert": {"accuracy": (0.641, 0.754, 0.727), "cosine": (0.500, 0.610, 0.584)},
@@ -75,11 +77,16 @@ def run(options: Options) -> list[Row]:
     read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
     sets = cache(partial(_set, read=read, options=options))
     jobs = []
-    for task in TASKS:
+    for task in _COMPARING:
         if options.wants(task):
             models = [each for each in FITTED if each != MASKED_LM or task == "masked-lm"]
             jobs += [Job(f"{task} {model}", partial(_fit_alone, sets, model)) for model in models]
             jobs.append(Job(task, partial(_task_rows, task, models, sets, options)))
+    if options.wants("explanation"):
+        asked = partial(word_questions, "google")
+        jobs += explanation_jobs("explanation", read, sets, asked, options)
+    if options.wants("symmetry"):
+        jobs += symmetry_jobs("symmetry", read, options)
     return gather(jobs)
 
 

@@ -25,7 +25,7 @@ from exfam.reproduce.harness import Options
 from exfam.reproduce.kept_figures import FigureKey, Kept, figure_store
 from exfam.reproduce.masked_lms import short_digest
 from exfam.reproduce.word_corpus import corpus_name
-from exfam.reproduce.word_fits import MIN_COUNT, fit_words
+from exfam.reproduce.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam.training.devices import multiplies_bfloat16
 
 __all__ = [
@@ -39,9 +39,7 @@ __all__ = [
     "text_lines",
 ]
 
-SEEDS = 3
-_WORDS: Mapping[str, Any] = {"dim": 200, "window": 5, "negatives": 5, "epochs": 1}
-_FAST_WORDS: Mapping[str, Any] = {**_WORDS, "dim": 16}
+SEEDS = 5
 # Half an hour of a processor. The vocabulary is as large as that of the paper's BERT.
 _MASKED: Mapping[str, Any] = {
     "subwords": "word",
@@ -89,11 +87,11 @@ class VectorSet:
 class _Fit:
     """How a model's vectors are made of a text.
 
-    `settings`: by whether it is a smoke run; `seeds`: how many fits if nothing else is asked for
+    `seeds`: how many fits if nothing else is asked for
     """
 
     vectors: Callable[[PreparedText, Mapping[str, Any], int, Options], WordVectors]
-    settings: Callable[[bool], dict[str, Any]]
+    settings: Callable[[Options], dict[str, Any]]
     seeds: int = SEEDS
     needs: str = "numpy"
 
@@ -106,7 +104,7 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
     fit = FITTED[model]
     if importlib.util.find_spec(fit.needs) is None:
         return VectorSet(model, {}, note="not installed")
-    settings = fit.settings(options.fast)
+    settings = fit.settings(options)
     fits = [
         _fitted(model, settings, seed, read, options) for seed in range(options.n_seeds(fit.seeds))
     ]
@@ -252,8 +250,8 @@ def fit_masked_words(
     return model
 
 
-def _words_settings(tie: str | None, fast: bool) -> dict[str, Any]:
-    return {"tie": tie, **(_FAST_WORDS if fast else _WORDS)}
+def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
+    return {"tie": tie, **Recipe(epochs=1).settings(options)}
 
 
 MASKED_LM = "masked-lm"
@@ -264,7 +262,7 @@ FITTED: Mapping[str, _Fit] = {
     "cbow": _Fit(_cbow, partial(_words_settings, None)),
     MASKED_LM: _Fit(
         _masked,
-        lambda fast: dict(_FAST_MASKED if fast else _MASKED),
+        lambda options: dict(_FAST_MASKED if options.fast else _MASKED),
         seeds=1,
         needs="tokenizers",
     ),
