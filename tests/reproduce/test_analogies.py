@@ -1,6 +1,7 @@
 """The study of analogies, on a text drawn from a few words."""
 
 import importlib.util
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,15 +9,23 @@ import pandas as pd
 import pytest
 
 from encoder_cases import save_tiny_bert
-from exfam.analysis.vectors import WordVectors, answer_by_offsets, plain_words
+from exfam.analysis.factorization import gamma_sums
+from exfam.analysis.vectors import (
+    WordVectors,
+    answer_by_offsets,
+    common_questions,
+    plain_words,
+)
 from exfam.checks import DataError
 from exfam.data.public_sets.word_questions import WordQuestions
 from exfam.data.text import prepare_text
 from exfam.estimators.language import MaskedLanguageModel
 from exfam.estimators.words import SkipGram
-from exfam.reproduce import analogies, analogy_sets
+from exfam.reproduce import analogies, analogy_errors, analogy_sets
+from exfam.reproduce.analogy_errors import EXPLAINED, fitted_attention, stretches
 from exfam.reproduce.analogy_sets import FITTED, given_sets, text_lines
 from exfam.reproduce.harness import Options, reproduce
+from exfam.reproduce.word_corpus import read_corpus
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
 NEEDS_TOKENIZERS = pytest.mark.skipif(
@@ -182,3 +191,84 @@ def test_the_real_questions_are_those_of_the_papers_file(data_folder, monkeypatc
         pytest.skip("the folder has no wordsim")
     rows = values(reproduce("analogies", options=Options(fast=True, only=["words"])))
     assert 0 < rows["words", "questions", "count-overall"] < 19_544
+
+
+def test_terms_of_errors_are_told_of_all_explained_sets(options, monkeypatch):
+    rows = analogies.run(replace(options, only=("explanation",)))
+    told = values(rows)
+    for model in EXPLAINED:
+        assert told["explanation", model, "count-questions"] == 12
+        shares = [
+            value for (_, own, name), value in told.items() if own == model and "share" in name
+        ]
+        assert sum(shares) == pytest.approx(1.0) and len(shares) == (3 if model == "svd" else 4)
+        assert 0 < told["explanation", model, "coverage-seen"] < 1
+    ranked = [row for row in rows if row.metric == "auc-gap"]
+    assert ranked and all(
+        row.settings["low"] <= row.value <= row.settings["high"] for row in ranked
+    )
+    monkeypatch.setattr(analogy_errors, "_explained", lambda *_: pytest.fail("measured again"))
+    assert analogies.run(replace(options, only=("explanation",))) == rows
+
+
+def test_answers_of_the_explanation_are_among_the_words_of_the_law(options, monkeypatch):
+    monkeypatch.setitem(analogy_errors._FAST_LAW, "words", 16)
+    told = values(analogies.run(replace(options, only=("explanation",))))
+    (file,) = options.folder.glob("analogies/text-head/cbow-*/00.safetensors")
+    vectors = WordVectors.load(file, limit=16)
+    known = common_questions([vectors], questions())
+    assert told["explanation", "cbow", "count-questions"] == len(known) < 12
+    accuracy = answer_by_offsets(vectors, known).overall.accuracy
+    assert told["explanation", "cbow", "accuracy-overall"] == pytest.approx(accuracy)
+
+
+def test_a_text_without_the_words_of_a_question_has_none_to_explain(options, monkeypatch):
+    monkeypatch.setitem(analogy_errors._FAST_LAW, "words", 5)
+    rows = analogies.run(replace(options, only=("explanation",)))
+    assert {(row.metric, row.value) for row in rows} == {("count-questions", 0.0)}
+
+
+def test_attention_is_less_symmetric_than_counts_and_by_as_much_as_its_weights_say(options):
+    rows = analogies.run(replace(options, only=("symmetry",), seeds=2))
+    told = values(rows)
+    name = "asymmetry-total-variation"
+    assert told["symmetry", "cbow", name] < 1e-12 < 1e-6 < told["symmetry", "attention", name]
+    assert told["symmetry", "attention", "nats"] > 0 and rows[0].n_seeds == 2
+    text = stretches(read_corpus(options, min_count=5), n_words=30, n_tokens=4000)
+    (file,) = options.folder.glob("analogies/text-head/symmetry-*/00.json")
+    kept = json.loads(file.read_text())
+    sums = gamma_sums(text, np.append(kept["arrays"]["log-tau"], 0.0))
+    difference = np.abs(sums.p_bar - sums.p_bar.T).sum() / 2
+    assert kept["figures"][f"attention {name}"] == pytest.approx(difference, rel=1e-6)
+
+
+def test_attention_is_fitted_after_the_rest():
+    random = np.random.default_rng(0)
+    lines = [random.choice(WORDS[:9], size=11).tolist() for _ in range(40)]
+    text = stretches(prepare_text(lines, min_count=1), n_words=9, n_tokens=400)
+    settings = {"dim": 4, "epochs": 2}
+    first, again = (fitted_attention(text, settings, seed=1) for _ in range(2))
+    assert first.log_tau().detach().std() > 0
+    np.testing.assert_array_equal(*(each.log_tau().detach().numpy() for each in (first, again)))
+
+
+def test_attention_whose_fit_was_cut_short_is_not_judged(monkeypatch):
+    class Interrupted:
+        interrupted = True
+
+    monkeypatch.setattr(analogy_errors, "fit", lambda *given, **named: Interrupted())
+    text = stretches(prepare_text([WORDS * 4], min_count=1), n_words=9, n_tokens=90)
+    with pytest.raises(KeyboardInterrupt, match="cut short"):
+        fitted_attention(text, {"dim": 2, "epochs": 1}, seed=0)
+
+
+def test_stretches_are_of_frequent_words_in_their_order():
+    random = np.random.default_rng(0)
+    words = random.choice(WORDS, size=500, p=np.arange(1, 31) / 465).tolist()
+    cut = stretches(prepare_text([words], min_count=1), n_words=7, n_tokens=300, length=4)
+    known = set(cut.vocabulary.words)
+    told = [cut.vocabulary.words[code] for code in cut.tokens[cut.tokens >= 0]]
+    kept = [word for word in words[:300] if word in known]
+    assert len(known) == 7 and told == kept[: len(told)] and len(kept) - len(told) <= 1
+    lengths = np.diff(np.flatnonzero(np.append(-1, cut.tokens) == -1)) - 1
+    assert (lengths[:-1] == 4).all() and 2 <= lengths[-1] <= 4

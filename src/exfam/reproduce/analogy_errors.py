@@ -61,7 +61,7 @@ __all__ = ["EXPLAINED", "explanation_jobs", "fitted_attention", "stretches", "sy
 EXPLAINED = ("svd", "sgns", "sgns-tied", "cbow")
 _SVD = "svd"
 _LAW: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
-_FAST_LAW: Mapping[str, Any] = {**_LAW, "words": 500}
+_FAST_LAW: dict[str, Any] = {**_LAW, "words": 500}
 _SVD_DIM, _FAST_SVD_DIM = 200, 4
 _REDRAWINGS, _FAST_REDRAWINGS = 1000, 20
 
