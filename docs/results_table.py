@@ -21,6 +21,7 @@ RESULTS = ROOT / "docs" / "results"
 BLOCK = PageBlock(README, "results")
 # Shown in tables of their own.
 ELSEWHERE = (
+    "analogies.json",
     "cbow-factorization.json",
     "efa-special-cases.json",
     "efa-temperature.json",

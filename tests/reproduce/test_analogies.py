@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from encoder_cases import save_tiny_bert
-from exfam.analysis.factorization import gamma_sums
+from exfam.analysis.paraphrase import WordLaw, asymmetry, attention_windows, text_windows
 from exfam.analysis.vectors import (
     WordVectors,
     answer_by_offsets,
@@ -22,7 +22,7 @@ from exfam.data.text import prepare_text
 from exfam.estimators.language import MaskedLanguageModel
 from exfam.estimators.words import SkipGram
 from exfam.reproduce import analogies, analogy_errors, analogy_sets
-from exfam.reproduce.analogy_errors import EXPLAINED, fitted_attention, stretches
+from exfam.reproduce.analogy_errors import EXPLAINED, stretches
 from exfam.reproduce.analogy_sets import FITTED, given_sets, text_lines
 from exfam.reproduce.harness import Options, reproduce
 from exfam.reproduce.word_corpus import read_corpus
@@ -201,7 +201,7 @@ def test_terms_of_errors_are_told_of_all_explained_sets(options, monkeypatch):
         shares = [
             value for (_, own, name), value in told.items() if own == model and "share" in name
         ]
-        assert sum(shares) == pytest.approx(1.0) and len(shares) == (3 if model == "svd" else 4)
+        assert sum(shares) == pytest.approx(1.0) and len(shares) == 4
         assert 0 < told["explanation", model, "coverage-seen"] < 1
     ranked = [row for row in rows if row.metric == "auc-gap"]
     assert ranked and all(
@@ -231,35 +231,18 @@ def test_a_text_without_the_words_of_a_question_has_none_to_explain(options, mon
 def test_attention_is_less_symmetric_than_counts_and_by_as_much_as_its_weights_say(options):
     rows = analogies.run(replace(options, only=("symmetry",), seeds=2))
     told = values(rows)
-    name = "asymmetry-total-variation"
+    name = "factor-asymmetry"
     assert told["symmetry", "cbow", name] < 1e-12 < 1e-6 < told["symmetry", "attention", name]
     assert told["symmetry", "attention", "nats"] > 0 and rows[0].n_seeds == 2
     text = stretches(read_corpus(options, min_count=5), n_words=30, n_tokens=4000)
     (file,) = options.folder.glob("analogies/text-head/symmetry-*/00.json")
     kept = json.loads(file.read_text())
-    sums = gamma_sums(text, np.append(kept["arrays"]["log-tau"], 0.0))
-    difference = np.abs(sums.p_bar - sums.p_bar.T).sum() / 2
-    assert kept["figures"][f"attention {name}"] == pytest.approx(difference, rel=1e-6)
-
-
-def test_attention_is_fitted_after_the_rest():
-    random = np.random.default_rng(0)
-    lines = [random.choice(WORDS[:9], size=11).tolist() for _ in range(40)]
-    text = stretches(prepare_text(lines, min_count=1), n_words=9, n_tokens=400)
-    settings = {"dim": 4, "epochs": 2}
-    first, again = (fitted_attention(text, settings, seed=1) for _ in range(2))
-    assert first.log_tau().detach().std() > 0
-    np.testing.assert_array_equal(*(each.log_tau().detach().numpy() for each in (first, again)))
-
-
-def test_attention_whose_fit_was_cut_short_is_not_judged(monkeypatch):
-    class Interrupted:
-        interrupted = True
-
-    monkeypatch.setattr(analogy_errors, "fit", lambda *given, **named: Interrupted())
-    text = stretches(prepare_text([WORDS * 4], min_count=1), n_words=9, n_tokens=90)
-    with pytest.raises(KeyboardInterrupt, match="cut short"):
-        fitted_attention(text, {"dim": 2, "epochs": 1}, seed=0)
+    *log_tau, of_mask = kept["arrays"]["log-tau"]
+    tau = np.exp(np.array(log_tau) - of_mask)
+    weighed = WordLaw(attention_windows(text_windows(text), tau, mask=1.0))
+    witness = asymmetry(weighed).total_variation
+    assert kept["figures"][f"attention {name}"] == pytest.approx(witness, rel=1e-6)
+    assert kept["figures"]["unigram nats"] < np.log(30)
 
 
 def test_stretches_are_of_frequent_words_in_their_order():

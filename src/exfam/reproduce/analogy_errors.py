@@ -1,16 +1,19 @@
-"""Why analogies fail: the errors of questions taken apart, and how symmetric attention is.
+"""Why analogies fail: the errors of fitted vectors by term, and how symmetric attention is.
 
-The law is that of windows of the corpus's most frequent words, smoothed, since most sets of two
-words are never seen around most others; which of "rho" and "Delta" is to blame depends on how much,
-"delta" and "residual" do not. "svd" are truncated singular vectors of the law's own matrix, whose
-residual is 0; the others are the fitted sets, cut to these words. A word answers where it is the
-nearest of these words. "auc-" is the probability that a question that fails has a longer gap, or
-term of it, than one that is answered; "auc-within-" the same of two questions of one relation;
-"rarity" of the answer is what needs no decomposition. "share-" is the part of a term in all gaps.
+"explanation" takes the errors of the fitted sets apart, cut to the corpus's most frequent words,
+whose windows make the law; a question is answered where the right word is the nearest of these.
+"auc-" is the probability that a question that fails has a longer gap, or term of it, than one that
+is answered, "auc-within-" the same of two questions of one relation; .5 says nothing. "rarity" of
+the answer is what needs no decomposition. "share-" is the part of a term in all gaps along them:
+terms cancel, so that it may be far from [0, 1]. Of models with negative samples the residual holds
+what words' own frequencies add, too. See `paraphrase` for vectors without a residual, and for how
+much the blame of rho and Delta depends on the smoothing.
 
-"symmetry" is of pairs of words in stretches of eleven: as CBOW counts them, and as the attention of
-the paper's own model weighs them, which is fitted to these stretches, first with attention held
-where it is alike for all. "attention-shuffled" has its weights exchanged among words by chance.
+"symmetry" is of pairs of words in stretches of eleven of the corpus: half the sum of differences
+between p and its transpose, as CBOW counts pairs and as attention weighs them, of the paper's own
+model fitted to these stretches. Of "attention-shuffled" the weights are exchanged among words by
+chance. "log-tau-sd" is how unlike they are, "zeta-spread" what has to be 0 for analogies of token
+vectors to follow from those of the paper's transformed ones.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,57 +24,45 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
-from exfam.analysis.factorization import attention_factors
+from exfam.analysis.factorization import asymmetry, attention_factors, count_word_pairs, gamma_sums
 from exfam.analysis.paraphrase import (
     TERMS,
     AnalogyErrors,
-    Windows,
     WordLaw,
     analogy_errors,
-    asymmetry,
-    attention_scales,
-    attention_windows,
     by_relation,
-    factorized_matrix,
     factors_of,
     failure_predictors,
     text_windows,
-    truncated_factors,
 )
 from exfam.analysis.vectors import OffsetAnswers, WordVectors, answer_by_offsets, common_questions
 from exfam.checks import DataError
 from exfam.data.public_sets.word_questions import WordQuestions
 from exfam.data.text import PreparedText, prepare_text
-from exfam.groups import Groups
-from exfam.models.word_attention import WordAttention, build_word_attention, word_nats
+from exfam.models.word_attention import WordAttention, word_nats
 from exfam.reproduce.analogy_sets import VectorSet, text_lines
+from exfam.reproduce.factorization_fits import AttentionRecipe, fit_attention, word_groups
 from exfam.reproduce.fits import Job
 from exfam.reproduce.harness import Options
 from exfam.reproduce.kept_figures import FigureKey, Measured, figure_store, measured, metric_row
 from exfam.reproduce.masked_lms import short_digest
 from exfam.reproduce.rows import Row
 from exfam.reproduce.word_corpus import corpus_name
-from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
 
-__all__ = ["EXPLAINED", "explanation_jobs", "fitted_attention", "stretches", "symmetry_jobs"]
+__all__ = ["EXPLAINED", "explanation_jobs", "stretches", "symmetry_jobs"]
 
-EXPLAINED = ("svd", "sgns", "sgns-tied", "cbow")
-_SVD = "svd"
+EXPLAINED = ("sgns", "sgns-tied", "cbow")
 _LAW: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
 _FAST_LAW: dict[str, Any] = {**_LAW, "words": 500}
-_SVD_DIM, _FAST_SVD_DIM = 200, 4
 _REDRAWINGS, _FAST_REDRAWINGS = 1000, 20
 
 SYMMETRY_SEEDS = 3
 _STRETCH = 11
 _PAIRS: Mapping[str, Any] = {"words": 3000, "tokens": 1_000_000, "dim": 50, "epochs": 2}
 _FAST_PAIRS: Mapping[str, Any] = {"words": 30, "tokens": 4000, "dim": 4, "epochs": 1}
-_ATTENTION = TrainingSettings(learning_rate=3e-3, batch_size=128)
-# Share of the sentences that attention is judged on, and how many are told at a time.
-_HELD_OUT, _AT_ONCE = 0.05, 256
+# Of the sentences, those that attention is fitted to; the rest judge it, so many at a time.
+_TRAIN, _AT_ONCE = 0.95, 256
 
 
 @dataclass(frozen=True)
@@ -99,8 +90,7 @@ def explanation_jobs(
 
     `sets`: fitted sets by their names
     """
-    law = cache(partial(_law, read, options))
-    parts = _Explained(law, sets, questions, options)
+    parts = _Explained(cache(partial(_law, read, options)), sets, questions, options)
     return [
         Job(f"{task} {model}", partial(_explained_rows, task, model, parts)) for model in EXPLAINED
     ]
@@ -131,41 +121,6 @@ def stretches(
     return PreparedText(tokens, kept.vocabulary, len(head))
 
 
-def fitted_attention(
-    text: PreparedText, settings: Mapping[str, Any], *, seed: int
-) -> WordAttention:
-    """The paper's own model of one head without positions, fitted to all but a few last sentences.
-
-    Half of the epochs attention stays as it begins, the same for all words: trained with the rest
-    from the start, it may settle on single words.
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
-    """
-    model = build_word_attention(
-        len(text.vocabulary),
-        embed_dim=settings["dim"],
-        generator=torch.Generator().manual_seed(seed),
-    )
-    chosen = replace(_ATTENTION, seed=seed, max_epochs=settings["epochs"])
-    train, _ = _parts(text)
-    for trains in (False, True):
-        for part in (model.query, model.key):
-            part.requires_grad_(trains)
-        history = fit(model, objective=word_nats, train=train, settings=chosen, progress=False)
-        if history.interrupted:
-            raise KeyboardInterrupt("a fit was cut short")
-    return model
-
-
-def _parts(text: PreparedText) -> tuple[Groups, Groups]:
-    """Sentences as groups of words: those that are fitted to, and those that are not."""
-    ends = np.flatnonzero(text.tokens == -1)
-    stop = ends - np.arange(len(ends))
-    start = np.append(0, stop[:-1])
-    groups = Groups(start=start, stop=stop, item=text.tokens[text.tokens >= 0])
-    n_train = len(groups) - max(1, int(_HELD_OUT * len(groups)))
-    return groups[:n_train], groups[n_train:]
-
-
 def _law(read: Callable[[], PreparedText], options: Options) -> WordLaw:
     settings = _FAST_LAW if options.fast else _LAW
     windows = text_windows(read(), window=settings["window"], n_words=settings["words"])
@@ -173,42 +128,51 @@ def _law(read: Callable[[], PreparedText], options: Options) -> WordLaw:
 
 
 def _explained_rows(task: str, model: str, parts: _Explained) -> list[Row]:
-    options = parts.options
-    store = figure_store(options.folder)
-    digest = short_digest({**parts.settings, "svd": _SVD_DIM})
-    key = FigureKey(("analogies", corpus_name(options), f"explained-{digest}", model))
+    """One row a figure, the ends of its interval among the settings."""
+    options, settings = parts.options, dict(parts.settings)
+    names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
+    key, store = FigureKey(names), figure_store(options.folder)
     kept = measured(store, key, partial(_explained, model, parts))
-    settings = {"corpus": corpus_name(options), **parts.settings}
-    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
+    settings = {"corpus": corpus_name(options), **settings}
     rows = []
     for metric in kept.figures:
         interval = dict(zip(("low", "high"), kept.arrays.get(metric, ()), strict=False))
-        told = replace(row, metric=metric, settings={**settings, **interval})
-        rows.append(metric_row(told, [kept]))
+        row = Row(
+            task=task,
+            model=model,
+            settings={**settings, **interval},
+            metric=metric,
+            n_configurations=1,
+        )
+        rows.append(metric_row(row, [kept]))
     return rows
 
 
 def _explained(model: str, parts: _Explained) -> Measured:
     law = parts.law()
-    vectors = _svd_vectors(law, parts.options) if model == _SVD else _cut(law, parts.sets(model))
+    vectors = _cut(law, parts.sets(model))
     try:
         questions = common_questions([vectors], parts.questions())
-    except DataError:  # of a small text: none of the questions is of these words
+    except DataError:  # of a small text: no question is of these words
         return {"count-questions": 0.0}, {}
     answers = answer_by_offsets(vectors, questions)
     errors = analogy_errors(factors_of(vectors, law), law, questions)
-    (shares,) = by_relation(replace(errors, categories=("all",) * len(errors)))
+    (whole,) = by_relation(replace(errors, categories=("all",) * len(errors)))
     figures = {
         "count-questions": float(len(errors)),
         "accuracy-overall": float(answers.correct[errors.question].mean()),
-        "coverage-seen": shares.seen,
-        **{f"share-{name}": share for name, share in zip(TERMS, shares.shares, strict=True)},
+        "coverage-seen": whole.seen,
+        **{f"share-{name}": share for name, share in zip(TERMS, whole.shares, strict=True)},
     }
     told, intervals = _predicted(errors, answers, parts.options)
-    told = figures | told
-    # Singular vectors miss nothing of the matrix but what rounding does.
-    kept = [name for name in told if model != _SVD or not name.endswith("-residual")]
-    return {name: told[name] for name in kept}, intervals
+    return figures | told, intervals
+
+
+def _cut(law: WordLaw, own: VectorSet) -> WordVectors:
+    """The first seed's vectors of the words of the law, in its order."""
+    vectors = own.vectors[0]
+    rows = vectors.codes(law.words)
+    return WordVectors(law.words, vectors.matrix()[rows], vectors.matrix("context")[rows])
 
 
 def _predicted(
@@ -229,27 +193,14 @@ def _predicted(
     return figures, intervals
 
 
-def _svd_vectors(law: WordLaw, options: Options) -> WordVectors:
-    dim = _FAST_SVD_DIM if options.fast else _SVD_DIM
-    factors = truncated_factors(factorized_matrix(law), dim)
-    center, context = factors.words.astype(np.float32), factors.context.astype(np.float32)
-    return WordVectors(law.words, center, context)
-
-
-def _cut(law: WordLaw, own: VectorSet) -> WordVectors:
-    """The first seed's vectors of the words of the law, in its order."""
-    vectors = own.vectors[0]
-    rows = vectors.codes(law.words)
-    return WordVectors(law.words, vectors.matrix()[rows], vectors.matrix("context")[rows])
-
-
 def _symmetry_rows(task: str, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     settings = _FAST_PAIRS if options.fast else _PAIRS
+    names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
     store, kept = figure_store(options.folder), []
     for seed in range(options.n_seeds(SYMMETRY_SEEDS)):
-        names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
-        measure = partial(_symmetry, read, settings, seed)
-        kept.append(measured(store, FigureKey(names, seed), measure))
+        kept.append(
+            measured(store, FigureKey(names, seed), partial(_symmetry, read, settings, seed))
+        )
     told = {"corpus": corpus_name(options), **settings}
     rows = []
     for name in kept[0].figures:
@@ -261,46 +212,46 @@ def _symmetry_rows(task: str, read: Callable[[], PreparedText], options: Options
 
 def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], seed: int) -> Measured:
     text = stretches(read(), n_words=settings["words"], n_tokens=settings["tokens"])
-    model = fitted_attention(text, settings, seed=seed)
+    train, held = _parts(text)
+    recipe = AttentionRecipe(settings["epochs"], settings["epochs"], 1e-3)
+    model = fit_attention(train, settings["dim"], recipe, seed=seed)
     log_tau = attention_factors(model).log_tau
-    # Weights are of exp(log tau) up to a factor: MASK's is 1.
-    tau, plain = np.exp(log_tau[:-1] - log_tau[-1]), text_windows(text)
-    shuffled = np.random.default_rng(seed).permutation(tau)
-    figures = {"attention nats": _nats(model, text), "unigram nats": _unigram_nats(text)}
-    figures |= _pair_figures("cbow", plain, plain, np.ones(len(tau)))
-    for name, own in (("attention", tau), ("attention-shuffled", shuffled)):
-        figures |= _pair_figures(name, plain, attention_windows(plain, own, mask=1.0), own)
-    return figures, {"log-tau": np.log(tau).tolist()}
-
-
-def _pair_figures(
-    model: str, plain: Windows, weighed: Windows, tau: Float[np.ndarray, "words"]
-) -> dict[str, float]:
-    """How far p_bar is from symmetric, and zeta from one number for all words."""
-    told = asymmetry(WordLaw(weighed))
-    return {
-        f"{model} asymmetry-total-variation": told.total_variation,
-        f"{model} asymmetry-log-ratio": told.log_ratio,
-        f"{model} asymmetry-one-sided": told.one_sided,
-        f"{model} zeta-spread": attention_scales(plain, tau, mask=1.0).spread,
+    shuffled = np.append(np.random.default_rng(seed).permutation(log_tau[:-1]), log_tau[-1])
+    figures = {
+        "attention nats": _nats(model, held),
+        "unigram nats": _unigram_nats(train, held),
+        "cbow factor-asymmetry": asymmetry(count_word_pairs(text, window=None).joint),
+        "attention factor-log-tau-sd": float(log_tau.std()),
     }
+    for name, own in (("attention", log_tau), ("attention-shuffled", shuffled)):
+        sums = gamma_sums(text, own)
+        figures[f"{name} factor-asymmetry"] = asymmetry(sums.p_bar)
+        figures[f"{name} factor-zeta-spread"] = float(sums.zeta.std() / sums.zeta.mean())
+    return figures, {"log-tau": log_tau.tolist()}
 
 
-def _nats(model: WordAttention, text: PreparedText) -> float:
-    """Mean loss of a word that the model was not fitted to, given those around it."""
-    _, held = _parts(text)
-    nats, n = 0.0, 0
+def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
+    """Sentences that are fitted to, and those at the end that are not."""
+    ends = np.flatnonzero(text.tokens == -1)
+    cut = int(ends[int(_TRAIN * len(ends)) - 1]) + 1
+    parts = text.tokens[:cut], text.tokens[cut:]
+    train, held = (PreparedText(part, text.vocabulary, int((part >= 0).sum())) for part in parts)
+    return train, held
+
+
+def _nats(model: WordAttention, held: PreparedText) -> float:
+    """Mean loss of a word, given those around it."""
+    groups, nats, n = word_groups(held), 0.0, 0
     with torch.inference_mode():
-        for first in range(0, len(held), _AT_ONCE):
-            places = list(range(first, min(len(held), first + _AT_ONCE)))
-            told, n_told = word_nats(model, held.pad(places))
+        for first in range(0, len(groups), _AT_ONCE):
+            places = range(first, min(len(groups), first + _AT_ONCE))
+            told, n_told = word_nats(model, groups.pad(list(places)))
             nats, n = nats + float(told), n + int(n_told)
     return nats / n
 
 
-def _unigram_nats(text: PreparedText) -> float:
+def _unigram_nats(train: PreparedText, held: PreparedText) -> float:
     """The same of words told by how often they are fitted to, once more than they are."""
-    train, held = (part.compact().item for part in _parts(text))
-    assert train is not None and held is not None
-    counts = np.bincount(train, minlength=len(text.vocabulary)) + 1.0
-    return -float(np.log(counts / counts.sum())[held].mean())
+    words = train.tokens[train.tokens >= 0]
+    counts = np.bincount(words, minlength=len(train.vocabulary)) + 1.0
+    return -float(np.log(counts / counts.sum())[held.tokens[held.tokens >= 0]].mean())

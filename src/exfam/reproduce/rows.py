@@ -25,7 +25,6 @@ __all__ = [
 _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson", "cosine")
 _UNRANKED = (
     "cosine-others-", "auc-", "share-",
-   
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
     "reflection-", "position-", "shuffled-", "change-", "paraphrase-",
     "factor-",
