@@ -109,7 +109,7 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
         _fitted(model, settings, seed, read, options) for seed in range(options.n_seeds(fit.seeds))
     ]
     first, kept = fits[0]
-    told = {
+    told: dict[str, str | int | float | bool] = {
         "corpus": corpus_name(options),
         "tokens": int(kept.figures["tokens"]),
         "words": len(first),
@@ -191,8 +191,8 @@ def _fitted(
 
 def _outside(model: str, vectors: WordVectors) -> VectorSet:
     """A set of which nothing is known but itself."""
-    told = {"corpus": _UNKNOWN, "tokens": _UNKNOWN, "words": len(vectors), "dim": vectors.dim}
-    return VectorSet(model, told, (vectors,))
+    size: dict[str, str | int | float | bool] = {"words": len(vectors), "dim": vectors.dim}
+    return VectorSet(model, {"corpus": _UNKNOWN, "tokens": _UNKNOWN, **size}, (vectors,))
 
 
 def _opened(path: Path) -> WordVectors:

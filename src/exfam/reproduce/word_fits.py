@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity
 from exfam.data.public_sets.word_pairs import word_pairs
@@ -51,20 +51,17 @@ class Recipe:
         return told | (_FAST if options.fast else {})
 
 
-_Model = TypeVar("_Model", SkipGram, CBOW)
-
-
 def fit_words(
     text: PreparedText,
     settings: Mapping[str, Any],
     *,
     seed: int,
     options: Options,
-    kind: type[_Model] = SkipGram,
-) -> _Model:
+    kind: type[SkipGram] | type[CBOW] = SkipGram,
+) -> SkipGram | CBOW:
     """A model fitted by one thread, so that the same seed gives the same figures.
 
-    `kind`: SkipGram or CBOW (default SkipGram)
+    `kind`: SkipGram, which is meant where nothing is said, or CBOW
 
     With `--folder` the fit is kept there, for all experiments that ask for the same.
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
