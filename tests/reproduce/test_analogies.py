@@ -223,7 +223,7 @@ def test_answers_of_the_explanation_are_among_the_words_of_the_law(options, monk
 
 
 def test_a_text_without_the_words_of_a_question_has_none_to_explain(options, monkeypatch):
-    monkeypatch.setitem(analogy_errors._FAST_LAW, "words", 5)
+    monkeypatch.setitem(analogy_errors._FAST_LAW, "words", 3)
     rows = analogies.run(replace(options, only=("explanation",)))
     assert {(row.metric, row.value) for row in rows} == {("count-questions", 0.0)}
 
