@@ -21,6 +21,8 @@ from exfam.analysis.factorization import (
     sgns_excused_matrix,
     sgns_matrix,
 )
+from exfam.analysis.paraphrase import WordLaw, attention_scales, attention_windows, sentence_windows
+from exfam.analysis.paraphrase import asymmetry as law_asymmetry
 from exfam.checks import DataError, ExfamError
 from exfam.data.text import prepare_text
 
@@ -301,6 +303,23 @@ def test_attention_that_knows_words_apart_is_not_symmetric():
     assert asymmetry(gamma_sums(text, np.array([2.0, -1, 0, 0, 0, 0])).p_bar) > 0.1
     with pytest.raises(DataError, match=r"`joint` must be square, got shape \(2, 3\)"):
         asymmetry(np.ones((2, 3)))
+
+
+def test_gamma_is_that_of_paraphrases_of_words():
+    """Two ways through the sentences, which share no code."""
+    drawn = sentences(60, lengths=[2, 3, 6])
+    text, log_tau = text_of(drawn), np.random.default_rng(2).standard_normal(6)
+    sums = gamma_sums(text, log_tau)
+    windows = sentence_windows(drawn)
+    order = [windows.words.index(word) for word in text.vocabulary.words]
+    tau = np.empty(5)
+    tau[order] = np.exp(log_tau[:-1])
+    mask = float(np.exp(log_tau[-1]))
+    scales = attention_scales(windows, tau, mask=mask)
+    np.testing.assert_allclose(scales.zeta[order], sums.zeta)
+    np.testing.assert_allclose(scales.scale[order, None], sums.c_tilde(np.ones((5, 1))))
+    law = WordLaw(attention_windows(windows, tau, mask=mask))
+    assert law_asymmetry(law).total_variation == pytest.approx(asymmetry(sums.p_bar))
 
 
 def test_words_that_attention_never_sees_are_told():

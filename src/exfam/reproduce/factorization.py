@@ -85,16 +85,10 @@ def _toy_jobs(options: Options) -> list[Job]:
         recipe, text = RECIPES[model], _toy(n, seed)
         if options.fast:
             recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
-        held_out = prepare_text(
-            toy_sentences(n, seed=_HELD_OUT + seed),
-            vocabulary=text.vocabulary,
-            max_words=len(text.vocabulary),
-            min_count=1,
-        )
-        return judge_attention(text, dim, recipe, held_out=held_out, seed=seed)
+        return judge_attention(text, dim, recipe, held_out=_toy_held_out(n, seed), seed=seed)
 
     def frequencies(seed: int) -> Judged:
-        return by_frequency(_toy(n, seed), window=None)
+        return by_frequency(_toy(n, seed), window=None, held_out=_toy_held_out(n, seed))
 
     jobs = [_job("toy", "frequencies", {}, frequencies, options)]
     for dim in TOY_DIMS:
@@ -113,13 +107,13 @@ def _ptb_jobs(options: Options) -> list[Job]:
         settings |= {"dim": 4, "epochs": 1}
 
     def frequencies(seed: int) -> Judged:
-        return by_frequency(read("train"), window=PTB_WINDOW)
+        return by_frequency(read("train"), window=PTB_WINDOW, held_out=read("test"))
 
     def sgns(seed: int) -> Judged:
         return judge_skipgram(read("train"), settings, seed=seed)
 
     def cbow(seed: int) -> Judged:
-        return judge_cbow(read("train"), settings, held_out=read("validation"), seed=seed)
+        return judge_cbow(read("train"), settings, held_out=read("test"), seed=seed)
 
     models = {"frequencies": ({}, frequencies), "sgns": (settings, sgns)}
     models["cbow-softmax"] = (settings, cbow)
@@ -209,6 +203,14 @@ def _told(found: Agreement, name: str) -> dict[str, float]:
 @cache
 def _toy(n_sentences: int, seed: int) -> PreparedText:
     return prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
+
+
+@cache
+def _toy_held_out(n_sentences: int, seed: int) -> PreparedText:
+    """Sentences that no fit has seen, in the codes of those it has."""
+    known = _toy(n_sentences, seed).vocabulary
+    drawn = toy_sentences(n_sentences, seed=_HELD_OUT + seed)
+    return prepare_text(drawn, vocabulary=known, max_words=len(known), min_count=1)
 
 
 def _ptb(options: Options, part: str) -> PreparedText:

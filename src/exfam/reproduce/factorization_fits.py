@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Int32
 
 from exfam.analysis.factorization import (
     FactorMatrix,
@@ -71,7 +72,7 @@ class AttentionRecipe:
     rate: float
 
 
-def by_frequency(text: PreparedText, *, window: int | None) -> Judged:
+def by_frequency(text: PreparedText, *, window: int | None, held_out: PreparedText) -> Judged:
     """No model: words told by their frequencies alone, whatever is near."""
     pairs = count_word_pairs(text, window=window)
     frequency = text.vocabulary.counts / text.vocabulary.counts.sum()
@@ -82,7 +83,9 @@ def by_frequency(text: PreparedText, *, window: int | None) -> Judged:
         "CBOW, linear": cbow_linear_matrix(pairs),
     }
     compared = tuple(Compared(name, products, matrix) for name, matrix in matrices.items())
-    return Judged(compared, {"factor-asymmetry": asymmetry(pairs.joint)})
+    told = np.log(frequency)[_words_with_context(held_out)]
+    figures = {"nats": -float(told.mean()), "factor-asymmetry": asymmetry(pairs.joint)}
+    return Judged(compared, figures)
 
 
 def judge_skipgram(text: PreparedText, settings: dict[str, Any], *, seed: int) -> Judged:
@@ -194,6 +197,12 @@ def _nats(model: WordAttention, text: PreparedText) -> float:
             told, n = word_nats(model, groups.pad(range(first, min(first + 1000, len(groups)))))
             nats, n_told = nats + float(told), n_told + float(n)
     return nats / n_told
+
+
+def _words_with_context(text: PreparedText) -> Int32[np.ndarray, "told"]:
+    """The words that models are scored on: of sentences of two or more."""
+    sentence, length = by_sentence(text.tokens)
+    return text.tokens[text.tokens >= 0][length[sentence] > 1]
 
 
 def _products(model: TextEstimator) -> np.ndarray:
