@@ -12,7 +12,7 @@ from exfam.attention.blocks import (
     Residual,
     build_block,
 )
-from exfam.attention.kernels import SCORE_KERNELS, Linear, Mean, ScoreKernel, Softmax
+from exfam.attention.kernels import SCORE_KERNELS, Linear, Mean, ReluMean, ScoreKernel, Softmax
 from exfam.attention.visibility import Visibility
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Plain",
     "PostNorm",
     "PreNorm",
+    "ReluMean",
     "Residual",
     "ScoreKernel",
     "Softmax",

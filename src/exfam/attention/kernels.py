@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["SCORE_KERNELS", "Linear", "Mean", "ScoreKernel", "Softmax"]
+__all__ = ["SCORE_KERNELS", "Linear", "Mean", "ReluMean", "ScoreKernel", "Softmax"]
 
 
 class ScoreKernel(ABC):
@@ -23,6 +23,10 @@ class ScoreKernel(ABC):
     def share(self, n_visible: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Weight of a score of 1 among `n_visible` keys, where the kernel does not normalize."""
         return torch.ones_like(n_visible)
+
+    def strength(self, scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """What is multiplied with the share, where the kernel does not normalize: the scores."""
+        return scores
 
 
 class Softmax(ScoreKernel):
@@ -80,4 +84,28 @@ class Mean(ScoreKernel):
         return n_visible.clamp_min(1.0).reciprocal()
 
 
-SCORE_KERNELS: dict[str, type[ScoreKernel]] = {"linear": Linear, "mean": Mean, "softmax": Softmax}
+class ReluMean(Mean):
+    """Scores above 0, divided by the number of keys that may be attended: ReLU attention / n.
+
+    Source: Bai et al. (2023), whose transformer Theorem 2 of "Exponential Family Attention" is of.
+
+    >>> visible = torch.tensor([[True, True, False]])
+    >>> ReluMean().weights(torch.tensor([[2.0, -3.0, 4.0]]), visible).tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+
+    def weights(
+        self, scores: Float[Tensor, "*rows key"], may_attend: Bool[Tensor, "*#rows key"]
+    ) -> Float[Tensor, "*rows key"]:
+        return super().weights(self.strength(scores), may_attend)
+
+    def strength(self, scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return scores.relu()
+
+
+SCORE_KERNELS: dict[str, type[ScoreKernel]] = {
+    "linear": Linear,
+    "mean": Mean,
+    "relu-mean": ReluMean,
+    "softmax": Softmax,
+}

@@ -107,8 +107,8 @@ def _left_out_linear(
     to_mask: Tensor | None,
     to_null: Tensor | None,
 ) -> _LeftOut:
-    """The terms of `_LeftOut` for weights that are the scores times a share of each."""
-    e = scores.masked_fill(absent, 0.0)
+    """The terms of `_LeftOut` for weights that are strengths of scores times a share of each."""
+    e = kernel.strength(scores).masked_fill(absent, 0.0)
     n_visible = (~absent).sum(-1, keepdim=True).to(e.dtype) - 1
     n_visible = n_visible + (to_mask is not None) + (to_null is not None)
     share = kernel.share(n_visible).expand_as(e)
@@ -119,8 +119,8 @@ def _left_out_linear(
         top=share,
         rest=torch.zeros_like(e),
         own=share * e,
-        mask=torch.zeros_like(e) if to_mask is None else share * to_mask,
-        null=None if to_null is None else share * to_null,
+        mask=torch.zeros_like(e) if to_mask is None else share * kernel.strength(to_mask),
+        null=None if to_null is None else share * kernel.strength(to_null),
     )
 
 

@@ -55,8 +55,8 @@ class EFA(GroupEstimator):
     `feed_forward_dim`: hidden units after each attention layer, 0 for none (default 0)
     `connection`: "pre-norm", "post-norm", "residual" or "none" around layers (default "pre-norm")
     `encoding`: positional encoding, a name of `exfam.encodings.ENCODINGS` (default "relative")
-    `attention`: "softmax", "linear" (weights are the scores) or "mean" (scores divided by the
-        number of visible elements) (default "softmax")
+    `attention`: "softmax", "linear" (weights are the scores), "mean" (scores divided by the
+        number of visible elements) or "relu-mean" (those above 0, so divided) (default "softmax")
     `score_scale`: factor of the scores, 1/sqrt(head_dim) if None (default None)
     `null_token`: whether a learned key stands for "nothing of this" (default True)
     `sees_mask`: whether a hidden element is itself a key, as in the paper (default False)

@@ -1,0 +1,289 @@
+"""The field model that theorem 2 of "Exponential Family Attention" is about, and none other.
+
+Tokens are [g(tau); y] with g(tau) = G2 ReLU(G1 tau), y = 0 at the center. A layer is ReLU attention
+divided by the number of tokens, then two matrices with ReLU between them, both with residuals:
+
+    h_i <- h_i + sum_m 1/N sum_j ReLU(<Q_m h_i, K_m h_j>) V_m h_j
+    h_i <- h_i + W2 ReLU(W1 h_i)
+
+There are no biases and no layer norm. tau, the first tokens and those after each layer are
+projected to a ball of radius R, the prediction, which is the center's last coordinate, is cut at
+B_y on both sides.
+Source: section 5.2 of the paper, with the transformer of Bai et al. (2023), definitions 1 to 3.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from exfam.attention import ReluMean
+from exfam.checks import ExfamError, check_positive
+from exfam.groups import Batch
+from exfam.layers import normal
+
+__all__ = [
+    "ClippedFieldNetwork",
+    "ClippedFieldSizes",
+    "ClippedLayer",
+    "PlaceMap",
+    "build_clipped_field",
+    "known_clipped_field",
+    "pulls",
+]
+
+Tokens = Float[Tensor, "batch centers tokens embed"]
+Asking = Float[Tensor, "batch centers asking embed"]
+_KERNEL = ReluMean()
+
+
+@dataclass(frozen=True)
+class ClippedFieldSizes:
+    """Sizes of the class: the letters are the theorem's.
+
+    `n_dims`: tau, of a place's coordinates; `place_dim`: K, of g; `place_hidden_dim`: K'
+    `n_layers`: L; `n_heads`: M; `feed_forward_dim`: D', 0 for layers of attention alone
+    `token_bound`: R; `value_bound`: B_y
+
+    Raises ExfamError for a number that is not above 0.
+
+    >>> ClippedFieldSizes(n_dims=2, place_dim=3).embed_dim
+    4
+    """
+
+    n_dims: int = 2
+    place_dim: int = 3
+    place_hidden_dim: int = 8
+    n_layers: int = 1
+    n_heads: int = 2
+    feed_forward_dim: int = 4
+    token_bound: float = 100.0
+    value_bound: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name in ("n_dims", "place_dim", "place_hidden_dim", "n_layers", "n_heads"):
+            check_positive(name, getattr(self, name))
+        check_positive("feed_forward_dim", self.feed_forward_dim, zero=True)
+        check_positive("token_bound", self.token_bound)
+        check_positive("value_bound", self.value_bound)
+
+    @property
+    def embed_dim(self) -> int:
+        """D = K + 1: the place's vector and the value."""
+        return self.place_dim + 1
+
+
+class PlaceMap(nn.Module):
+    """g(tau) = G2 ReLU(G1 tau), without biases.
+
+    >>> PlaceMap(2, 8, 3, generator=torch.Generator().manual_seed(0))(torch.zeros(5, 2)).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(
+        self, n_dims: int, hidden_dim: int, dim: int, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.first = _matrix(hidden_dim, n_dims, generator=generator)
+        self.second = _matrix(dim, hidden_dim, generator=generator)
+
+    def forward(self, tau: Float[Tensor, "*rows dims"]) -> Float[Tensor, "*rows place"]:
+        """The vectors of places."""
+        return (tau @ self.first.mT).relu() @ self.second.mT
+
+
+class ClippedLayer(nn.Module):
+    """ReLU attention / n and a feed-forward part, each with a residual; no biases, no norms.
+
+    >>> layer = ClippedLayer(4, n_heads=2, hidden_dim=3, generator=torch.Generator().manual_seed(0))
+    >>> tokens, seen = torch.ones(1, 1, 5, 4), torch.ones(1, 1, 5, dtype=torch.bool)
+    >>> layer(tokens[:, :, :1], tokens, seen).shape
+    torch.Size([1, 1, 1, 4])
+    """
+
+    def __init__(
+        self, embed_dim: int, *, n_heads: int, hidden_dim: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        maps = [_matrix(n_heads, embed_dim, embed_dim, generator=generator) for _ in range(3)]
+        self.query, self.key, self.value = maps
+        self.first = _matrix(hidden_dim, embed_dim, generator=generator)
+        self.second = _matrix(embed_dim, hidden_dim, generator=generator)
+
+    def forward(
+        self, asking: Asking, tokens: Tokens, seen: Bool[Tensor, "batch centers tokens"]
+    ) -> Asking:
+        """Tokens that ask, after they attended to those `tokens` that are `seen`."""
+        query = torch.einsum("bcqd,hed->bchqe", asking, self.query)
+        key = torch.einsum("bctd,hed->bchte", tokens, self.key)
+        weights = _KERNEL.weights(query @ key.mT, seen[:, :, None, None])
+        pooled = torch.einsum("bchqt,bctd->bchqd", weights, tokens)
+        attended = asking + torch.einsum("bchqd,hed->bcqe", pooled, self.value)
+        return attended + (attended @ self.first.mT).relu() @ self.second.mT
+
+
+class ClippedFieldNetwork(nn.Module):
+    """Mean of each value given all others of its map: places, layers and both bounds.
+
+    eta is the mean, for `Gaussian(scale=...)`. Elements without a value are no context, and those
+    of earlier maps neither. The coordinates are used as they are: a place at the origin has g = 0.
+    Raises ExfamError for bounds that are not above 0, or without a layer.
+    Source: "Exponential Family Attention", section 5.2.1 and 5.2.2.
+    """
+
+    direction = "bidirectional"
+
+    def __init__(
+        self,
+        place: PlaceMap,
+        layers: Sequence[ClippedLayer],
+        *,
+        column: str,
+        token_bound: float,
+        value_bound: float,
+    ) -> None:
+        super().__init__()
+        check_positive("token_bound", token_bound)
+        check_positive("value_bound", value_bound)
+        if not layers:
+            raise ExfamError("`layers` must hold at least one layer, got none.")
+        self.place, self.blocks, self.column = place, nn.ModuleList(layers), column
+        self.token_bound, self.value_bound = token_bound, value_bound
+
+    @property
+    def layers(self) -> list[ClippedLayer]:
+        """The layers, first to last."""
+        return [cast(ClippedLayer, layer) for layer in self.blocks]
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length 1"]:
+        """clip_By(read_y(TF^R(Exp^R(Z_i)))) of each element i."""
+        return self.unclipped(batch).clamp(-self.value_bound, self.value_bound)[..., None]
+
+    def unclipped(self, batch: Batch) -> Float[Tensor, "batch length"]:
+        """The same before it is cut at the bound of values."""
+        tokens, seen = self._tokens(batch)
+        own = torch.arange(tokens.shape[2], device=tokens.device)
+        for layer in self.layers[:-1]:
+            tokens = self._projected(layer(tokens, tokens, seen))
+        # The last layer is needed at the centers alone.
+        center = tokens[:, own, own][:, :, None]
+        return self._projected(self.layers[-1](center, tokens, seen))[:, :, 0, -1]
+
+    def _tokens(self, batch: Batch) -> tuple[Tokens, Bool[Tensor, "batch centers tokens"]]:
+        """One copy of the map for each center, whose value is 0 in it; and what it may attend to.
+
+        N, which divides, counts the center too, as in the paper.
+        """
+        like = self.place.first
+        place = self.place(self._projected(batch.attributes["coordinates"].to(like.dtype)))
+        shown = batch.present & batch.observed & (batch.steps_back == 0)
+        value = torch.where(shown, batch.values[self.column].to(like.dtype), 0.0)
+        center = torch.eye(value.shape[1], dtype=torch.bool, device=like.device)
+        values = value[:, None].masked_fill(center, 0.0)
+        places = place[:, None].expand(-1, place.shape[1], -1, -1)
+        return self._projected(torch.cat([places, values[..., None]], -1)), shown[:, None] | center
+
+    def _projected(self, x: Float[Tensor, "*rows embed"]) -> Float[Tensor, "*rows embed"]:
+        """clip_R: the nearest point of the ball of radius R."""
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        return x * (self.token_bound / length.clamp_min(self.token_bound))
+
+
+def build_clipped_field(
+    sizes: ClippedFieldSizes, *, column: str, generator: torch.Generator
+) -> ClippedFieldNetwork:
+    """A network of the class with random weights.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> model = build_clipped_field(ClippedFieldSizes(), column="t", generator=generator)
+    >>> sum(parameter.numel() for parameter in model.parameters())
+    168
+    """
+    place = PlaceMap(sizes.n_dims, sizes.place_hidden_dim, sizes.place_dim, generator=generator)
+    layers = [
+        ClippedLayer(
+            sizes.embed_dim,
+            n_heads=sizes.n_heads,
+            hidden_dim=sizes.feed_forward_dim,
+            generator=generator,
+        )
+        for _ in range(sizes.n_layers)
+    ]
+    return ClippedFieldNetwork(
+        place,
+        layers,
+        column=column,
+        token_bound=sizes.token_bound,
+        value_bound=sizes.value_bound,
+    )
+
+
+def known_clipped_field(
+    sizes: ClippedFieldSizes, batch: Batch, *, strength: float, generator: torch.Generator
+) -> ClippedFieldNetwork:
+    """A network of the class whose conditionals are those of one joint law, which can be drawn.
+
+    Means are linear in the values, E y_i = sum_j C_ij y_j, with C symmetric: Q and K of a head read
+    the place alone and are equal, V reads the value alone, positive and negative in turn, and all
+    other matrices are 0. `strength`: the largest absolute eigenvalue of C on the maps of `batch`;
+    below 1 there is a Gaussian vector with these conditionals and one variance.
+    Raises ExfamError unless it is in (0, 1). Arithmetic is in double precision.
+
+    >>> from exfam.groups import Groups
+    >>> maps = Groups(start=[0], stop=[3], values={"t": [0.0, 0.0, 0.0]},
+    ...     attributes={"coordinates": torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]).numpy()})
+    >>> batch, generator = maps.pad([0]), torch.Generator().manual_seed(0)
+    >>> model = known_clipped_field(ClippedFieldSizes(), batch, strength=0.5, generator=generator)
+    >>> symmetric = pulls(model, batch)[0]
+    >>> bool((symmetric - symmetric.T).abs().max() < 1e-12)
+    True
+    """
+    if not 0 < strength < 1:
+        raise ExfamError(f"`strength` must be a number in (0, 1), got {strength!r}.")
+    (column,) = batch.values
+    model = build_clipped_field(sizes, column=column, generator=generator).double()
+    with torch.no_grad():
+        for layer in model.layers:
+            for parameter in layer.parameters():
+                if parameter is not layer.query:
+                    parameter.zero_()
+        first = model.layers[0]
+        first.query[:, :, -1] = 0.0
+        first.key.copy_(first.query)
+        sign = (-1.0) ** torch.arange(sizes.n_heads, dtype=torch.float64)
+        first.value[:, -1, -1] = sign
+        largest = torch.linalg.eigvalsh(pulls(model, batch)).abs().max()
+        first.value.mul_(strength / largest)
+    return model
+
+
+@torch.no_grad()
+def pulls(model: ClippedFieldNetwork, batch: Batch) -> Float[Tensor, "batch center other"]:
+    """What a value of 1 elsewhere, all others being 0, makes of each element's mean.
+
+    Of a network that is linear in the values, as `known_clipped_field` is, the matrices C.
+
+    >>> from exfam.groups import Groups
+    >>> maps = Groups(start=[0], stop=[2], values={"t": [0.0, 0.0]},
+    ...     attributes={"coordinates": torch.ones(2, 2).numpy()})
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> model = build_clipped_field(ClippedFieldSizes(), column="t", generator=generator)
+    >>> pulls(model, maps.pad([0])).shape
+    torch.Size([1, 2, 2])
+    """
+    value = batch.values[model.column]
+    answers = []
+    for j in range(value.shape[1]):
+        single = torch.zeros_like(value)
+        single[:, j] = 1.0
+        answers.append(model.unclipped(replace(batch, values={model.column: single})))
+    return torch.stack(answers, -1)
+
+
+def _matrix(*shape: int, generator: torch.Generator) -> nn.Parameter:
+    """Normal entries, so that outputs are as large as inputs, about."""
+    return nn.Parameter(normal(*shape, scale=1 / math.sqrt(shape[-1] or 1), generator=generator))
