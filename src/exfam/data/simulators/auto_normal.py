@@ -20,22 +20,25 @@ _ROUNDS = 1000
 
 
 def random_maps(n_maps: int, n_sites: int, *, n_dims: int = 2, seed: int) -> Groups:
-    """Maps of sites at places drawn anew for each, uniform in [-1, 1]; all values are 0.
+    """Maps of sites at places drawn anew for each, all of length 1; all values are 0.
 
     Raises ExfamError for sizes that are not whole numbers above 0.
 
-    >>> random_maps(3, 5, seed=0)
+    >>> maps = random_maps(3, 5, seed=0)
+    >>> maps
     Groups(3 groups, 15 elements, value, coordinates)
+    >>> bool(np.allclose(np.linalg.norm(maps.attributes["coordinates"], axis=1), 1.0))
+    True
     """
     for name, size in (("n_maps", n_maps), ("n_sites", n_sites), ("n_dims", n_dims)):
         check_whole(name, size)
-    places = np.random.default_rng(seed).uniform(-1.0, 1.0, (n_maps * n_sites, n_dims))
+    places = np.random.default_rng(seed).standard_normal((n_maps * n_sites, n_dims))
     start = n_sites * np.arange(n_maps)
     return Groups(
         start=start,
         stop=start + n_sites,
         values={"value": np.zeros(len(places))},
-        attributes={"coordinates": places},
+        attributes={"coordinates": places / np.linalg.norm(places, axis=1, keepdims=True)},
     )
 
 

@@ -223,41 +223,42 @@ def build_clipped_field(
 
 
 def known_clipped_field(
-    sizes: ClippedFieldSizes, batch: Batch, *, strength: float, generator: torch.Generator
+    sizes: ClippedFieldSizes, *, attraction: float, repulsion: float, column: str
 ) -> ClippedFieldNetwork:
     """A network of the class whose conditionals are those of one joint law, which can be drawn.
 
-    Means are linear in the values, E y_i = sum_j C_ij y_j, with C symmetric: Q and K of a head read
-    the place alone and are equal, V reads the value alone, positive and negative in turn, and all
-    other matrices are 0. `strength`: the largest absolute eigenvalue of C on the maps of `batch`;
-    below 1 there is a Gaussian vector with these conditionals and one variance.
-    Raises ExfamError unless it is in (0, 1). Arithmetic is in double precision.
+    E y_i = sum_j C_ij y_j, C_ij = (attraction ReLU(tau_i . tau_j) - repulsion ReLU(-tau_i . tau_j))
+    / N: places in like directions pull towards each other, those in opposite ones apart. C is
+    symmetric, and for places of length 1 its eigenvalues are below 1 while both numbers are below
+    N / (N - 1): then there is a Gaussian vector of these means and one variance. G1 = (1; -1) and
+    G2 = (1, -1) make g(tau) = tau; all matrices that are not needed are 0. In double precision.
+    Raises ExfamError for sizes too small for it, or numbers below 0.
 
-    >>> from exfam.groups import Groups
-    >>> maps = Groups(start=[0], stop=[3], values={"t": [0.0, 0.0, 0.0]},
-    ...     attributes={"coordinates": torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]).numpy()})
-    >>> batch, generator = maps.pad([0]), torch.Generator().manual_seed(0)
-    >>> model = known_clipped_field(ClippedFieldSizes(), batch, strength=0.5, generator=generator)
-    >>> symmetric = pulls(model, batch)[0]
-    >>> bool((symmetric - symmetric.T).abs().max() < 1e-12)
-    True
+    >>> sizes = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4)
+    >>> model = known_clipped_field(sizes, attraction=1.2, repulsion=0.6, column="t")
+    >>> model.place(torch.tensor([[3.0, -2.0]], dtype=torch.float64))
+    tensor([[ 3., -2.]], dtype=torch.float64, grad_fn=<MmBackward0>)
     """
-    if not 0 < strength < 1:
-        raise ExfamError(f"`strength` must be a number in (0, 1), got {strength!r}.")
-    (column,) = batch.values
-    model = build_clipped_field(sizes, column=column, generator=generator).double()
+    check_positive("attraction", attraction, zero=True)
+    check_positive("repulsion", repulsion, zero=True)
+    n = sizes.n_dims
+    least = {"place_dim": n, "place_hidden_dim": 2 * n, "n_heads": 2}
+    for name, number in least.items():
+        if getattr(sizes, name) < number:
+            raise ExfamError(
+                f"`sizes.{name}` must be at least {number} for places of {n} coordinates, got "
+                f"{getattr(sizes, name)}."
+            )
+    model = build_clipped_field(sizes, column=column, generator=torch.Generator()).double()
+    eye, first = torch.eye(n, dtype=torch.float64), model.layers[0]
     with torch.no_grad():
-        for layer in model.layers:
-            for parameter in layer.parameters():
-                if parameter is not layer.query:
-                    parameter.zero_()
-        first = model.layers[0]
-        first.query[:, :, -1] = 0.0
-        first.key.copy_(first.query)
-        sign = (-1.0) ** torch.arange(sizes.n_heads, dtype=torch.float64)
-        first.value[:, -1, -1] = sign
-        largest = torch.linalg.eigvalsh(pulls(model, batch)).abs().max()
-        first.value.mul_(strength / largest)
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.place.first[: 2 * n] = torch.cat([eye, -eye])
+        model.place.second[:n, : 2 * n] = torch.cat([eye, -eye], dim=1)
+        first.query[:2, :n, :n] = eye
+        first.key[:2, :n, :n] = torch.stack([eye, -eye])
+        first.value[:2, -1, -1] = torch.tensor([attraction, -repulsion], dtype=torch.float64)
     return model
 
 
