@@ -23,6 +23,7 @@ BLOCK = PageBlock(README, "results")
 ELSEWHERE = (
     "analogies.json",
     "cbow-factorization.json",
+    "efa-generalization.json",
     "efa-special-cases.json",
     "efa-temperature.json",
     "factorization.json",

@@ -86,6 +86,14 @@ FIGURES = {
     "item_map": lambda: plots.item_map(POINTS, [f"item {i}" for i in range(30)], labels=("a", "b")),
     "layer_map": lambda: plots.layer_map(explanation(), part="values", layer=2),
     "layer_map, large": lambda: plots.layer_map(explanation(20), part="values", layer=1),
+    "rate_curve": lambda: plots.rate_curve(
+        np.array([10.0, 100.0]),
+        {"fitted": np.array([0.1, 0.02]), "zero": np.array([0.3, 0.3])},
+        slope=-0.5,
+        slope_name="rate term",
+        metric="excess loss",
+        spread=np.array([0.02, 0.01]),
+    ),
     "reliability_diagram": lambda: plots.reliability_diagram(reliable()),
     "attention_map": lambda: plots.attention_map(explanation()),
     "attention_map, one panel a layer": lambda: plots.attention_map(explanation(), heads="mean"),
@@ -131,6 +139,14 @@ def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name):
     names = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
     names += [text.get_text() for axes in figure.axes for text in axes.texts]
     assert any(words) and any(names)
+
+
+def test_rates_of_nothing_or_below_0_are_refused():
+    told = {"slope": -0.5, "slope_name": "rate", "metric": "loss"}
+    with pytest.raises(ExfamError, match="`losses` must hold a loss at 2 sizes at least to draw"):
+        plots.rate_curve(np.array([10.0]), {"fitted": np.array([0.1])}, **told)
+    with pytest.raises(ExfamError, match="`losses` must be above 0 on a logarithmic scale, got -1"):
+        plots.rate_curve(np.array([10.0, 20.0]), {"fitted": np.array([0.1, -1.0])}, **told)
 
 
 def test_points_of_no_score_are_refused():

@@ -14,6 +14,7 @@ from exfam.plots.matrices import matrix_map
 from exfam.plots.means import means_by_case
 from exfam.plots.missing import missing_curves
 from exfam.plots.positions import accuracy_by_distance, position_matrices, position_scatter
+from exfam.plots.rates import rate_curve
 from exfam.plots.score_points import score_points
 from exfam.plots.settings import setting_curve
 from exfam.plots.style import INK
@@ -39,6 +40,7 @@ __all__ = [
     "missing_curves",
     "position_matrices",
     "position_scatter",
+    "rate_curve",
     "reliability_diagram",
     "result_bars",
     "score_points",

@@ -47,6 +47,11 @@ EXPERIMENTS = {
         "exfam.reproduce.efa_special_cases",
         "latent factor models written as attention: Exponential Family Attention, section 4.1",
     ),
+    "efa-generalization": Experiment(
+        "exfam.reproduce.efa_generalization",
+        "excess loss by the number of groups, on maps drawn from a known model: "
+        "Exponential Family Attention, section 5.2",
+    ),
     "table-simulation": Experiment(
         "exfam.reproduce.table_simulation",
         "tables whose columns move together in another way at test: "

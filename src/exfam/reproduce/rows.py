@@ -26,8 +26,8 @@ _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson", "
 _UNRANKED = (
     "cosine-others-", "auc-", "share-",
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
-    "reflection-", "position-", "shuffled-", "change-", "paraphrase-",
-    "factor-",
+    "reflection-", "position-", "shuffled-", "change-", "paraphrase-", "factor-", "slope-",
+    "rate-term",
 )  # fmt: skip
 
 

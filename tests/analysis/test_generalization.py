@@ -1,0 +1,298 @@
+"""Theorem 2: its norm and rate by hand, what it is not about, and when its check says so."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from exfam.analysis.generalization import (
+    MeasuredFit,
+    ModelClass,
+    check_theorem_2,
+    fit_slope,
+    group_losses,
+    measure_fit,
+    model_class,
+    parameter_norm,
+    rate_term,
+    theorem_network,
+)
+from exfam.checks import DataError, ExfamError
+from exfam.data.simulators.auto_normal import draw_auto_normal, random_maps
+from exfam.families import Gaussian
+from exfam.groups import Groups
+from exfam.models.assemble import ModelSettings, build_efa
+from exfam.models.efa import EFASettings
+from exfam.models.fields.clipped import (
+    ClippedFieldSizes,
+    build_clipped_field,
+    known_clipped_field,
+    pulls,
+)
+from exfam.models.schema import Schema
+from exfam.models.two_part import TwoPartModel
+
+SIZES = ClippedFieldSizes(
+    n_dims=3, place_dim=2, place_hidden_dim=5, n_layers=2, n_heads=3, feed_forward_dim=4,
+    token_bound=7.0, value_bound=0.05,
+)  # fmt: skip
+OF = ModelClass(
+    n_layers=2, n_heads=3, embed_dim=3, feed_forward_dim=4, place_hidden_dim=5, n_dims=3,
+    norm_bound=40.0, token_bound=7.0, value_bound=0.05,
+)  # fmt: skip
+KNOWN = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4, value_bound=8.0)
+
+
+def network(sizes=SIZES, seed=0):
+    return build_clipped_field(sizes, column="value", generator=torch.Generator().manual_seed(seed))
+
+
+def known(attraction=1.2, repulsion=0.6, sizes=KNOWN):
+    return known_clipped_field(sizes, attraction=attraction, repulsion=repulsion, column="value")
+
+
+def drawn(n_maps, *, seed, model=None, sd=1.0, bound=8.0):
+    maps = random_maps(n_maps, 4, seed=seed)
+    pull = pulls(model or known(), maps.pad(np.arange(n_maps))).numpy()
+    values = draw_auto_normal(pull, sd=sd, bound=bound, seed=seed + 1000)
+    return replace(maps, values={"value": values.ravel()})
+
+
+def test_the_norm_is_the_papers():
+    model, layers = network(), []
+    for layer in model.layers:
+        norm = {
+            name: [np.linalg.svd(m, compute_uv=False)[0] for m in np.atleast_3d(p.detach().numpy())]
+            if p.ndim == 3
+            else np.linalg.svd(p.detach().numpy(), compute_uv=False)[0]
+            for name, p in layer.named_parameters()
+        }
+        attention = max(*norm["query"], *norm["key"]) + sum(norm["value"])
+        layers.append(attention + norm["first"] + norm["second"])
+    place = sum(np.linalg.svd(p.detach().numpy())[1][0] for p in model.place.parameters())
+    assert abs(layers[0] - layers[1]) > 1e-3
+    assert float(parameter_norm(model).detach()) == pytest.approx(max(layers) + place, rel=1e-5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3.0)
+    assert float(parameter_norm(model).detach()) == pytest.approx(
+        3 * (max(layers) + place), rel=1e-5
+    )
+
+
+def test_the_class_of_a_model_is_told_in_the_theorems_letters():
+    of = model_class(network(), norm_bound=40.0)
+    assert of == OF
+    assert of.n_numbers == sum(p.numel() for p in network().parameters())
+    assert model_class(network()).norm_bound == pytest.approx(
+        float(parameter_norm(network()).detach())
+    )
+    with pytest.raises(ExfamError, match="`norm_bound` must be at least the model's own norm"):
+        model_class(network(), norm_bound=1.0)
+    without = network(replace(SIZES, feed_forward_dim=0))
+    assert (
+        model_class(without).feed_forward_dim == 0 and float(parameter_norm(without).detach()) > 0
+    )
+
+
+def test_the_rate_term_is_the_papers():
+    # B_y is so small that 1 / (2 B_y) = 10 counts among B = 40 and R = 7 only without them.
+    n = 2 * (3 * 3 * 9 + 2 * 3 * 4) + 5 * (2 + 3)
+    for of, most in ((OF, 40.0), (replace(OF, norm_bound=3.0), 10.0)):
+        iota = math.log(2 + most)
+        expected = 0.05**2 * math.sqrt((43 * 2 * n * iota + math.log(100)) / 300)
+        assert rate_term(of, 300, chance=0.01) == pytest.approx(expected)
+    assert rate_term(OF, 400) == pytest.approx(rate_term(OF, 100) / 2)
+    assert rate_term(OF, 100, chance=0.01) > rate_term(OF, 100, chance=0.5)
+    with pytest.raises(ExfamError, match="`n_groups` must be a number > 0, got 0"):
+        rate_term(OF, 0)
+    with pytest.raises(ExfamError, match=r"`chance` must be a number in \(0, 1\], got 1.5"):
+        rate_term(OF, 10, chance=1.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_last_step_of_the_proof_holds_over_the_whole_range(seed):
+    """Appendix D: log(4 + 4 (L + 1) B_H^L B_Theta B / B_y) <= 43 L iota."""
+    random = np.random.default_rng(seed)
+    gaps = []
+    for _ in range(300):
+        of = replace(
+            OF,
+            n_layers=int(random.integers(1, 20)),
+            norm_bound=float(10 ** random.uniform(-3, 4)),
+            token_bound=float(10 ** random.uniform(-3, 4)),
+            value_bound=float(10 ** random.uniform(-3, 4)),
+        )
+        gaps.append(43 * of.n_layers * of.iota - of.log_covering)
+    assert min(gaps) > 0 and np.std(gaps) > 1
+    b, r, y, n = 1.5, 2.0, 0.5, 2
+    of = replace(OF, n_layers=n, norm_bound=b, token_bound=r, value_bound=y)
+    b_h, b_theta = (1 + b**2) * (1 + b**2 * r**3), b * r * (1 + b * r**2 + b**3 * r**2)
+    expected = math.log(4 + 4 * (n + 1) * b_h**n * b_theta * b / y)
+    assert of.log_covering == pytest.approx(expected)
+
+
+def efa(**settings):
+    values = {"value": np.array([1.0, 2.0, 4.0], np.float32)}
+    groups = Groups(start=np.array([0]), stop=np.array([3]), values=values)
+    schema = Schema.of(groups, families={"value": Gaussian()})
+    choices = ModelSettings(EFASettings(**settings), items=False, head_hidden_dim=4)
+    return build_efa(schema, choices, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reasons"),
+    [
+        ({}, ["softmax attention, not ReLU / n", "layer norm", "biases", "not clipped"]),
+        ({"kernel": "mean", "connection": "residual"}, ["mean attention, not ReLU / n", "biases"]),
+        (
+            {"kernel": "relu-mean", "connection": "residual", "feed_forward_dim": 8},
+            ["feed-forward layers with GELU", "biases", "that are not clipped"],
+        ),
+    ],
+)
+def test_any_other_model_is_refused_with_the_reasons(settings, reasons):
+    for refused in (model_class, parameter_norm, theorem_network):
+        with pytest.raises(ExfamError, match="`model` must be of the class of theorem 2") as error:
+            refused(efa(**settings))
+        assert all(reason in str(error.value) for reason in reasons), error.value
+        assert ("layer norm" in str(error.value)) == (not settings)
+    groups = drawn(3, seed=0)
+    with pytest.raises(ExfamError, match="The theorem says nothing of it"):
+        group_losses(efa(**settings), groups)
+    with pytest.raises(ExfamError, match="got str with tokens and predictions that are not"):
+        model_class("a model")
+
+
+def test_a_network_with_a_part_of_another_kind_is_refused():
+    class Another(nn.Module):
+        first = second = torch.eye(2)
+
+        def forward(self, tau):
+            return tau
+
+    model = network()
+    model.place = Another()
+    with pytest.raises(ExfamError, match="with a part of type Another"):
+        model_class(model)
+    model = network()
+    model.place = nn.Linear(3, 2)
+    with pytest.raises(ExfamError, match="with biases; a part of type Linear"):
+        model_class(model)
+
+
+def test_the_network_is_found_in_the_models_that_have_it():
+    model = network()
+    whole = TwoPartModel(
+        direction="bidirectional", value_part=model, families={"value": Gaussian(scale=1.0)}
+    )
+
+    class Fitted:
+        members_ = (whole,)
+
+    assert theorem_network(whole) is theorem_network(Fitted()) is model
+
+
+def test_losses_are_half_mean_squares_group_by_group():
+    model, groups = known(), drawn(5, seed=3)[[4, 0, 2]]
+    means = model.eta(groups.pad(np.arange(3)))[..., 0].detach().numpy()
+    values = groups.values["value"].reshape(5, 4)[[4, 0, 2]]
+    expected = ((values - means) ** 2).sum(axis=1) / 8
+    np.testing.assert_allclose(group_losses(model, groups), expected, rtol=1e-5)
+    hidden = replace(groups, observed=np.arange(20) != 1)
+    with pytest.raises(DataError, match="`groups` must have every value observed.*got 1 that"):
+        group_losses(model, hidden)
+
+
+def test_the_excess_told_by_predictions_is_that_of_the_losses():
+    fit = measure_fit(
+        known(0.6, 1.0), known(), train=drawn(50, seed=1), held_out=drawn(4000, seed=2)
+    )
+    assert fit.n_groups == 50 and fit.excess > 0.005
+    assert abs(fit.sampled - fit.excess) < 5 * fit.sampled_error < 0.1 * fit.excess + 0.02
+    itself = measure_fit(known(), known(), train=drawn(50, seed=1), held_out=drawn(60, seed=2))
+    assert (itself.excess, itself.sampled, itself.training_gap) == (0.0, 0.0, 0.0)
+    assert itself.norm == itself.known_norm == pytest.approx(1 + 1.8 + 2 * math.sqrt(2))
+
+
+def test_the_slope_is_that_of_the_logarithms():
+    sizes = np.repeat(10 ** np.arange(1, 5), 40)
+    noise = np.exp(0.3 * np.random.default_rng(0).standard_normal(len(sizes)))
+    slope = fit_slope(sizes, 5.0 * sizes**-0.8 * noise)
+    assert slope.low < -0.8 < slope.high and slope.high - slope.low < 0.15
+    wider = fit_slope(sizes, 5.0 * sizes**-0.8 * noise, level=0.999)
+    assert wider.mean == slope.mean and wider.low < slope.low
+    with pytest.raises(DataError, match="at least 3 fits of 2 sizes for a slope, got 3 of 1"):
+        fit_slope(np.array([5, 5, 5]), np.ones(3))
+    with pytest.raises(DataError, match="`excess` must be above 0 for its logarithm, got 0"):
+        fit_slope(np.array([5, 6, 7]), np.array([1.0, 0.0, 1.0]))
+
+
+def fits(slope=-1.0, **changes):
+    told = {
+        "sampled_error": 1e-4, "training_gap": -0.01, "training_loss": 0.5, "norm": 20.0,
+        "known_norm": 6.0, "largest": 0.04, **changes,
+    }  # fmt: skip
+    noise = np.exp(0.1 * np.random.default_rng(1).standard_normal((4, 5)))
+    return [
+        MeasuredFit(n, excess=n**slope * up, sampled=n**slope * up, **told)
+        for n, row in zip((10, 100, 1000, 10_000), noise, strict=True)
+        for up in row
+    ]
+
+
+@pytest.mark.parametrize("slope", [-1.0, -0.7, -0.5])
+def test_the_check_holds_for_what_falls_as_fast_as_the_rate(slope):
+    check = check_theorem_2(fits(slope), OF)
+    assert check.applies and check.holds, check
+    assert check.measured["slope"] == pytest.approx(slope, abs=0.05)
+    assert check.expected["slope at most"] == -0.5
+
+
+def test_the_check_fails_for_what_falls_slower():
+    check = check_theorem_2(fits(-0.2), OF)
+    assert check.applies and not check.holds
+    assert "theorem 2: a slope of at most -1/2, got -0.2" in check.failed_conclusions[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"largest": 0.06}, "assumption 5: |y| <= B_y = 0.05, got 0.06"),
+        ({"norm": 41.0}, "section 5.2.2: |||theta||| <= B = 40, got 41"),
+        ({"known_norm": 50.0}, "section 5.2.2: |||theta||| <= B = 40, got 50"),
+        ({"training_gap": 0.02}, "fits must minimize the training loss, got 20 of 20 above"),
+    ],
+)
+def test_the_check_says_which_assumption_fails(changes, told):
+    check = check_theorem_2(fits(**changes), OF)
+    assert not check.applies and check.holds
+    assert len(check.failed_assumptions) == 1 and told in check.failed_assumptions[0]
+
+
+def test_the_check_sees_that_a_known_model_is_not_the_best():
+    """Values drawn from another model: losses then say another excess than predictions do."""
+    data = {"train": drawn(40, seed=1), "held_out": drawn(4000, seed=2)}
+    wrong = known(0.4, 0.0)
+    measured = [replace(measure_fit(known(), wrong, **data), n_groups=n) for n in (10, 20, 40)]
+    check = check_theorem_2(measured, model_class(known(), norm_bound=9.0))
+    assert not check.applies
+    assert any("the known model must be the best one" in each for each in check.failed_assumptions)
+
+
+def test_values_beyond_the_bound_are_found_in_data():
+    """Assumption 5 fails where values are drawn with no regard to B_y."""
+    small = replace(KNOWN, value_bound=1.0)
+    model = known(sizes=small)
+    data = drawn(300, seed=5, model=known(), bound=8.0)
+    measured = [
+        replace(
+            measure_fit(known(0.6, 1.0, sizes=small), model, train=data, held_out=data), n_groups=n
+        )
+        for n in (10, 20, 40)
+    ]
+    check = check_theorem_2(measured, model_class(model, norm_bound=9.0))
+    assert any("assumption 5: |y| <= B_y = 1, got" in each for each in check.failed_assumptions)

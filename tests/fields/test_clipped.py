@@ -1,0 +1,238 @@
+"""The network of theorem 2: its equations by hand, what it sees, and the law of a known one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import truncnorm
+
+from exfam.checks import ExfamError
+from exfam.data.simulators.auto_normal import auto_normal_means, draw_auto_normal, random_maps
+from exfam.families import Gaussian
+from exfam.groups import Groups
+from exfam.models.fields.clipped import (
+    ClippedFieldNetwork,
+    ClippedFieldSizes,
+    build_clipped_field,
+    known_clipped_field,
+    pulls,
+)
+from exfam.models.two_part import TwoPartModel
+
+EXACT = {"rtol": 0.0, "atol": 1e-10}
+N_SITES, N_MAPS = 5, 6
+UNCUT = ClippedFieldSizes(token_bound=1e6, value_bound=1e6)
+KNOWN = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4, value_bound=50.0)
+
+
+def network(sizes=UNCUT, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return build_clipped_field(sizes, column="value", generator=generator).double()
+
+
+def maps(seed=0, **changes):
+    groups = random_maps(N_MAPS, N_SITES, seed=seed)
+    # Numbers that single precision, which batches have, holds exactly.
+    values = np.random.default_rng(seed).integers(-8, 9, N_MAPS * N_SITES) / 4
+    places = groups.attributes["coordinates"].astype(np.float32).astype(float)
+    return replace(groups, values={"value": values}, attributes={"coordinates": places}, **changes)
+
+
+def batch_of(groups):
+    return groups.pad(np.arange(len(groups)))
+
+
+def project(x, radius):
+    return x if np.linalg.norm(x) <= radius else radius * x / np.linalg.norm(x)
+
+
+def by_hand(model, places, values, center):
+    """The paper's equations for one element of one map, one token at a time."""
+    weight = {name: p.detach().numpy() for name, p in model.named_parameters()}
+    radius, relu = model.token_bound, lambda x: np.maximum(x, 0)
+    h = []
+    for j, tau in enumerate(places):
+        g = weight["place.second"] @ relu(weight["place.first"] @ project(tau, radius))
+        h.append(project(np.append(g, 0.0 if j == center else values[j]), radius))
+    for number in range(len(model.layers)):
+        q, k, v, first, second = (
+            weight[f"blocks.{number}.{name}"]
+            for name in ("query", "key", "value", "first", "second")
+        )
+        after = []
+        for token in h:
+            update = sum(
+                relu((q[m] @ token) @ (k[m] @ other)) * (v[m] @ other)
+                for m in range(len(q))
+                for other in h
+            ) / len(h)
+            attended = token + update
+            after.append(project(attended + second @ relu(first @ attended), radius))
+        h = after
+    return np.clip(h[center][-1], -model.value_bound, model.value_bound)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"token_bound": 0.9, "value_bound": 0.1}])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_the_network_is_the_papers(n_layers, bounds):
+    model, groups = network(replace(UNCUT, n_layers=n_layers, **bounds)), maps()
+    told = model.eta(batch_of(groups))[..., 0].detach().numpy()
+    places = groups.attributes["coordinates"].reshape(N_MAPS, N_SITES, 2)
+    values = groups.values["value"].reshape(N_MAPS, N_SITES)
+    expected = [
+        [by_hand(model, places[g], values[g], i) for i in range(N_SITES)] for g in range(N_MAPS)
+    ]
+    np.testing.assert_allclose(told, expected, **EXACT)
+    assert np.std(expected) > 0.03
+    if bounds:
+        assert (np.abs(told) == 0.1).any() and (np.abs(told) < 0.1).any()
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_a_conditional_sees_all_values_but_its_own(n_layers):
+    model, groups = network(replace(UNCUT, n_layers=n_layers)), maps()
+    before = model.eta(batch_of(groups))[..., 0].detach()
+    for place in range(N_SITES):
+        values = groups.values["value"].copy()
+        values[place::N_SITES] += 1.0
+        after = model.eta(batch_of(replace(groups, values={"value": values})))[..., 0].detach()
+        moved = (after - before).abs()
+        assert float(moved[:, place].max()) == 0.0
+        others = np.arange(N_SITES) != place
+        assert float(moved[:, others].sum(0).min()) > 1e-6
+
+
+def test_elements_without_a_value_and_padding_are_no_context():
+    model, hidden = network(), np.zeros(N_MAPS * N_SITES, dtype=bool)
+    hidden[1::N_SITES] = True
+    groups = maps(observed=~hidden)
+    whole = model.eta(batch_of(groups))
+    others = np.flatnonzero(~hidden)
+    smaller = Groups(
+        start=4 * np.arange(N_MAPS),
+        stop=4 * np.arange(N_MAPS) + 4,
+        values={"value": groups.values["value"][others]},
+        attributes={"coordinates": groups.attributes["coordinates"][others]},
+    )
+    torch.testing.assert_close(whole[:, [0, 2, 3, 4]], model.eta(batch_of(smaller)), **EXACT)
+    uneven = Groups(
+        start=[0, 2],
+        stop=[2, 7],
+        values={"value": groups.values["value"][:7]},
+        attributes={"coordinates": groups.attributes["coordinates"][:7]},
+    )
+    alone = model.eta(uneven[0].pad([0]))
+    torch.testing.assert_close(model.eta(batch_of(uneven))[:1, :2], alone, **EXACT)
+
+
+def test_it_is_a_value_part_of_a_model():
+    """Half the squared error is the negative log-likelihood of unit variance, up to a constant."""
+    groups = maps()
+    model = TwoPartModel(
+        direction="bidirectional", value_part=network(), families={"value": Gaussian(scale=1.0)}
+    )
+    nats = model.log_prob(batch_of(groups)).value["value"]
+    apart = torch.tensor(groups.values["value"]).view(N_MAPS, N_SITES) - network().eta(
+        batch_of(groups)
+    ).squeeze(-1)
+    expected = -0.5 * apart.square() - 0.5 * np.log(2 * np.pi)
+    torch.testing.assert_close(nats, expected)
+
+
+def test_sizes_and_bounds_are_checked():
+    with pytest.raises(ExfamError, match="`n_heads` must be a number > 0, got 0"):
+        replace(UNCUT, n_heads=0)
+    with pytest.raises(ExfamError, match="`value_bound` must be a number > 0"):
+        replace(UNCUT, value_bound=0.0)
+    place = network().place
+    with pytest.raises(ExfamError, match="`layers` must hold at least one layer, got none"):
+        ClippedFieldNetwork(place, [], column="value", token_bound=1.0, value_bound=1.0)
+    with pytest.raises(ExfamError, match="`token_bound` must be a number > 0"):
+        ClippedFieldNetwork(
+            place, network().layers, column="value", token_bound=0.0, value_bound=1.0
+        )
+    with pytest.raises(ExfamError, match="`sizes.place_dim` must be at least 3 for places of 3"):
+        known_clipped_field(replace(KNOWN, n_dims=3), attraction=1.0, repulsion=0.5, column="value")
+    with pytest.raises(ExfamError, match="`repulsion` must be a number >= 0"):
+        known_clipped_field(KNOWN, attraction=1.0, repulsion=-0.5, column="value")
+
+
+def test_layers_of_attention_alone_have_no_feed_forward_part():
+    model = network(replace(UNCUT, feed_forward_dim=0))
+    assert model.layers[0].first.numel() == 0
+    assert float(model.eta(batch_of(maps())).detach().std()) > 0.05
+
+
+def known(**changes):
+    numbers = {"attraction": 1.15, "repulsion": 0.6, **changes}
+    return known_clipped_field(KNOWN, column="value", **numbers)
+
+
+def test_the_known_model_pulls_as_its_formula_says():
+    groups = maps()
+    tau = groups.attributes["coordinates"].reshape(N_MAPS, N_SITES, 2)
+    product = np.einsum("gid,gjd->gij", tau, tau)
+    expected = (1.15 * np.maximum(product, 0) - 0.6 * np.maximum(-product, 0)) / N_SITES
+    expected[:, range(N_SITES), range(N_SITES)] = 0.0
+    pull = pulls(known(), batch_of(groups)).numpy()
+    np.testing.assert_allclose(pull, expected, **EXACT)
+    means = known().eta(batch_of(groups))[..., 0].detach().numpy()
+    values = groups.values["value"].reshape(N_MAPS, N_SITES)
+    np.testing.assert_allclose(means, np.einsum("gij,gj->gi", pull, values), **EXACT)
+    assert (pull < 0).any() and (pull > 0).any()
+
+
+@pytest.mark.parametrize("bound", [50.0, 1.5])
+def test_drawn_values_have_the_conditional_means_that_are_told(bound):
+    """Residuals are uncorrelated with whatever the others say; the law is cut where it is told."""
+    pull = pulls(known(), batch_of(maps()))[:1].numpy().repeat(20_000, axis=0)
+    values = draw_auto_normal(pull, bound=bound, seed=1)
+    assert np.abs(values).max() <= bound
+    means = auto_normal_means(pull, values, bound=bound)
+    rest = values - means
+    error = 5 / np.sqrt(len(values))
+    for j in range(N_SITES):
+        for i in range(N_SITES):
+            if i != j:
+                assert abs((rest[:, i] * values[:, j]).mean()) < error * values[:, j].std()
+    assert np.abs(rest.mean(axis=0)).max() < error
+    plain = np.einsum("gij,gj->gi", pull, values)
+    assert (np.abs(plain - means).max() > 0.1) == (bound < 10)
+
+
+@pytest.mark.parametrize("bound", [50.0, 1.5, 0.2])
+def test_means_of_cut_laws_are_scipys(bound):
+    pull = pulls(known(), batch_of(maps()))[:4].numpy()
+    values = np.random.default_rng(0).normal(scale=3.0, size=(4, N_SITES))
+    location = np.einsum("gij,gj->gi", pull, values)
+    ends = (-bound - location) / 0.5, (bound - location) / 0.5
+    expected = truncnorm(*ends, loc=location, scale=0.5).mean()
+    told = auto_normal_means(pull, values, sd=0.5, bound=bound)
+    np.testing.assert_allclose(told, expected, rtol=1e-6, atol=1e-9)
+    assert (np.abs(location) > bound).any() == (bound < 10)
+
+
+def test_drawn_values_have_the_covariance_of_their_law():
+    pull = pulls(known(), batch_of(maps()))[:1].numpy().repeat(60_000, axis=0)
+    values = draw_auto_normal(pull, sd=2.0, bound=90.0, seed=2)
+    expected = 4.0 * np.linalg.inv(np.eye(N_SITES) - pull[0])
+    np.testing.assert_allclose(np.cov(values.T), expected, atol=0.15)
+    again = draw_auto_normal(pull, sd=2.0, bound=90.0, seed=2)
+    assert (again == values).all() and (draw_auto_normal(pull, bound=90.0, seed=3) != values).any()
+
+
+def test_pulls_that_are_those_of_no_law_are_refused():
+    pull = np.array([[[0.0, 0.5], [0.5, 0.0]]])
+    with pytest.raises(ExfamError, match="`pull` must be symmetric with 0 on the diagonal"):
+        draw_auto_normal(pull + np.array([[0.0, 0.1], [0.0, 0.0]]), bound=9.0, seed=0)
+    with pytest.raises(ExfamError, match="got 0 of asymmetry and 0.2 on the diagonal"):
+        draw_auto_normal(pull + 0.2 * np.eye(2), bound=9.0, seed=0)
+    with pytest.raises(ExfamError, match="`pull` must have eigenvalues below 1, got 1.25"):
+        draw_auto_normal(2.5 * pull, bound=9.0, seed=0)
+    with pytest.raises(ExfamError, match="`pull` must have a row and a column for each site"):
+        draw_auto_normal(pull[:, :1], bound=9.0, seed=0)
+    with pytest.raises(ExfamError, match="`bound` must leave room for the values, got 1e-05"):
+        draw_auto_normal(pull, bound=1e-5, seed=0)
+    with pytest.raises(ExfamError, match="`n_sites` must be an integer >= 1"):
+        random_maps(3, 0, seed=0)

@@ -1,0 +1,65 @@
+"""Excess loss by the number of groups: what is simulated, fitted and told."""
+
+import numpy as np
+import pytest
+
+from exfam.analysis.generalization import parameter_norm
+from exfam.data.simulators.auto_normal import auto_normal_means
+from exfam.models.fields.clipped import pulls
+from exfam.reproduce import efa_generalization as experiment
+from exfam.reproduce.harness import Options, reproduce
+from exfam.reproduce.rows import higher_is_better
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    monkeypatch.setattr(experiment, "FAST_STEPS", 6)
+    monkeypatch.setattr(experiment, "FAST_GROUPS", (4, 8))
+
+
+def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
+    options = Options(fast=True, seeds=2, folder=tmp_path, out=tmp_path)
+    rows = reproduce("efa-generalization", options=options)
+    of_size = ["excess-loss", "change-of-sampled-loss", "change-of-training-loss"]
+    of_size += ["excess-loss", "excess-loss", "rate-term"]
+    assert [row.metric for row in rows] == 2 * of_size + ["slope-rate-term", "slope-excess"]
+    slope = rows[-1]
+    assert slope.settings["low"] < slope.value < slope.settings["high"]
+    assert rows[0].n_seeds == 2 and rows[0].cpu_seconds > 0 and rows[0].value > 0
+    assert rows[5].value / rows[11].value == pytest.approx(2**0.5)
+    assert (tmp_path / "efa-generalization.png").stat().st_size > 5000
+    monkeypatch.setattr(experiment, "_measure", lambda *_: pytest.fail("fitted again"))
+    assert experiment.run(options) == rows
+
+
+def test_one_fit_a_size_has_no_slope_if_there_are_few_sizes():
+    rows = experiment.run(Options(fast=True))
+    assert {row.metric for row in rows}.isdisjoint({"slope-excess", "slope-rate-term"})
+
+
+def test_slopes_and_rates_rank_nothing():
+    assert higher_is_better("slope-excess") is higher_is_better("rate-term") is None
+    assert higher_is_better("excess-loss") is False
+
+
+def test_the_known_model_is_as_good_as_the_best_there_is():
+    """The bound of values moves the best prediction by next to nothing."""
+    maps = experiment.simulated_maps(500, seed=1)
+    batch = maps.pad(np.arange(500))
+    known = experiment._known()
+    values = maps.values["value"].reshape(500, -1)
+    best = auto_normal_means(pulls(known, batch).numpy(), values, bound=experiment.VALUE_BOUND)
+    told = known.eta(batch)[..., 0].detach().numpy()
+    assert np.abs(values).max() < experiment.VALUE_BOUND
+    assert 0.5 * np.square(told - best).mean() < 1e-9 and best.std() > 0.2
+
+
+def test_fits_have_less_training_loss_than_where_they_start_and_keep_the_norm():
+    train = experiment.simulated_maps(30, seed=2)
+    batch = train.pad(np.arange(30))
+    starts = experiment._starts(experiment._known(), seed=0)
+    before = [float(experiment._loss(start, batch).detach()) for start in starts]
+    fitted = experiment.least_loss_fit(starts, train, n_steps=20, norm_bound=6.0)
+    assert float(experiment._loss(fitted, batch).detach()) < min(before)
+    assert float(parameter_norm(fitted).detach()) <= 6.0 + 1e-9
+    assert [float(experiment._loss(start, batch).detach()) for start in starts] == before
