@@ -4,8 +4,10 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from exfam.analysis.experts.elements import ElementAttention
 from exfam.analysis.experts.tables import TableAttention
+from exfam.analysis.experts.words import WordAttention
 from exfam.checks import ExfamError
 from exfam.data.tables.schema import TableSchema
+from exfam.models.context_words import ContextWords
 from exfam.models.efa import EFANetwork
 from exfam.models.experts import LinearAttention
 from exfam.models.tables.contract import TableModel
@@ -28,10 +30,11 @@ class LinearTable(Protocol):
 
 def attention_as_experts(
     model: object, *, member: int = 0, part: str | None = None
-) -> TableAttention | ElementAttention:
+) -> TableAttention | ElementAttention | WordAttention:
     """A fitted model as a mixture of experts, exactly: theorem 2 with the model's own weights.
 
-    `model`: a table model, an EFA model or one of its networks, or a fitted estimator of either
+    `model`: a table model, an EFA model or one of its networks, a fitted estimator of either, or a
+        model of words
     `member`: which of an ensemble (default 0)
     `part`: "items" or "values" of an EFA model that has both, or None for the one it has (default
         None)
@@ -51,6 +54,8 @@ def attention_as_experts(
         found = members[_checked(member, len(members))]
     if isinstance(found, TwoPartModel):
         found = found.part(part)
+    if isinstance(found, ContextWords):
+        return WordAttention(found)
     if isinstance(found, EFANetwork):
         return ElementAttention(found)
     if not isinstance(found, TableModel):
