@@ -218,7 +218,8 @@ class ContextWords(nn.Module):
 
     def weights(self, window: Window) -> Scores:
         """alpha, which sums to 1 over a window, or is 0 where there is nothing around."""
-        scores, there = self.scores(window), window.there[..., None]
+        scores = self.scores(window).to(self.constant.dtype)
+        there = window.there[..., None]
         low = torch.finfo(scores.dtype).min / 2
         return scores.masked_fill(~there, low).softmax(2).masked_fill(~there, 0.0)
 
