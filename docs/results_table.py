@@ -26,6 +26,7 @@ ELSEWHERE = (
     "efa-generalization.json",
     "efa-special-cases.json",
     "efa-temperature.json",
+    "expert-weights.json",
     "factorization.json",
     "involution.json",
     "lstm-table3.json",

@@ -12,7 +12,7 @@ from exfam.checks import ExfamError
 from exfam.data.simulators.toy_sentences import toy_sentences
 from exfam.data.text import prepare_text
 from exfam.embeddings import ItemEmbedding
-from exfam.estimators.words.matrices import initial_matrices
+from exfam.estimators.words.matrices import WordMatrices
 from exfam.estimators.words.softmax import contexts, log_likelihood
 from exfam.groups import Groups
 from exfam.likelihoods import LeaveOneOut
@@ -185,9 +185,10 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
         network.constant.zero_()
     tokens = np.array([2, 0, 2, 4, 6, 1, -1, 5, 3], np.int32)
     mean, centers = contexts(tokens, n_words=N_WORDS, window=2)
-    matrices = initial_matrices(N_WORDS, DIM, tie=None, positive_share=0.5, seed=0)
-    matrices.arrays["center"][...] = network.given.vectors().numpy()
-    matrices.arrays["context"][...] = network.told.vectors().numpy()
+    vectors = {"center": network.given, "context": network.told}
+    matrices = WordMatrices.restored(
+        {name: words.vectors().float().numpy() for name, words in vectors.items()}
+    )
     expected = log_likelihood(mean, centers, matrices)
     log_p = network.eta(batch(whole)).log_softmax(-1).numpy()
     told = [log_p[0, i, w] for i, w in enumerate(tokens[:6])]

@@ -95,6 +95,11 @@ EXPERIMENTS = {
         "what skip-gram and attention factorize: "
         "Bidirectional attention as a mixture of experts, section 4.2",
     ),
+    "expert-weights": Experiment(
+        "exfam.reproduce.expert_weights",
+        "words told by those around, weighed alike, by MASK or by the center word: "
+        "Bidirectional attention as a mixture of experts, footnote 1",
+    ),
     "pmi-spectrum": Experiment(
         "exfam.reproduce.pmi_spectrum",
         "signs of the eigenvalues of mutual information: "

@@ -9,15 +9,22 @@ Source: Appendix I of the paper on bidirectional attention as a mixture of exper
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from exfam.checks import check_whole
+from exfam.checks import ExfamError, check_whole
 
-__all__ = ["ADJECTIVES", "SUBJECTS", "Population", "toy_population", "toy_sentences"]
+__all__ = [
+    "ADJECTIVES",
+    "SUBJECTS",
+    "Population",
+    "toy_conditionals",
+    "toy_population",
+    "toy_sentences",
+]
 
 SUBJECTS = ("mathematics", "statistics", "sociology", "history")
 ADJECTIVES = ("fun", "boring", "easy", "difficult")
@@ -58,6 +65,27 @@ def toy_population() -> Population:
     listed = [(words, p / len(kinds)) for kind in kinds for words, p in kind if p > 0]
     sentences, probability = zip(*listed, strict=True)
     return Population(sentences, np.array(probability))
+
+
+def toy_conditionals(sentences: Sequence[Sequence[str]]) -> Float[np.ndarray, "sentences words"]:
+    """log p(word | all others of its sentence) in nats, exactly: no model has a higher mean.
+
+    Raises ExfamError for a sentence that the law does not allow.
+
+    >>> toy_conditionals([["I", "like", "statistics", "and", "history"]]).round(3)
+    array([[ 0.   ,  0.   , -0.788,  0.   , -2.398]])
+    """
+    law = dict(zip(*toy_population(), strict=True))
+    words = sorted({word for sentence in law for word in sentence})
+    told = np.empty((len(sentences), 5))
+    for row, sentence in enumerate(map(tuple, sentences)):
+        if sentence not in law:
+            raise ExfamError(f"`sentences` must be of the law, got {' '.join(sentence)!r}.")
+        for place in range(5):
+            others = [(*sentence[:place], word, *sentence[place + 1 :]) for word in words]
+            total = sum(law.get(other, 0.0) for other in others)
+            told[row, place] = np.log(law[sentence] / total)
+    return told
 
 
 def _every_liked() -> Iterator[tuple[tuple[str, ...], float]]:
