@@ -1,0 +1,390 @@
+"""Embeddings of two fits of one law agree up to an affine map where the theorem says so."""
+
+import numpy as np
+import pytest
+import torch
+
+from efa_cases import N_ITEMS, rich_groups, rich_schema, small_model
+from exfam.analysis.identifiability import (
+    ItemEmbeddings,
+    ValueEmbeddings,
+    affine_map,
+    align,
+    check_items,
+    check_values,
+    context_diversity,
+    failed_diversity,
+    item_diversity,
+    item_embeddings,
+    mean_divergence,
+    rotation_map,
+    shift_diversity,
+    shuffled_contexts,
+    shuffled_names,
+    value_counterexample,
+    value_diversity,
+)
+from exfam.analysis.identifiability.alignment import explained
+from exfam.analysis.identifiability.diversity import diversity_of
+from exfam.checks import DataError, ExfamError
+from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
+from exfam.models.two_part import TwoPartModel
+
+DIM, ITEMS, CONTEXTS = 3, 12, 400
+SHIFT = np.array([0.5, -2.0, 1.0])
+
+
+def turn():
+    """An invertible map that is far from a rotation."""
+    return np.array([[3.0, 1.0, 0.0], [0.0, 0.5, 0.2], [1.0, 0.0, 1.0]])
+
+
+def drawn(*, dim=DIM, items=ITEMS, seed=0):
+    random = np.random.default_rng(seed)
+    return ItemEmbeddings(
+        random.normal(size=(CONTEXTS, dim)),
+        random.normal(size=(items, dim)),
+        random.normal(size=items),
+        np.arange(CONTEXTS) // 4,
+    )
+
+
+def carried(told, matrix, shift):
+    """The same law in other coordinates; a vector is added to every center for nothing."""
+    center = told.center @ np.linalg.inv(matrix)
+    bias = told.bias - center @ shift + 7.0
+    return ItemEmbeddings(told.context @ matrix.T + shift, center + 0.3, bias, told.group)
+
+
+def with_noise(told, scale, *, seed=5):
+    random = np.random.default_rng(seed)
+    noise = random.normal(size=told.context.shape)
+    return ItemEmbeddings(told.context + scale * noise, told.center, told.bias, told.group)
+
+
+CHOICES = {
+    "static": {"network": {"conditional": "static", "n_layers": 2}},
+    "copies": {"network": {"conditional": "copies", "connection": "post-norm"}},
+    "exact": {"network": {"conditional": "exact", "connection": "residual"}},
+    "two_stream": {"network": {"conditional": "two_stream", "direction": "causal"}},
+    "tied": {"tie": "reflection", "network": {"connection": "residual"}},
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_embeddings_make_the_models_own_probabilities(name):
+    groups = rich_groups()
+    model = small_model(rich_schema(groups), **CHOICES[name]).eval()
+    told = item_embeddings(model, groups)
+    batch = groups.pad(np.arange(len(groups)))
+    with torch.inference_mode():
+        wanted = model.item_log_probs(batch)[batch.target].double().numpy()
+    rows = batch.element[batch.target].numpy()
+    np.testing.assert_allclose(told.log_probs(), wanted[np.argsort(rows)], atol=1e-4)
+    assert np.std(told.context, axis=0).min() > 1e-3, "contexts differ"
+    assert told.group.tolist() == [0] * 5 + [1] + [2] * 4
+
+
+def test_embeddings_are_of_the_targets_of_a_view():
+    groups = rich_groups()
+    model = small_model(rich_schema(groups))
+    whole, some = item_embeddings(model, groups), item_embeddings(model, groups[[2, 0]])
+    assert some.group.tolist() == [1] * 5 + [0] * 4
+    np.testing.assert_allclose(some.context[5:], whole.context[6:], atol=1e-5)
+
+
+def test_shuffled_names_are_the_same_model_of_other_groups():
+    groups = rich_groups()
+    model = small_model(rich_schema(groups))
+    names = shuffled_names(N_ITEMS, seed=1)
+    plain, shuffled = item_embeddings(model, groups), item_embeddings(model, groups, names=names)
+    renamed = groups.with_(item=names[groups.item].astype(np.int32))
+    there = item_embeddings(model, renamed)
+    np.testing.assert_allclose(shuffled.context, there.context, atol=1e-6)
+    np.testing.assert_allclose(shuffled.log_probs(), there.log_probs()[:, names], atol=1e-5)
+    assert np.abs(plain.context - shuffled.context).max() > 0.1
+
+
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_no_item_keeps_its_name(n):
+    names = shuffled_names(n, seed=n)
+    assert sorted(names) == list(range(n)) and not (names == np.arange(n)).any()
+    with pytest.raises(ExfamError, match="`n_items` must be 2 or more to be shuffled, got 1"):
+        shuffled_names(1, seed=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_theorem_holds_for_one_law_in_two_coordinates(seed):
+    first = drawn(seed=seed)
+    second = carried(first, turn(), SHIFT)
+    check = check_items(first, second)
+    assert check.applies and check.holds, check
+    found = align(first, second)
+    for both in (found.context, found.center, found.center_transposed, found.bias):
+        assert both == pytest.approx((1.0, 1.0))
+    np.testing.assert_allclose(found.context_correlations, 1.0)
+    np.testing.assert_allclose(found.center_correlations, 1.0)
+    # A rotation is not enough, and the items tell it as the contexts do.
+    assert max(found.rotation_context) < 0.95 and max(found.rotation_center) < 0.95
+
+
+def test_a_rotation_is_found_as_one():
+    first = drawn()
+    rotation = np.linalg.qr(turn())[0]
+    found = align(first, carried(first, 2 * rotation, SHIFT))
+    assert found.rotation_context == pytest.approx((1.0, 1.0))
+    assert found.rotation_center == pytest.approx((1.0, 1.0))
+
+
+def test_correlations_do_not_depend_on_coordinates():
+    first = drawn()
+    second = with_noise(carried(first, turn(), SHIFT), 0.5)
+    plain, moved = align(first, second), align(first, carried(second, turn(), -SHIFT))
+    for name in ("context_correlations", "center_correlations"):
+        np.testing.assert_allclose(getattr(plain, name), getattr(moved, name), atol=1e-9)
+    assert plain.context_correlations.min() < 0.95
+
+
+def test_fits_that_are_nearer_agree_more():
+    first = drawn()
+    second = carried(first, turn(), SHIFT)
+    shares = [min(align(first, with_noise(second, noise)).context) for noise in (0.0, 0.1, 0.5)]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.999 > shares[1] > shares[2]
+
+
+def test_nulls_agree_in_nothing():
+    first = drawn()
+    second = carried(first, turn(), SHIFT)
+    order = shuffled_names(ITEMS, seed=3)
+    items = ItemEmbeddings(second.context, second.center[order], second.bias[order], second.group)
+    contexts = shuffled_contexts(second, seed=3)
+    assert max(align(first, items).center_transposed) < 0.5
+    assert max(align(first, contexts).context) < 0.05
+    assert align(first, contexts).context_correlations.mean() < 0.2
+
+
+def test_swapping_the_fits_swaps_the_ways():
+    first = drawn()
+    second = with_noise(carried(first, turn(), SHIFT), 0.3)
+    one, other = align(first, second), align(second, first)
+    for name in ("context", "center", "center_transposed", "bias", "rotation_context"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name)[::-1])
+
+
+def test_the_map_is_judged_on_groups_that_it_was_not_found_from():
+    random = np.random.default_rng(9)
+    first = drawn(dim=60, items=70)
+    second = ItemEmbeddings(
+        random.normal(size=(CONTEXTS, 60)), first.center, first.bias, first.group
+    )
+    # 200 contexts of noise find a map of 61 columns that explains a third of themselves.
+    assert max(align(first, second).context) < 0.0
+
+
+def test_the_premise_is_part_of_the_check():
+    first = drawn()
+    check = check_items(first, drawn(seed=1))
+    assert "same conditionals: mean KL of at most 1e-06 nats" in check.failed_assumptions[0]
+    assert not check.holds
+    assert check.measured["mean KL"] == pytest.approx(mean_divergence(first, drawn(seed=1)))
+    assert mean_divergence(first, carried(first, turn(), SHIFT)) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_divergence_is_that_of_the_definition():
+    first, second = drawn(), drawn(seed=1)
+    ours, theirs = (torch.from_numpy(fit.log_probs()) for fit in (first, second))
+    wanted = torch.nn.functional.kl_div(theirs, ours, log_target=True, reduction="batchmean")
+    assert mean_divergence(first, second) == pytest.approx(wanted.item())
+
+
+def test_with_fewer_items_than_dimensions_the_theorem_fails_and_the_check_says_so():
+    """Three items in a plane: what H does along its normal enters no conditional."""
+    first = drawn(items=3)
+    across = np.cross(*(first.center[1:] - first.center[0]))
+    bent = first.context + np.sin(5 * first.context[:, :1]) * across
+    second = ItemEmbeddings(bent, first.center, first.bias, first.group)
+    check = check_items(first, second)
+    assert check.measured["mean KL"] < 1e-12, "the same law"
+    assert not check.holds and check.measured["R2 of H, forward"] < 0.9
+    assert check.failed_assumptions[:2] == (
+        "K <= D - 1: the first fit has K = 3 dimensions for D = 3 items",
+        "assumption 2: L = differences of centers of the first fit must have rank 3, got 2",
+    )
+
+
+def test_items_in_a_plane_fail_assumption_2_alone():
+    first = drawn()
+    flat = first.center * [1.0, 1.0, 0.0]
+    one = ItemEmbeddings(first.context, flat, first.bias, first.group)
+    free = np.column_stack([first.context[:, :2], np.cos(3 * first.context[:, 0])])
+    check = check_items(one, ItemEmbeddings(free, flat, first.bias, first.group))
+    assert check.measured["mean KL"] < 1e-12 and not check.holds
+    assert len(check.failed_assumptions) == 2
+    assert all(text.startswith("assumption 2") for text in check.failed_assumptions)
+
+
+def test_contexts_in_a_plane_leave_centers_open_and_the_check_says_so():
+    """As after a layer norm: coordinates sum to 1, so the bias takes back what centers add."""
+    first = drawn()
+    flat = first.context - first.context.mean(axis=1, keepdims=True) + 1 / 3
+    moved = np.random.default_rng(1).normal(size=(ITEMS, 1))
+    one = ItemEmbeddings(flat, first.center, first.bias, first.group)
+    other = ItemEmbeddings(flat, first.center + moved, first.bias - moved[:, 0], first.group)
+    check = check_items(one, other)
+    assert check.measured["mean KL"] < 1e-12, "the same law"
+    assert context_diversity(one).suffices, "assumption 3 holds as printed"
+    assert {text.split(":")[0] for text in check.failed_assumptions} == {"contexts in no plane"}
+    assert check.measured["R2 of H, forward"] == pytest.approx(1)
+    assert not check.holds and "delta'" in check.failed_conclusions[0]
+
+
+def test_one_context_over_and_over_fails_assumption_3():
+    told = drawn()
+    same = ItemEmbeddings(np.ones((CONTEXTS, DIM)), told.center, told.bias, told.group)
+    assert [text[:12] for text in failed_diversity(same)] == ["assumption 3", "contexts in "]
+    with pytest.raises(DataError, match="`wanted` must vary for a share of its variance, got rows"):
+        align(told, same)
+
+
+def test_fits_of_unequal_lengths_are_no_case_of_the_theorem():
+    first, longer = drawn(), drawn(dim=DIM + 1)
+    check = check_items(first, longer)
+    assert "one length of vectors: got 3 and 4 dimensions" in check.failed_assumptions
+    # Three of the four directions are the first fit's own.
+    extended = ItemEmbeddings(
+        np.column_stack([first.context, longer.context[:, 3]]),
+        np.column_stack([first.center, np.zeros(ITEMS)]),
+        first.bias,
+        first.group,
+    )
+    found = align(first, extended)
+    assert found.context.backward == pytest.approx(1) and found.context.forward < 0.9
+    assert len(found.context_correlations) == DIM
+    assert found.center_transposed == pytest.approx((1, 1), abs=0.1)
+
+
+def test_a_layer_norm_leaves_contexts_in_a_plane():
+    groups = rich_groups(lengths=(6,) * 12)
+    schema = rich_schema(groups)
+    normed = item_embeddings(small_model(schema, network={"embed_dim": 6}), groups)
+    plain = item_embeddings(
+        small_model(schema, network={"embed_dim": 6, "connection": "residual"}), groups
+    )
+    assert shift_diversity(normed).rank == 6 and shift_diversity(plain).rank == 7
+    assert any("no plane" in text for text in failed_diversity(normed))
+    assert failed_diversity(plain) == ()
+
+
+def test_diversity_is_rank_and_condition():
+    told = drawn()
+    assert item_diversity(told).needed == DIM
+    assert context_diversity(told).needed == shift_diversity(told).needed == DIM + 1
+    stretched = ItemEmbeddings(told.context * [1.0, 1.0, 1e-3], told.center, told.bias, told.group)
+    assert shift_diversity(stretched).condition > 100 * shift_diversity(told).condition
+    assert diversity_of(np.eye(3)).condition == pytest.approx(1)
+    assert diversity_of(np.zeros((2, 0))).rank == 0
+    wide = np.random.default_rng(0).normal(size=(4, 50))
+    picked = diversity_of(wide)
+    assert picked.condition < np.median(
+        [np.linalg.cond(wide[:, first : first + 4]) for first in range(46)]
+    )
+
+
+def test_a_fit_without_a_bias_has_nothing_to_carry():
+    first = drawn()
+    bare = ItemEmbeddings(first.context, first.center, np.zeros(ITEMS), first.group)
+    assert align(bare, bare).bias is None
+    assert align(bare, bare).center == pytest.approx((1, 1))
+
+
+def test_maps_are_those_of_least_squares():
+    random = np.random.default_rng(0)
+    given, wanted = random.normal(size=(50, 2)), random.normal(size=(50, 3))
+    left = wanted - affine_map(given, wanted)(given)
+    np.testing.assert_allclose(left.T @ np.column_stack([given, np.ones(50)]), 0, atol=1e-10)
+    found = rotation_map(given, wanted[:, :2])
+    scale = np.linalg.norm(found.matrix, 2)
+    np.testing.assert_allclose(found.matrix @ found.matrix.T, scale**2 * np.eye(2), atol=1e-10)
+    best = explained(wanted[:, :2], found(given))
+    for angle in np.linspace(0, 6, 25):
+        turned = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        told = given @ np.array(turned) * scale
+        assert explained(wanted[:, :2], told, shift=True) <= best + 1e-12
+
+
+def test_embeddings_that_do_not_go_together_are_refused():
+    told = drawn()
+    with pytest.raises(DataError, match=r"`center` must have shape \(12, 3\) beside the others"):
+        ItemEmbeddings(told.context, told.center[:, :2], told.bias, told.group)
+    with pytest.raises(DataError, match=r"`bias` must have shape \(12,\) beside"):
+        ItemEmbeddings(told.context, told.center, told.bias[1:], told.group)
+    with pytest.raises(DataError, match="`context` must be finite, got numbers that are not"):
+        ItemEmbeddings(np.full_like(told.context, np.nan), told.center, told.bias, told.group)
+    with pytest.raises(DataError, match="`second` must tell of the contexts and items of `first`"):
+        align(told, drawn(items=ITEMS + 1))
+    few = ItemEmbeddings(told.context[:8], told.center, told.bias, told.group[:8])
+    with pytest.raises(DataError, match="`first` must have 5 contexts or more in each half"):
+        align(few, few)
+    with pytest.raises(ExfamError, match="`nats` must be a number > 0"):
+        check_items(told, told, nats=0.0)
+
+
+def test_models_without_attention_over_items_are_refused():
+    groups = rich_groups()
+    schema = rich_schema(groups)
+    with pytest.raises(ExfamError, match="`model` must have an item part with attention .* none"):
+        item_embeddings(small_model(schema, items=False), groups)
+    factors = build_latent_factor_items(
+        N_ITEMS, LatentFactorSettings(), generator=torch.Generator().manual_seed(0)
+    )
+    with pytest.raises(ExfamError, match="got LatentFactorItems. Fit an EFA on groups with items"):
+        item_embeddings(TwoPartModel(direction="bidirectional", item_part=factors), groups)
+    with pytest.raises(DataError, match=r"`names` must hold each item 0 \.\. 8 of the model once"):
+        item_embeddings(small_model(schema), groups, names=np.zeros(N_ITEMS, dtype=np.int64))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_value_half_fails_for_two_dimensions_and_the_check_says_so(seed):
+    first, second = value_counterexample(np.random.default_rng(seed).normal(size=40))
+    check = check_values(first, second)
+    assert check.measured["means apart"] == 0, "the same law"
+    assert value_diversity(first).suffices and value_diversity(second).suffices
+    assert check.applies, "all that the theorem assumes is so"
+    assert not check.holds and "K' = C K*" in check.failed_conclusions[0]
+
+
+def test_the_value_half_holds_where_the_proof_looks():
+    """At as many contexts as dimensions any two embeddings are linear in each other."""
+    first, second = value_counterexample(np.array([0.5, 2.0]))
+    check = check_values(first, second)
+    assert check.applies and check.holds
+
+
+def test_the_value_half_holds_for_one_dimension():
+    mean = np.random.default_rng(0).normal(size=40)
+    first, second = (ValueEmbeddings(mean[:, None] / c, np.array([c]), mean) for c in (2.0, -0.1))
+    check = check_values(first, second)
+    assert check.applies and check.holds
+
+
+def test_the_value_half_says_which_assumption_fails():
+    first, second = value_counterexample(np.linspace(-1, 1, 30))
+    other = ValueEmbeddings(first.context, -first.vector, -first.mean)
+    assert "same conditionals: means at most" in check_values(first, other).failed_assumptions[0]
+    bent = ValueEmbeddings(first.context, first.vector, np.exp(first.mean))
+    failed = check_values(bent, bent).failed_assumptions
+    assert [text[:12] for text in failed] == ["assumption 1"] * 2
+    flat = ValueEmbeddings(second.context * [1.0, 0.0], second.vector, second.mean)
+    failed = check_values(flat, flat).failed_assumptions
+    assert failed[0] == "assumption 4: N of the first fit must have rank 2, got 1"
+
+
+def test_value_embeddings_that_do_not_go_together_are_refused():
+    with pytest.raises(DataError, match="`context` must have a row a mean and a column an entry"):
+        ValueEmbeddings(np.ones((4, 2)), np.ones(3), np.ones(4))
+    first, _ = value_counterexample(np.linspace(1, 2, 5))
+    other, _ = value_counterexample(np.linspace(1, 2, 6))
+    with pytest.raises(DataError, match="`second` must tell of the 5 contexts of `first`, got 6"):
+        check_values(first, other)
+    with pytest.raises(ExfamError, match="`tolerance` must be a number > 0"):
+        check_values(first, first, tolerance=0.0)
