@@ -1,5 +1,6 @@
-"""Data whose truth is known: the paper's ratings, latent factor data, baskets, fields, tables."""
+"""Data whose truth is known: ratings, latent factors, attention, baskets, fields, tables."""
 
+from exfam.data.simulators.attention import AttentionProcess, draw_attention_process
 from exfam.data.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.data.simulators.baskets import BasketProcess, BasketSettings, draw_process
 from exfam.data.simulators.field_draws import (
@@ -21,6 +22,7 @@ from exfam.data.simulators.tables import ShiftedTables, simulate_shifted_tables
 
 __all__ = [
     "RATING_CASES",
+    "AttentionProcess",
     "BasketProcess",
     "BasketSettings",
     "FieldConditional",
@@ -32,6 +34,7 @@ __all__ = [
     "SimulatedBaskets",
     "SimulatedCounts",
     "SimulatedField",
+    "draw_attention_process",
     "draw_field_process",
     "draw_process",
     "ratings_cases",

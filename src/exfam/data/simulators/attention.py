@@ -1,0 +1,150 @@
+"""Groups drawn from exponential family attention itself: context and center embeddings are known.
+
+The next item of a group comes with
+
+    p(x_i | x_<i) = softmax over x of H_i . delta_x + b_x
+    H_i = (v_start + sum over j < i of w_ij v_(x_j)) / (1 + sum over j < i of w_ij)
+    w_ij = exp(key . v_(x_j) - fade (i - 1 - j))
+
+one causal layer of one head: the hidden element asks the same of all, earlier elements answer by
+their item and their distance, and a start token (a null key) always does. Items may occur again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, Int64
+
+from exfam.checks import DataError, check_positive, check_whole
+from exfam.groups import Groups
+
+__all__ = ["AttentionProcess", "draw_attention_process"]
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionProcess:
+    """The truth behind groups of items: embeddings and the exact conditionals p(item | earlier).
+
+    `value`: v of each item; `start`: of the start token; `key`: what all elements are asked for;
+    `center`, `bias`: delta and b; `fade`: how fast earlier elements lose weight, per step
+    """
+
+    value: Float[np.ndarray, "items dim"]
+    start: Float[np.ndarray, "dim"]
+    key: Float[np.ndarray, "dim"]
+    center: Float[np.ndarray, "items dim"]
+    bias: Float[np.ndarray, "items"]
+    fade: float
+
+    @property
+    def n_items(self) -> int:
+        """Size of the catalog."""
+        return len(self.center)
+
+    def draw(self, n_groups: int, *, length: int, seed: int) -> Groups:
+        """Groups of `length` items each, drawn item after item.
+
+        >>> process = draw_attention_process(12, dim=3, seed=0)
+        >>> process.draw(5, length=4, seed=1)
+        Groups(5 groups, 20 elements, 12 items)
+        """
+        check_whole("n_groups", n_groups)
+        check_whole("length", length)
+        random = np.random.default_rng(seed)
+        item = np.empty((n_groups, length), dtype=np.int64)
+        for place in range(length):
+            likely = np.exp(self._log_probs(self._context(item[:, :place])))
+            upto = likely.cumsum(axis=1)
+            drawn = (random.random((n_groups, 1)) * upto[:, -1:] >= upto).sum(axis=1)
+            item[:, place] = np.minimum(drawn, self.n_items - 1)
+        start = length * np.arange(n_groups)
+        return Groups(
+            start=start,
+            stop=start + length,
+            item=item.ravel().astype(np.int32),
+            vocabulary={"item": np.arange(self.n_items)},
+            group_names=np.arange(n_groups),
+        )
+
+    def contexts(self, groups: Groups) -> Float[np.ndarray, "own dim"]:
+        """H_i of every own element of `groups`, from the earlier elements of its group.
+
+        Raises DataError for groups without items of this catalog.
+
+        >>> process = draw_attention_process(12, dim=3, seed=0)
+        >>> groups = process.draw(5, length=4, seed=1)
+        >>> bool(np.allclose(process.contexts(groups)[::4], process.start))
+        True
+        """
+        item = self._items(groups)
+        length = groups.stop - groups.start
+        first = np.cumsum(length) - length
+        out = np.empty((len(item), len(self.start)))
+        for place in range(int(length.max(initial=0))):
+            some = first[length > place]
+            out[some + place] = self._context(item[some[:, None] + np.arange(place)])
+        return out
+
+    def log_prob(self, groups: Groups) -> Float[np.ndarray, "own"]:
+        """Exact log-probability in nats of every own element given the earlier ones of its group.
+
+        No model has a higher expected mean. Raises DataError as `contexts`.
+
+        >>> process = draw_attention_process(12, dim=3, seed=0)
+        >>> groups = process.draw(500, length=4, seed=1)
+        >>> bool(process.log_prob(groups).mean() > -np.log(12))
+        True
+        """
+        nats = self._log_probs(self.contexts(groups))
+        return np.take_along_axis(nats, self._items(groups)[:, None], axis=1)[:, 0]
+
+    def _items(self, groups: Groups) -> Int64[np.ndarray, "own"]:
+        item = None if groups.item is None else groups.item[groups.elements()].astype(np.int64)
+        if item is None or ((item < 0) | (item >= self.n_items)).any():
+            raise DataError(f"`groups` must hold items 0 .. {self.n_items - 1} alone, got others.")
+        return item
+
+    def _context(
+        self, earlier: Int[np.ndarray, "targets earlier"]
+    ) -> Float[np.ndarray, "targets dim"]:
+        """H after these items, the last of them the most recent."""
+        steps = np.arange(earlier.shape[1])[::-1]
+        weight = np.exp((self.value @ self.key)[earlier] - self.fade * steps)
+        total = self.start + np.einsum("te,ted->td", weight, self.value[earlier])
+        return total / (1 + weight.sum(axis=1, keepdims=True))
+
+    def _log_probs(
+        self, context: Float[np.ndarray, "targets dim"]
+    ) -> Float[np.ndarray, "targets items"]:
+        eta = context @ self.center.T + self.bias
+        eta -= eta.max(axis=1, keepdims=True)
+        return eta - np.log(np.exp(eta).sum(axis=1, keepdims=True))
+
+
+def draw_attention_process(
+    n_items: int, *, dim: int, seed: int, spread: float = 1.5, fade: float = 0.5
+) -> AttentionProcess:
+    """Embeddings of `n_items` of length `dim`, normal, drawn with `seed`.
+
+    `spread`: standard deviation of values, 1 for centers: more, and contexts tell more (default
+        1.5)
+    `fade`: how fast earlier elements lose weight, per step, at least 0 (default 0.5)
+
+    Raises ExfamError unless sizes are above 0.
+
+    >>> draw_attention_process(12, dim=3, seed=0).center.shape
+    (12, 3)
+    """
+    check_whole("n_items", n_items)
+    check_whole("dim", dim)
+    check_positive("spread", spread)
+    check_positive("fade", fade, zero=True)
+    random = np.random.default_rng(seed)
+    return AttentionProcess(
+        value=spread * random.normal(size=(n_items, dim)),
+        start=random.normal(size=dim),
+        key=random.normal(size=dim) / (spread * np.sqrt(dim)),
+        center=random.normal(size=(n_items, dim)),
+        bias=0.5 * random.normal(size=n_items),
+        fade=fade,
+    )
