@@ -120,7 +120,8 @@ def test_the_theorem_holds_for_one_law_in_two_coordinates(seed):
     check = check_items(first, second)
     assert check.applies and check.holds, check
     found = align(first, second)
-    for both in (found.context, found.center, found.center_transposed, found.bias):
+    shares = (found.context, found.center, found.center_transposed, found.center_effect, found.bias)
+    for both in shares:
         assert both == pytest.approx((1.0, 1.0))
     np.testing.assert_allclose(found.context_correlations, 1.0)
     np.testing.assert_allclose(found.center_correlations, 1.0)
@@ -145,6 +146,23 @@ def test_correlations_do_not_depend_on_coordinates():
     assert plain.context_correlations.min() < 0.95
 
 
+def test_the_effect_of_centers_does_not_depend_on_coordinates():
+    first = drawn()
+    noisy = with_noise(carried(first, turn(), SHIFT), 0.5)
+    plain, moved = align(first, noisy), align(first, carried(noisy, turn(), -SHIFT))
+    assert plain.center_effect.forward == pytest.approx(moved.center_effect.forward)
+    assert plain.center_transposed.forward != pytest.approx(moved.center_transposed.forward)
+
+
+def test_a_direction_that_hardly_varies_hardly_counts():
+    """One fit has all but lost a direction: its centers there are noise, and blow up inverses."""
+    first = drawn()
+    still = first.context * [1.0, 1.0, 1e-3]
+    centers = np.column_stack([first.center[:, :2], 50 * first.center[::-1, 2]])
+    found = align(first, ItemEmbeddings(still, centers, first.bias, first.group))
+    assert found.center_effect.forward > 0.99 > 0.5 > found.center_transposed.forward
+
+
 def test_fits_that_are_nearer_agree_more():
     first = drawn()
     second = carried(first, turn(), SHIFT)
@@ -158,7 +176,7 @@ def test_nulls_agree_in_nothing():
     order = shuffled_names(ITEMS, seed=3)
     items = ItemEmbeddings(second.context, second.center[order], second.bias[order], second.group)
     contexts = shuffled_contexts(second, seed=3)
-    assert max(align(first, items).center_transposed) < 0.5
+    assert max(align(first, items).center_effect) < 0.5
     assert max(align(first, contexts).context) < 0.05
     assert align(first, contexts).context_correlations.mean() < 0.2
 
@@ -167,7 +185,7 @@ def test_swapping_the_fits_swaps_the_ways():
     first = drawn()
     second = with_noise(carried(first, turn(), SHIFT), 0.3)
     one, other = align(first, second), align(second, first)
-    for name in ("context", "center", "center_transposed", "bias", "rotation_context"):
+    for name in ("context", "center", "center_effect", "bias", "rotation_context"):
         assert getattr(one, name) == pytest.approx(getattr(other, name)[::-1])
 
 

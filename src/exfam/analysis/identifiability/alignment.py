@@ -63,9 +63,12 @@ class Alignment:
         direction in which H hardly varies is blown up by the inverse
     `center_transposed`: of delta, by the transposed map of the other way, the same without noise,
         which needs no inverse
+    `center_effect`: as `center_transposed`, directions weighed by how much contexts vary in them:
+        of the log-odds of items, not of coordinates. It does not depend on the second fit's
+        coordinates, and does not see what delta does where contexts never go
     `bias`: of the bias, by the map's shift; None where a fit has none
-    `rotation_context`, `rotation_center`: by the best rotation with a shift and one scale
-        (orthogonal Procrustes): how much of the map is no rotation
+    `rotation_context`, `rotation_center`: `context` and `center_effect` by the best rotation with a
+        shift and one scale (orthogonal Procrustes): low where the map is no rotation
 
     Correlations in canonical directions, which do not depend on either fit's coordinates:
     `context_correlations`: of H in directions found on one half, told on the other
@@ -75,6 +78,7 @@ class Alignment:
     context: BothWays
     center: BothWays
     center_transposed: BothWays
+    center_effect: BothWays
     bias: BothWays | None
     rotation_context: BothWays
     rotation_center: BothWays
@@ -123,12 +127,10 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
             _center_share(first, second, backward.matrix.T),
             _center_share(second, first, forward.matrix.T),
         ),
+        center_effect=_effects(first, second, forward, backward),
         bias=_bias_shares(first, second, forward, backward),
         rotation_context=_both(told, turn, turn_back),
-        rotation_center=BothWays(
-            _center_share(first, second, _inverse_transposed(turn)),
-            _center_share(second, first, _inverse_transposed(turn_back)),
-        ),
+        rotation_center=_effects(first, second, turn, turn_back),
         context_correlations=contexts,
         center_correlations=centers,
     )
@@ -239,6 +241,23 @@ def _center_share(
     given: ItemEmbeddings, wanted: ItemEmbeddings, matrix: Float[np.ndarray, "to from"]
 ) -> float:
     return explained(wanted.center, given.center @ matrix.T, shift=True)
+
+
+def _effects(
+    first: ItemEmbeddings, second: ItemEmbeddings, forward: AffineMap, backward: AffineMap
+) -> BothWays:
+    return BothWays(
+        _effect_share(first, second, backward.matrix.T),
+        _effect_share(second, first, forward.matrix.T),
+    )
+
+
+def _effect_share(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, matrix: Float[np.ndarray, "to from"]
+) -> float:
+    """Of the variance of (H - mean) . delta: products with H's principal axes, scaled by it."""
+    into = _whitened(wanted.context).back
+    return explained(wanted.center @ into, given.center @ matrix.T @ into, shift=True)
 
 
 def _bias_shares(

@@ -62,7 +62,7 @@ def check_items(
     if first.dim != second.dim:
         failed += (f"one length of vectors: got {first.dim} and {second.dim} dimensions",)
     for name, fit in (("first", first), ("second", second)):
-        failed += tuple(f"{text}" for text in failed_diversity(fit, name=f"the {name} fit"))
+        failed += failed_diversity(fit, name=f"the {name} fit")
     return Check(
         statement="Theorem 1, items",
         measured={"mean KL": apart, **_figures(found)},
