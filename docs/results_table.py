@@ -24,6 +24,7 @@ ELSEWHERE = (
     "analogies.json",
     "cbow-factorization.json",
     "efa-generalization.json",
+    "efa-identifiability.json",
     "efa-special-cases.json",
     "efa-temperature.json",
     "expert-weights.json",

@@ -47,6 +47,11 @@ ATTENTION = np.random.default_rng(2).dirichlet(np.ones(60), size=2).reshape(2, 2
 LINES = {"positional": np.array([0.2, 0.9, np.nan]), "contextual": np.array([0.4, 0.3, 0.3])}
 
 FIGURES = {
+    "agreement_curves": lambda: plots.agreement_curves(
+        np.array([400.0, 100.0]),
+        {"seeds": np.array([[0.9, 0.01], [0.4, 0.1]]), "null": np.array([[-3, 0], [0.1, 0]])},
+        size_name="groups",
+    ),
     "coverage_curve": lambda: plots.coverage_curve(np.linspace(0, 1, 50)),
     "crps_by_site": lambda: plots.crps_by_site(PLACES, PLACES[:, 0], SITES, unit="°F"),
     "layer_curves": lambda: plots.layer_curves(
@@ -273,6 +278,22 @@ def test_vectors_of_all_kinds_are_shown_on_one_scale():
         np.testing.assert_array_equal(picture.get_array().reshape(expected.shape), expected)
         assert (picture.norm.vmin, picture.norm.vmax) == (-4.0, 4.0)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_agreement_is_drawn_by_increasing_size():
+    (axes,) = FIGURES["agreement_curves"]().axes
+    assert axes.lines[0].get_xydata().tolist() == [[100, 0.4], [400, 0.9]]
+    assert axes.get_ylim()[0] == pytest.approx(-1.05), "far below 0 nothing is told apart"
+
+
+def test_agreement_that_cannot_be_drawn_is_refused():
+    sizes, curve = np.array([1.0, 2.0]), np.ones((2, 2))
+    with pytest.raises(ExfamError, match="`curves` must hold at least one comparison to draw"):
+        plots.agreement_curves(sizes, {}, size_name="groups")
+    with pytest.raises(ExfamError, match=r"`sizes` must be above 0, got \[0.0, 1.0\]"):
+        plots.agreement_curves(sizes - 1, {"seeds": curve}, size_name="groups")
+    with pytest.raises(ExfamError, match=r"for each of 2 sizes, got shape \(1, 2\) of 'seeds'"):
+        plots.agreement_curves(sizes, {"seeds": curve[:1]}, size_name="groups")
 
 
 def test_each_vector_needs_a_name():

@@ -1,5 +1,6 @@
 """Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save."""
 
+from exfam.plots.agreement import agreement_curves
 from exfam.plots.attention import attention_map, layer_map
 from exfam.plots.bars import result_bars
 from exfam.plots.calibration import coverage_curve, integral_histogram, reliability_diagram
@@ -23,6 +24,7 @@ from exfam.plots.vectors import vector_map
 __all__ = [
     "INK",
     "accuracy_by_distance",
+    "agreement_curves",
     "attention_map",
     "coverage_curve",
     "crps_by_site",

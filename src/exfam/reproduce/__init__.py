@@ -52,6 +52,11 @@ EXPERIMENTS = {
         "excess loss by the number of groups, on maps drawn from a known model: "
         "Exponential Family Attention, section 5.2",
     ),
+    "efa-identifiability": Experiment(
+        "exfam.reproduce.efa_identifiability",
+        "whether fits have the same embeddings up to an affine map: "
+        "Exponential Family Attention, Theorem 1",
+    ),
     "table-simulation": Experiment(
         "exfam.reproduce.table_simulation",
         "tables whose columns move together in another way at test: "

@@ -27,7 +27,7 @@ _UNRANKED = (
     "cosine-others-", "auc-", "share-",
     "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
     "reflection-", "position-", "shuffled-", "change-", "paraphrase-", "factor-", "slope-",
-    "rate-term",
+    "rate-term", "alike-", "divergence-", "condition-",
 )  # fmt: skip
 
 

@@ -1,0 +1,113 @@
+"""Fits compared: smoke runs whose figures mean nothing, and laws among them."""
+
+import numpy as np
+import pytest
+
+from exfam.data.public_sets.splits import Splits
+from exfam.data.simulators import draw_attention_process
+from exfam.reproduce import efa_identifiability as experiment
+from exfam.reproduce.harness import Options
+
+AGAINST = {"seeds", "truth", "shuffled-items", "shuffled-contexts"}
+
+
+def find(rows, **wanted):
+    def has(row, name, value):
+        return getattr(row, name, None) == value or row.settings.get(name) == value
+
+    return [row for row in rows if all(has(row, *each) for each in wanted.items())]
+
+
+def splits():
+    process = draw_attention_process(30, dim=3, seed=5)
+    return Splits(*(process.draw(n, length=6, seed=n) for n in (60, 20, 40)))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "N_TEST", 60)
+        patch.setattr(experiment, "movielens_items", lambda split, *, seed: splits())
+        patch.setattr(experiment, "instacart_baskets", lambda split: splits())
+        patch.setattr(experiment, "FAST_SIZES", (50, 60))
+        patch.setattr(experiment, "SIZES", dict.fromkeys((50, 60), {"batch_size": 16}))
+        return experiment.run(Options(fast=True, seeds=2))
+
+
+def test_every_task_is_told_beside_its_nulls(rows):
+    assert {row.task for row in rows} == set(experiment.TASKS)
+    for name in ("simulated", "movielens", "instacart"):
+        told = find(rows, task=f"identifiability-{name}", metric="alike-context")
+        against = {row.settings["against"] for row in told}
+        assert against == (AGAINST if name == "simulated" else AGAINST - {"truth"})
+        assert len({row.settings["groups"] for row in told}) == 2, "a curve needs two sizes"
+    assert {row.settings["model"] for row in find(rows, task="identifiability-simulated")} == {
+        "plain", *experiment.VARIANTS
+    }  # fmt: skip
+
+
+def test_two_fits_make_one_pair_and_two_of_the_truth(rows):
+    for row in find(rows, metric="alike-context"):
+        assert row.settings["pairs"] == (2 if row.settings["against"] == "truth" else 1)
+        assert row.n_seeds == 2
+
+
+def test_both_ways_average_to_the_figure_told(rows):
+    for name in ("alike-context", "alike-centers"):
+        for row in find(rows, metric=name, task="identifiability-simulated"):
+            ways = [
+                each.value
+                for way in ("forward", "backward")
+                for each in find(rows, task=row.task, metric=f"{name}-{way}")
+                if each.settings == row.settings
+            ]
+            assert np.mean(ways) == pytest.approx(row.value)
+
+
+def test_seeds_differ_and_shuffled_names_disagree_more(rows):
+    for row in find(rows, metric="divergence-nats", against="seeds"):
+        assert row.value > 0
+    for row in find(rows, metric="alike-context", against="shuffled-contexts"):
+        assert row.value < 0.3
+
+
+def test_assumptions_that_fail_are_named(rows):
+    failed = {
+        row.settings["model"]: row.settings["failed"]
+        for row in find(rows, task="identifiability-simulated", metric="count-assumptions-failed")
+    }
+    assert failed["plain"] == "none"
+    assert "K <= D - 1" in failed["dims-24"] and "assumption 2" in failed["dims-24"]
+    assert failed["layer-norm"] == "contexts in no plane"
+
+
+def test_no_fit_beats_the_truth_by_far(rows):
+    bayes = {row.settings["groups"]: row.value for row in find(rows, model="bayes")}
+    fitted = find(rows, task="identifiability-simulated", model="efa", metric="nats")
+    assert fitted and all(row.value > bayes[row.settings["groups"]] - 0.05 for row in fitted)
+
+
+def test_values_of_two_dimensions_have_one_law_and_no_map(rows):
+    told = {
+        (row.settings["dims"], row.metric): row.value
+        for row in find(rows, task="identifiability-values")
+    }
+    for dims in (1, 2):
+        assert told[dims, "count-assumptions-failed"] == 0
+        assert told[dims, "divergence-means"] == 0
+    assert told[1, "alike-context-forward"] == told[1, "alike-context-backward"] == 1
+    assert told[2, "count-conclusions-failed"] == 1 and told[2, "alike-context-forward"] < 0.9
+
+
+def test_a_picture_a_task_that_has_a_curve(rows, tmp_path):
+    experiment.plot(rows, tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        f"efa-identifiability-{name}.png" for name in ("instacart", "movielens", "simulated")
+    ]
+    experiment.plot([], tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_task_that_is_not_wanted_costs_nothing():
+    assert experiment.run(Options(only=["another"])) == []
