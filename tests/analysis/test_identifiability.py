@@ -23,11 +23,14 @@ from exfam.analysis.identifiability import (
     shuffled_names,
     value_counterexample,
     value_diversity,
+    value_embeddings,
 )
 from exfam.analysis.identifiability.alignment import explained
 from exfam.analysis.identifiability.diversity import diversity_of
 from exfam.checks import DataError, ExfamError
+from exfam.families import Gaussian
 from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
+from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel
 
 DIM, ITEMS, CONTEXTS = 3, 12, 400
@@ -409,3 +412,41 @@ def test_value_embeddings_that_do_not_go_together_are_refused():
         check_values(first, other)
     with pytest.raises(ExfamError, match="`tolerance` must be a number > 0"):
         check_values(first, first, tolerance=0.0)
+
+
+def gaussian_model(**choices):
+    groups = rich_groups()
+    families = {"other": Gaussian()}
+    schema = Schema.of(groups, families=families)
+    choices = {"head_hidden_dim": 0, "items": False, **choices}
+    return small_model(schema, **choices), groups
+
+
+def test_means_of_a_linear_head_are_products_of_its_embeddings():
+    model, groups = gaussian_model()
+    told = value_embeddings(model, groups)
+    batch = groups.pad(np.arange(len(groups)))
+    with torch.inference_mode():
+        eta = model.eval().value_eta(batch)["other"]
+        wanted = model.families["other"].mean(eta)[batch.target].double().numpy()
+    rows = batch.element[batch.target].numpy()
+    np.testing.assert_allclose(told.context @ told.vector, wanted[np.argsort(rows)], atol=1e-5)
+    assert told.vector.shape == (9,) and told.vector[-1] == 1
+    # What is left beside the hidden state is a constant of each item.
+    rest = told.context[:, -1]
+    for item in np.unique(groups.item):
+        assert np.ptp(rest[groups.item == item]) < 1e-5
+    check = check_values(told, told)
+    assert check.holds and not any("assumption 1" in text for text in check.failed_assumptions)
+
+
+def test_heads_that_are_not_linear_are_refused():
+    groups = rich_groups()
+    for model in (
+        gaussian_model(head_hidden_dim=6)[0],
+        gaussian_model(group_offset=True)[0],
+        small_model(rich_schema(groups), head_hidden_dim=0),
+        small_model(rich_schema(groups), values=False),
+    ):
+        with pytest.raises(ExfamError, match="`model` must have attention, one Gaussian value and"):
+            value_embeddings(model, groups)

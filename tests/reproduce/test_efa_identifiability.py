@@ -6,6 +6,7 @@ import pytest
 from exfam.data.public_sets.splits import Splits
 from exfam.data.simulators import draw_attention_process
 from exfam.reproduce import efa_identifiability as experiment
+from exfam.reproduce import identifiability_values
 from exfam.reproduce.harness import Options
 
 AGAINST = {"seeds", "truth", "shuffled-items", "shuffled-contexts"}
@@ -90,13 +91,25 @@ def test_no_fit_beats_the_truth_by_far(rows):
 def test_values_of_two_dimensions_have_one_law_and_no_map(rows):
     told = {
         (row.settings["dims"], row.metric): row.value
-        for row in find(rows, task="identifiability-values")
+        for row in find(rows, task="identifiability-values", model="counterexample")
     }
     for dims in (1, 2):
         assert told[dims, "count-assumptions-failed"] == 0
         assert told[dims, "divergence-means"] == 0
     assert told[1, "alike-context-forward"] == told[1, "alike-context-backward"] == 1
     assert told[2, "count-conclusions-failed"] == 1 and told[2, "alike-context-forward"] < 0.9
+
+
+def test_pairs_of_fitted_values_stand_beside_a_null(rows):
+    fitted = find(rows, task="identifiability-values", model="efa")
+    for dims in identifiability_values.DIMS:
+        means = {
+            row.settings["against"]: row.value
+            for row in find(fitted, dims=dims, metric="alike-means")
+        }
+        assert set(means) == {"seeds", "shuffled-contexts"}
+        assert means["shuffled-contexts"] < 0.1 and max(means.values()) <= 1
+        assert len(find(fitted, dims=dims, metric="alike-context")) == 2
 
 
 def test_a_picture_a_task_that_has_a_curve(rows, tmp_path):

@@ -6,6 +6,7 @@ from exfam.analysis.identifiability.alignment import (
     BothWays,
     affine_map,
     align,
+    explained,
     rotation_map,
     shuffled_contexts,
 )
@@ -27,6 +28,7 @@ from exfam.analysis.identifiability.values import (
     check_values,
     value_counterexample,
     value_diversity,
+    value_embeddings,
 )
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "check_items",
     "check_values",
     "context_diversity",
+    "explained",
     "failed_diversity",
     "item_diversity",
     "item_embeddings",
@@ -51,4 +54,5 @@ __all__ = [
     "shuffled_names",
     "value_counterexample",
     "value_diversity",
+    "value_embeddings",
 ]

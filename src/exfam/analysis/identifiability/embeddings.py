@@ -14,7 +14,14 @@ from exfam.groups import Groups
 from exfam.models.efa import EFANetwork
 from exfam.models.two_part import TwoPartModel
 
-__all__ = ["ItemEmbeddings", "item_embeddings", "mean_divergence", "shuffled_names"]
+__all__ = [
+    "ItemEmbeddings",
+    "group_of_rows",
+    "hidden_contexts",
+    "item_embeddings",
+    "mean_divergence",
+    "shuffled_names",
+]
 
 _ENTRIES_AT_ONCE = 4_000_000
 
@@ -123,12 +130,12 @@ def item_embeddings(
         known = groups.item >= 0
         item = np.where(known, names[np.where(known, groups.item, 0)], -1)
         groups = groups.with_(item=item.astype(np.int32), vocabulary={})
-    context, element = _contexts(model, part, groups)
+    context, element = hidden_contexts(model, part, groups)
     with torch.inference_mode():
         center = _array(head.centers.vectors())
         bias = np.zeros(len(center)) if head.bias is None else _array(head.bias)
     order = np.arange(len(center)) if names is None else names
-    return ItemEmbeddings(context, center[order], bias[order], _group_of(groups)[element])
+    return ItemEmbeddings(context, center[order], bias[order], group_of_rows(groups)[element])
 
 
 def _item_network(model: TwoPartModel) -> EFANetwork:
@@ -149,12 +156,12 @@ def _check_names(names: Int[np.ndarray, "items"], n_items: int) -> None:
         )
 
 
-def _contexts(
+def hidden_contexts(
     model: TwoPartModel, part: EFANetwork, groups: Groups
 ) -> tuple[Float[np.ndarray, "contexts dim"], Int[np.ndarray, "contexts"]]:
-    """H of the targets, by increasing element, and which elements they are."""
+    """What a part's head multiplies with at the targets, and which elements, by increasing ones."""
     model.eval()
-    norm: nn.Module = part.head.norm  # type: ignore[assignment]  # of an item head
+    norm: nn.Module = part.head.norm  # type: ignore[assignment]  # both kinds of heads have one
     device = next(model.parameters()).device
     found, element = [np.empty((0, part.embedding.dim))], [np.empty(0, dtype=np.int64)]
     with torch.inference_mode():
@@ -167,7 +174,8 @@ def _contexts(
     return np.concatenate(found)[order], rows[order]
 
 
-def _group_of(groups: Groups) -> Int[np.ndarray, "rows"]:
+def group_of_rows(groups: Groups) -> Int[np.ndarray, "rows"]:
+    """Which group of this view each row of the columns belongs to, -1 for none."""
     group = np.full(groups.n_rows, -1)
     group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     return group

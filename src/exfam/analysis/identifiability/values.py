@@ -7,15 +7,28 @@ by construction, and takes it to hold at all others.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from torch import nn
 
+from exfam.analysis.evaluate import value_parameters
 from exfam.analysis.identifiability.diversity import Diversity, diversity_of
+from exfam.analysis.identifiability.embeddings import hidden_contexts
 from exfam.analysis.reflections.theory import Check
-from exfam.checks import DataError, check_positive
+from exfam.checks import DataError, ExfamError, check_positive
+from exfam.groups import Groups
+from exfam.models.efa import EFANetwork
+from exfam.models.two_part import TwoPartModel
 
-__all__ = ["ValueEmbeddings", "check_values", "value_counterexample", "value_diversity"]
+__all__ = [
+    "ValueEmbeddings",
+    "check_values",
+    "value_counterexample",
+    "value_diversity",
+    "value_embeddings",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +54,45 @@ class ValueEmbeddings:
                 "`context` must have a row a mean and a column an entry of `vector`, so shape "
                 f"{shape}, got {self.context.shape}."
             )
+
+
+def value_embeddings(model: TwoPartModel, groups: Groups) -> ValueEmbeddings:
+    """K, L and J of every target of `groups`, observed or not, of a fit whose head is linear.
+
+    J is the mean of the one Gaussian value; K the hidden state that the head multiplies with L, and
+    one entry more, by which L is 1: the head's constant and the intercept of the context's item.
+    Rows follow as elements do in the columns.
+
+    `model` is a member of a fitted estimator with `head_hidden_dim=0`: `estimator.members_[0]`.
+    Raises ExfamError for any other model: assumption 1 is not made by its head.
+
+    >>> from exfam.estimators.efa import EFA
+    >>> groups = Groups(start=[0, 3], stop=[3, 5], values={"y": np.arange(5.0)})
+    >>> model = EFA(embed_dim=2, head_hidden_dim=0, max_epochs=1, progress=False).fit(groups)
+    >>> told = value_embeddings(model.members_[0], groups)
+    >>> told.context.shape, bool(np.allclose(told.context @ told.vector, told.mean))
+    ((5, 3), True)
+    """
+    part, vector = _linear_part(model)
+    context, element = hidden_contexts(model, part, groups)
+    (column,) = model.families
+    mean = value_parameters([model], groups)[column][0, element, 0].double().numpy()
+    rest = mean - context @ vector
+    return ValueEmbeddings(np.column_stack([context, rest]), np.append(vector, 1.0), mean)
+
+
+def _linear_part(model: TwoPartModel) -> tuple[EFANetwork, Float[np.ndarray, "dim"]]:
+    """The value part and L; a group's offset would enter the mean beside the attention."""
+    part = model.value_part
+    head: Any = getattr(part, "head", None)
+    families = [family.name for family in model.families.values()]
+    is_linear = isinstance(getattr(head, "network", None), nn.Linear) and head.offset is None
+    if not isinstance(part, EFANetwork) or families != ["gaussian"] or not is_linear:
+        raise ExfamError(
+            "`model` must have attention, one Gaussian value and a linear head for J = K . L, got "
+            f"values of {families or 'no family'}. Fit an EFA with head_hidden_dim=0."
+        )
+    return part, head.network.weight.detach()[0].double().cpu().numpy()
 
 
 def value_diversity(embeddings: ValueEmbeddings) -> Diversity:
