@@ -173,7 +173,7 @@ def check_values(
         _linear_share(first.context, second.context),
         _linear_share(second.context, first.context),
     )
-    conclusions = ()
+    conclusions: tuple[str, ...] = ()
     if min(forward, backward) < 1 - tolerance:
         conclusions = (
             f"K' = C K*: R2 of at least {1 - tolerance:g} both ways, "
