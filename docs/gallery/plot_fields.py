@@ -42,7 +42,7 @@ days = new[-2 * n_sites :]
 told = model.predict_dist(days, at=grid)
 last = slice(len(grid), None)
 seen = days[n_sites:].dropna()[["latitude", "longitude"]].to_numpy()
-field_map(grid, told.mean[last], told.sd[last], observed=seen, unit="°F")
+plt.figure(field_map(grid, told.mean[last], told.sd[last], observed=seen, unit="°F"))
 plt.show()
 
 # %%
@@ -54,7 +54,7 @@ station = 8
 weights = [why.attention[0][:, station, why.steps_back == back] for back in (0, 1)]
 names = why.site[why.steps_back == 0].tolist()
 stations = why.coordinates[why.steps_back == 0]
-site_attention_map(stations, np.stack(weights, axis=1), station, names=names)
+plt.figure(site_attention_map(stations, np.stack(weights, axis=1), station, names=names))
 plt.show()
 
 # %%
@@ -63,7 +63,7 @@ plt.show()
 
 law = model.predict_dist(new)
 hidden = new.value.isna().to_numpy()
-coverage_curve(law.pit(truth)[hidden])
+plt.figure(coverage_curve(law.pit(truth)[hidden]))
 plt.show()
 
 # %%
@@ -71,5 +71,5 @@ plt.show()
 # neighbors tell of a station.
 
 by_site = law.crps(truth).reshape(-1, n_sites).mean(axis=0)
-crps_by_site(stations, by_site, names, unit="°F")
+plt.figure(crps_by_site(stations, by_site, names, unit="°F"))
 plt.show()

@@ -19,5 +19,5 @@ for result in results:
 # %%
 # The means that two models predict, beside the true ones:
 
-picture_of_means(results, draw)
+plt.figure(picture_of_means(results, draw))
 plt.show()

@@ -44,5 +44,5 @@ print(f"{inside.mean():.0%} of the ratings lie in their 80 % intervals")
 # Which of the user's ratings counted for which:
 
 one = {name: column[new["user"] == new["user"][0]] for name, column in new.items()}
-attention_map(model.explain(one)[0])
+plt.figure(attention_map(model.explain(one)[0]))
 plt.show()

@@ -60,7 +60,7 @@ row = int(np.argmax(new["accidents"]))
 why = model.experts(new.iloc[[row]])
 cells = [*(f"{name} = {value:g}" for name, value in new.iloc[row].items()), "condition = ?"]
 parts = why.parts[0, 0][:, : len(LABELS)]
-expert_bars(cells, why.weights[0, 0].mean(0), parts, outputs=LABELS)
+plt.figure(expert_bars(cells, why.weights[0, 0].mean(0), parts, outputs=LABELS))
 plt.show()
 
 # %%
@@ -74,10 +74,12 @@ for share in shares:
     for name, each in trees.items():
         scores[name].append(each.score(seen, truth))
 most = np.mean(truth == pd.Series(condition).mode()[0])
-missing_curves(
-    shares,
-    {name: np.array(each) for name, each in scores.items()},
-    metric="accuracy on 1,000 new cars",
-    references={"most frequent label": float(most)},
+plt.figure(
+    missing_curves(
+        shares,
+        {name: np.array(each) for name, each in scores.items()},
+        metric="accuracy on 1,000 new cars",
+        references={"most frequent label": float(most)},
+    )
 )
 plt.show()

@@ -1,5 +1,6 @@
 """README and docs do what they say: their Python runs, their commands exist."""
 
+import ast
 import importlib
 import re
 import shlex
@@ -11,6 +12,7 @@ from exfam.cli.parser import parse
 from house.sources import ROOT, shown
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
@@ -52,6 +54,27 @@ def test_commands_exist(path):
             name, asked = split_command(words[1:])
             form = importlib.import_module(COMMANDS[name].module).form(asked)
             parse(form, asked)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=shown)
+def test_pages_of_the_gallery_show_their_figures(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    drawing = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "exfam.plots"
+        for alias in node.names
+    }
+    # Our figures are not pyplot's until it is given them: `plt.figure(attention_map(...))`.
+    lost = [
+        node.lineno
+        for node in tree.body
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", None) in drawing
+    ]
+    assert not lost
+    assert "plt.show()" in path.read_text(encoding="utf-8")
 
 
 def test_blocks_are_found_by_language_and_line():
