@@ -55,6 +55,8 @@ def agreement_curves(
         axes.fill_between(sizes[order], value - spread, value + spread, color=color, alpha=0.2)
     axes.axhline(1.0, color=INK, lw=0.8)
     axes.set_xscale("log")
+    axes.set_xticks(sizes[order], [f"{size:,.4g}" for size in sizes[order]])
+    axes.minorticks_off()
     lowest = min(float(curve[:, 0].min()) for curve in curves.values())
     axes.set_ylim(max(-1.0, min(0.0, lowest)) - 0.05, 1.05)
     axes.set_xlabel(size_name)
