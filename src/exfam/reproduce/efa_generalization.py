@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, fields, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,7 +102,7 @@ def _measure(n_groups: int, seed: int, options: Options) -> Measured:
     fitted = least_loss_fit(starts, train, n_steps=_n_steps(options), norm_bound=NORM_BOUND)
     fit = measure_fit(fitted, known, train=train, held_out=held_out)
     figures = dict(zip((each.name for each in fields(fit)), astuple(fit), strict=True))
-    return figures | _baselines(train, held_out), {}
+    return {**figures, **_baselines(train, held_out)}, {}
 
 
 def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
@@ -134,7 +135,10 @@ def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
     if len(fits) < 3:
         return []
     check = check_theorem_2(fits, _class())
-    note = "; ".join((*check.failed_assumptions, *check.failed_conclusions)) or "theorem 2 holds"
+    note = (
+        "; ".join((*check.failed_assumptions, *check.failed_conclusions))
+        or "nothing contradicts theorem 2"
+    )
     rows = [
         Row(
             task=TASKS[0],
@@ -230,10 +234,10 @@ def _minimized(
         optimizer.zero_grad()
         beyond = (parameter_norm(model) - norm_bound).relu()
         loss = _loss(model, batch) + _PENALTY * beyond.square()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
-    optimizer.step(closure)  # type: ignore[arg-type]
+    optimizer.step(closure)
     with torch.no_grad():
         # The norm is proportional to the weights.
         share = (norm_bound / parameter_norm(model)).clamp_max(1.0)
@@ -304,7 +308,7 @@ def _class() -> ModelClass:
 
 
 def _as_fit(figures: Mapping[str, float]) -> MeasuredFit:
-    told = {each.name: figures[each.name] for each in fields(MeasuredFit)}
+    told: dict[str, Any] = {each.name: figures[each.name] for each in fields(MeasuredFit)}
     return MeasuredFit(**{**told, "n_groups": int(told["n_groups"])})
 
 

@@ -55,7 +55,7 @@ class _Task:
 
 _TASKS = {
     "toy-corpus": _Task(30, 16, 4, 128, 10, 1e-2, (10_000, 2_000, 10_000)),
-    "ptb": _Task(48, 16, 4, 64, 6, 1e-2, (4_000, 1_000, 3_761)),
+    "ptb": _Task(48, 16, 4, 64, 4, 1e-2, (4_000, 1_000, 3_761)),
 }
 N_WORDS = 300
 # Seeds of validation and test sentences of the toy corpus, which no training part has.
@@ -190,8 +190,9 @@ def _toy(seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
     vocabulary = sorted({word for sentence in toy_population().sentences for word in sentence})
     seeds = (seed, *(first + seed for first in _HELD_OUT))
     drawn = [toy_sentences(n, seed=own) for n, own in zip(n_sentences, seeds, strict=True)]
-    parts = [as_sentences(each, vocabulary, other=None) for each in drawn]
-    return _Parts(*parts, truth=-float(toy_conditionals(drawn[2]).mean()))
+    train, validation, test = (as_sentences(each, vocabulary, other=None) for each in drawn)
+    truth = -float(toy_conditionals(drawn[2]).mean())
+    return _Parts(train, validation, test, truth=truth)
 
 
 def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
@@ -202,8 +203,8 @@ def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
     words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
     often = words[np.argsort(-counts, kind="stable")]
     vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
-    parts = [as_sentences(each, vocabulary, other="<unk>") for each in read]
-    return _Parts(*parts, truth=None)
+    train, validation, test = (as_sentences(each, vocabulary, other="<unk>") for each in read)
+    return _Parts(train, validation, test, truth=None)
 
 
 def as_sentences(
