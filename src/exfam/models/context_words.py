@@ -144,7 +144,7 @@ def window_of(
 ) -> Window:
     """The words around each of a sentence, up to a distance of `most`, or all of them.
 
-    `known`: which may be context (default None, for all)
+    `known`: which may be context; all if None (default None)
 
     >>> window_of(torch.tensor([[4, 5, 6]]), most=1).item.tolist()
     [[[4, 5], [4, 6], [5, 6]]]

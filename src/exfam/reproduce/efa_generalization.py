@@ -174,24 +174,21 @@ def plot(rows: list[Row], folder: Path) -> None:
     """Write excess losses by the number of groups as efa-generalization.png."""
     told = [row for row in rows if row.metric == "excess-loss"]
     sizes = sorted({int(row.settings["groups"]) for row in told})
+    by_place = {(row.model, row.settings["groups"]): row for row in told}
+    models = dict.fromkeys(row.model for row in told)
     losses = {
-        model: np.array(
-            [
-                row.value
-                for size in sizes
-                for row in told
-                if (row.model, row.settings["groups"]) == (model, size)
-            ],
-            dtype=float,
-        )
-        for model in dict.fromkeys(row.model for row in told)
+        model: np.array([by_place[model, size].value for size in sizes], dtype=float)
+        for model in models
     }
+    # A standard deviation of None, of a single fit, becomes NaN: no bar.
+    spread = np.array([by_place[_MODEL, size].sd for size in sizes], dtype=float)
     figure = rate_curve(
         np.array(sizes, dtype=float),
         losses,
         slope=-0.5,
         slope_name="slope of the rate term",
         metric="excess loss",
+        spread=spread,
     )
     figure.savefig(folder / "efa-generalization.png", format="png", dpi=120, facecolor="white")
 

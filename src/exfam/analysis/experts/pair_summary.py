@@ -44,11 +44,11 @@ class PairSummary:
     nats: Float64[np.ndarray, "targets places units"]
 
     def strongest(
-        self, k: int, *, by: str = "nats", names: Sequence[str] = (), least: int = 1
+        self, k: int, *, by: str = "nats", names: Sequence[str] | None = None, least: int = 1
     ) -> list[dict[str, int | str | float]]:
         """The first k pairs by "weight", "share", "size" or "nats", most first.
 
-        `names`: of the units, "MASK" being the one after the last (default (), for numbers)
+        `names`: of the units, "MASK" being the one after the last; numbers if None (default None)
         `least`: how often a pair must stand (default 1)
 
         Raises ExfamError for another `by`, or numbers that are not whole.
@@ -67,7 +67,7 @@ class PairSummary:
         chosen = [place for place in order.tolist() if np.isfinite(figures.flat[place])]
         return [self._told(place, names) for place in chosen]
 
-    def _told(self, flat: int, names: Sequence[str]) -> dict[str, int | str | float]:
+    def _told(self, flat: int, names: Sequence[str] | None) -> dict[str, int | str | float]:
         target, place, unit = (int(each) for each in np.unravel_index(flat, self.count.shape))
         named = [*names, "MASK"] if names else list(range(self.count.shape[2]))
         figures = ("weight", "share", "size", "nats")
