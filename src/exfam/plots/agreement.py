@@ -24,7 +24,8 @@ def agreement_curves(
 
     `sizes`: above 0
     `curves`: by name, a row a size: agreement, at most 1, and its spread; the axis ends at -1
-    `size_name`, `metric`: of the axes (default of the latter "share of variance explained")
+    `size_name`: of the axis of sizes
+    `metric`: of the other axis (default "share of variance explained")
     `width`: of the figure, in inches (default 8.0)
 
     Raises ExfamError without curves, for sizes that are not above 0, and unless each curve has two
