@@ -47,6 +47,7 @@ _MASKED: Mapping[str, Any] = {
     "min_count": MIN_COUNT,
     "lower": False,
     "validation_fraction": 0.0,
+    "encoding": "rotary",
     "embed_dim": 128,
     "n_heads": 4,
     "n_layers": 4,
