@@ -61,8 +61,8 @@ from exfam.reproduce.factorization_fits import AttentionRecipe, fit_attention
 # ------------------------------
 #
 # A toy grammar speaks of school subjects: "statistics is difficult and boring". CBOW tells a word
-# by the mean of the others' vectors. Its products of vectors should then be log(p(w, c) / p(c)) +
-# log |V|, up to the approximations that the theorem makes, which hold for entries near 0.
+# by the mean of the others' vectors. Its products of vectors should then be log(p(w, c) / p(c)),
+# up to the log of the number of words, and approximations that hold for entries near 0.
 
 text = prepare_text([" ".join(words) for words in toy_sentences(3_000, seed=0)], min_count=1)
 cbow = CBOW(
