@@ -239,7 +239,7 @@ def test_parameters_that_are_none_are_refused(changes, message):
 def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):
     long = ["a man", "it " * 20]
     for ask in (fitted.embed, fitted.log_prob, fitted.encoder().word_attention):
-        with pytest.raises(DataError, match="at most 16 tokens .*, got 22 in sentence 1"):
+        with pytest.raises(DataError, match="Sentence 1 must have at most 16 tokens .*, got 22"):
             ask(long)
     with pytest.raises(ExfamError, match="`length` must be at most 16"):
         fitted.encoder().repeated(["man"], 17, special_tokens=False)
@@ -264,7 +264,7 @@ def test_what_cannot_be_told_is_refused(fitted):
         with pytest.raises(DataError, match=message):
             fitted.embed([("a", "b"), sentence])
     for one in ("a man", iter(["a man"])):
-        with pytest.raises(DataError, match="`sentences` must be a list of sentences, .* got one"):
+        with pytest.raises(DataError, match="`X` must be a list of sentences, .* got one"):
             fitted.embed(one)
     with pytest.raises(DataError, match="`X` must have tokens to score, got none"):
         fitted.score([""])

@@ -31,6 +31,9 @@ class Scripted:
     def __init__(self):
         self.asked = []
 
+    def fits(self, sentences):
+        return np.array([len(words) < 9 for words in sentences])
+
     def word_attention(self, sentences):
         self.asked.append(len(sentences))
         told = []
@@ -108,6 +111,8 @@ def test_what_cannot_be_scored_is_refused():
     with pytest.raises(DataError, match="`parses` must hold at least one sentence, got none"):
         attention_hits(Scripted(), [])
     hits = offset_hits(PARSES, furthest=1)
+    with pytest.raises(DataError, match="1 that are too long, the first at place 2"):
+        attention_hits(Scripted(), [*PARSES[:2], parse([-1] * 9)])
     with pytest.raises(DataError, match="`chosen` must name predictors of `hits`, got 'offset .2"):
         score_predictors(hits, {"root": "offset +2 to-head"})
     with pytest.raises(DataError, match="`hits` must have dependencies of a relation in `chosen`"):
@@ -147,9 +152,7 @@ def test_company_in_a_batch_changes_no_attention(encoder):
 
 
 def test_sentences_and_tokenizers_that_do_not_serve_are_refused(encoder):
-    with pytest.raises(
-        ExfamError, match="at most 12 tokens for this encoder, got 13 in sentence 1"
-    ):
+    with pytest.raises(DataError, match="Sentence 1 must have at most 12 tokens .*, got 13"):
         encoder.word_attention([["the"], ["the"] * 11])
 
     class Slow:

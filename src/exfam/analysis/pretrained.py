@@ -11,7 +11,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from exfam.analysis.vectors import WordVectors
-from exfam.analysis.word_pieces import attention_of_words, probe_words, token_vectors, word_codes
+from exfam.analysis.word_pieces import (
+    attention_of_words,
+    check_repeats,
+    check_tokens,
+    probe_words,
+    token_vectors,
+    word_codes,
+)
 from exfam.checks import DataError, ExfamError
 from exfam.training.devices import own_randomness
 
@@ -94,10 +101,7 @@ class PretrainedEncoder:
         Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
         that is not one token.
         """
-        if length > self.most_tokens:
-            raise ExfamError(
-                f"`length` must be at most {self.most_tokens} for this encoder, got {length}."
-            )
+        check_repeats(length, most=self.most_tokens)
         own = torch.tensor(self._tokens(words))[:, None]
         if not special_tokens:
             return self.attention(own.expand(-1, length))
@@ -122,8 +126,8 @@ class PretrainedEncoder:
         """Attention from each word of a sentence to each, special tokens left out.
 
         Attention to a word is summed over its tokens, that from a word is their mean.
-        Raises ExfamError for a sentence of more tokens than the encoder takes, naming its place,
-        and for a tokenizer that does not tell which word a token is of.
+        Raises DataError for a sentence of more tokens than the encoder takes, naming its place;
+        ExfamError for a tokenizer that does not tell which word a token is of.
         """
         if not getattr(self.tokenizer, "is_fast", False):
             raise ExfamError(
@@ -137,11 +141,7 @@ class PretrainedEncoder:
             return_tensors="pt",
         )
         for place, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
-            if count > self.most_tokens:
-                raise ExfamError(
-                    f"`sentences` must have at most {self.most_tokens} tokens for this encoder, "
-                    f"got {count} in sentence {place}. Leave it out."
-                )
+            check_tokens(count, most=self.most_tokens, place=place)
         weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
         return [
             attention_of_words(weights[place], encoded.word_ids(place), n_words=len(words))

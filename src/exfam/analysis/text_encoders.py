@@ -10,7 +10,14 @@ from jaxtyping import Bool, Float, Float32, Int32
 from torch import Tensor
 
 from exfam.analysis.vectors import WordVectors
-from exfam.analysis.word_pieces import attention_of_words, probe_words, token_vectors, word_codes
+from exfam.analysis.word_pieces import (
+    attention_of_words,
+    check_repeats,
+    check_tokens,
+    probe_words,
+    token_vectors,
+    word_codes,
+)
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.data.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.models.masked_lm import Encoded, MaskedLM
@@ -71,10 +78,7 @@ class TextEncoder:
         Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
         that is not one token.
         """
-        if length > self.most_tokens:
-            raise ExfamError(
-                f"`length` must be at most {self.most_tokens} for this encoder, got {length}."
-            )
+        check_repeats(length, most=self.most_tokens)
         tokens = torch.tensor(word_codes(words, self.subwords.index))[:, None].repeat(1, length)
         if special_tokens:
             tokens[:, 0], tokens[:, -1] = self.subwords.index[START], self.subwords.index[END]
@@ -91,7 +95,7 @@ class TextEncoder:
         listed = sentence_list(sentences, name="sentences")
         coded = self.subwords.encode(listed)
         for place, each in enumerate(coded):
-            self._check_length(len(each.codes) + 2, place)
+            check_tokens(len(each.codes) + 2, most=self.most_tokens, place=place)
         found: list[Tensor] = [torch.empty(0)] * len(coded)
         for places, told, _ in self._batches(
             [self._piece([each.codes], i) for i, each in enumerate(coded)]
@@ -161,20 +165,13 @@ class TextEncoder:
     def _piece(self, parts: list[np.ndarray], place: int) -> Int32[np.ndarray, "_"]:
         n_tokens = 1 + sum(len(part) + 1 for part in parts)
         if self.long_sentences == "error":
-            self._check_length(n_tokens, place)
+            check_tokens(n_tokens, most=self.most_tokens, place=place)
         kept = _shortened([len(part) for part in parts], n_tokens - self.most_tokens)
         start, end = (np.array([self.subwords.index[each]]) for each in (START, END))
         codes = [start]
         for part, n in zip(parts, kept, strict=True):
             codes += [part[:n], end]
         return np.concatenate(codes).astype(np.int32)
-
-    def _check_length(self, n_tokens: int, place: int) -> None:
-        if n_tokens > self.most_tokens:
-            raise DataError(
-                f"`sentences` must have at most {self.most_tokens} tokens for this encoder, got "
-                f"{n_tokens} in sentence {place}. Leave it out, or shorten it."
-            )
 
     def _batches(self, pieces: list[np.ndarray]) -> Iterator[tuple[np.ndarray, Encoded, Tensor]]:
         """Places of sentences of like length, what the network makes of them, what is there."""

@@ -8,9 +8,16 @@ from jaxtyping import Float, Float32
 from torch import Tensor
 
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import UnknownItemError
+from exfam.checks import DataError, ExfamError, UnknownItemError
 
-__all__ = ["attention_of_words", "probe_words", "token_vectors", "word_codes"]
+__all__ = [
+    "attention_of_words",
+    "check_repeats",
+    "check_tokens",
+    "probe_words",
+    "token_vectors",
+    "word_codes",
+]
 
 # What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
 _WORD_MARKS = ("\u0120", "\u2581")
@@ -84,6 +91,21 @@ def attention_of_words(
     member = torch.nn.functional.one_hot(place, n_words + 1)[:, :n_words].to(weights)
     from_words = (member / member.sum(0).clamp_min(1)).T @ weights
     return from_words @ member
+
+
+def check_tokens(n_tokens: int, *, most: int, place: int) -> None:
+    """Raise DataError if the sentence at `place` is longer than its encoder takes."""
+    if n_tokens > most:
+        raise DataError(
+            f"Sentence {place} must have at most {most} tokens for this encoder, got {n_tokens}. "
+            "Leave it out, or shorten it."
+        )
+
+
+def check_repeats(length: int, *, most: int) -> None:
+    """Raise ExfamError if a probe's sentences would be longer than its encoder takes."""
+    if length > most:
+        raise ExfamError(f"`length` must be at most {most} for this encoder, got {length}.")
 
 
 def _marks(vocabulary: Iterable[str]) -> tuple[str, ...]:

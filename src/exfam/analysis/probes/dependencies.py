@@ -89,16 +89,27 @@ class WordEncoder(Protocol):
         """Attention from each word to each, summed over the parts of the word attended to."""
         ...
 
+    def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
+        """Which sentences are not too long."""
+        ...
+
 
 def attention_hits(
     encoder: WordEncoder, parses: Sequence[DependencyParse], *, sentences_at_once: int = 16
 ) -> DependencyHits:
     """The dependencies that each attention head finds, in both directions.
 
-    Raises DataError without a parse.
+    Raises DataError without a parse, and for one that is longer than the encoder takes.
     """
     check_whole("sentences_at_once", sentences_at_once)
     _check_parses(parses)
+    too_long = np.flatnonzero(~encoder.fits([parse.words for parse in parses]))
+    if len(too_long):
+        raise DataError(
+            f"`parses` must have sentences that the encoder takes, got {len(too_long)} that are "
+            f"too long, the first at place {too_long[0]}. Leave out those that `encoder.fits` "
+            "tells."
+        )
     hits: list[np.ndarray] = []
     shape = (0, 0)
     for first in range(0, len(parses), sentences_at_once):

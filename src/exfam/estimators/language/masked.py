@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float32, Float64, Int64
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.text_encoders import LONG_SENTENCES, TextEncoder
+from exfam.analysis.text_encoders import LONG_SENTENCES, TextEncoder, sentence_list
 from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_positive
 from exfam.data.text.subwords import END, MASK, SPECIAL, START, SUBWORDS, Subwords, learn_subwords
 from exfam.encodings import ENCODINGS
@@ -218,7 +218,7 @@ class MaskedLanguageModel(OneNetwork):
         `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError, naming its place, for a
         sentence that is too long.
         """
-        return self.encoder().vectors(X, layer=layer, pooling=pooling)
+        return self.encoder().vectors(sentence_list(X, name="X"), layer=layer, pooling=pooling)
 
     def transform(self, X: Any) -> Float32[np.ndarray, "sentences embed"]:
         """`embed`, as pipelines call it."""
@@ -261,7 +261,9 @@ class MaskedLanguageModel(OneNetwork):
         Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood.
         Raises DataError, naming its place, for a sentence that is too long.
         """
-        return sentence_log_probs(self.model_, self.encoder().pieces(X), n_special=len(SPECIAL))
+        return sentence_log_probs(
+            self.model_, self.encoder().pieces(sentence_list(X, name="X")), n_special=len(SPECIAL)
+        )
 
     def network(self, learned: Subwords) -> MaskedLM:
         """A network of initial weights, for a vocabulary of pieces."""
