@@ -2,6 +2,7 @@
 
 import baskets_table
 import natural_shifts_table
+import positions_table
 import pytest
 import results_table
 import shifted_tables_table
@@ -12,6 +13,7 @@ from page_blocks import PageBlock, markdown_table
 SCRIPTS = (
     baskets_table,
     natural_shifts_table,
+    positions_table,
     results_table,
     shifted_tables_table,
     temperatures_table,
