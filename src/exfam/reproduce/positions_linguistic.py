@@ -36,8 +36,8 @@ __all__ = ["TASKS", "plot", "run"]
 
 TASKS = linguistic_data.TASKS
 PROBED = ("learned", "tupe")
-# Examples of a class, where there are more; enough for intervals of two points.
-PER_CLASS = {"SentLen": 700, "BShift": 2000, "SOMO": 2000}
+# Examples of a class, where there are many more than intervals of two points need.
+PER_CLASS = {"SentLen": 700}
 _FAST_PER_CLASS, _FAST_LINES = 12, 1500
 
 _Read = Callable[[], dict[str, ProbingTask]]
