@@ -55,6 +55,16 @@ def test_pieces_change_nothing(monkeypatch):
             assert getattr(whole, name).shape == (3, 2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_views_are_scored_as_their_copies_are_and_left_as_they_were(dtype):
+    stored = random_weights(2, 7, 7).to(dtype).mT.contiguous()
+    before = stored.clone()
+    for score in (locality, symmetry, raw_symmetry):
+        close(score(stored.mT), score(stored.mT.contiguous()), rtol=0, atol=0)
+        close(score(stored.mT[:1].expand(3, 7, 7)), score(stored.mT[:1]).expand(3))
+    assert torch.equal(stored, before)
+
+
 def test_the_papers_examples():
     first, last = torch.eye(5)[0], torch.eye(5)[4]
     assert row_locality(torch.stack([first] * 5))[0] == 1.0

@@ -26,7 +26,7 @@ def check_weights(weights: Float[Tensor, "*batch_query_key"]) -> None:
             f"{tuple(weights.shape)}. Leave out columns of null tokens, then `renormalized`."
         )
     # Two passes tell whether anything is wrong; what it is takes more of them.
-    total = weights.sum(-1, dtype=torch.float64)
+    total = weights.sum(-1, dtype=torch.promote_types(weights.dtype, torch.float32))
     wrong = ~((total - 1).abs() <= _TOLERANCE) & (total != 0)
     if weights.amin() >= 0 and not wrong.any():
         return
