@@ -83,6 +83,36 @@ def changed(name, row, value):
             "`value` must hold values of one plain type, got array",
         ),
         (
+            FRAME | {"movie": [1e60] * 5},
+            {},
+            "`item` must hold labels .* which floats are below 9007199254740992, got 1e.60 at "
+            r"row 0 of column 'movie' \(5 of 5 rows\). Read them as text",
+        ),
+        (
+            FRAME | {"stars": [1, None, 2**53, 4, 5]},
+            {},
+            "`value` must be smaller than 9007199254740992 to be read as floats, got "
+            "9007199254740992 at row 2",
+        ),
+        (
+            FRAME | {"stars": np.full(5, 2**64 - 1, dtype=np.uint64)},
+            {},
+            "`value` must be smaller than 9007199254740992 .* got 18446744073709551615 at row 0",
+        ),
+        (
+            changed("movie", 2, "\ud800"),
+            {},
+            r"`item` must hold text that UTF-8 can write, got '\\ud800' at row 2 of column 'movie'",
+        ),
+        (
+            FRAME | {"stars": 4},
+            {},
+            "`value` must name a column of values, got int as column 'stars'. Give a list",
+        ),
+        (FRAME | {"user": np.array(4)}, {}, "`group` must name a column .* got ndarray as column"),
+        (FRAME | {"movie": (i for i in range(5))}, {}, "`item` must name .* got generator as"),
+        (FRAME | {"genre": "kids"}, {}, "`attributes` must name a column of values, got str as"),
+        (
             changed("age", 4, 31),
             {},
             "`group_attributes` must be constant within a group, got a second value of "

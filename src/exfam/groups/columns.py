@@ -13,6 +13,7 @@ from exfam.checks import DataError
 
 __all__ = [
     "Labels",
+    "check_column",
     "holds_labels",
     "open_frame",
     "read_array",
@@ -22,6 +23,8 @@ __all__ = [
 ]
 
 DAY = np.timedelta64(1, "D")
+# All whole numbers that are smaller than this are floats of 64 bits, too.
+EXACT_BELOW = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,24 @@ def holds_labels(columns: Mapping[str, Any], argument: str, name: str) -> bool:
     return pa.types.is_boolean(kind) or pa.types.is_large_string(kind)
 
 
+def check_column(columns: Mapping[str, Any], argument: str, name: str) -> None:
+    """Raise unless a frame's column is there and of any number of values.
+
+    >>> check_column({"user": ["b", "a"]}, "group", "user")
+    """
+    if name not in columns:
+        listed = ", ".join(repr(each) for each in columns)
+        raise DataError(
+            f"`{argument}` must name a column of the frame, got {name!r}. Its columns: {listed}."
+        )
+    column = columns[name]
+    if isinstance(column, str | bytes) or not np.iterable(column) or not hasattr(column, "__len__"):
+        raise DataError(
+            f"`{argument}` must name a column of values, got {type(column).__name__} as column "
+            f"{name!r}. Give a list or an array, a value a row."
+        )
+
+
 def read_array(columns: Mapping[str, Any], argument: str, name: str) -> pa.Array:
     """A column as one Arrow array: text of any kind as large strings, NaN as missing.
 
@@ -123,6 +144,10 @@ def read_labels(columns: Mapping[str, Any], argument: str, name: str) -> Labels:
         # pandas turns a column of whole numbers that once had a gap into floats.
         array = array.cast(pa.float64())
         column.complain(rule, pc.not_equal(pc.floor(array), array))
+        too_large = np.abs(_to_numpy(array)) >= EXACT_BELOW
+        column.complain(
+            f"{rule}, which floats are below {EXACT_BELOW}", too_large, "Read them as text."
+        )
         array = array.cast(pa.int64())
     elif pa.types.is_temporal(kind) and argument != "group" or not _is_plain(kind):
         column.complain(rule, np.ones(len(array), dtype=bool), "Convert the column first.")
@@ -157,6 +182,11 @@ def read_numbers(
     is_whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if is_whole and array.null_count == 0 and kind != pa.uint64():
         return _to_numpy(array).astype(np.int64)
+    if is_whole and not pa.types.is_boolean(kind):
+        too_large = np.abs(_to_numpy(array.cast(pa.float64(), safe=False))) >= EXACT_BELOW
+        column.complain(
+            f"be smaller than {EXACT_BELOW} to be read as floats", too_large, "Subtract an offset."
+        )
     if not pa.types.is_floating(kind):
         array = array.cast(pa.int8() if pa.types.is_boolean(kind) else kind).cast(pa.float64())
     numbers = _to_numpy(array)
@@ -182,11 +212,7 @@ def read_order(columns: Mapping[str, Any], name: str) -> Shaped[np.ndarray, "row
 
 
 def _read(columns: Mapping[str, Any], argument: str, name: str) -> _Column:
-    if name not in columns:
-        listed = ", ".join(repr(each) for each in columns)
-        raise DataError(
-            f"`{argument}` must name a column of the frame, got {name!r}. Its columns: {listed}."
-        )
+    check_column(columns, argument, name)
     array = _as_arrow(columns[name], argument, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -214,8 +240,19 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
         column = np.asarray(column)
     try:
         return pa.array(column, from_pandas=True)
+    except UnicodeEncodeError as error:
+        raise DataError(_unwritable(list(column), argument, name)) from error
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise DataError(_mixture(list(column), argument, name)) from error
+
+
+def _unwritable(values: list[Any], argument: str, name: str) -> str:
+    texts = enumerate(str(value).encode(errors="replace").decode() for value in values)
+    row = next(row for row, text in texts if text != str(values[row]))
+    return (
+        f"`{argument}` must hold text that UTF-8 can write, got {values[row]!r} at row {row} of "
+        f"column {name!r}. Read the file with its own encoding."
+    )
 
 
 def _mixture(values: list[Any], argument: str, name: str) -> str:

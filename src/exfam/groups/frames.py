@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int64
 from exfam.checks import DataError, UnknownItemError, check_choice
 from exfam.groups.columns import (
     Labels,
+    check_column,
     holds_labels,
     open_frame,
     read_labels,
@@ -135,7 +136,8 @@ def _check_lengths(table: Mapping[str, Any], columns: FrameColumns, n_rows: int)
         raise DataError("`frame` must have at least one row, got none.")
     for argument in fields(columns):
         for name in _listed(getattr(columns, argument.name)):
-            if name in table and len(table[name]) != n_rows:
+            check_column(table, argument.name, name)
+            if len(table[name]) != n_rows:
                 raise DataError(
                     f"`{argument.name}` must have as many rows as {columns.group!r}, {n_rows}, "
                     f"got {len(table[name])} in column {name!r}."
