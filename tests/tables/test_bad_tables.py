@@ -168,6 +168,8 @@ class TestResponses:
             make(kind).fit(FRAME, y[:-1])
         with pytest.raises(ValueError, match="y should be a 1d array"):
             make(kind).fit(FRAME, np.stack([y, y], axis=1))
+        with pytest.raises(DataError, match="`y` must have one value a row, got rows of several"):
+            make(kind).fit(FRAME, [[1], [1, 2]] * (len(FRAME) // 2))
         with pytest.raises(DataError, match="`y` must be a list of one response for each of 2 tab"):
             make(kind).fit([FRAME, FRAME], y)
         with pytest.raises(DataError, match=r"`validation` must be a pair \(X, y\), got DataFrame"):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.evaluate import item_probabilities, log_probs, top_items, value_parameters
 from exfam.analysis.mixtures import Mixture
-from exfam.checks import ExfamError, check_choice, check_fraction
+from exfam.checks import ExfamError, check_choice, check_fraction, check_whole
 from exfam.estimators.choices import (
     PARTS,
     SUPPORTS,
@@ -22,7 +22,7 @@ from exfam.estimators.choices import (
     check_part_names,
 )
 from exfam.estimators.inputs import Inputs, read_inputs
-from exfam.estimators.parameters import check_count, check_distinct, listed
+from exfam.estimators.parameters import check_distinct, listed
 from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
 from exfam.estimators.sampling import continue_groups, fill_in
@@ -111,7 +111,7 @@ class GroupEstimator(BaseEstimator, ABC):
         check_choice("support", self.support, SUPPORTS)
         check_choice("unknown", self.unknown, ("error", "ignore", "unk"))
         check_fraction("validation_fraction", self.validation_fraction)
-        check_count("seed", self.seed, least=0)
+        check_whole("seed", self.seed, least=0)
         check_families(self.family)
         names = ("value", "attributes", "group_attributes")
         columns = {name: listed(getattr(self, name)) for name in names}
@@ -253,13 +253,13 @@ class GroupEstimator(BaseEstimator, ABC):
         in order, then by `sweeps` of Gibbs sampling. The same seed gives the same draws.
         """
         inputs, fitted = self._inputs(X), (self.members_, self.schema_)
-        check_count("seed", seed, least=0)
+        check_whole("seed", seed, least=0)
         if self.direction == "causal":
-            check_count("steps", 10 if steps is None else steps, least=0)
+            check_whole("steps", 10 if steps is None else steps, least=0)
             return continue_groups(
                 *fitted, inputs.groups, steps=10 if steps is None else steps, seed=seed
             )
-        check_count("sweeps", sweeps, least=0)
+        check_whole("sweeps", sweeps, least=0)
         if steps is not None:
             raise ExfamError(
                 "`steps` must not be given for direction='bidirectional', which fills in what is "

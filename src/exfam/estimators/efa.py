@@ -8,13 +8,13 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import PositionAttention, group_attention
-from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.checks import ExfamError, check_choice, check_positive, check_whole
 from exfam.conditionals import CONDITIONALS
 from exfam.encodings import ENCODINGS
 from exfam.estimators.available import UnavailableError
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.explain import Explanation, explain, group_vectors
-from exfam.estimators.parameters import check_count, python_number
+from exfam.estimators.parameters import python_number
 from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.assemble import ModelSettings, build_efa
@@ -209,9 +209,9 @@ class EFA(GroupEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name in ("embed_dim", "n_heads", "head_dim", "n_layers", "ensemble"):
-            check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
         for name in ("feed_forward_dim", "head_hidden_dim", "n_sampled_items"):
-            check_count(name, getattr(self, name), least=0)
+            check_whole(name, getattr(self, name), least=0)
         if self.score_scale is not None:
             check_positive("score_scale", self.score_scale)
         check_choice("encoding", self.encoding, ENCODINGS)

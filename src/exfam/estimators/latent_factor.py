@@ -7,11 +7,10 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.estimators.available import OnlyIn
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.explain import pooled_vectors
-from exfam.estimators.parameters import check_count
 from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
 from exfam.models.baselines import fit_marginal_items
@@ -157,9 +156,9 @@ class LatentFactor(GroupEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("dim", self.dim)
-        check_count("ensemble", self.ensemble)
-        check_count("n_sampled_items", self.n_sampled_items, least=0)
+        check_whole("dim", self.dim)
+        check_whole("ensemble", self.ensemble)
+        check_whole("n_sampled_items", self.n_sampled_items, least=0)
         check_choice("dispersion", self.dispersion, ("global", "item"))
         self._settings()
         training_settings(self)

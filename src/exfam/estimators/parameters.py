@@ -8,19 +8,9 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.families import Family, family_from_config, family_to_config
 
-__all__ = ["check_count", "check_distinct", "from_plain", "listed", "python_number", "to_plain"]
+__all__ = ["check_distinct", "from_plain", "listed", "python_number", "to_plain"]
 
 FAMILY_KEY = "family_instance"
-
-
-def check_count(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise unless `value` is an integer of at least `least`.
-
-    >>> check_count("n_heads", 2)
-    """
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < least:
-        raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
 
 
 def check_distinct(columns: Mapping[str, Sequence[str]]) -> None:

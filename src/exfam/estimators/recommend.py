@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from exfam.analysis.evaluate import item_probabilities, log_probs, top_items
-from exfam.checks import ExfamError, UnknownItemError
-from exfam.estimators.parameters import check_count
+from exfam.checks import ExfamError, UnknownItemError, check_whole
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.models.schema import AttributeSpec, Schema
 from exfam.models.two_part import TwoPartModel
@@ -166,7 +165,7 @@ def recommend(
     k: int,
 ) -> Recommendations:
     """The `k` most probable further items of each group; all items if there are fewer."""
-    check_count("k", k)
+    check_whole("k", k)
     labels = vocabulary.get("item", np.arange(0))
     k = min(int(k), len(labels))
     blank = append_blank(groups, schema)
@@ -229,7 +228,7 @@ def relations(
     1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
     Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
     """
-    check_count("k", k)
+    check_whole("k", k)
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
     names = labels.tolist()

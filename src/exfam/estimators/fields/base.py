@@ -15,7 +15,7 @@ from torch import nn
 from exfam.analysis.evaluate import log_probs, value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.analysis.prediction import Prediction
-from exfam.checks import ExfamError, check_choice, check_fraction, check_positive
+from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
 from exfam.data.fields import with_places
 from exfam.estimators.choices import check_families
 from exfam.estimators.fields.draws import fill_maps
@@ -30,7 +30,6 @@ from exfam.estimators.fields.inputs import (
 )
 from exfam.estimators.fields.plan import FieldPlan, plan_field_fit
 from exfam.estimators.fields.sensing import Sensing, next_sites
-from exfam.estimators.parameters import check_count
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.geometry import check_coordinates, check_metric
 from exfam.groups import Groups
@@ -174,9 +173,9 @@ class FieldEstimator(BaseEstimator, ABC):
         conditionals are learned one by one, so that no joint law need agree with all of them: the
         order decides the draws' law without sweeps, the conditionals' with many.
         """
-        check_count("n", n)
-        check_count("sweeps", sweeps, least=0)
-        check_count("seed", seed, least=0)
+        check_whole("n", n)
+        check_whole("sweeps", sweeps, least=0)
+        check_whole("seed", seed, least=0)
         inputs = self._inputs(X)
         flat = fill_maps(self.members_, inputs.groups, n=n, sweeps=sweeps, seed=seed)
         out = np.empty((n, inputs.n_rows))
@@ -190,10 +189,10 @@ class FieldEstimator(BaseEstimator, ABC):
 
         Joint draws as those of `sample`. Raises ExfamError for a model without lags.
         """
-        check_count("steps", steps)
-        check_count("n", n)
-        check_count("sweeps", sweeps, least=0)
-        check_count("seed", seed, least=0)
+        check_whole("steps", steps)
+        check_whole("n", n)
+        check_whole("sweeps", sweeps, least=0)
+        check_whole("seed", seed, least=0)
         if not self.lags:
             raise ExfamError(
                 "`lags` must be at least 1 to forecast, got 0. Fit with lags=1, so that earlier "
@@ -210,8 +209,8 @@ class FieldEstimator(BaseEstimator, ABC):
         variance at the other such rows of the same time, averaged over `n` values drawn from what
         is predicted there.
         """
-        check_count("n", n)
-        check_count("seed", seed, least=0)
+        check_whole("n", n)
+        check_whole("seed", seed, least=0)
         inputs = self._inputs(X)
         return next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
 
@@ -238,7 +237,7 @@ class FieldEstimator(BaseEstimator, ABC):
         check_families(self.family)
         check_choice("standardize", self.standardize, CLIMATES)
         check_positive("period", self.period)
-        check_count("lags", self.lags, least=0)
+        check_whole("lags", self.lags, least=0)
         if self.step is not None:
             check_positive("step", self.step)
         check_fraction("validation_fraction", self.validation_fraction)

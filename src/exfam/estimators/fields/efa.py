@@ -8,11 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from exfam.analysis.evaluate import value_parameters
-from exfam.checks import check_choice
+from exfam.checks import check_choice, check_whole
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.explain import FieldExplanation, explain
 from exfam.estimators.fields.plan import FieldPlan
-from exfam.estimators.parameters import check_count
 from exfam.estimators.training import train_members, training_settings
 from exfam.families import Family
 from exfam.groups import Groups
@@ -188,11 +187,11 @@ class FieldEFA(FieldEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name in ("embed_dim", "n_heads", "head_dim", "ensemble"):
-            check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
         for name in ("n_layers", "feed_forward_dim", "head_hidden_dim", "read_out_heads", "seed"):
-            check_count(name, getattr(self, name), least=0)
+            check_whole(name, getattr(self, name), least=0)
         if self.n_neighbors is not None:
-            check_count("n_neighbors", self.n_neighbors)
+            check_whole("n_neighbors", self.n_neighbors)
         for name in ("site_embedding", "null_token", "calibrate"):
             check_choice(name, getattr(self, name), (False, True))
         self._settings()

@@ -7,10 +7,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from exfam.checks import check_choice
+from exfam.checks import check_choice, check_whole
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.plan import FieldPlan
-from exfam.estimators.parameters import check_count
 from exfam.estimators.training import train_members, training_settings
 from exfam.groups import Groups
 from exfam.models.fields.climate import Climate
@@ -133,10 +132,10 @@ class FieldLatentFactor(FieldEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name in ("dim", "hidden_dim", "ensemble"):
-            check_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
         if self.k is not None:
-            check_count("k", self.k)
-        check_count("seed", self.seed, least=0)
+            check_whole("k", self.k)
+        check_whole("seed", self.seed, least=0)
         check_choice("intercept", self.intercept, (False, True))
         training_settings(self)
 

@@ -9,12 +9,11 @@ import torch
 from jaxtyping import Float64, Int64, Shaped
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.checks import DataError, check_choice, check_fraction, check_positive
+from exfam.checks import DataError, check_choice, check_fraction, check_positive, check_whole
 from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.scoring import draw_tokens, token_log_probs
 from exfam.estimators.language.tokens import Lexicon, encode, learn
 from exfam.estimators.language.training import PRECISIONS, train_language_model
-from exfam.estimators.parameters import check_count
 from exfam.models.lstm_lm import TIES, LSTMNetwork, build_lstm_lm
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
@@ -128,8 +127,8 @@ class LSTMLanguageModel(OneNetwork):
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
         for name in ("dim", "n_layers", "batch_size", "bptt", "epochs"):
-            check_count(name, getattr(self, name))
-        check_count("seed", self.seed, least=0)
+            check_whole(name, getattr(self, name))
+        check_whole("seed", self.seed, least=0)
         check_choice("tie", self.tie, TIES)
         check_choice("precision", self.precision, tuple(PRECISIONS))
         check_fraction("dropout", self.dropout)
@@ -180,9 +179,9 @@ class LSTMLanguageModel(OneNetwork):
         `after`: words that all go on from, in the same line (default "")
         """
         lexicon = self._lexicon()
-        check_count("n_tokens", n_tokens, least=0)
-        check_count("n_texts", n_texts)
-        check_count("seed", seed, least=0)
+        check_whole("n_tokens", n_tokens, least=0)
+        check_whole("n_texts", n_texts)
+        check_whole("seed", seed, least=0)
         # Without the end of its last line.
         before = encode(iter(after.split("\n")), lexicon, name="after")[:-1]
         drawn = draw_tokens(

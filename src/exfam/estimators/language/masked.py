@@ -11,7 +11,14 @@ from jaxtyping import Float32, Float64, Int64
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.text_encoders import LONG_SENTENCES, TextEncoder, sentence_list
-from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_positive
+from exfam.checks import (
+    DataError,
+    ExfamError,
+    check_choice,
+    check_fraction,
+    check_positive,
+    check_whole,
+)
 from exfam.data.text.subwords import END, MASK, SPECIAL, START, SUBWORDS, Subwords, learn_subwords
 from exfam.encodings import ENCODINGS
 from exfam.estimators.identity import identified
@@ -19,7 +26,7 @@ from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.estimators.language.tokens import located_lines
 from exfam.estimators.language.training import PRECISIONS
-from exfam.estimators.parameters import check_count, python_number
+from exfam.estimators.parameters import python_number
 from exfam.estimators.training import training_settings
 from exfam.models.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.models.token_pieces import MaskedTokens, TokenPieces
@@ -284,10 +291,10 @@ class MaskedLanguageModel(OneNetwork):
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
         for name in ("embed_dim", "n_heads", "n_layers", "batch_size", "max_epochs", "min_count"):
-            check_count(name, getattr(self, name))
-        check_count("feed_forward_dim", self.feed_forward_dim, least=0)
-        check_count("length", self.length, least=3)
-        check_count("seed", self.seed, least=0)
+            check_whole(name, getattr(self, name))
+        check_whole("feed_forward_dim", self.feed_forward_dim, least=0)
+        check_whole("length", self.length, least=3)
+        check_whole("seed", self.seed, least=0)
         check_choice("subwords", self.subwords, SUBWORDS)
         check_choice("encoding", self.encoding, ENCODINGS)
         check_choice("precision", self.precision, tuple(PRECISIONS))

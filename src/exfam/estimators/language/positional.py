@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import encoding_weights
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, check_choice, check_fraction
+from exfam.checks import DataError, check_choice, check_fraction, check_whole
 from exfam.encodings import Attenuated
 from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
 from exfam.estimators.language.sentences import SentenceSource, known_words, sentence_words
@@ -19,7 +19,7 @@ from exfam.estimators.language.targets import (
     known_labels,
     label_codes,
 )
-from exfam.estimators.parameters import check_count, python_number
+from exfam.estimators.parameters import python_number
 from exfam.models.positional_sentences import (
     PADDINGS,
     PositionalSentenceNetwork,
@@ -180,7 +180,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
 
     def _weights(self) -> torch.Tensor:
         """Of attention; raises ExfamError for a parameter of the network that is wrong."""
-        check_count("n_positions", self.n_positions)
+        check_whole("n_positions", self.n_positions)
         check_choice("padding", self.padding, PADDINGS)
         check_fraction("dropout", self.dropout)
         encoding = Attenuated(w=python_number(self.w), s=python_number(self.s))

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exfam.checks import DataError, ExfamError, check_choice, check_fraction
+from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
 from exfam.data.tables import (
     NUMERIC,
     UNSEEN,
@@ -24,7 +24,6 @@ from exfam.data.tables import (
     read_table,
 )
 from exfam.encodings import ENCODINGS
-from exfam.estimators.parameters import check_count
 from exfam.estimators.tables.choice import Trial, best_of, fit_table, recipes_of
 from exfam.estimators.tables.inputs import (
     Given,
@@ -147,13 +146,13 @@ class TableEstimator(BaseEstimator, ABC):
         """Raise ExfamError for a parameter that no data could make right."""
         check_choice("numeric", self.numeric, NUMERIC)
         if self.n_bins != "auto":
-            check_count("n_bins", self.n_bins, least=2)
+            check_whole("n_bins", self.n_bins, least=2)
         check_choice("unseen", self.unseen, UNSEEN)
         check_choice("encoding", self.encoding, ENCODINGS)
         check_choice("missing_columns", self.missing_columns, MISSING_COLUMNS)
         check_fraction("validation_fraction", self.validation_fraction)
-        check_count("seed", self.seed, least=0)
-        check_count("ensemble", self.ensemble)
+        check_whole("seed", self.seed, least=0)
+        check_whole("ensemble", self.ensemble)
         check_choice("unlabeled", self.unlabeled, UNLABELED)
         if self.response_share is not None:
             check_fraction("response_share", self.response_share)

@@ -181,12 +181,21 @@ def _flat(y: Any) -> Any:
     if isinstance(y, list | tuple):
         if not any(isinstance(each, list | tuple | np.ndarray) for each in y):
             return list(y)
-        return column_or_1d(np.asarray(y), warn=True)
+        return column_or_1d(_rectangle(y), warn=True)
     if len(getattr(y, "shape", ())) == 1 and (hasattr(y, "iloc") or hasattr(y, "to_arrow")):
         return y
     array = np.asarray(y)
     _check_finite(array)
     return column_or_1d(array, warn=True) if array.ndim != 1 else array
+
+
+def _rectangle(rows: Sequence[Any]) -> np.ndarray:
+    try:
+        return np.asarray(rows)
+    except ValueError as error:
+        raise DataError(
+            "`y` must have one value a row, got rows of several lengths. Give a list of values."
+        ) from error
 
 
 def _check_finite(array: np.ndarray) -> None:

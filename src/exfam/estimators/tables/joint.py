@@ -16,9 +16,8 @@ from exfam.analysis.tables.joint import chain_log_prob, pseudo_log_likelihood
 from exfam.analysis.tables.sampling import sample_rows
 from exfam.analysis.tables.shift import ShiftReport, shift_report
 from exfam.analysis.tables.similarity import ColumnSimilarity
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_whole
 from exfam.data.tables import Cells, read_table
-from exfam.estimators.parameters import check_count
 from exfam.estimators.tables.base import TableEstimator
 from exfam.estimators.tables.explain import (
     TableExperts,
@@ -95,8 +94,8 @@ class JointTable(TableEstimator):
         `seed`: of the draws; the same gives the same (default 0)
         """
         model = self.model_
-        check_count("n", n)
-        check_count("seed", seed, least=0)
+        check_whole("n", n)
+        check_whole("seed", seed, least=0)
         cells = as_cells(given, self.schema_, unseen=self.unseen)
         draws = sample_rows(model, cells, n=int(n), seed=int(seed))
         return columns_of(self.schema_, Cells.concatenate(draws))
@@ -128,8 +127,8 @@ class JointTable(TableEstimator):
         `seed`: of the orders (default 0)
         """
         cells = self._cells(X)
-        check_count("n_orders", n_orders, least=2)
-        check_count("seed", seed, least=0)
+        check_whole("n_orders", n_orders, least=2)
+        check_whole("seed", seed, least=0)
         possible = _n_orders(len(self.schema_), most=int(n_orders))
         return order_disagreement(self.model_, cells, n_orders=possible, seed=int(seed))
 

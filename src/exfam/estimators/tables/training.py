@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
+from exfam.checks import check_whole
 from exfam.data.tables import Cells, TableSchema
 from exfam.estimators.identity import identified
-from exfam.estimators.parameters import check_count, python_number
+from exfam.estimators.parameters import python_number
 from exfam.families import Family
 from exfam.models.tables.assemble import TableSettings, build_masked_table
 from exfam.models.tables.model import MaskedTableModel
@@ -84,7 +85,7 @@ def model_settings(
 ) -> TableSettings:
     """The choices about the network among an estimator's parameters."""
     for name in ("embed_dim", "n_heads", "head_dim", "n_layers", "feed_forward_dim"):
-        check_count(name, getattr(estimator, name))
+        check_whole(name, getattr(estimator, name))
     masked = estimator.unlabeled == "mask" and response is not None
     return TableSettings(
         network=estimator.network,
@@ -146,7 +147,7 @@ def train_model(
 def objective_of(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> MaskedCells:
     """What such a fit minimizes."""
     n_targets = _told(estimator.n_targets, _N_TARGETS[estimator.network])
-    check_count("n_targets", n_targets)
+    check_whole("n_targets", n_targets)
     return MaskedCells(
         response=plan.response,
         response_share=python_number(estimator.response_share),
@@ -169,7 +170,7 @@ def schedule(estimator: Any, n_rows: int, *, length: int = 1) -> TrainingSetting
     size = estimator.batch_size
     if size == "auto":
         size = _batch_size(n_rows)
-    check_count("batch_size", size)
+    check_whole("batch_size", size)
     epochs = estimator.max_epochs
     if epochs == "auto":
         longer = length * math.sqrt(min(n_rows, MANY_ROWS))
@@ -177,7 +178,7 @@ def schedule(estimator: Any, n_rows: int, *, length: int = 1) -> TrainingSetting
         epochs = max(
             1, round(steps / math.ceil(n_rows / int(size))), round(_ROWS / max(n_rows, size))
         )
-    check_count("max_epochs", epochs)
+    check_whole("max_epochs", epochs)
     return TrainingSettings(
         learning_rate=_told(estimator.learning_rate, _LEARNING_RATES[estimator.network]),
         weight_decay=_told(estimator.weight_decay, min(_MOST_DECAY, _DECAY_ROWS / n_rows)),
