@@ -7,6 +7,7 @@ from estimator_cases import class_of, make, ratings
 from exfam.encodings import ENCODINGS
 
 FRAME = ratings(n_users=8)
+DAYS_TO_2024 = 19_783.0
 
 
 @pytest.mark.parametrize("direction", ["bidirectional", "causal"])
@@ -18,3 +19,12 @@ def test_efa_takes_every_encoding(encoding, direction, tmp_path):
     assert np.isfinite(told).all()
     model.save(tmp_path / "model")
     assert class_of("efa").load(tmp_path / "model").score(FRAME) == model.score(FRAME)
+
+
+def test_a_later_date_changes_nothing():
+    # Ten seconds apart, which single precision does not tell apart in 2024.
+    seconds = 10.0 * np.arange(len(FRAME["day"]))
+    options = {"encoding": "distance", "order": "time", "position": "time", "max_epochs": 1}
+    frames = [dict(FRAME) | {"time": day + seconds / 86_400} for day in (0.0, DAYS_TO_2024)]
+    early, late = (make("efa", **options).fit(frame).score(frame) for frame in frames)
+    assert early == pytest.approx(late, abs=1e-6)

@@ -84,6 +84,17 @@ def test_scores_depend_on_differences_of_positions_only_unless_pairs_have_their_
     assert added is None or not torch.equal(added, encoding.embed(position + 17))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
+@pytest.mark.parametrize("name", ["alibi", "attenuated", "distance", "relative", "rotary", "shaw"])
+def test_times_may_be_large_numbers(name, dtype):
+    # Seconds since 1970, which single precision tells apart by 128.
+    encoding = random_encoding(name, generator())
+    q, k = queries_and_keys()
+    position = torch.tensor([[0, 1, 3, 4, 8, 9]], dtype=dtype).expand(2, -1)
+    late, early = (scores(encoding, q, k, each) for each in (position + 1_700_000_000, position))
+    torch.testing.assert_close(late, early, atol=2e-5, rtol=0)
+
+
 @every_encoding
 def test_scores_go_with_their_elements(name):
     encoding = random_encoding(name, generator())

@@ -12,8 +12,8 @@ from exfam.encodings.base import (
     KeyPosition,
     Position,
     QueryPosition,
+    angles,
     checked_rows,
-    once,
 )
 from exfam.layers import linear, table
 
@@ -78,9 +78,9 @@ class Sinusoidal(Encoding):
                 "`position` must be one number an element for encoding='sinusoidal', got vectors "
                 f"of {position.shape[-1]}. Use encoding='distance' for places."
             )
-        angle = once(position)[..., None].to(self.speed.dtype) * self.speed
+        angle = angles(position, self.speed)
         vectors = self.amplitude * torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
-        return vectors.expand(position.shape[0], -1, -1)
+        return vectors.to(self.speed.dtype).expand(position.shape[0], -1, -1)
 
 
 class Untied(Encoding):

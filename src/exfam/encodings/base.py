@@ -19,6 +19,7 @@ __all__ = [
     "NoEncoding",
     "Position",
     "QueryPosition",
+    "angles",
     "checked_rows",
     "offsets",
     "once",
@@ -133,6 +134,16 @@ def once(position: Tensor) -> Tensor:
     torch.Size([1, 2])
     """
     return position[:1] if position.stride(0) == 0 else position
+
+
+def angles(position: Tensor, speed: Float[Tensor, "speeds"]) -> Float[Tensor, "rows length speeds"]:
+    """Position times speed, in float64: times are large numbers with small differences.
+
+    >>> import torch
+    >>> angles(torch.tensor([[0, 3]]), torch.tensor([0.5]))[0, :, 0].tolist()
+    [0.0, 1.5]
+    """
+    return once(position)[..., None].double() * speed.double()
 
 
 def offsets(query_position: QueryPosition, key_position: KeyPosition) -> Tensor:

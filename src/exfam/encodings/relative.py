@@ -176,12 +176,13 @@ class DistanceBias(Encoding):
         self, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch query key"]:
         """Distances between all pairs, in units of `scale`."""
-        query, key = once(query_position).float(), once(key_position).float()
+        query, key = once(query_position), once(key_position)
         if query.ndim == 2:
             query, key = query[..., None], key[..., None]
         if self.metric == "haversine":
             return _haversine(query, key) / self.scale
-        square = (query[:, :, None] - key[:, None]).square().sum(-1)
+        # Times are large numbers with small differences, which alone fit into single precision.
+        square = (query[:, :, None] - key[:, None]).float().square().sum(-1)
         # sqrt has an infinite slope at 0, where positions that are learned would get NaN.
         return torch.where(square > 0, square, 1.0).sqrt() * (square > 0) / self.scale
 
@@ -201,6 +202,6 @@ def _haversine(
 ) -> Float[Tensor, "batch query key"]:
     """Great-circle distance in kilometers between (latitude, longitude) in degrees."""
     query, key = torch.deg2rad(query)[:, :, None], torch.deg2rad(key)[:, None]
-    half = ((key - query) / 2).sin().square()
-    chord = half[..., 0] + query[..., 0].cos() * key[..., 0].cos() * half[..., 1]
+    half = ((key - query).float() / 2).sin().square()
+    chord = half[..., 0] + (query[..., 0].cos() * key[..., 0].cos()).float() * half[..., 1]
     return 2 * EARTH_RADIUS_KM * chord.clamp(0, 1).sqrt().asin()

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.encodings.base import Encoding, Position, once
+from exfam.encodings.base import Encoding, Position, angles
 
 __all__ = ["Rotary"]
 
@@ -40,7 +40,7 @@ class Rotary(Encoding):
                 "`position` must be one number an element for encoding='rotary', got vectors of "
                 f"{position.shape[-1]}. Use encoding='distance' for places."
             )
-        angle = once(position)[:, None, :, None].to(x.dtype) * self.speed.to(x.dtype)
-        cos, sin = angle.cos(), angle.sin()
+        angle = angles(position, self.speed)[:, None]
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         first, second = x.chunk(2, dim=-1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

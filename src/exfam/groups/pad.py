@@ -93,7 +93,7 @@ def _as_attribute(column: np.ndarray, index: np.ndarray) -> Tensor:
 
 
 def pad_position(column: np.ndarray | None, element: Index) -> Tensor:
-    """Positions of the elements, 0 at padding: int64 or float32; 0, 1, 2, ... without a column.
+    """Positions of the elements, 0 at padding: int64 or float64; 0, 1, 2, ... without a column.
 
     >>> pad_position(None, np.array([[7, 8], [3, -1]]))
     tensor([[0, 1],
@@ -103,7 +103,7 @@ def pad_position(column: np.ndarray | None, element: Index) -> Tensor:
         counted = np.arange(element.shape[1]) * (element >= 0)
         return torch.from_numpy(counted)
     is_whole = column.dtype.kind in "iub"
-    return torch.from_numpy(_take(column, element, np.int64 if is_whole else np.float32, None))
+    return torch.from_numpy(_take(column, element, np.int64 if is_whole else np.float64, None))
 
 
 def _take(
