@@ -143,7 +143,7 @@ def test_positions_count_from_zero_or_are_the_columns_own():
     assert whole.tolist() == [[5, 6]] and whole.dtype == torch.int64
     places = np.arange(10.0).reshape(5, 2)
     space = Groups(**bounds(lengths), position=places).pad([1]).position
-    assert space.tolist() == [places[2:].tolist()] and space.dtype == torch.float32
+    assert space.tolist() == [places[2:].tolist()] and space.dtype == torch.float64
 
 
 def test_missing_values_are_hidden_where_not_observed():
