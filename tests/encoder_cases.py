@@ -1,4 +1,4 @@
-"""A tiny BERT of random weights, as transformers saves it."""
+"""A tiny BERT and a tiny RoBERTa of random weights, as transformers saves them."""
 
 from pathlib import Path
 
@@ -24,3 +24,34 @@ def save_tiny_bert(folder: Path, words: list[str], *, n_layers: int = 2, longest
         torch.manual_seed(0)
         transformers.BertModel(config).save_pretrained(folder)
     transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+
+
+def save_tiny_roberta(folder: Path, *, longest: int = 20) -> None:
+    """Its byte-level BPE knows "man" and "runs", after a space or not, and all letters."""
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers (extra hf) is not installed"
+    )
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    merges = [("a", "n"), ("m", "an"), ("n", "s"), ("u", "ns"), ("r", "uns")]
+    merges += [("\u0120", word) for word in ("a", "man", "runs")]
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, *map("".join, merges)]
+    codes = {token: code for code, token in enumerate(tokens)}
+    bpe = Tokenizer(models.BPE(vocab=codes, merges=merges, unk_token="<unk>"))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=False
+    )
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe, cls_token="<s>", pad_token="<pad>", sep_token="</s>",
+        unk_token="<unk>",
+    ).save_pretrained(folder)  # fmt: skip
+    config = transformers.RobertaConfig(
+        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=longest, initializer_range=0.6,
+        type_vocab_size=1,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        transformers.RobertaModel(config).save_pretrained(folder)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from encoder_cases import SPECIAL, save_tiny_bert
+from encoder_cases import SPECIAL, save_tiny_bert, save_tiny_roberta
 from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.analysis.probes import (
     attention_hits,
@@ -149,6 +149,17 @@ def test_company_in_a_batch_changes_no_attention(encoder):
     for sentence, told in zip(sentences, together, strict=True):
         (alone,) = encoder.word_attention([sentence])
         torch.testing.assert_close(told, alone, atol=1e-6, rtol=0)
+
+
+def test_words_of_byte_level_tokens_stay_apart(tmp_path):
+    save_tiny_roberta(tmp_path)
+    encoder = PretrainedEncoder.load(tmp_path)
+    (words,) = encoder.word_attention([["a", "man", "runs", "man's"]])
+    tokens = ["<s>", *(f"\u0120{word}" for word in ("a", "man", "runs", "man")), "'", "s", "</s>"]
+    ids = encoder.tokenizer.convert_tokens_to_ids(tokens)
+    whole = encoder.attention(torch.tensor([ids]))[0]
+    torch.testing.assert_close(words[..., :3, :3], whole[..., 1:4, 1:4])
+    torch.testing.assert_close(words[..., 1, 3], whole[..., 2, 4:7].sum(-1))
 
 
 def test_sentences_and_tokenizers_that_do_not_serve_are_refused(encoder):

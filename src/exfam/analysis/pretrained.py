@@ -13,6 +13,7 @@ from torch import Tensor
 from exfam.analysis.vectors import WordVectors
 from exfam.analysis.word_pieces import (
     attention_of_words,
+    begins_with_space,
     check_repeats,
     check_tokens,
     probe_words,
@@ -116,8 +117,7 @@ class PretrainedEncoder:
 
     def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
         """Which sentences have no more tokens than the encoder takes, special ones included."""
-        told = self.tokenizer([list(words) for words in sentences], is_split_into_words=True)
-        n_tokens = [len(tokens) for tokens in told["input_ids"]]
+        n_tokens = [len(tokens) for tokens in self._encoded(sentences)["input_ids"]]
         return np.array([n <= self.most_tokens for n in n_tokens], dtype=bool)
 
     def word_attention(
@@ -134,12 +134,7 @@ class PretrainedEncoder:
                 "`tokenizer` must be a fast one, which tells which word a token is of, got "
                 f"{type(self.tokenizer).__name__}."
             )
-        encoded = self.tokenizer(
-            [list(words) for words in sentences],
-            is_split_into_words=True,
-            padding=True,
-            return_tensors="pt",
-        )
+        encoded = self._encoded(sentences, padding=True, return_tensors="pt")
         for place, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
             check_tokens(count, most=self.most_tokens, place=place)
         weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
@@ -170,6 +165,12 @@ class PretrainedEncoder:
                 f"{type(self.model).__name__}. Choose an encoder of softmax attention."
             )
         return torch.stack(layers, 1)
+
+    def _encoded(self, sentences: Sequence[Sequence[str]], **options: Any) -> Any:
+        # To byte-level BPE, what no space comes before goes on with the last word.
+        space = " " if begins_with_space(self.tokenizer.get_vocab()) else ""
+        spaced = [[space + word for word in words] for words in sentences]
+        return self.tokenizer(spaced, is_split_into_words=True, **options)
 
     def _tokens(self, words: Sequence[str]) -> list[int]:
         return word_codes(words, self.tokenizer.get_vocab())

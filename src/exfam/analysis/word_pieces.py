@@ -12,6 +12,7 @@ from exfam.checks import DataError, ExfamError, UnknownItemError
 
 __all__ = [
     "attention_of_words",
+    "begins_with_space",
     "check_repeats",
     "check_tokens",
     "probe_words",
@@ -20,7 +21,8 @@ __all__ = [
 ]
 
 # What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
-_WORD_MARKS = ("\u0120", "\u2581")
+_SPACE = "\u0120"
+_WORD_MARKS = (_SPACE, "\u2581")
 # What marks tokens that go on with one, in vocabularies of WordPiece.
 _PIECE_MARK = "##"
 
@@ -45,6 +47,15 @@ def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]
     """
     marks = (*_marks(vocabulary), "")
     return [_token(word, vocabulary, marks) for word in words]
+
+
+def begins_with_space(vocabulary: Iterable[str]) -> bool:
+    """Whether a word is known by the space before it, as in byte-level BPE.
+
+    >>> begins_with_space(["a", "\u0120man"])
+    True
+    """
+    return _SPACE in _marks(vocabulary)
 
 
 def token_vectors(
