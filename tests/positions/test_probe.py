@@ -1,5 +1,7 @@
 """The identical word probe: what it asks of encoders, what it makes of their attention."""
 
+import json
+import shutil
 import sys
 
 import numpy as np
@@ -129,6 +131,19 @@ def test_folders_without_an_encoder_are_refused(folder, tmp_path):
         PretrainedEncoder.load(tmp_path)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     with pytest.raises(DataError, match="`folder` must hold a transformers encoder and its token"):
+        PretrainedEncoder.load(tmp_path)
+
+
+def test_damaged_folders_are_refused(folder, tmp_path):
+    weights = tmp_path / "model.safetensors"
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    weights.write_bytes(weights.read_bytes()[:200])
+    with pytest.raises(DataError, match=r"`folder` must .*cannot be read.*SafetensorError: "):
+        PretrainedEncoder.load(tmp_path)
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "hidden_size": 32}))
+    with pytest.raises(DataError, match=r"`folder` must .*cannot be read.* RuntimeError: "):
         PretrainedEncoder.load(tmp_path)
 
 

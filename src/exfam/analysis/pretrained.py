@@ -60,10 +60,11 @@ class PretrainedEncoder:
                     place, local_files_only=True, attn_implementation="eager"
                 )
                 tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # what damaged files raise has no base in common
             raise DataError(
-                f"`folder` must hold a transformers encoder and its tokenizer, got {str(place)!r}: "
-                f"{error}"
+                "`folder` must hold a transformers encoder and its tokenizer, got "
+                f"{str(place)!r}, which cannot be read. Save both there again. transformers says "
+                f"{type(error).__name__}: {error}"
             ) from error
         return cls(model, tokenizer)
 
