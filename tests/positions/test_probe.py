@@ -109,6 +109,35 @@ def test_the_published_encoder_is_as_local_and_symmetric_as_it_is_known_to_be():
     assert scores.macro_symmetry.item() == pytest.approx(0.9191, abs=0.01)
 
 
+@pytest.mark.parametrize("kind", ["MPNet", "Roberta"])
+def test_positions_that_no_token_has_are_not_counted(kind, encoder):
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=14,
+    )  # fmt: skip
+    model = transformers.AutoModel.from_config(config, attn_implementation="eager")
+    counting = PretrainedEncoder(model, encoder.tokenizer)
+    assert counting.most_tokens == 12
+    assert counting.repeated(["cat"], 12, special_tokens=False).shape == (1, 1, 2, 12, 12)
+    with pytest.raises(ExfamError, match="`length` must be at most 12 for this encoder, got 13"):
+        counting.repeated(["cat"], 13, special_tokens=False)
+    # Ten words, and two special tokens.
+    assert counting.fits([["cat"] * 10, ["cat"] * 11]).tolist() == [True, False]
+
+
+def test_an_encoder_without_a_table_of_positions_takes_any_length(encoder):
+    config = transformers.XLNetConfig(
+        vocab_size=len(WORDS), d_model=16, n_layer=1, n_head=2, d_inner=8
+    )
+    assert config.max_position_embeddings == -1
+    model = transformers.AutoModel.from_config(config, attn_implementation="eager")
+    assert PretrainedEncoder(model, encoder.tokenizer).fits([["cat"] * 5000]).all()
+
+
+def test_no_sentences_fit_as_they_are(encoder):
+    assert encoder.fits([]).shape == (0,) and encoder.word_attention([]) == []
+
+
 # What is refused
 
 

@@ -80,7 +80,8 @@ class PretrainedEncoder:
     @property
     def most_tokens(self) -> int:
         """The longest sentence that the encoder has positions for."""
-        return int(getattr(self.model.config, "max_position_embeddings", 0)) or 10**9
+        known = getattr(self.model.config, "max_position_embeddings", None) or 0
+        return known - _unused_positions(self.model) if known > 0 else 10**9
 
     def word_vectors(self) -> WordVectors:
         """The vectors that tokens enter with, of all words that are one token.
@@ -118,8 +119,9 @@ class PretrainedEncoder:
 
     def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
         """Which sentences have no more tokens than the encoder takes, special ones included."""
-        n_tokens = [len(tokens) for tokens in self._encoded(sentences)["input_ids"]]
-        return np.array([n <= self.most_tokens for n in n_tokens], dtype=bool)
+        told = self._encoded(sentences)["input_ids"] if len(sentences) else []
+        most = self.most_tokens
+        return np.array([len(tokens) <= most for tokens in told], dtype=bool)
 
     def word_attention(
         self, sentences: Sequence[Sequence[str]]
@@ -136,8 +138,9 @@ class PretrainedEncoder:
                 f"{type(self.tokenizer).__name__}."
             )
         encoded = self._encoded(sentences, padding=True, return_tensors="pt")
+        most = self.most_tokens
         for place, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
-            check_tokens(count, most=self.most_tokens, place=place)
+            check_tokens(count, most=most, place=place)
         weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
         return [
             attention_of_words(weights[place], encoded.word_ids(place), n_words=len(words))
@@ -175,6 +178,16 @@ class PretrainedEncoder:
 
     def _tokens(self, words: Sequence[str]) -> list[int]:
         return word_codes(words, self.tokenizer.get_vocab())
+
+
+def _unused_positions(model: torch.nn.Module) -> int:
+    """Rows that come first in a table of positions and that no token has.
+
+    RoBERTa and MPNet, and those that are built as they are, count from behind that of padding.
+    """
+    tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
+    padding = [getattr(each, "padding_idx", None) for each in tables]
+    return max((row + 1 for row in padding if row is not None), default=0)
 
 
 def _transformers() -> Any:
