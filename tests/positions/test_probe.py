@@ -66,6 +66,11 @@ def test_how_many_words_go_at_once_changes_nothing(encoder):
     close(one, all_, atol=1e-6, rtol=0)
 
 
+def test_how_many_words_may_be_numpys(encoder):
+    one, same = (identical_word_probe(encoder, words=many, length=5) for many in (2, np.int64(2)))
+    assert one.words == same.words and torch.equal(one.weights, same.weights)
+
+
 def test_special_tokens_are_absent_kept_or_cut(encoder):
     none, kept, cut = (
         identical_word_probe(encoder, words=["cat"], length=8, special_tokens=choice).weights
@@ -153,6 +158,17 @@ def test_sizes_that_the_encoder_does_not_have_are_refused(encoder):
             identical_word_probe(encoder, words=wrong)
     with pytest.raises(ExfamError, match="`special_tokens` must be one of 'none', 'kept', 'cut'"):
         identical_word_probe(encoder, special_tokens="some")
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        identical_word_probe(encoder, words=1, length=5, seed=-1)
+
+
+@pytest.mark.parametrize(("special_tokens", "least"), [("none", 1), ("kept", 2), ("cut", 3)])
+def test_special_tokens_must_leave_positions(special_tokens, least, encoder):
+    asked = {"words": 1, "special_tokens": special_tokens}
+    shape = identical_word_probe(encoder, length=least, **asked).weights.shape
+    assert shape[-1] == (1 if special_tokens == "cut" else least)
+    with pytest.raises(ExfamError, match=f"`length` must be .*{least}.*, got {least - 1}"):
+        identical_word_probe(encoder, length=least - 1, **asked)
 
 
 def test_folders_without_an_encoder_are_refused(folder, tmp_path):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,6 +25,11 @@ __all__ = [
 # What becomes of an encoder's special tokens: none are there; their rows and columns are scored;
 # they are there, and their rows and columns left out.
 SPECIAL_TOKENS = ("none", "kept", "cut")
+# The positions that these leave something of.
+_LEAST = {"none": 1, "kept": 2, "cut": 3}
+
+# How many words, or which.
+Words = int | np.integer[Any] | Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +102,7 @@ class RepeatingEncoder(Protocol):
 def identical_word_probe(
     encoder: RepeatingEncoder,
     *,
-    words: int | Sequence[str] = 100,
+    words: Words = 100,
     length: int = 128,
     special_tokens: str = "none",
     seed: int = 0,
@@ -112,12 +117,14 @@ def identical_word_probe(
         is used to; "cut" for these without the rows and columns of special tokens, rows
         renormalized (default "none")
 
-    Raises ExfamError for more words than the encoder has, and for a length that it does not take.
+    Raises ExfamError for more words than the encoder has, and for a length that it does not take or
+    that special tokens leave nothing of.
     Source: Chen, Varoquaux & Suchanek (2023), section 3.2.2.
     """
     check_choice("special_tokens", special_tokens, SPECIAL_TOKENS)
-    check_whole("length", length)
+    _check_length(length, special_tokens)
     check_whole("words_at_once", words_at_once)
+    check_whole("seed", seed, least=0)
     chosen = _chosen(encoder, words, seed)
     total: Tensor | None = None
     for some in _batches(chosen, words_at_once):
@@ -131,8 +138,18 @@ def identical_word_probe(
     return PositionProbe(weights, chosen)
 
 
-def _chosen(encoder: RepeatingEncoder, words: int | Sequence[str], seed: int) -> tuple[str, ...]:
-    if not isinstance(words, int):
+def _check_length(length: int, special_tokens: str) -> None:
+    check_whole("length", length)
+    if length < _LEAST[special_tokens]:
+        raise ExfamError(
+            f"`length` must be at least {_LEAST[special_tokens]} with special_tokens="
+            f"{special_tokens!r}, which are two of the positions, got {length}. Take a longer "
+            "sentence, or special_tokens='none'."
+        )
+
+
+def _chosen(encoder: RepeatingEncoder, words: Words, seed: int) -> tuple[str, ...]:
+    if not isinstance(words, int | np.integer):
         if isinstance(words, str) or not len(words):
             raise ExfamError(f"`words` must be a number or a list of words, got {words!r}.")
         return tuple(words)
