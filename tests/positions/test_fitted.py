@@ -83,6 +83,15 @@ def test_what_an_encoding_makes_by_itself_leaves_out_the_diagonal():
     torch.testing.assert_close(own[0, 0, 1] / own[0, 0, 2], whole[0, 0, 1] / whole[0, 0, 2])
 
 
+def test_others_are_seen_however_little_is_left_for_them():
+    assert encoding_weights(Attenuated(w=1000.0), 5).equal(torch.eye(5)[None].double())
+    own = own_weights(Attenuated(w=1000.0), 5)
+    torch.testing.assert_close(own.sum(-1), torch.ones(1, 5).double())
+    assert own[0, 1].tolist() == [0.5, 0.0, 0.5, 0.0, 0.0]
+    causal = own_weights(Attenuated(w=1000.0), 3, direction="causal")[0]
+    assert causal.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+
+
 def test_scores_are_of_the_model_or_of_layers_or_of_heads():
     told = fitted().position_attention(FRAME, length=4, part="items")
     shapes = {by: told.scores(by=by).symmetry.shape for by in ("model", "layer", "head")}

@@ -19,7 +19,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from exfam.analysis.evaluate import evaluation_batches
-from exfam.analysis.positions.matrices import encoding_weights
+from exfam.analysis.positions.matrices import encoding_weights, seen_positions, weights_of_seen
 from exfam.analysis.positions.probe import PositionScores, position_scores
 from exfam.analysis.positions.weights import renormalized
 from exfam.checks import ExfamError, check_choice, check_whole
@@ -93,8 +93,8 @@ def own_weights(
     >>> own_weights(NoEncoding(), 3)[0].tolist()
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """
-    weights = encoding_weights(encoding, length, head_dim=head_dim, direction=direction)
-    return renormalized(weights.masked_fill(torch.eye(length, dtype=torch.bool), 0.0))
+    others = seen_positions(length, direction).fill_diagonal_(False)
+    return weights_of_seen(encoding, others, head_dim=head_dim)
 
 
 def group_attention(

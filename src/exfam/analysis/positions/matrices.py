@@ -4,18 +4,18 @@ import copy
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from exfam.checks import check_choice, check_whole
 from exfam.encodings import Encoding
 
-__all__ = ["encoding_weights"]
+__all__ = ["encoding_weights", "seen_positions", "weights_of_seen"]
 
 
 def encoding_weights(
     encoding: Encoding, length: int, *, head_dim: int = 64, direction: str = "bidirectional"
-) -> Float[Tensor, "heads length length"]:
+) -> Float64[Tensor, "heads length length"]:
     """Attention weights between positions 0 .. length - 1 where tokens say nothing.
 
     Scores are the products of added vectors over sqrt(their length) (learned, sinusoidal), those of
@@ -30,15 +30,37 @@ def encoding_weights(
     >>> encoding_weights(Attenuated(w=1.0), 3)[0, 0].round(decimals=3).tolist()
     [0.721, 0.265, 0.013]
     """
+    return weights_of_seen(encoding, seen_positions(length, direction), head_dim=head_dim)
+
+
+def seen_positions(length: int, direction: str) -> Bool[Tensor, "length length"]:
+    """Which positions each attends to, itself included.
+
+    >>> seen_positions(2, "causal").tolist()
+    [[True, False], [True, True]]
+    """
     check_whole("length", length)
     check_choice("direction", direction, ("bidirectional", "causal"))
-    position = torch.arange(length)[None]
+    everything = torch.ones(length, length, dtype=torch.bool)
+    return everything.tril() if direction == "causal" else everything
+
+
+def weights_of_seen(
+    encoding: Encoding, may_attend: Bool[Tensor, "length length"], *, head_dim: int
+) -> Float64[Tensor, "heads length length"]:
+    """`encoding_weights` over the positions that may be attended to; 0 where there are none.
+
+    >>> from exfam.encodings import NoEncoding
+    >>> weights_of_seen(NoEncoding(), torch.tensor([[False, True], [False, False]]), head_dim=4)
+    tensor([[[0., 1.],
+             [0., 0.]]], dtype=torch.float64)
+    """
+    position = torch.arange(len(may_attend))[None]
     with torch.no_grad():
         scores = _scores(copy.deepcopy(encoding).double(), position, head_dim)[0]
-    if direction == "causal":
-        later = torch.ones(length, length, dtype=torch.bool).triu(1)
-        scores = scores.masked_fill(later, -torch.inf)
-    return scores.softmax(-1)
+    weights = scores.masked_fill(~may_attend, -torch.inf).softmax(-1)
+    # Rows with nothing to attend to are softmax(-inf) = NaN.
+    return weights.masked_fill(~may_attend, 0.0)
 
 
 def _scores(encoding: Encoding, position: Tensor, head_dim: int) -> Tensor:
