@@ -17,7 +17,15 @@ from exfam.analysis.positions import (
     symmetry,
 )
 from exfam.checks import DataError, ExfamError
-from exfam.encodings import ALiBi, Attenuated, Rotary, Sinusoidal
+from exfam.encodings import (
+    ALiBi,
+    Attenuated,
+    DistanceBias,
+    RelativeBias,
+    RelativeKeys,
+    Rotary,
+    Sinusoidal,
+)
 from positions.direct import locality_by_loops, symmetry_by_loops
 
 close = torch.testing.assert_close
@@ -28,6 +36,10 @@ def random_weights(*shape, seed=0, sharpness=1.0):
     drawn = torch.randn(*shape, generator=generator, dtype=torch.float64)
     assert drawn.std() > 0.4
     return (sharpness * drawn).softmax(-1)
+
+
+def seeded():
+    return torch.Generator().manual_seed(0)
 
 
 @pytest.mark.parametrize("length", [3, 4, 7, 12])
@@ -99,6 +111,14 @@ def test_scores_are_between_their_bounds_and_reach_them():
     eye, uniform = torch.eye(6), torch.full((6, 6), 1 / 6)
     assert locality(eye) == 1 and symmetry(uniform) == raw_symmetry(uniform) == 1
     assert raw_symmetry(eye) == 1
+
+
+def test_an_encodings_precision_changes_nothing_and_is_left_as_it_was():
+    encoding = RelativeBias(2, generator=seeded())
+    single = encoding_weights(encoding, 6)
+    assert {each.dtype for each in encoding.state_dict().values()} == {torch.float32}
+    torch.testing.assert_close(single, encoding_weights(encoding.double(), 6), rtol=0, atol=0)
+    assert single.dtype == torch.float64 and single.std() > 0
 
 
 def test_what_positions_without_meaning_score():
@@ -240,3 +260,17 @@ def test_options_are_checked():
         encoding_weights(ALiBi(2), 0)
     with pytest.raises(ExfamError, match="`direction` must be one of"):
         encoding_weights(ALiBi(2), 4, direction="forward")
+    with pytest.raises(ExfamError, match="`head_dim` must be an integer >= 1, got 0"):
+        encoding_weights(ALiBi(2), 4, head_dim=0)
+
+
+@pytest.mark.parametrize("built", [Rotary, lambda dim: RelativeKeys(dim, generator=seeded())])
+def test_queries_must_be_as_long_as_the_encoding_has_them(built):
+    assert encoding_weights(built(4), 3, head_dim=4).shape == (1, 3, 3)
+    with pytest.raises(ExfamError, match="`head_dim` must be 4, which R.* was built for, got 64"):
+        encoding_weights(built(4), 3)
+
+
+def test_distances_on_a_sphere_have_no_positions_in_a_row():
+    with pytest.raises(ExfamError, match="`encoding` must take one number a position, got Distan"):
+        encoding_weights(DistanceBias(2, metric="haversine"), 3)

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from exfam.checks import check_choice, check_whole
-from exfam.encodings import Encoding
+from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.encodings import DistanceBias, Encoding, RelativeKeys, Rotary
 
 __all__ = ["encoding_weights", "seen_positions", "weights_of_seen"]
 
@@ -23,7 +23,8 @@ def encoding_weights(
     (ALiBi, T5, TUPE, tables; of queries of ones, where it depends on them), or log weights. In
     float64. `direction`: "causal" hides later positions (default "bidirectional").
 
-    Raises ExfamError for a length that the encoding does not know.
+    Raises ExfamError for a length that the encoding does not know, for another `head_dim` than it
+    was built for, and for distances on a sphere, where positions are not in a row.
     Source: Chen, Varoquaux & Suchanek (2023), section 3.2.
 
     >>> from exfam.encodings import Attenuated
@@ -55,12 +56,35 @@ def weights_of_seen(
     tensor([[[0., 1.],
              [0., 0.]]], dtype=torch.float64)
     """
+    _check_encoding(encoding, head_dim)
     position = torch.arange(len(may_attend))[None]
     with torch.no_grad():
-        scores = _scores(copy.deepcopy(encoding).double(), position, head_dim)[0]
+        scores = _scores(copy.deepcopy(encoding).cpu().double(), position, head_dim)[0]
     weights = scores.masked_fill(~may_attend, -torch.inf).softmax(-1)
     # Rows with nothing to attend to are softmax(-inf) = NaN.
     return weights.masked_fill(~may_attend, 0.0)
+
+
+def _check_encoding(encoding: Encoding, head_dim: int) -> None:
+    check_whole("head_dim", head_dim)
+    if isinstance(encoding, DistanceBias) and encoding.metric == "haversine":
+        raise ExfamError(
+            "`encoding` must take one number a position, got DistanceBias of latitudes and "
+            "longitudes (metric='haversine'). Choose one of metric='euclidean'."
+        )
+    own = _own_head_dim(encoding)
+    if own not in (None, head_dim):
+        raise ExfamError(
+            f"`head_dim` must be {own}, which {type(encoding).__name__} was built for, got "
+            f"{head_dim}. Pass head_dim={own}."
+        )
+
+
+def _own_head_dim(encoding: Encoding) -> int | None:
+    """The length of queries that the encoding was built for, or None where any will do."""
+    if isinstance(encoding, Rotary):
+        return 2 * len(encoding.speed)
+    return encoding.vectors.shape[-1] if isinstance(encoding, RelativeKeys) else None
 
 
 def _scores(encoding: Encoding, position: Tensor, head_dim: int) -> Tensor:
