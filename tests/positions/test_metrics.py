@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from exfam.analysis.positions import (
+    check_weights,
     encoding_weights,
     locality,
     metrics,
@@ -240,6 +242,14 @@ def test_weights_that_are_none_are_refused(wrong, message):
     for score in (locality, symmetry, raw_symmetry):
         with pytest.raises(DataError, match=message):
             score(wrong)
+
+
+@pytest.mark.parametrize("wrong", [np.eye(4), np.eye(4).tolist()])
+def test_what_is_no_tensor_is_refused(wrong):
+    name = type(wrong).__name__
+    with pytest.raises(DataError, match=f"`weights` must be a torch tensor, got {name}. Use torch"):
+        check_weights(wrong)
+    check_weights(torch.as_tensor(wrong))
 
 
 @pytest.mark.parametrize("length", [1, 2])

@@ -1,5 +1,7 @@
 """Attention weights as they must be, and how they become so."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,14 +14,20 @@ __all__ = ["check_weights", "renormalized"]
 _TOLERANCE = 5e-3
 
 
-def check_weights(weights: Float[Tensor, "*batch_query_key"]) -> None:
-    """Raise unless the matrices are square and their rows probabilities, or zeros.
+def check_weights(weights: Any) -> None:
+    """Raise unless these are tensors of square matrices whose rows are probabilities, or zeros.
 
-    Raises DataError, naming the place, for matrices that are not square, for weights that are NaN,
-    infinite or negative, and for rows that sum neither to 1 (within .005) nor to 0.
+    Raises DataError, naming the place, for what is no tensor, for matrices that are not square, for
+    weights that are NaN, infinite or negative, and for rows that sum neither to 1 (within .005) nor
+    to 0.
 
     >>> check_weights(torch.eye(3))
     """
+    if not isinstance(weights, Tensor):
+        raise DataError(
+            f"`weights` must be a torch tensor, got {type(weights).__name__}. Use "
+            "torch.as_tensor(weights)."
+        )
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2] or not weights.numel():
         raise DataError(
             "`weights` must be square matrices, a row and a column a position, got shape "
