@@ -53,6 +53,19 @@ def test_changed_pairs_are_written_whole(pairs, run, tmp_path):
     assert status == 0 and again.splitlines()[-1].split() == ["swap-roles", "0", "0", "0"]
 
 
+def test_the_file_that_is_read_is_never_written_over(pairs, run, tmp_path):
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(pairs)
+    before = pairs.read_bytes()
+    for out in (pairs, link, tmp_path / "." / pairs.name):
+        status, told, err = run("probe", "swaps", pairs, "--out", out)
+        assert (status, told) == (2, "") and "`--out` must be another file than FILE, got" in err
+    assert pairs.read_bytes() == before
+    # A file that is not there is named, not compared.
+    err = run("probe", "swaps", tmp_path / "none.jsonl", "--out", pairs)[2]
+    assert "`FILE` must be a file, got no such file" in err
+
+
 def test_errors_name_options_files_and_lines(pairs, run, tmp_path):
     status, out, err = run("probe", "swaps", pairs, "--out", tmp_path)
     assert (status, out) == (2, "") and "`--out` must be a file, got a folder at" in err

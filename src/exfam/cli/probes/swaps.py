@@ -48,7 +48,7 @@ def run(chosen: Any) -> None:
     from exfam.analysis.probes.swaps import swap_sets
     from exfam.cli.output import Destination, deliver
 
-    out = None if chosen.out is None else _writable(Path(chosen.out))
+    out = None if chosen.out is None else _writable(Path(chosen.out), source=Path(chosen.file))
     sets = swap_sets(_pairs(chosen.file), seed=chosen.seed)
     scores = {} if chosen.model is None else _scores(sets, chosen.model, chosen.seed)
     deliver(_counts(sets) | scores, Destination("table"))
@@ -58,9 +58,13 @@ def run(chosen: Any) -> None:
         _write(sets, out)
 
 
-def _writable(path: Path) -> Path:
+def _writable(path: Path, *, source: Path) -> Path:
     if path.is_dir():
         raise ExfamError(f"`--out` must be a file, got a folder at {path}.")
+    if path.exists() and source.exists() and path.samefile(source):
+        raise ExfamError(
+            f"`--out` must be another file than FILE, got {path} for both. Name a new file."
+        )
     check_writable("--out", path)
     return path
 
