@@ -86,6 +86,17 @@ def test_broken_rows_are_left_out_only_where_asked_for(tmp_path):
         read_sentence_tsv(file_of(tmp_path, "sentence\tlabel\nx\t1\t1\n"), columns=columns)
 
 
+def test_rows_left_out_are_counted_once_in_a_task(tmp_path):
+    folder_of_tasks(tmp_path, "qqp", packed=False)
+    for name, n_broken in (("train", 2), ("dev", 1)):
+        with open(tmp_path / f"QQP/{name}.tsv", "a") as file:
+            file.write("broken\n" * n_broken)
+    task = read_sentence_task(tmp_path, "qqp", seed=0)
+    parts = (task.train, task.validation, task.test)
+    assert [part.n_left_out for part in parts] == [2, 0, 1]
+    assert task.spread(3).train.n_left_out == 2
+
+
 def test_columns_are_checked():
     with pytest.raises(
         ExfamError, match="`kind` must be one of 'classification', 'regression', go"
@@ -154,6 +165,24 @@ def test_files_that_are_not_there_are_named(tmp_path):
         read_sentence_task(tmp_path, "rte", seed=0)
     with pytest.raises(ExfamError, match="`name` must be one of 'mr', .* got 'cola'"):
         read_sentence_task(tmp_path, "cola", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "copied", "emptied"),
+    [("rte", "RTE/dev.tsv", "RTE/train.tsv"), ("sick-r", "SICK/SICK_test_annotated.txt", "SICK/S")],
+)
+def test_parts_that_stand_in_another_as_a_whole_are_refused(tmp_path, name, copied, emptied):
+    folder_of_tasks(tmp_path, name, packed=False)
+    task = PAPER_TASKS[name]
+    (tmp_path / (task.validation or task.train)).write_bytes((tmp_path / copied).read_bytes())
+    with pytest.raises(DataError, match=f"must hold sentences in {emptied}.* that no other part"):
+        read_sentence_task(tmp_path, name, seed=0)
+
+
+def test_a_seed_is_not_negative(tmp_path):
+    folder_of_tasks(tmp_path, "rte", packed=False)
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        read_sentence_task(tmp_path, "rte", seed=-1)
 
 
 def test_copies_stay_together_whatever_their_label():

@@ -103,7 +103,8 @@ def read_sentence_task(folder: str | os.PathLike[str], name: str, *, seed: int) 
     Files may be gzip-packed (NAME.gz). Where no validation part is stored it is a tenth of the
     train part, and where no test part is, another tenth, drawn by `seed` label by label; what of
     the train part also stands in a stored other part is left out of it.
-    Raises ExfamError for another name; DataError as the readers of files do.
+    Raises ExfamError for another name, or a negative seed where parts are drawn; DataError as the
+    readers of files do, and where nothing is left of a part.
 
     >>> list(PAPER_TASKS)[:3]
     ['mr', 'subj', 'sst-2']
@@ -130,10 +131,22 @@ def _tsv_parts(
     train = without(part(task.train), test)
     if task.validation:
         validation = part(task.validation)
-        return without(train, validation), without(validation, test), test
+        train, validation = without(train, validation), without(validation, test)
+        _check_any(train, task.train, folder)
+        _check_any(validation, task.validation, folder)
+        return train, validation, test
+    _check_any(train, task.train, folder)
     by_label = task.columns.kind == "classification"
     rest, validation = draw_parts(train, fractions=(0.1,), by_label=by_label, seed=seed)
     return rest, validation, test
+
+
+def _check_any(part: SentencePart, name: str, folder: str | os.PathLike[str]) -> None:
+    if not len(part):
+        raise DataError(
+            f"`folder` must hold sentences in {name} that no other part has, got none in "
+            f"{os.fspath(folder)}. Put the file of that part there, not a copy of another."
+        )
 
 
 def _file(folder: str | os.PathLike[str], name: str) -> Path:

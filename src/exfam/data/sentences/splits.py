@@ -1,10 +1,12 @@
 """Parts of sentences that share none: drawn by a seed, label by label."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from exfam.checks import check_whole
 from exfam.data.sentences.tasks import Sentence, SentencePart
 
 __all__ = ["draw_parts", "without"]
@@ -17,11 +19,13 @@ def draw_parts(
 
     Copies of a sentence, or of a pair, stay together; white space does not make two different.
     `by_label`: each part has its fraction of the sentences of every label (by their first copy)
+    Raises ExfamError for a seed that is not an integer >= 0.
 
     >>> part = SentencePart(tuple("abcdefghij"), np.array(["x", "y"] * 5))
     >>> [len(each) for each in draw_parts(part, fractions=[0.2, 0.4], by_label=True, seed=0)]
     [4, 2, 4]
     """
+    check_whole("seed", seed, least=0)
     first, copies = _copies(part.sentences)
     strata = part.targets[first] if by_label else np.zeros(len(first))
     rng = np.random.default_rng(seed)
@@ -32,7 +36,11 @@ def draw_parts(
         for number, (start, end) in enumerate(zip(ends[:-1], ends[1:], strict=True), 1):
             part_of[drawn[start:end]] = number
     of_rows = part_of[copies]
-    return [part.rows(np.flatnonzero(of_rows == k)) for k in range(len(fractions) + 1)]
+    rest, *drawn_parts = (
+        part.rows(np.flatnonzero(of_rows == k)) for k in range(len(fractions) + 1)
+    )
+    # A row that was left out is of no part: it is counted once, where most rows are.
+    return [rest, *(replace(each, n_left_out=0) for each in drawn_parts)]
 
 
 def without(part: SentencePart, other: SentencePart) -> SentencePart:

@@ -32,10 +32,8 @@ class SentencePart:
 
     def rows(self, places: Int64[np.ndarray, "places"]) -> "SentencePart":
         """The sentences at some places, in that order."""
-        return SentencePart(
-            tuple(self.sentences[place] for place in places),
-            self.targets[places],
-        )
+        sentences = tuple(self.sentences[place] for place in places)
+        return replace(self, sentences=sentences, targets=self.targets[places])
 
     def spread(self, n: int) -> "SentencePart":
         """At most `n` sentences, from the first to the last at equal steps.
