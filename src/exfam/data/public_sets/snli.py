@@ -6,6 +6,7 @@ Source: Bowman, Angeli, Potts & Manning (2015), https://nlp.stanford.edu/project
 import csv
 import json
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,8 @@ SOURCE = Source(
     md5=dict(_FILES.values()),
 )
 _FIELDS = ("sentence1", "sentence2", "gold_label", "sentence1_parse", "sentence2_parse")
+# Surrogates, which JSON can write one by one, and files of text cannot.
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -140,4 +143,9 @@ def _text(record: dict[str, Any], name: str, where: str) -> str:
     text = record.get(name, "" if name.endswith("parse") else None)
     if not isinstance(text, str) or not (text.strip() or name.endswith("parse")):
         raise DataError(f"`{name}` must be a text that is not empty, got {text!r} at {where}.")
+    if _HALVES.search(text):
+        raise DataError(
+            f"`{name}` must be a text that UTF-8 can write, got half a character in {text[:60]!r} "
+            f"at {where}."
+        )
     return text.strip()
