@@ -43,11 +43,25 @@ def test_windows_line_ends_are_line_ends(tmp_path):
     assert parse.relations[-1] == "obj"
 
 
+def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
+    path = tmp_path / "a.conllu"
+    for lines in (SENTENCE, SENTENCE[2:]):
+        path.write_bytes("\n".join(lines).encode("utf-8-sig"))
+        (parse,) = read_conllu(path)
+        assert parse.words == ("Do", "n't", "stop", "it")
+
+
 @pytest.mark.parametrize(
     ("line", "wrong", "message"),
     [
         (2, "1\tDo\tdo", r"10 columns apart by tabs in each line, got 3 at line 5 of .*a\.conllu"),
         (2, "7" + SENTENCE[2][1:], r"1, 2, \.\.\., got '7' for 1 at line 5 of .*a\.conllu"),
+        (
+            2,
+            SENTENCE[2].replace("Do", ""),
+            r"a word in the second .* empty one at line 5 of .*a\.c",
+        ),
+        (2, SENTENCE[2].replace("Do", " "), "a word in the second column, got an empty one at li"),
         (2, SENTENCE[2].replace("\t3\t", "\t5\t"), "got '5' for word 1 of 4 at line 5 of"),
         (2, SENTENCE[2].replace("\t3\t", "\t1\t"), "got '1' for word 1 of 4 at line 5 of"),
         (2, SENTENCE[2].replace("\t3\t", "\t-1\t"), "got '-1' for word 1 of 4 at line 5 of"),

@@ -41,9 +41,10 @@ class DependencyParse:
 def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     """All sentences of a file, gzip-packed or not.
 
-    Raises DataError, naming file and line, for lines that are not of ten columns, numbers that do
-    not count up, heads that are not in the sentence, sentences without exactly one root or whose
-    heads go round in a circle, for text that is not UTF-8, and for a file without a sentence.
+    Raises DataError, naming file and line, for lines that are not of ten columns, words that are
+    empty, numbers that do not count up, heads that are not in the sentence, sentences without
+    exactly one root or whose heads go round in a circle, for text that is not UTF-8, and for a file
+    without a sentence.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -85,7 +86,8 @@ def _sentences(lines: Iterable[bytes], path: str) -> Iterator[list[_Line]]:
 
 def _text(content: bytes, number: int, path: str) -> str:
     try:
-        return content.decode().rstrip("\r\n")
+        # A mark of the byte order is no part of the first line.
+        return content.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise DataError(
             f"`path` must be encoded in UTF-8, got {content[:40]!r} at line {number} of {path}. "
@@ -115,6 +117,11 @@ def _parse(lines: list[_Line], path: str) -> DependencyParse:
             raise DataError(
                 f"`path` must number the words of a sentence 1, 2, ..., got {columns[0]!r} for "
                 f"{place} at line {number} of {path}."
+            )
+        if not columns[1].strip():
+            raise DataError(
+                f"`path` must have a word in the second column, got an empty one at line {number} "
+                f"of {path}."
             )
     heads = np.array([_head(line, len(words), path) for line in words])
     if (heads < 0).sum() != 1:
