@@ -11,7 +11,7 @@ from exfam.analysis.probes.swaps import (
     word_shuffles,
 )
 from exfam.analysis.probes.swaps.sets import VERSION
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.data.public_sets.snli import LABELS
 from probes.swap_cases import GUITAR, PLAIN, pair, words_of
 
@@ -77,6 +77,7 @@ def test_all_sets_of_the_paper_are_made():
     names = ["shuffle-3", "shuffle-4", "shuffle-5", "shuffle-all", "swap-roles"]
     assert [each.name for each in sets] == names
     assert sets[0] == phrase_shuffles(PAIRS, length=3, seed=1) and sets[-1] == role_swaps(PAIRS)
+    assert swap_sets(iter(PAIRS), seed=1) == sets
     with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
         swap_sets(PAIRS, seed=-1)
     with pytest.raises(ExfamError, match="`length` must be an integer >= 2, got 1"):
@@ -163,5 +164,21 @@ def test_sets_and_labels_that_cannot_be_scored_are_refused():
         swap_accuracy(lambda pairs: [], swaps)
     with pytest.raises(DataError, match="`predict` must give labels of entailment.*, got 'yes'"):
         swap_accuracy(lambda pairs: ["yes"] * len(pairs), swaps)
+    with pytest.raises(DataError, match="`predict` must give a label .*, got NoneType for 3 pairs"):
+        swap_accuracy(lambda pairs: None, swaps)
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        swap_accuracy(ByOrder(), swaps, seed=-1)
     with pytest.raises(ExfamError, match="`pairs_at_once` must be an integer >= 1, got 0"):
         swap_accuracy(ByOrder(), swaps, pairs_at_once=0)
+
+
+def test_a_pair_that_a_model_refuses_is_named_by_its_place_among_all():
+    def picky(pairs):
+        for place, (_, hypothesis) in enumerate(pairs):
+            if hypothesis.endswith(" 17"):
+                raise UnknownItemError(f"Sentence {place} must have at most 8 tokens, got 9.")
+        return ["entailment"] * len(pairs)
+
+    for at_once in (1, 5, 100):
+        with pytest.raises(UnknownItemError, match="^Sentence 17 must have at most 8 tokens, got"):
+            swap_accuracy(picky, role_swaps(men(20)), pairs_at_once=at_once)

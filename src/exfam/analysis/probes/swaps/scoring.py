@@ -1,7 +1,9 @@
 """What a swap of words does to the accuracy of whatever labels pairs of sentences."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -49,9 +51,10 @@ def swap_accuracy(
     `seed`: of the redrawing (default 0)
 
     Raises DataError for a set without pairs, and where `predict` gives another number of labels, or
-    what is none of LABELS.
+    what is none of LABELS; ExfamError for a seed that is not an integer >= 0.
     """
     check_whole("pairs_at_once", pairs_at_once)
+    check_whole("seed", seed, least=0)
     if not swaps.pairs:
         raise DataError(f"`swaps` must hold at least one pair, got none in {swaps.name}.")
     old = [(each.before.premise, each.before.hypothesis) for each in swaps.pairs]
@@ -93,17 +96,31 @@ def _right(
     """1 for each pair whose label is told, else 0."""
     told: list[str] = []
     for first in range(0, len(pairs), at_once):
-        some = pairs[first : first + at_once]
-        got = list(predict(some))
-        if len(got) != len(some):
-            raise DataError(
-                f"`predict` must give a label for each pair, got {len(got)} for {len(some)} pairs."
-            )
-        told += got
+        told += _told(predict, pairs[first : first + at_once], first)
     unknown = next((each for each in told if each not in LABELS), None)
     if unknown is not None:
         raise DataError(f"`predict` must give labels of {', '.join(LABELS)}, got {unknown!r}.")
     return np.array([one == other for one, other in zip(told, labels, strict=True)], np.float64)
+
+
+def _told(predict: Predictor, pairs: list[tuple[str, str]], first: int) -> list[Any]:
+    """The labels of some pairs, of which the first is at the place `first` among all."""
+
+    def among_all(found: re.Match[str]) -> str:
+        return f"Sentence {first + int(found[1])} "
+
+    try:
+        got = predict(pairs)
+    except DataError as error:
+        # A model names sentences by their place in what it was given.
+        raise type(error)(re.sub(r"^Sentence (\d+) ", among_all, str(error))) from error
+    labels = list(got) if isinstance(got, Iterable) else None
+    if labels is None or len(labels) != len(pairs):
+        what = type(got).__name__ if labels is None else len(labels)
+        raise DataError(
+            f"`predict` must give a label for each pair, got {what} for {len(pairs)} pairs."
+        )
+    return labels
 
 
 def _numbered(names: Sequence[str]) -> Int64[np.ndarray, "names"]:

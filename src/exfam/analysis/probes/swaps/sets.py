@@ -6,7 +6,7 @@ Source: Chen, Varoquaux & Suchanek (2023), sections 3.5 and A.3.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,16 +79,17 @@ class SwapSet:
         return len(self.pairs)
 
 
-def swap_sets(pairs: Sequence[SentencePair], *, seed: int = 0) -> list[SwapSet]:
+def swap_sets(pairs: Iterable[SentencePair], *, seed: int = 0) -> list[SwapSet]:
     """The sets of the paper: phrases of 3, 4 and 5 words shuffled, whole premises, roles swapped.
 
     Raises ExfamError for a seed that is not an integer >= 0.
     """
+    pairs = list(pairs)  # each set goes through all of them
     shuffled = [phrase_shuffles(pairs, length=length, seed=seed) for length in LENGTHS]
     return [*shuffled, word_shuffles(pairs, seed=seed), role_swaps(pairs)]
 
 
-def phrase_shuffles(pairs: Sequence[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
+def phrase_shuffles(pairs: Iterable[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
     """Premises with all their phrases of so many words shuffled inside; labels stay.
 
     Pairs whose premise has no such phrase are left out. Raises ExfamError for a length that is not
@@ -102,7 +103,7 @@ def phrase_shuffles(pairs: Sequence[SentencePair], *, length: int, seed: int = 0
     return _premises_changed(f"shuffle-{length}", pairs, change, seed=seed, stream=length)
 
 
-def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
+def word_shuffles(pairs: Iterable[SentencePair], *, seed: int = 0) -> SwapSet:
     """Premises with all their words shuffled, of those with a phrase of 2 to 5 words; labels stay.
 
     Raises ExfamError for a seed that is not an integer >= 0.
@@ -115,7 +116,7 @@ def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
     return _premises_changed("shuffle-all", pairs, change, seed=seed, stream=0)
 
 
-def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
+def role_swaps(pairs: Iterable[SentencePair]) -> SwapSet:
     """Entailments with agent and patient swapped, which makes contradictions of them.
 
     The premise's are swapped, or else the hypothesis's, by their constituents (`tree_roles`). That
