@@ -1,5 +1,7 @@
 """Probing tasks solved from vectors: the classifier, its controls, cheap encoders."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -90,7 +92,7 @@ def test_the_penalty_is_the_largest_of_the_best_on_validation():
     alone = {
         penalty: probe_task(features, SHIFTS, penalties=[penalty]) for penalty in (1e-4, 1.0, 1e-2)
     }
-    both = probe_task(features, SHIFTS, penalties=list(alone))
+    both = probe_task(features, SHIFTS, penalties=np.array(list(alone)))
     best = max(score.validation for score in alone.values())
     assert both.penalty == max(each for each in alone if alone[each].validation == best)
     assert both == alone[both.penalty]
@@ -170,6 +172,8 @@ def test_bags_count_words_whatever_their_case_and_order():
     [
         lambda sentences: np.ones(len(sentences)),
         lambda sentences: np.ones((1, 3)),
+        lambda sentences: [[1.0], *[[1.0, 2.0]] * (len(sentences) - 1)],
+        lambda sentences: ["one"] * len(sentences),
         lambda sentences: np.ones((len(sentences), len(sentences[0]))),
     ],
 )
@@ -188,6 +192,25 @@ def test_an_encoder_gives_finite_numbers():
         task_features(broken, SHIFTS)
 
 
+def test_an_encoder_gives_numbers_not_texts():
+    with pytest.raises(DataError, match="`encoder` must give finite .* for the sentence 'Then"):
+        task_features(lambda sentences: [["one", "two"]] * len(sentences), SHIFTS)
+
+
+def test_numbers_of_vectors_are_finite():
+    for wrong in (np.nan, np.inf):
+        features = task_features(LengthAlone(), LENGTHS)
+        features.test[3, 2] = wrong
+        with pytest.raises(DataError, match="be finite .* for test sentence 3 of SentLen: 'Then"):
+            probe_task(features, LENGTHS)
+
+
+def test_a_seed_is_not_negative():
+    features = task_features(LengthAlone(), LENGTHS)
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        probe_task(features, LENGTHS, seed=-1)
+
+
 def test_vectors_are_those_of_the_task():
     features = task_features(LengthAlone(), LENGTHS)
     with pytest.raises(DataError, match="`features` must have a vector for each of the .* train s"):
@@ -195,6 +218,10 @@ def test_vectors_are_those_of_the_task():
     short = TaskFeatures(features.train, features.validation, features.test[:, :5])
     with pytest.raises(DataError, match="test sentences of SentLen, all of one dimension, got sha"):
         probe_task(short, LENGTHS)
+    flat = replace(features)
+    object.__setattr__(flat, "train", features.train[:, 0])  # no annotation checks users' arrays
+    with pytest.raises(DataError, match=r"train sentences of .* all of one dim.* got shape \(\d+,"):
+        probe_task(flat, LENGTHS)
     with pytest.raises(DataError, match="`penalties` must hold at least one number, got none"):
         probe_task(features, LENGTHS, penalties=[])
     with pytest.raises(ExfamError, match="`penalties` must be a number > 0, got 0"):

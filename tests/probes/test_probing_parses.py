@@ -14,7 +14,7 @@ from exfam.analysis.probes.linguistic import (
     top_constituents_task,
     tree_depth_task,
 )
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError
 from exfam.data.parses import parse_brackets
 from probing_cases import assert_sound, everything, parsed
 
@@ -194,6 +194,8 @@ def test_depths_are_told_whatever_the_length(seed):
     task = tree_depth_task(trees, groups, depths=(5, 7), seed=seed)
     assert task.classes == ("<=4", "5-6", ">=7")
     assert task == tree_depth_task(trees, groups, depths=(5, 7), seed=seed)
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        tree_depth_task(trees, groups, depths=(5, 7), seed=-1)
     depths = {leaf: text.count("(S ") + 2 for text in map(repr, trees)
               for leaf in re.findall(r"X (\w+)", text)}  # fmt: skip
     lengths = {label: Counter() for label in task.classes}

@@ -187,6 +187,8 @@ def test_every_part_has_a_share(shares):
         Sizes(validation=shares[0], test=shares[1])
     with pytest.raises(ExfamError, match="`per_class` must be an integer >= 3, got 2"):
         Sizes(per_class=2)
+    with pytest.raises(ExfamError, match="`per_class` must leave some to train .* 0.69, got 5"):
+        Sizes(per_class=5, validation=0.3, test=0.69)
 
 
 def test_too_few_sentences_are_told():
@@ -208,6 +210,18 @@ def test_too_few_sentences_are_told():
 def test_ranges_of_lengths_increase(bins):
     with pytest.raises(DataError, match="`bins` must be ranges that increase without overlap"):
         sentence_length_task(TEXT, bins=bins)
+
+
+@pytest.mark.parametrize("bins", [[], [(5, 8)]])
+def test_ranges_of_lengths_are_several(bins):
+    with pytest.raises(DataError, match=f"`bins` must hold at least two ranges, got {len(bins)}"):
+        sentence_length_task(TEXT, bins=bins)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_seeds_are_not_negative(name):
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        MAKERS[name](-1, Sizes())
 
 
 def test_words_that_are_too_rare_are_told():

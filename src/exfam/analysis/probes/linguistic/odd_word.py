@@ -15,7 +15,7 @@ import numpy as np
 from exfam.analysis.probes.linguistic.main_clauses import features_of
 from exfam.analysis.probes.linguistic.splitting import ALL, Rule, Sizes, balanced_task, distinct
 from exfam.analysis.probes.linguistic.tasks import Example, ProbingTask
-from exfam.checks import DataError, check_fraction
+from exfam.checks import DataError, check_fraction, check_whole
 from exfam.data.parses import DependencyParse
 
 __all__ = ["BigramCounts", "count_bigrams", "kinds_of_words", "odd_word_task"]
@@ -104,6 +104,7 @@ def odd_word_task(
     """
     if not factor >= 1:
         raise DataError(f"`factor` must be at least 1, got {factor!r}.")
+    check_whole("seed", seed, least=0)
     random = np.random.default_rng(seed)
     likenesses = _Likenesses(counts, kinds, factor)
     found = []

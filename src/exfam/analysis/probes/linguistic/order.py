@@ -9,6 +9,7 @@ import numpy as np
 
 from exfam.analysis.probes.linguistic.splitting import ALL, Rule, Sizes, balanced_task, distinct
 from exfam.analysis.probes.linguistic.tasks import Example, ProbingTask
+from exfam.checks import check_whole
 
 __all__ = ["bigram_shift_task"]
 
@@ -24,6 +25,7 @@ def bigram_shift_task(
     capital would tell; sentences without such a pair are left out.
     Raises DataError where sentences are too few.
     """
+    check_whole("seed", seed, least=0)
     random = np.random.default_rng(seed)
     found = [(words, _pairs(words)) for words in distinct(sentences)]
     found = [(words, pairs) for words, pairs in found if pairs]

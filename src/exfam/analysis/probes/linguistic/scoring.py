@@ -7,9 +7,10 @@ Source: Conneau et al. (2018), section 3; the control of shuffled labels after Z
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 
 from exfam.analysis.probes.linguistic.softmax import SoftmaxFit, fit_softmax
 from exfam.analysis.probes.linguistic.tasks import PARTS, ProbingTask
@@ -82,7 +83,7 @@ def probe_task(
     features: TaskFeatures,
     task: ProbingTask,
     *,
-    penalties: Sequence[float] = PENALTIES,
+    penalties: Sequence[float] | Float[np.ndarray, "penalties"] = PENALTIES,
     seed: int = 0,
     level: float = 0.95,
 ) -> ProbeScore:
@@ -92,7 +93,8 @@ def probe_task(
         equals
     `seed`: of shuffled labels and redrawn sentences (default 0)
     `level`: of the intervals (default 0.95)
-    Raises DataError where vectors are not those of the task's sentences, or without a penalty.
+    Raises DataError where vectors are not those of the task's sentences or not finite, and without
+    a penalty; ExfamError for a seed that is not an integer >= 0.
 
     >>> from exfam.analysis.probes.linguistic.tasks import Example
     >>> part = tuple(Example(("a",) * n, "long" if n > 3 else "short", str(n)) for n in range(1, 8))
@@ -101,7 +103,9 @@ def probe_task(
     >>> probe_task(TaskFeatures(lengths, lengths, lengths), task).accuracy.mean
     1.0
     """
-    _check(features, task, penalties)
+    check_whole("seed", seed, least=0)
+    _check(features, task)
+    _check_penalties(penalties)
     vectors = {part: getattr(features, part).astype(np.float64) for part in PARTS}
     codes = {part: _codes(task, part) for part in PARTS}
     fit = partial(fit_softmax, vectors["train"], n_classes=len(task.classes))
@@ -129,16 +133,22 @@ def probe_task(
     )
 
 
-def _checked(given: np.ndarray, sentences: list[list[str]], dim: int | None) -> np.ndarray:
-    vectors = np.asarray(given)
+def _checked(given: Any, sentences: list[list[str]], dim: int | None) -> np.ndarray:
+    try:
+        vectors = np.asarray(given)
+    except ValueError as error:  # NumPy's own rule for lists of unlike lengths
+        raise DataError(
+            "`encoder` must give a vector for each sentence, all of one dimension, got lists of "
+            f"unlike lengths for {len(sentences)} sentences."
+        ) from error
     wanted = (len(sentences), vectors.shape[-1] if dim is None and vectors.ndim == 2 else dim)
     if vectors.shape != wanted:
         raise DataError(
             "`encoder` must give a vector for each sentence, all of one dimension, got an array of "
             f"shape {vectors.shape} for {len(sentences)} sentences."
         )
-    if not np.isfinite(vectors).all():
-        at = int((~np.isfinite(vectors)).any(1).argmax())
+    if not (finite := _finite(vectors)).all():
+        at = int((~finite).any(1).argmax())
         raise DataError(
             "`encoder` must give finite numbers, got others for the sentence "
             f"{' '.join(sentences[at])[:60]!r}."
@@ -146,16 +156,31 @@ def _checked(given: np.ndarray, sentences: list[list[str]], dim: int | None) -> 
     return vectors
 
 
-def _check(features: TaskFeatures, task: ProbingTask, penalties: Sequence[float]) -> None:
+def _finite(vectors: np.ndarray) -> Bool[np.ndarray, "sentences dim"]:
+    """Which entries are finite numbers."""
+    is_real = vectors.dtype.kind in "biuf"
+    return np.isfinite(vectors) if is_real else np.zeros(vectors.shape, dtype=bool)
+
+
+def _check(features: TaskFeatures, task: ProbingTask) -> None:
     for part, size in task.sizes.items():
         given = getattr(features, part)
-        if given.shape != (size, features.train.shape[1]):
+        if given.ndim != 2 or given.shape != (size, *features.train.shape[1:]):
             raise DataError(
                 f"`features` must have a vector for each of the {size} {part} sentences of "
                 f"{task.name}, all of one dimension, got shape {given.shape}. Encode this very "
                 "task."
             )
-    if not penalties:
+        if not (finite := _finite(given)).all():
+            at = int((~finite).any(1).argmax())
+            raise DataError(
+                f"`features` must be finite numbers, got others for {part} sentence {at} of "
+                f"{task.name}: {' '.join(task.parts[part][at].words)[:60]!r}."
+            )
+
+
+def _check_penalties(penalties: Sequence[float] | Float[np.ndarray, "penalties"]) -> None:
+    if not len(penalties):
         raise DataError("`penalties` must hold at least one number, got none.")
     for penalty in penalties:
         check_positive("penalties", penalty)

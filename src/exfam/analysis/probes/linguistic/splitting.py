@@ -19,7 +19,8 @@ class Sizes:
     `per_class`: examples of each class in all parts together; None: as many as the rarest class has
     `validation`, `test`: shares of these parts
 
-    Raises ExfamError unless `per_class` is at least 3 and all parts have a share.
+    Raises ExfamError unless `per_class` is at least 3 and all parts have a share, and at least one
+    of `per_class`.
 
     >>> Sizes(per_class=100).shares
     (0.7, 0.15, 0.15)
@@ -38,6 +39,11 @@ class Sizes:
             raise ExfamError(
                 "`validation` and `test` must be shares > 0 that leave some to train, got "
                 f"{self.validation:g} and {self.test:g}."
+            )
+        if self.per_class is not None and _rounded(self.per_class, PARTS[0], self) < 1:
+            raise ExfamError(
+                f"`per_class` must leave some to train beside the shares {self.validation:g} and "
+                f"{self.test:g}, got {self.per_class}. Ask for more, or for smaller shares."
             )
 
     @property
@@ -78,8 +84,10 @@ def balanced_task(
 
     Groups are put into parts in a random order, each into the part that lacks most of its classes;
     what a class has too many of in a part is left out. A sentence that comes again is left out.
-    Raises DataError, naming the class, where examples are too few.
+    Raises DataError, naming the class, where examples are too few; ExfamError for a seed that is
+    not an integer >= 0.
     """
+    check_whole("seed", seed, least=0)
     examples = _first_of_each(examples)
     if len(rule.classes) < 2:
         raise DataError(

@@ -28,14 +28,18 @@ def sentence_length_task(
     """SentLen: which of some ranges the number of words is in; other sentences are left out.
 
     `bins`: shortest and longest sentence of each class
-    Raises DataError where sentences of a class are too few, or ranges are empty or overlap.
+    Raises DataError where sentences of a class are too few, or ranges are fewer than two, empty or
+    overlap.
     """
-    for (low, high), (following, _) in itertools.pairwise([*bins, (max(map(max, bins)) + 1, 0)]):
+    after = max(map(max, bins), default=0) + 1
+    for (low, high), (following, _) in itertools.pairwise([*bins, (after, 0)]):
         if not low <= high < following:
             raise DataError(
                 f"`bins` must be ranges that increase without overlap, got {(low, high)} before "
                 f"one from {following}."
             )
+    if len(bins) < 2:
+        raise DataError(f"`bins` must hold at least two ranges, got {len(bins)}.")
     names = {length: f"{low}-{high}" for low, high in bins for length in range(low, high + 1)}
     examples = [
         Example(words, names[len(words)], group=" ".join(words))

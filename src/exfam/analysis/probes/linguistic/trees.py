@@ -42,6 +42,7 @@ def tree_depth_task(
     """
     if not depths or sorted(set(depths)) != list(depths):
         raise DataError(f"`depths` must be numbers that increase, got {tuple(depths)}.")
+    check_whole("seed", seed, least=0)
     names = _names(depths)
     examples = _examples(
         trees, groups, lambda tree: names[int(np.searchsorted(depths, depth(tree), side="right"))]
