@@ -54,6 +54,20 @@ def test_dependencies_are_found_by_our_own_model(folder, run):
     assert {row["relation"] for row in json.loads(out)} == {"nsubj", "root", "obj"}
 
 
+def test_words_with_blanks_are_words(folder, run, tmp_path):
+    """French writes 10 000, and a treebank may count it as one word."""
+    path = tmp_path / "blanks.conllu"
+    path.write_text(SENTENCE.replace("cat\tcat", "10 000\tcat") * 3)
+    files = ["--dev", folder / "parses.conllu", "--test", path]
+    status, out, err = run("probe", "dependencies", folder / "model", *files, "--format", "json")
+    assert (status, err) == (0, "")
+    assert {row["relation"]: row["n"] for row in json.loads(out)} == {
+        "nsubj": 3,
+        "root": 3,
+        "obj": 3,
+    }
+
+
 def test_a_model_of_pairs_is_scored_on_swaps(folder, run):
     status, out, err = run("probe", "swaps", folder / "pairs.jsonl", "--model", folder / "nli")
     assert (status, err) == (0, "")

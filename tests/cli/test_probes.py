@@ -77,3 +77,16 @@ def test_errors_name_options_and_files(folder, run, tmp_path):
     files = ["--dev", broken, "--test", folder / "test.conllu"]
     status, out, err = run("probe", "dependencies", folder / "encoder", *files)
     assert status == 2 and f"at line 3 of {broken}" in err and len(err.splitlines()) == 1
+    assert "`--dev` must have heads" in err
+    empty = tmp_path / "empty.conllu"
+    empty.touch()
+    good = folder / "dev.conllu"
+    for option, files in (
+        ("dev", ["--dev", empty, "--test", good]),
+        ("test", ["--dev", good, "--test", empty]),
+    ):
+        status, out, err = run("probe", "dependencies", folder / "encoder", *files)
+        assert status == 2 and f"`--{option}` must not be empty, got an empty file at" in err
+    files = ["--dev", good, "--test", good, "--seed", -1]
+    status, out, err = run("probe", "dependencies", folder / "encoder", *files)
+    assert (status, out) == (2, "") and "`--seed` must be an integer >= 0, got -1" in err

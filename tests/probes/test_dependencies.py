@@ -1,5 +1,8 @@
 """The dependency probe: what counts as found, what is chosen and how it is scored."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.analysis.probes import (
     attention_hits,
     best_predictors,
+    distance_accuracy,
     offset_hits,
     score_predictors,
 )
@@ -74,6 +78,31 @@ def test_batches_change_nothing():
     np.testing.assert_array_equal(first.hits, second.hits)
 
 
+def test_parses_may_come_one_by_one():
+    for find in (partial(attention_hits, Scripted()), offset_hits):
+        np.testing.assert_array_equal(find(iter(PARSES)).hits, find(PARSES).hits)
+
+
+def test_a_word_with_a_blank_is_given_as_several_and_counts_as_one():
+    """The one part of w1 that looks at w0 does not outweigh the two that look at w2's parts."""
+
+    class Parted(Scripted):
+        def word_attention(self, sentences):
+            assert sentences == [["w0", "w1", "b", "w2", "x", "y"]]
+            weights = torch.zeros(1, 1, 6, 6)
+            for part, row in enumerate(
+                ([1, 0, 0, 0, 0, 0], [0.6, 0, 0, 0.2, 0.2, 0], [0.2, 0, 0, 0.2, 0.3, 0.3])
+            ):
+                weights[0, 0, part] = torch.tensor(row, dtype=torch.float32)
+            weights[0, 0, 3:, 1:3] = torch.tensor([0.1, 0.5])
+            return [weights]
+
+    words = replace(parse([-1, 2, 1]), words=("w0", "w1 b", "w2\u00a0x y"))
+    hits = attention_hits(Parted(), [words])
+    assert hits.predictors[0] == "layer 1 head 1 to-head"
+    assert hits.hits[:, 0].tolist() == [True, True, True]
+
+
 def test_offsets_are_those_of_the_other_word():
     hits = offset_hits(PARSES, furthest=2)
     told = dict(zip(hits.predictors, hits.hits.T, strict=True))
@@ -115,6 +144,10 @@ def test_what_cannot_be_scored_is_refused():
         attention_hits(Scripted(), [*PARSES[:2], parse([-1] * 9)])
     with pytest.raises(DataError, match="`chosen` must name predictors of `hits`, got 'offset .2"):
         score_predictors(hits, {"root": "offset +2 to-head"})
+    with pytest.raises(DataError, match="`chosen` must name predictors of `hits`, got 'nope'"):
+        distance_accuracy(hits, {"root": "nope"})
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        score_predictors(hits, {"root": "offset +1 to-head"}, seed=-1)
     with pytest.raises(DataError, match="`hits` must have dependencies of a relation in `chosen`"):
         score_predictors(hits, {"nsubj": "offset +0 to-head"})
 

@@ -6,7 +6,7 @@ offset, such as "the word before", chosen in the same way.
 Source: Chen, Varoquaux & Suchanek (2023), section 3.4, after Clark et al. (2019).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor
 
 from exfam.analysis.scores import Interval, paired_bootstrap
+from exfam.analysis.word_pieces import attention_of_words
 from exfam.checks import DataError, check_positive, check_whole
 from exfam.data.parses import DependencyParse
 
@@ -28,6 +29,7 @@ __all__ = [
     "distance_accuracy",
     "offset_hits",
     "score_predictors",
+    "unspaced",
 ]
 
 # Which of the two words looks for the other.
@@ -95,15 +97,18 @@ class WordEncoder(Protocol):
 
 
 def attention_hits(
-    encoder: WordEncoder, parses: Sequence[DependencyParse], *, sentences_at_once: int = 16
+    encoder: WordEncoder, parses: Iterable[DependencyParse], *, sentences_at_once: int = 16
 ) -> DependencyHits:
     """The dependencies that each attention head finds, in both directions.
 
+    A word with a blank inside, such as "10 000", is given to the encoder as several, and their
+    attention is put together as that of a word's tokens is.
     Raises DataError without a parse, and for one that is longer than the encoder takes.
     """
     check_whole("sentences_at_once", sentences_at_once)
-    _check_parses(parses)
-    too_long = np.flatnonzero(~encoder.fits([parse.words for parse in parses]))
+    parses = _listed(parses)
+    sentences = [unspaced(parse.words) for parse in parses]
+    too_long = np.flatnonzero(~encoder.fits(sentences))
     if len(too_long):
         raise DataError(
             f"`parses` must have sentences that the encoder takes, got {len(too_long)} that are "
@@ -113,26 +118,34 @@ def attention_hits(
     hits: list[np.ndarray] = []
     shape = (0, 0)
     for first in range(0, len(parses), sentences_at_once):
-        some = parses[first : first + sentences_at_once]
-        for parse, weights in zip(
-            some, encoder.word_attention([parse.words for parse in some]), strict=True
-        ):
+        last = first + sentences_at_once
+        told = encoder.word_attention(sentences[first:last])
+        for parse, weights in zip(parses[first:last], told, strict=True):
             shape = weights.shape[0], weights.shape[1]
             # (words, layers x heads): the word that each head attends to most.
-            found = weights.argmax(-1).flatten(0, 1).T.cpu().numpy()
+            found = _of_words(weights, parse.words).argmax(-1).flatten(0, 1).T.cpu().numpy()
             hits.append(_found(found, parse))
     heads = [f"layer {i + 1} head {j + 1}" for i in range(shape[0]) for j in range(shape[1])]
     return _hits(parses, hits, heads)
 
 
-def offset_hits(parses: Sequence[DependencyParse], *, furthest: int = 8) -> DependencyHits:
+def unspaced(words: Sequence[str]) -> list[str]:
+    """Words as encoders take them: one with blanks inside is several.
+
+    >>> unspaced(("some", "10 000", "cats"))
+    ['some', '10', '000', 'cats']
+    """
+    return [part for word in words for part in _parts(word)]
+
+
+def offset_hits(parses: Iterable[DependencyParse], *, furthest: int = 8) -> DependencyHits:
     """The dependencies that fixed offsets find: what attention to positions alone can know.
 
     `furthest`: offsets from -furthest to furthest (default 8); words beyond the ends of a sentence
     are none. Raises DataError without a parse.
     """
     check_whole("furthest", furthest)
-    _check_parses(parses)
+    parses = _listed(parses)
     offsets = np.arange(-furthest, furthest + 1)
     hits = [_found(np.arange(len(parse))[:, None] + offsets, parse) for parse in parses]
     return _hits(parses, hits, [f"offset {offset:+d}" for offset in offsets])
@@ -157,16 +170,12 @@ def score_predictors(
     """How often the chosen predictors are right, relation by relation, the most frequent first.
 
     Relations that have no predictor are left out. `level`: of the intervals (default 0.95)
-    Raises DataError if nothing is left, or for predictors that `hits` does not have.
+    Raises DataError if nothing is left, or for predictors that `hits` does not have; ExfamError for
+    a seed that is not an integer >= 0.
     """
     check_positive("level", level)
-    place = {name: number for number, name in enumerate(hits.predictors)}
-    unknown = sorted(set(chosen.values()) - set(place))
-    if unknown:
-        raise DataError(
-            f"`chosen` must name predictors of `hits`, got {unknown[0]!r}. Choose them among the "
-            "hits of the same encoder."
-        )
+    check_whole("seed", seed, least=0)
+    place = _places(hits, chosen)
     scores = []
     for relation in np.unique(hits.relation).tolist():
         if relation not in chosen:
@@ -190,14 +199,15 @@ def score_predictors(
 def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[int, float]:
     """Distance of two words -> how many of the dependencies so far apart the predictors find.
 
-    Relations that have no predictor are left out, and distances without a dependency.
+    Relations that have no predictor are left out, and distances without a dependency. Raises
+    DataError for predictors that `hits` does not have.
 
     >>> parse = DependencyParse(("a", "b"), ("X", "X"), ("", ""), np.array([1, -1]), ("x", "root"))
     >>> hits = offset_hits([parse], furthest=1)
     >>> distance_accuracy(hits, {"x": "offset +1 to-head", "root": "offset -1 to-head"})
     {0: 0.0, 1: 1.0}
     """
-    place = {name: number for number, name in enumerate(hits.predictors)}
+    place = _places(hits, chosen)
     known = np.isin(hits.relation, list(chosen))
     columns = np.array([place[chosen[each]] for each in hits.relation[known]], dtype=np.int64)
     right = np.take_along_axis(hits.hits[known], columns[:, None], 1)[:, 0]
@@ -205,9 +215,37 @@ def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[i
     return {int(each): float(right[far == each].mean()) for each in np.unique(far)}
 
 
-def _check_parses(parses: Sequence[DependencyParse]) -> None:
-    if not len(parses):
+def _parts(word: str) -> list[str]:
+    return word.split() or [word]
+
+
+def _of_words(
+    weights: Float[Tensor, "layers heads parts parts"], words: Sequence[str]
+) -> Float[Tensor, "layers heads words words"]:
+    """Attention between words, from that between what they are given as."""
+    word = [place for place, each in enumerate(words) for _ in _parts(each)]
+    if len(word) == len(words):
+        return weights
+    return attention_of_words(weights, word, n_words=len(words))
+
+
+def _places(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[str, int]:
+    """The column of each predictor. Raises DataError where a chosen one is not among them."""
+    place = {name: number for number, name in enumerate(hits.predictors)}
+    unknown = sorted(set(chosen.values()) - set(place))
+    if unknown:
+        raise DataError(
+            f"`chosen` must name predictors of `hits`, got {unknown[0]!r}. Choose them among the "
+            "hits of the same encoder."
+        )
+    return place
+
+
+def _listed(parses: Iterable[DependencyParse]) -> list[DependencyParse]:
+    listed = list(parses)
+    if not listed:
         raise DataError("`parses` must hold at least one sentence, got none.")
+    return listed
 
 
 def _found(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from exfam.checks import ExfamError
 from exfam.cli.common import OUTPUT
 from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
@@ -43,13 +44,14 @@ def run(chosen: Any) -> None:
 
     from exfam.analysis.probes import attention_hits, offset_hits
     from exfam.cli.output import deliver, destination
-    from exfam.data.parses import read_conllu
 
     to = destination(chosen.format, chosen.output)
     encoder = opened(chosen.encoder, term=chosen.term)
-    dev, test = (_fitting(encoder, read_conllu(path), path) for path in (chosen.dev, chosen.test))
-    heads = _scores(partial(attention_hits, encoder), dev, test, chosen.seed)
+    dev = _fitting(encoder, _parses(chosen.dev, option="dev"), chosen.dev)
+    test = _fitting(encoder, _parses(chosen.test, option="test"), chosen.test)
+    # Offsets first: what is wrong with the seed is told before attention is computed.
     offsets = {score.relation: score for score in _scores(offset_hits, dev, test, chosen.seed)}
+    heads = _scores(partial(attention_hits, encoder), dev, test, chosen.seed)
     rows = [
         {
             "relation": score.relation,
@@ -69,11 +71,22 @@ def run(chosen: Any) -> None:
     deliver({name: [row[name] for row in rows] for name in columns}, to)
 
 
+def _parses(path: str, *, option: str) -> Any:
+    from exfam.data.parses import read_conllu
+
+    try:
+        return read_conllu(path)
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`path`", f"`--{option}`", 1)) from error
+
+
 def _fitting(encoder: Any, parses: Any, path: str) -> Any:
     """The parses that the encoder has positions for; how many it has not is told."""
     import sys
 
-    fits = encoder.fits([parse.words for parse in parses])
+    from exfam.analysis.probes.dependencies import unspaced
+
+    fits = encoder.fits([unspaced(parse.words) for parse in parses])
     if not fits.all():
         print(
             f"{(~fits).sum()} of {len(fits)} sentences of {path} are left out: they have more than "
