@@ -77,6 +77,16 @@ def test_whole_words_can_be_fitted_too(tmp_path):
     assert loaded.score(["a rare dog"]) == model.score(["a unseen dog"])
 
 
+def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
+    model = small(encoding="relative", max_epochs=1).fit(TRAIN)
+    vectors, score = model.embed(TEST), model.score(TEST)
+    model.set_params(n_heads=4, encoding="none", length=5)
+    model.save(tmp_path / "model")
+    for each in (model, exfam.load(tmp_path / "model")):
+        np.testing.assert_array_equal(each.embed(TEST), vectors)
+        assert each.score(TEST) == score and each.n_heads == 4
+
+
 def test_word_vectors_are_those_that_tokens_enter_with(fitted):
     vectors, index = fitted.encoder().word_vectors(), fitted.subwords_.index
     assert "man" in vectors and not any(word.startswith(("[", "##")) for word in vectors)

@@ -101,6 +101,15 @@ def test_a_saved_model_is_the_same_bits(request, tmp_path, name):
     assert not any(path.suffix in {".pt", ".pkl"} for path in (tmp_path / "model").iterdir())
 
 
+def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path, encoder):
+    changed = clone(encoder).fit(TRAIN).set_params(n_heads=4, encoding="none")
+    model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=changed)
+    told = model.predict_proba(TEST)
+    model.set_params(pooling="first").save(tmp_path / "model")
+    for each in (model, exfam.load(tmp_path / "model")):
+        np.testing.assert_array_equal(each.predict_proba(TEST), told)
+
+
 def test_validation_chooses_the_epoch(encoder):
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 6}).fit(
         TRAIN, LABELS, encoder=encoder, validation=(TEST, np.array(["it", "car"] * 15))

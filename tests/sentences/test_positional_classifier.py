@@ -206,6 +206,23 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
         assert loaded.get_params() == fitted.get_params()
 
 
+def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
+    model, (X, _) = small(max_epochs=1).fit(*sentences(), vectors=vectors()), sentences(30, seed=2)
+    told = model.predict_proba(X)
+    model.set_params(w=50.0, s=3.0, padding="renormalized", n_positions=2).save(tmp_path / "model")
+    for each in (model, exfam.load(tmp_path / "model")):
+        np.testing.assert_array_equal(each.predict_proba(X), told)
+        assert each.w == 50.0
+
+
+def test_a_model_saved_without_the_fits_parameters_has_the_models(fitted):
+    told, tensors = fitted._told()
+    again = clone(fitted)
+    config = {name: each for name, each in told.items() if name != "fitted"}
+    again._tell({**config, "parameters": fitted.get_params()}, tensors, fitted.vocabulary_)
+    assert again.parameters_ == fitted.parameters_
+
+
 def test_a_model_that_is_not_fitted_says_so(tmp_path):
     for ask in (
         lambda model: model.predict(["a"]),

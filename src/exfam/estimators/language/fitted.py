@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.estimators.language.targets import checked_targets
+from exfam.estimators.parameters import from_plain, to_plain
 from exfam.training.history import History
 
 __all__ = ["LabelPredictions", "OneNetwork"]
@@ -18,10 +19,15 @@ _Loaded = TypeVar("_Loaded")
 
 
 class OneNetwork(BaseEstimator, ABC):
-    """An estimator of one network, which is saved and loaded."""
+    """An estimator of one network, which is saved and loaded.
+
+    `parameters_`: those of the fit. What is fitted is used, and built again, by these: what
+    `set_params` changes later is for the next fit.
+    """
 
     members_: list[Any]
     histories_: list[History]
+    parameters_: dict[str, Any]
 
     @property
     def history_(self) -> History:
@@ -46,6 +52,19 @@ class OneNetwork(BaseEstimator, ABC):
 
         loaded: _Loaded = load_estimator(path, expected=cls)
         return loaded
+
+    def _told_parameters(self) -> dict[str, Any]:
+        """The parameters of the fit, as plain JSON."""
+        return {"fitted": {name: to_plain(name, each) for name, each in self.parameters_.items()}}
+
+    def _tell_parameters(self, config: Any) -> None:
+        """Take back what `_told_parameters` gave, which older files do not have."""
+        told = config.get("fitted", config["parameters"])
+        self.parameters_ = {name: from_plain(each) for name, each in told.items()}
+
+    def _as_fitted(self) -> Any:
+        """An estimator with the parameters of the fit."""
+        return type(self)(**self.parameters_)
 
 
 class LabelPredictions(ClassifierMixin, ABC):

@@ -157,6 +157,7 @@ class MaskedLanguageModel(OneNetwork):
         learned, pieces, held = self._texts(X, validation)
         # A fit that fails must not leave the last one's model beside this one's vocabulary.
         self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
         self.vocabulary_ = {"token": learned.labels, "subwords": np.array([learned.text], object)}
         model = self.network(learned)
         history = fit(
@@ -314,7 +315,8 @@ class MaskedLanguageModel(OneNetwork):
         return TokenPieces(pieces, share=float(self.mask_share), n_special=len(SPECIAL))
 
     def _read(self, X: Any) -> TokenPieces:
-        return self._scored(_stretches(_lines(X), self.subwords_, length=int(self.length)))
+        subwords, length = self.subwords_, int(self.parameters_["length"])
+        return self._scored(_stretches(_lines(X), subwords, length=length))
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
         """The pieces with the tokens that are asked for, the same ones every time."""
@@ -323,15 +325,16 @@ class MaskedLanguageModel(OneNetwork):
         return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        """What a saved model needs besides parameters and members: nothing."""
-        return {}, {}
+        """What a saved model needs besides parameters and members."""
+        return self._told_parameters(), {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
+        self._tell_parameters(config)
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> MaskedLM:
-        return self.network(self.subwords_)
+        return self._as_fitted().network(self.subwords_)
 
 
 def _lines(source: Any) -> Iterator[tuple[str, bool]]:

@@ -20,6 +20,7 @@ from exfam.estimators.language.targets import (
     label_codes,
 )
 from exfam.estimators.parameters import python_number
+from exfam.groups import Groups
 from exfam.models.positional_sentences import (
     PADDINGS,
     PositionalSentenceNetwork,
@@ -114,6 +115,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
         labels = checked_targets(y, n_sentences=len(sentences), name="X")
         # A fit that fails must not leave the last one's network under this one's labels.
         self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
         self.vectors_, self.classes_ = vectors, known_labels(labels)
         train, self.coverage_ = self._source(sentences, labels, name="X")
         if not train.lengths.any():
@@ -145,15 +147,12 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     def coverage(self, X: Any) -> float:
         """The share of the words of some sentences that have a vector."""
         check_is_fitted(self, "members_")
-        words = sentence_words(X, name="X")
-        return known_words(words, self.vectors_.index, longest=int(self.n_positions))[1]
+        return self._known(sentence_words(X, name="X"))[1]
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
         """Log-probability in nats of each of `classes_`."""
         model = self.model_
-        words = known_words(
-            sentence_words(X, name="X"), self.vectors_.index, longest=int(self.n_positions)
-        )[0]
+        words = self._known(sentence_words(X, name="X"))[0]
         unknown = np.zeros(len(words), dtype=np.int64)
         source = SentenceSource(words, self.vectors_.center, unknown)
         told = np.empty((len(words), len(self.classes_)))
@@ -191,17 +190,21 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
             weights,
             dim=self.vectors_.dim,
             n_labels=len(self.classes_),
-            dropout=float(self.dropout),
-            padding=self.padding,
-            generator=torch.Generator().manual_seed(int(self.seed)),
+            dropout=float(self.parameters_["dropout"]),
+            padding=self.parameters_["padding"],
+            generator=torch.Generator().manual_seed(int(self.parameters_["seed"])),
         )
 
     def _source(self, X: Any, y: Any, *, name: str) -> tuple[SentenceSource, float]:
         sentences = sentence_words(X, name=name)
         labels = checked_targets(y, n_sentences=len(sentences), name=name)
         code = label_codes(labels, self.classes_, name=name)
-        words, share = known_words(sentences, self.vectors_.index, longest=int(self.n_positions))
+        words, share = self._known(sentences)
         return SentenceSource(words, self.vectors_.center, code), share
+
+    def _known(self, sentences: list[list[str]]) -> tuple[Groups, float]:
+        longest = int(self.parameters_["n_positions"])
+        return known_words(sentences, self.vectors_.index, longest=longest)
 
     def _held(self, validation: Any) -> SentenceSource:
         return self._source(*checked_validation(validation), name="validation")[0]
@@ -209,13 +212,16 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members."""
         told = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
-        return told, {"vectors": torch.from_numpy(self.vectors_.center)}
+        return {**self._told_parameters(), **told}, {
+            "vectors": torch.from_numpy(self.vectors_.center)
+        }
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
+        self._tell_parameters(config)
         self.classes_, self.coverage_ = np.array(config["classes"]), config["coverage"]
         words = tuple(vocabulary["word"].tolist())
         self.vectors_ = WordVectors(words, tensors["vectors"].numpy())
 
     def _restored_member(self, config: Any) -> PositionalSentenceNetwork:
-        return self._network(self._weights())
+        return self._network(self._as_fitted()._weights())

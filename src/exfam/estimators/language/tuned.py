@@ -96,7 +96,8 @@ class _Tuned(OneNetwork):
         # A fit that fails must not leave the last one's network under this one's labels.
         self.__dict__.pop("members_", None)
         network = copy.deepcopy(encoder.model_)
-        self.encoder_parameters_ = encoder.get_params(deep=False)
+        self.parameters_ = self.get_params(deep=False)
+        self.encoder_parameters_ = dict(encoder.parameters_)
         self.vocabulary_ = dict(encoder.vocabulary_)
         self._learn(targets)
         train = self._source(network, X, targets, name="X")
@@ -157,7 +158,7 @@ class _Tuned(OneNetwork):
 
     def _outputs(self, X: Any, term: str) -> torch.Tensor:
         """In float64, on the CPU."""
-        vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.pooling)
+        vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.model_.pooling)
         output = self.model_.output
         with torch.inference_mode():
             told = output(torch.from_numpy(vectors).to(output.weight.device))
@@ -177,18 +178,19 @@ class _Tuned(OneNetwork):
         return SentenceHead(
             network,
             n_outputs=self._n_outputs,
-            pooling=self.pooling,
-            dropout=float(self.dropout),
-            generator=torch.Generator().manual_seed(int(self.seed)),
+            pooling=self.parameters_["pooling"],
+            dropout=float(self.parameters_["dropout"]),
+            generator=torch.Generator().manual_seed(int(self.parameters_["seed"])),
         )
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members."""
         encoder = {name: to_plain(name, each) for name, each in self.encoder_parameters_.items()}
-        return {"encoder": encoder, "learned": self._learned()}, {}
+        return {**self._told_parameters(), "encoder": encoder, "learned": self._learned()}, {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
+        self._tell_parameters(config)
         self.encoder_parameters_, self.vocabulary_ = config["encoder"], vocabulary
         self._relearn(config["learned"])
 
