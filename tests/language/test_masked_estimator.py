@@ -288,6 +288,28 @@ def test_what_cannot_be_told_is_refused(fitted):
         small().embed(TEST)
 
 
+class Frame:
+    """What frames of any package have in common."""
+
+    columns, shape = ["text", "label"], (2, 2)
+
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize("table", [{"text": TEST}, Frame()])
+def test_a_table_is_not_read_as_the_names_of_its_columns(fitted, table):
+    asks = (fitted.embed, fitted.log_prob, fitted.score, small().fit)
+    for ask in asks:
+        with pytest.raises(DataError, match=r"`X` must be texts, got a table .* such as df\['text"):
+            ask(table)
+    with pytest.raises(DataError, match="`validation` must be texts, got a table"):
+        small().fit(TRAIN, validation=table)
+
+
 # Interrupted
 
 

@@ -244,6 +244,7 @@ def test_commands_of_rows_are_told_that_it_is_of_sentences(fitted):
     [
         ("w1 w2", "`X` must be sentences, each a text or a list of words, got one str. Put it"),
         (7, "`X` must be sentences, each a text or a list of words, got one int. Put it"),
+        ({"text": ["w1"]}, r"`X` must be texts, got a table \(dict\). Give one column of it"),
         (["w1", 7], "`X` must be sentences, each a text or a list of words, got int at place 1"),
         (["w1", [7]], "`X` must be sentences, each a text or a list of words, got list at place 1"),
     ],

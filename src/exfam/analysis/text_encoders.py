@@ -19,6 +19,7 @@ from exfam.analysis.word_pieces import (
     word_codes,
 )
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.data.text.given import check_no_table
 from exfam.data.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.models.masked_lm import Encoded, MaskedLM
 from exfam.models.sentence_heads import pooled
@@ -189,11 +190,14 @@ class TextEncoder:
 
 
 def sentence_list(X: Any, *, name: str) -> list[Any]:
-    """Sentences, or pairs of them, as a list. Raises DataError for one text, and for an iterator.
+    """Sentences, or pairs of them, as a list.
+
+    Raises DataError for one text, for a table, and for an iterator.
 
     >>> sentence_list(("a man", "a dog"), name="X")
     ['a man', 'a dog']
     """
+    check_no_table(name, X)
     if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
         raise DataError(
             f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "

@@ -174,7 +174,7 @@ class MaskedLanguageModel(OneNetwork):
 
     def _texts(self, X: Any, validation: Any) -> tuple[Subwords, _Pieces, _Pieces | None]:
         """The vocabulary of a text, its stretches, and those that are held out."""
-        lines = list(_lines(X))
+        lines = list(_lines(X, name="X"))
         try:
             learned = learn_subwords(
                 [line for line, _ in lines],
@@ -186,9 +186,10 @@ class MaskedLanguageModel(OneNetwork):
         except ExfamError as error:
             told = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
             raise type(error)(told) from error
-        pieces = _stretches(lines, learned, length=int(self.length))
+        length = int(self.length)
+        pieces = _stretches(lines, learned, length=length)
         if validation is not None:
-            held = _stretches(_lines(validation), learned, length=int(self.length))
+            held = _stretches(_lines(validation, name="validation"), learned, length=length)
             if not any((piece >= len(SPECIAL)).any() for piece in held):
                 raise DataError("`validation` must have words that `X` has pieces of, got none.")
             return learned, pieces, held
@@ -316,7 +317,7 @@ class MaskedLanguageModel(OneNetwork):
 
     def _read(self, X: Any) -> TokenPieces:
         subwords, length = self.subwords_, int(self.parameters_["length"])
-        return self._scored(_stretches(_lines(X), subwords, length=length))
+        return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
         """The pieces with the tokens that are asked for, the same ones every time."""
@@ -337,9 +338,9 @@ class MaskedLanguageModel(OneNetwork):
         return self._as_fitted().network(self.subwords_)
 
 
-def _lines(source: Any) -> Iterator[tuple[str, bool]]:
+def _lines(source: Any, *, name: str) -> Iterator[tuple[str, bool]]:
     """A text in lines, and whether each ends there: very long ones come in parts."""
-    for _, words in located_lines(source):
+    for _, words in located_lines(source, name=name):
         for first in range(0, len(words), _WORDS_AT_ONCE):
             last = first + _WORDS_AT_ONCE
             yield " ".join(words[first:last]), last >= len(words)

@@ -11,6 +11,7 @@ from jaxtyping import Float32, Int64
 
 from exfam.checks import DataError
 from exfam.data.batching import epoch_batches, sequential_batches
+from exfam.data.text.given import check_no_table
 from exfam.data.windows import read_at_random
 from exfam.groups import Groups
 from exfam.models.positional_sentences import SentenceBatch
@@ -83,12 +84,13 @@ class SentenceSource:
 def sentence_words(X: Any, *, name: str) -> list[list[str]]:
     """The words of each sentence: of a text, what stands between white space.
 
-    Raises DataError, naming the place, for what is neither text nor a list of words, and for one
-    text in place of several.
+    Raises DataError, naming the place, for what is neither text nor a list of words, for one text
+    in place of several, and for a table.
 
     >>> sentence_words(["so good", ["so", "bad"]], name="X")
     [['so', 'good'], ['so', 'bad']]
     """
+    check_no_table(name, X)
     if isinstance(X, str | bytes) or not isinstance(X, Iterable):
         raise DataError(
             f"`{name}` must be sentences, each a text or a list of words, got one "

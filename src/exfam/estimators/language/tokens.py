@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
+from exfam.data.text.given import check_no_table
 from exfam.data.text.sources import FileSource, find_source
 
 __all__ = ["LINE_END", "UNKNOWN", "Lexicon", "encode", "learn", "lines_of", "located_lines"]
@@ -67,7 +68,7 @@ def learn(source: Any, *, name: str) -> tuple[Lexicon, Codes]:
         labels = [*range(n_codes), LINE_END]
         codes = np.where(given == _LINE_END_CODE, n_codes, given)
     else:
-        codes, labels = _by_count(*_first_seen(source))
+        codes, labels = _by_count(*_first_seen(source, name=name))
     if len(labels) < 2:
         raise DataError(f"`{name}` must be a text with words, got {len(codes)} line ends alone.")
     return Lexicon(np.array(labels, dtype=object)), codes
@@ -93,7 +94,7 @@ def encode(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
             )
         return np.where(given == _LINE_END_CODE, lexicon.line_end, given)
     codes, index, unknown = array("q"), lexicon.index, lexicon.index.get(UNKNOWN)
-    for where, words in located_lines(source):
+    for where, words in located_lines(source, name=name):
         for word in words:
             code = index.get(word, unknown)
             if code is None:
@@ -121,10 +122,10 @@ def _checked(codes: np.ndarray, *, name: str) -> Codes:
     return codes.astype(np.int64)
 
 
-def _first_seen(source: Any) -> tuple[Codes, dict[str, int]]:
+def _first_seen(source: Any, *, name: str) -> tuple[Codes, dict[str, int]]:
     """Codes by first appearance: one pass, without the text itself in memory."""
     codes, index = array("q"), dict[str, int]()
-    for _, words in located_lines(source):
+    for _, words in located_lines(source, name=name):
         codes.extend(index.setdefault(word, len(index)) for word in words)
         codes.append(index.setdefault(LINE_END, len(index)))
     return np.array(codes, dtype=np.int64), index
@@ -138,14 +139,15 @@ def _by_count(codes: Codes, index: dict[str, int]) -> tuple[Codes, list[str]]:
     return place[codes], labels
 
 
-def located_lines(source: Any) -> Iterator[tuple[str, list[str]]]:
+def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, list[str]]]:
     """Where each line of files or of a list of lines is, in words, and its words.
 
-    Raises DataError, naming file and line, for what is no text.
+    Raises DataError, naming file and line, for what is no text, and for a table.
 
     >>> list(located_lines(["a b"]))
     [('in line 1', ['a', 'b'])]
     """
+    check_no_table(name, source)
     found = find_source(source)
     if isinstance(found, FileSource):
         for path in found.paths:
