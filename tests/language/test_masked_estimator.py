@@ -310,6 +310,17 @@ def test_a_table_is_not_read_as_the_names_of_its_columns(fitted, table):
         small().fit(TRAIN, validation=table)
 
 
+@pytest.mark.parametrize("broken", ["a \ud800", ["a", "\ud800"]])
+def test_what_utf8_cannot_write_is_refused(fitted, broken):
+    message = r"must be text that UTF-8 can write, got '\\ud800' as character 2. Read the file"
+    for ask in (fitted.embed, fitted.log_prob, lambda X: fitted.embed([TEST[0], ("a", X[1])])):
+        with pytest.raises(DataError, match=f"Sentence 1 {message}"):
+            ask([TEST[0], broken])
+    for ask in (fitted.score, small().fit, lambda X: small().fit(TRAIN, validation=X)):
+        with pytest.raises(DataError, match=f"Line 2 {message}"):
+            ask([TEST[0], broken])
+
+
 # Interrupted
 
 

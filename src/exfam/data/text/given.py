@@ -1,4 +1,4 @@
-"""What is given for text and is none: tables."""
+"""What is given for text and is none: tables, and characters that UTF-8 cannot write."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from exfam.checks import DataError
 
-__all__ = ["check_no_table"]
+__all__ = ["check_no_table", "check_utf8"]
 
 
 def check_no_table(name: str, given: Any) -> None:
@@ -21,3 +21,17 @@ def check_no_table(name: str, given: Any) -> None:
             f"`{name}` must be texts, got a table ({type(given).__name__}). Give one column of it, "
             "such as df['text']."
         )
+
+
+def check_utf8(what: str, text: str) -> None:
+    """Raise DataError for halves of surrogate pairs, which texts read with "surrogateescape" have.
+
+    >>> check_utf8("Line 1", "a man")
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{what} must be text that UTF-8 can write, got {text[error.start]!r} as character "
+            f"{error.start}. Read the file with its own encoding."
+        ) from error

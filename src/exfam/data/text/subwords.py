@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.data.text.given import check_utf8
 
 __all__ = ["SPECIAL", "SUBWORDS", "Coded", "Subwords", "learn_subwords", "sentence_words"]
 
@@ -246,12 +247,15 @@ def _check_size(size: int, least: int, *, what: str = "all characters") -> None:
 
 
 def sentence_words(given: Any, place: int) -> list[str]:
-    """The words of a sentence: a text, or a list of words. Raises DataError for anything else.
+    """The words of a sentence: a text, or a list of words.
+
+    Raises DataError for anything else, and for characters that UTF-8 cannot write.
 
     >>> sentence_words("a fast car", 0)
     ['a', 'fast', 'car']
     """
     if isinstance(given, str):
+        check_utf8(f"Sentence {place}", given)
         return given.split()
     if not isinstance(given, list | tuple) or not all(isinstance(word, str) for word in given):
         raise DataError(
@@ -264,6 +268,7 @@ def sentence_words(given: Any, place: int) -> list[str]:
                 f"Sentence {place} must be a text or a list of words, got {word[:40]!r} as a word. "
                 "Give pairs of sentences as tuples."
             )
+    check_utf8(f"Sentence {place}", " ".join(given))
     return list(given)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
-from exfam.data.text.given import check_no_table
+from exfam.data.text.given import check_no_table, check_utf8
 from exfam.data.text.sources import FileSource, find_source
 
 __all__ = ["LINE_END", "UNKNOWN", "Lexicon", "encode", "learn", "lines_of", "located_lines"]
@@ -159,8 +159,10 @@ def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, l
 
 def _words(line: Any, number: int) -> list[str]:
     if isinstance(line, str):
+        check_utf8(f"Line {number}", line)
         return line.split()
     if isinstance(line, list | tuple) and all(isinstance(word, str) for word in line):
+        check_utf8(f"Line {number}", " ".join(line))
         return list(line)
     raise DataError(
         f"Line {number} must be a text or a list of words, got {type(line).__name__}. Give codes "
