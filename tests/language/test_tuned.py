@@ -190,12 +190,23 @@ def test_what_is_no_validation_is_refused(encoder, validation, message):
     [
         (LABELS, "`y` must be numbers"),
         (np.where(np.arange(120) == 7, np.nan, NUMBERS), "`y` must be finite, got nan at place 7"),
-        (np.ones(120), "`y` must not be all alike"),
+        (np.full(120, 0.1), "`y` must not be all alike, got 0.1 120 times"),
+        ([10**400] * 120, r"`y` must be numbers, one a sentence of `X` \(int too large"),
     ],
 )
 def test_what_are_no_numbers_is_refused(encoder, y, message):
     with pytest.raises(DataError, match=message):
         SentenceRegressor(**CHANGES).fit(PAIRS, y, encoder=encoder)
+
+
+@pytest.mark.parametrize("unit", [2.0**-990, 2.0**100, 2.0**1020])
+def test_numbers_of_any_size_are_learned_alike(encoder, unit):
+    def told(y):
+        model = SentenceRegressor(**{**CHANGES, "max_epochs": 1}).fit(PAIRS, y, encoder=encoder)
+        return model.predict(PAIRS)
+
+    y = np.where(np.arange(120) % 9, NUMBERS, -7.0)
+    np.testing.assert_array_equal(told(unit * y), unit * told(y))
 
 
 @pytest.mark.parametrize("kind", ["bool", "int", "object"])

@@ -82,7 +82,7 @@ def numbers(y: Shaped[np.ndarray, "sentences"], *, name: str) -> Float64[np.ndar
     """
     try:
         told = y.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise DataError(f"`y` must be numbers, one a sentence of `{name}` ({error}).") from error
     if not np.isfinite(told).all():
         at = int((~np.isfinite(told)).argmax())

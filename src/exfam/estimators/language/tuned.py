@@ -1,6 +1,7 @@
 """Sentences, or pairs of them, told apart by a masked language model that is trained further."""
 
 import copy
+import math
 from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -326,12 +327,17 @@ class SentenceRegressor(_Tuned):
 
     def _learn(self, y: np.ndarray) -> None:
         told = numbers(y, name="X")
-        self.center_, self.scale_ = float(told.mean()), float(told.std())
-        if not self.scale_:
-            raise DataError("`y` must not be all alike.")
+        if told.min() == told.max():
+            raise DataError(f"`y` must not be all alike, got {told[0]:g} {len(told)} times.")
+        # By a power of two, which rounds nothing: squares of huge and of tiny numbers have no place
+        # among floats.
+        unit = _power_of_two(np.abs(told).max())
+        shares = told / unit
+        self.center_, self.scale_ = float(shares.mean()) * unit, float(shares.std()) * unit
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
-        return (numbers(y, name=name) - self.center_) / self.scale_
+        unit = _power_of_two(self.scale_)
+        return (numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
 
     @property
     def _n_outputs(self) -> int:
@@ -345,6 +351,11 @@ class SentenceRegressor(_Tuned):
 
     def _relearn(self, learned: Any) -> None:
         self.center_, self.scale_ = learned
+
+
+def _power_of_two(number: float) -> float:
+    """The largest that is not above a number."""
+    return math.ldexp(1.0, math.frexp(number)[1] - 1)
 
 
 def _given(X: Any, *, name: str) -> list[Any]:
