@@ -296,9 +296,10 @@ def test_settings_are_checked(changes, message):
         TrainingSettings(**changes)
 
 
-@pytest.mark.parametrize("name", ["nothing", "cuda:99"])
+@pytest.mark.parametrize("name", ["nothing", "cuda:99", 2.5, math.nan, ["cpu"]])
 def test_an_unknown_device_is_refused(name):
-    with pytest.raises(ExfamError, match=f"`device` must be one that torch finds.*'{name}'"):
+    message = f"`device` must be one that torch finds.*got {name!r}"
+    with pytest.raises(ExfamError, match=message.replace("[", r"\[")):
         choose_device(name)
 
 

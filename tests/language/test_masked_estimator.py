@@ -234,6 +234,8 @@ def test_repeated_words_are_of_the_length_asked_for(fitted):
         ({"subwords": "words"}, "`subwords` must be one of"),
         ({"min_count": 0}, "`min_count` must be an integer >= 1"),
         ({"subwords": "word", "min_count": 999}, "`X` must have a word that is read at least 999"),
+        ({"vocabulary_size": "x"}, "`vocabulary_size` must be an integer >= 1, got 'x'"),
+        ({"vocabulary_size": None}, "`vocabulary_size` must be an integer >= 1, got None"),
         ({"vocabulary_size": 9}, "`vocabulary_size` must be at least"),
         ({"dropout": 1.0}, "`dropout` must be a number in"),
         ({"long_sentences": "keep"}, "`long_sentences` must be one of"),
@@ -243,7 +245,7 @@ def test_repeated_words_are_of_the_length_asked_for(fitted):
 )
 def test_parameters_that_are_none_are_refused(changes, message):
     with pytest.raises(ExfamError, match=message):
-        small(**changes).fit(TRAIN)
+        small().set_params(**changes).fit(TRAIN)
 
 
 def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):

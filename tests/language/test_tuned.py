@@ -236,6 +236,20 @@ def test_scores_need_a_target_for_each_sentence(classifier, regressor, y):
             model.score(TEST, y)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pooling": "max"}, "`pooling` must be one of"),
+        ({"seed": None}, "`seed` must be an integer >= 0, got None"),
+        ({"seed": np.nan}, "`seed` must be an integer >= 0, got nan"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(encoder, changes, message):
+    model = SentenceClassifier(**CHANGES).set_params(**changes)
+    with pytest.raises(ExfamError, match=message):
+        model.fit(TRAIN, LABELS, encoder=encoder)
+
+
 def test_what_is_no_encoder_is_refused(encoder, classifier):
     for given in (classifier, encoder.encoder()):
         with pytest.raises(ExfamError, match="`encoder` must be a MaskedLanguageModel, got"):
@@ -254,5 +268,3 @@ def test_what_is_not_fitted_says_so(encoder):
         SentenceClassifier().predict(TEST)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         SentenceClassifier().fit(TRAIN, LABELS, encoder=MaskedLanguageModel())
-    with pytest.raises(ExfamError, match="`pooling` must be one of"):
-        SentenceClassifier(pooling="max").fit(TRAIN, LABELS, encoder=encoder)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from exfam.training.ranks import Place, place_in_world
 __all__ = ["choose_device", "multiplies_bfloat16", "own_randomness", "seed_generators"]
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: Any) -> torch.device:
     """The device of that name; "auto" is CUDA where there is one, else the CPU.
 
     Under torchrun, "cuda" is the GPU of the rank's number on its machine.
@@ -24,11 +25,11 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     place = place_in_world()
-    if place.size > 1 and name.startswith("cuda"):
+    if place.size > 1 and str(name).startswith("cuda"):
         name = _own_gpu(name, place)
     try:
         return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
+    except (AssertionError, RuntimeError, TypeError) as error:
         raise ExfamError(
             f"`device` must be one that torch finds on this machine, got {name!r}. Use 'cpu'."
         ) from error

@@ -292,7 +292,9 @@ class MaskedLanguageModel(OneNetwork):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        for name in ("embed_dim", "n_heads", "n_layers", "batch_size", "max_epochs", "min_count"):
+        for name in ("vocabulary_size", "min_count", "embed_dim", "n_heads", "n_layers"):
+            check_whole(name, getattr(self, name))
+        for name in ("batch_size", "max_epochs"):
             check_whole(name, getattr(self, name))
         check_whole("feed_forward_dim", self.feed_forward_dim, least=0)
         check_whole("length", self.length, least=3)

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.text_encoders import LONG_SENTENCES, POOLINGS, TextEncoder, sentence_list
-from exfam.checks import DataError, ExfamError, check_choice, check_fraction
+from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
 from exfam.data.text.subwords import SPECIAL, Subwords
 from exfam.estimators.identity import identified
 from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
@@ -124,6 +124,7 @@ class _Tuned(OneNetwork):
         check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
         check_choice("precision", self.precision, tuple(PRECISIONS))
         check_fraction("dropout", self.dropout)
+        check_whole("seed", self.seed, least=0)
         if not isinstance(encoder, MaskedLanguageModel):
             raise ExfamError(
                 f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
