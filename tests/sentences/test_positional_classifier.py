@@ -258,6 +258,7 @@ def test_what_are_no_sentences_is_refused(fitted, X, message):
     ("y", "more", "message"),
     [
         (["a"], {}, r"`y` must have a target for each of 2 sentences of `X`, got shape \(1,\)"),
+        (["a", ["b"]], {}, "`y` must have one target a sentence, got ones of several lengths"),
         (["a", "a"], {}, "`y` must have at least two labels, got 1"),
         (["a", "b"], {"validation": 1}, r"`validation` must be a pair \(X, y\), got int"),
         (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at place 0"),
@@ -277,6 +278,8 @@ def test_what_cannot_be_learned_is_refused(y, more, message):
     ("changes", "message"),
     [
         ({"w": 0.0}, "`w` must be a number > 0, got 0"),
+        ({"w": 1e300, "s": 1e300}, r"`w` and `s` \* `w` must be at most 1e\+20, got w=1e\+300 and"),
+        ({"w": 2.0, "s": 1e20}, r"`w` and `s` \* `w` must be at most 1e\+20, got w=2.0 and s=1e"),
         ({"s": -1.0}, "`s` must be a number > 0, got -1"),
         ({"n_positions": 0}, "`n_positions` must be an integer >= 1, got 0"),
         ({"padding": "cut"}, "`padding` must be one of 'zeroed', 'renormalized', got 'cut'"),
@@ -288,3 +291,15 @@ def test_what_cannot_be_learned_is_refused(y, more, message):
 def test_wrong_parameters_are_refused(changes, message):
     with pytest.raises(ExfamError, match=message):
         small(**changes).fit(["w1", "w2"], ["a", "b"], vectors=vectors())
+
+
+@pytest.mark.parametrize("given", [{"w1": [1.0]}, None])
+def test_what_are_no_vectors_is_refused(given):
+    with pytest.raises(ExfamError, match="`vectors` must be WordVectors, got"):
+        small().fit(["w1", "w2"], ["a", "b"], vectors=given)
+
+
+def test_nothing_has_no_score(fitted):
+    assert fitted.predict([]).shape == (0,)
+    with pytest.raises(DataError, match="`X` must have sentences to score, got none"):
+        fitted.score([], [])

@@ -25,6 +25,8 @@ __all__ = ["Attenuated", "AttenuatedBias", "AttenuatedTable", "attenuation"]
 ADDED = ("log", "probability")
 # Locality and symmetry unless given.
 W, S = 0.05, 1.0
+# Times the square of any offset it is a float.
+MOST_SLOPE = 1e20
 # A table of more positions has more numbers than a model.
 MOST_POSITIONS = 8192
 
@@ -45,6 +47,7 @@ class Attenuated(Encoding):
     `w`: how fast (default 0.05)
     `s`: by how much faster after the query than before it (default 1.0)
 
+    Raises ExfamError for `w` or `s` that is not above 0, and for `w` or `s` * `w` above 1e20.
     Attention normalizes over the keys it may see. Source: module, eq. 8.
 
     >>> position = torch.arange(3)[None]
@@ -155,3 +158,8 @@ class AttenuatedTable(Encoding):
 def _check_attenuation(w: float, s: float) -> None:
     check_positive("w", w)
     check_positive("s", s)
+    if w > MOST_SLOPE or s > MOST_SLOPE / w:
+        raise ExfamError(
+            f"`w` and `s` * `w` must be at most {MOST_SLOPE:g}, got w={w!r} and s={s!r}. From "
+            "w=100 on an element sees itself alone."
+        )

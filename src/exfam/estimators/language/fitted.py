@@ -9,6 +9,7 @@ from jaxtyping import Float64, Shaped
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from exfam.checks import DataError
 from exfam.estimators.language.targets import checked_targets
 from exfam.estimators.parameters import from_plain, to_plain
 from exfam.training.history import History
@@ -86,6 +87,11 @@ class LabelPredictions(ClassifierMixin, ABC):
         return self.classes_[told.argmax(axis=1)]
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy: how many of the sentences have their label predicted, in [0, 1]."""
+        """Accuracy: how many of the sentences have their label predicted, in [0, 1].
+
+        Raises DataError where there are no sentences, and for not as many labels.
+        """
         told = self.predict(X)
+        if not len(told):
+            raise DataError("`X` must have sentences to score, got none.")
         return float((told == checked_targets(y, n_sentences=len(told), name="X")).mean())

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import encoding_weights
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, check_choice, check_fraction, check_whole
+from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
 from exfam.encodings import Attenuated
 from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
 from exfam.estimators.language.sentences import SentenceSource, known_words, sentence_words
@@ -99,18 +99,23 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
         self.seed, self.device, self.progress = seed, device, progress
 
     def fit(
-        self, X: Any, y: Any, *, vectors: WordVectors, validation: Any = None
+        self, X: Any, y: Any, *, vectors: Any, validation: Any = None
     ) -> "PositionalSentenceClassifier":
         """Fit to sentences, each a text or a list of words, with a label each.
 
-        `vectors`: of words; those of the center of a window count
+        `vectors`: WordVectors; those of the center of a window count
         `validation`: (X, y) whose log-likelihood chooses the epoch; the last one's weights are kept
             without (default None)
 
         Raises DataError for what are no sentences or not as many labels, for fewer than two
-        labels, and where no word has a vector.
+        labels, and where no word has a vector; ExfamError for other `vectors`.
         """
         settings, weights = self._settings(), self._weights()
+        if not isinstance(vectors, WordVectors):
+            raise ExfamError(
+                f"`vectors` must be WordVectors, got {type(vectors).__name__}. Use "
+                "WordVectors.load(path), or WordVectors(words, array)."
+            )
         sentences = sentence_words(X, name="X")
         labels = checked_targets(y, n_sentences=len(sentences), name="X")
         # A fit that fails must not leave the last one's network under this one's labels.

@@ -18,13 +18,23 @@ def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray
     >>> checked_targets(["a", "b"], n_sentences=2, name="X").tolist()
     ['a', 'b']
     """
-    targets = np.asarray(y)
+    targets = _as_array(y)
     if targets.shape != (n_sentences,):
         raise DataError(
             f"`y` must have a target for each of {n_sentences} sentences of `{name}`, got shape "
             f"{targets.shape}."
         )
     return targets
+
+
+def _as_array(y: Any) -> np.ndarray:
+    try:
+        return np.asarray(y)
+    except ValueError as error:
+        raise DataError(
+            "`y` must have one target a sentence, got ones of several lengths. Give a list of "
+            "labels or numbers."
+        ) from error
 
 
 def checked_validation(validation: Any) -> tuple[Any, Any]:
