@@ -284,6 +284,8 @@ def test_what_cannot_be_told_is_refused(fitted):
         small().fit(["<unk> <unk>"])
     with pytest.raises(DataError, match="`validation` must have words that `X` has pieces of"):
         small().fit(TRAIN, validation=[""])
+    with pytest.raises(DataError, match="`validation_fraction` must hold out words of `X`, got no"):
+        small(validation_fraction=0.2).fit([*TRAIN, *["<unk> " * 9] * 60])
     with pytest.raises(UnknownItemError, match="got 'zebra'"):
         fitted.encoder().repeated(["zebra"], 3, special_tokens=False)
     with pytest.raises(NotFittedError, match="not fitted yet"):

@@ -177,6 +177,7 @@ def test_what_are_no_labeled_sentences_is_refused(encoder, X, y, message):
     ("validation", "message"),
     [
         (TEST[0], "`validation` must be a pair"),
+        ((["a", {}], ["it", "car"]), "In `validation`: Sentence 1 must be a text or a list"),
         ((TEST, ["it"] * 29 + ["bus"]), "labels of the training sentences, got 'bus' at place 29"),
     ],
 )

@@ -190,11 +190,19 @@ class MaskedLanguageModel(OneNetwork):
         pieces = _stretches(lines, learned, length=length)
         if validation is not None:
             held = _stretches(_lines(validation, name="validation"), learned, length=length)
-            if not any((piece >= len(SPECIAL)).any() for piece in held):
+            if not _has_words(held):
                 raise DataError("`validation` must have words that `X` has pieces of, got none.")
             return learned, pieces, held
         n_held = int(len(pieces) * float(self.validation_fraction))
-        return (learned, pieces[:-n_held], pieces[-n_held:]) if n_held else (learned, pieces, None)
+        if not n_held:
+            return learned, pieces, None
+        pieces, held = pieces[:-n_held], pieces[-n_held:]
+        if not _has_words(held):
+            raise DataError(
+                f"`validation_fraction` must hold out words of `X`, got none in the last {n_held} "
+                "stretches. Set it to 0, or give `validation`."
+            )
+        return learned, pieces, held
 
     @property
     def model_(self) -> MaskedLM:
@@ -346,6 +354,10 @@ def _lines(source: Any, *, name: str) -> Iterator[tuple[str, bool]]:
         for first in range(0, len(words), _WORDS_AT_ONCE):
             last = first + _WORDS_AT_ONCE
             yield " ".join(words[first:last]), last >= len(words)
+
+
+def _has_words(pieces: _Pieces) -> bool:
+    return any((piece >= len(SPECIAL)).any() for piece in pieces)
 
 
 def _stretches(lines: Iterable[tuple[str, bool]], subwords: Subwords, *, length: int) -> _Pieces:

@@ -170,7 +170,11 @@ class _Tuned(OneNetwork):
         sentences = _given(X, name=name)
         targets = checked_targets(y, n_sentences=len(sentences), name=name)
         encoder = TextEncoder(network, self._subwords(), "both", self.long_sentences)
-        pieces = TokenPieces(encoder.pieces(sentences), share=0.0, n_special=len(SPECIAL))
+        try:
+            coded = encoder.pieces(sentences)
+        except DataError as error:
+            raise DataError(f"In `{name}`: {error}") from error
+        pieces = TokenPieces(coded, share=0.0, n_special=len(SPECIAL))
         return LabeledPieces(pieces, self._targets(targets, name=name))
 
     def _subwords(self) -> Subwords:
