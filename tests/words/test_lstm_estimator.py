@@ -177,6 +177,15 @@ def test_a_saved_model_is_the_same_bits(tmp_path, tie):
     assert not any(path.suffix in {".pt", ".pkl"} for path in (tmp_path / "model").iterdir())
 
 
+def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
+    model = small(epochs=1, dim=8, n_layers=1).fit(TRAIN)
+    told = model.log_prob(TEST)
+    model.set_params(dim=9, n_layers=2).save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.log_prob(TEST), told)
+    assert loaded.dim == 9
+
+
 def test_a_model_of_codes_is_saved_too(tmp_path):
     codes = np.append(np.tile([0, 1, 2], 40), -1)
     model = small(epochs=1).fit(codes)

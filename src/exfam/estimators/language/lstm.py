@@ -111,6 +111,7 @@ class LSTMLanguageModel(OneNetwork):
             raise DataError("`validation` must have tokens, got none.")
         # A fit that fails must not leave the last one's model beside this one's vocabulary.
         self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
         self.vocabulary_ = {"token": lexicon.labels}
         model = self._network(len(lexicon))
         history = train_language_model(
@@ -208,12 +209,14 @@ class LSTMLanguageModel(OneNetwork):
         )
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        """What a saved model needs besides parameters and members: nothing."""
-        return {}, {}
+        """What a saved model needs besides parameters and members."""
+        return self._told_parameters(), {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
+        self._tell_parameters(config)
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> LSTMNetwork:
-        return self._network(len(self.vocabulary_["token"]))
+        network: LSTMNetwork = self._as_fitted()._network(len(self.vocabulary_["token"]))
+        return network
