@@ -64,6 +64,22 @@ class TestRoundTrip:
             if kind in TRAINED:
                 assert loaded.history_.to_dict() == estimator.history_.to_dict()
 
+    def test_parameters_set_after_the_fit(self, kind, direction, tmp_path):
+        # They are for the next fit; members are built again by those of their own.
+        changes = {
+            "efa": {"embed_dim": 4, "encoding": "none", "family": "poisson"},
+            "latent-factor": {"dim": 2},
+            "marginal": {"smoothing": 5.0},
+            "shrunk-offset": {"k": 9.0},
+        }[kind]
+        estimator = make(kind, direction=direction).fit(FRAME).set_params(**changes)
+        estimator.save(tmp_path / "model")
+        loaded = exfam.load(tmp_path / "model")
+        assert_same(loaded, estimator)
+        assert loaded.get_params() == estimator.get_params()
+        loaded.save(tmp_path / "again")
+        assert_same(exfam.load(tmp_path / "again"), estimator)
+
     def test_another_class(self, kind, direction, tmp_path):
         make(kind, direction=direction).fit(FRAME).save(tmp_path / "model")
         other = next(class_of(name) for name in KINDS if name != kind)

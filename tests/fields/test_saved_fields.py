@@ -62,6 +62,14 @@ def test_a_saved_model_says_what_it_said(kind, more, tmp_path):
         np.testing.assert_array_equal(loaded.sample(some, seed=3), estimator.sample(some, seed=3))
 
 
+def test_parameters_set_after_the_fit_are_for_the_next_one(tmp_path):
+    estimator = class_of("field-efa")(**make("field-efa").get_params()).fit(FRAME)
+    estimator.set_params(embed_dim=4, encoding="none").save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.log_prob(FRAME), estimator.log_prob(FRAME))
+    assert (loaded.embed_dim, loaded.encoding) == (4, "none")
+
+
 def test_a_model_is_loaded_by_its_own_class(tmp_path):
     fitted("field-kriging").save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="must hold a saved FieldEFA, got FieldKriging"):

@@ -215,14 +215,6 @@ def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
         assert each.w == 50.0
 
 
-def test_a_model_saved_without_the_fits_parameters_has_the_models(fitted):
-    told, tensors = fitted._told()
-    again = clone(fitted)
-    config = {name: each for name, each in told.items() if name != "fitted"}
-    again._tell({**config, "parameters": fitted.get_params()}, tensors, fitted.vocabulary_)
-    assert again.parameters_ == fitted.parameters_
-
-
 def test_a_model_that_is_not_fitted_says_so(tmp_path):
     for ask in (
         lambda model: model.predict(["a"]),

@@ -99,6 +99,7 @@ class GroupEstimator(BaseEstimator, ABC):
         )
         # A fit that fails must not leave the last one's members beside this one's schema.
         self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
         self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
         self.support_ = plan.support
         self._fit_members(plan)

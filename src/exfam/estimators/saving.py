@@ -67,6 +67,7 @@ KINDS = GROUP_KINDS | FIELD_KINDS | TABLE_KINDS | WORD_KINDS | SENTENCE_KINDS
 def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None:
     """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors.
 
+    Parameters are written as they are now, and as they were at the fit, which members are built by.
     Under torchrun the main rank writes; all others, which hold the same, do nothing.
     """
     if not is_main_rank():
@@ -74,9 +75,8 @@ def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None
     told, tensors = estimator._told()
     config = {
         "estimator": estimator.kind,
-        "parameters": {
-            name: to_plain(name, value) for name, value in estimator.get_params(deep=False).items()
-        },
+        "parameters": _plain(estimator.get_params(deep=False)),
+        "fitted": _plain(getattr(estimator, "parameters_", estimator.get_params(deep=False))),
         **told,
         "histories": [history.to_config() for history in getattr(estimator, "histories_", [])],
     }
@@ -92,6 +92,10 @@ def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None
         vocabulary=estimator.vocabulary_,
         overwrite=overwrite,
     )
+
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: to_plain(name, value) for name, value in parameters.items()}
 
 
 def load(path: str | Path) -> Any:
@@ -118,9 +122,7 @@ def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
             f"Use {name}.load or exfam.load."
         )
     try:
-        config = stored.config["parameters"]
-        parameters = {name: from_plain(value) for name, value in config.items()}
-        return _restore(found(**parameters), stored)
+        return _restore(found, stored)
     except (
         ArithmeticError,
         AttributeError,
@@ -137,8 +139,15 @@ def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
         ) from error
 
 
-def _restore(estimator: Any, stored: Stored) -> Any:
+def _restore(found: type, stored: Stored) -> Any:
     config = stored.config
+    parameters, fitted = (
+        {name: from_plain(value) for name, value in told.items()}
+        # Older files have those alone that were set when they were written.
+        for told in (config["parameters"], config.get("fitted", config["parameters"]))
+    )
+    estimator: Any = found(**fitted)
+    estimator.parameters_ = fitted
     estimator._tell(config, stored.tensors, stored.vocabulary)
     if config["histories"]:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
@@ -155,7 +164,7 @@ def _restore(estimator: Any, stored: Stored) -> Any:
         member.load_state_dict(state)
         member.eval()
         estimator.members_.append(member)
-    return estimator
+    return estimator.set_params(**parameters)
 
 
 def _first_names(member: torch.nn.Module) -> dict[str, str]:

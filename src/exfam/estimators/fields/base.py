@@ -100,6 +100,7 @@ class FieldEstimator(BaseEstimator, ABC):
         plan = plan_field_fit(self, X, validation=validation, checkpoint=checkpoint)
         # A fit that fails must not leave the last one's members beside this one's shape.
         self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
         self.shape_, self.family_ = plan.shape, plan.family
         self.vocabulary_ = {"item": plan.train.vocabulary["item"]}
         self.site_coordinates_ = plan.places

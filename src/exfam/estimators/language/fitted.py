@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import DataError
 from exfam.estimators.language.targets import checked_targets
-from exfam.estimators.parameters import from_plain, to_plain
 from exfam.training.history import History
 
 __all__ = ["LabelPredictions", "OneNetwork"]
@@ -53,19 +52,6 @@ class OneNetwork(BaseEstimator, ABC):
 
         loaded: _Loaded = load_estimator(path, expected=cls)
         return loaded
-
-    def _told_parameters(self) -> dict[str, Any]:
-        """The parameters of the fit, as plain JSON."""
-        return {"fitted": {name: to_plain(name, each) for name, each in self.parameters_.items()}}
-
-    def _tell_parameters(self, config: Any) -> None:
-        """Take back what `_told_parameters` gave, which older files do not have."""
-        told = config.get("fitted", config["parameters"])
-        self.parameters_ = {name: from_plain(each) for name, each in told.items()}
-
-    def _as_fitted(self) -> Any:
-        """An estimator with the parameters of the fit."""
-        return type(self)(**self.parameters_)
 
 
 class LabelPredictions(ClassifierMixin, ABC):

@@ -210,13 +210,12 @@ class LSTMLanguageModel(OneNetwork):
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members."""
-        return self._told_parameters(), {}
+        return {}, {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
-        self._tell_parameters(config)
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> LSTMNetwork:
-        network: LSTMNetwork = self._as_fitted()._network(len(self.vocabulary_["token"]))
+        network: LSTMNetwork = self._network(len(self.vocabulary_["token"]))
         return network

@@ -336,16 +336,15 @@ class MaskedLanguageModel(OneNetwork):
         return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        """What a saved model needs besides parameters and members."""
-        return self._told_parameters(), {}
+        """What a saved model needs besides parameters and members: nothing."""
+        return {}, {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
-        self._tell_parameters(config)
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> MaskedLM:
-        return self._as_fitted().network(self.subwords_)
+        return self.network(self.subwords_)
 
 
 def _lines(source: Any, *, name: str) -> Iterator[tuple[str, bool]]:

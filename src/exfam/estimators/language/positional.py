@@ -217,16 +217,13 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members."""
         told = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
-        return {**self._told_parameters(), **told}, {
-            "vectors": torch.from_numpy(self.vectors_.center)
-        }
+        return told, {"vectors": torch.from_numpy(self.vectors_.center)}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
-        self._tell_parameters(config)
         self.classes_, self.coverage_ = np.array(config["classes"]), config["coverage"]
         words = tuple(vocabulary["word"].tolist())
         self.vectors_ = WordVectors(words, tensors["vectors"].numpy())
 
     def _restored_member(self, config: Any) -> PositionalSentenceNetwork:
-        return self._network(self._as_fitted()._weights())
+        return self._network(self._weights())

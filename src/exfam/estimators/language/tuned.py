@@ -192,11 +192,10 @@ class _Tuned(OneNetwork):
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members."""
         encoder = {name: to_plain(name, each) for name, each in self.encoder_parameters_.items()}
-        return {**self._told_parameters(), "encoder": encoder, "learned": self._learned()}, {}
+        return {"encoder": encoder, "learned": self._learned()}, {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
-        self._tell_parameters(config)
         self.encoder_parameters_, self.vocabulary_ = config["encoder"], vocabulary
         self._relearn(config["learned"])
 
