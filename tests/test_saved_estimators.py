@@ -292,8 +292,8 @@ def _set(*keys, to):
 
 REWRITTEN = {
     "a parameter of a later version": (_set("parameters", "n_experts", to=8), "n_experts"),
-    "another size": (_set("parameters", "embed_dim", to=3), "size mismatch"),
-    "a size of words": (_set("parameters", "n_layers", to="two"), "two"),
+    "another size": (_set("fitted", "embed_dim", to=3), "size mismatch"),
+    "a size of words": (_set("fitted", "n_layers", to="two"), "two"),
     "no members": (lambda config: config.pop("n_members"), "KeyError: 'n_members'"),
     "no parameters": (_set("parameters", to=None), "AttributeError"),
     "an unknown family": (_set("schema", "values", 0, "family", "name", to="zipf"), "'zipf'"),
