@@ -27,6 +27,8 @@ __all__ = [
     "check_fraction",
     "check_positive",
     "check_whole",
+    "is_utf8",
+    "regular_array",
     "support_error",
 ]
 
@@ -99,6 +101,31 @@ def check_fraction(name: str, value: Any) -> None:
     """
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
         raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can write a text: halves of surrogate pairs it cannot.
+
+    >>> is_utf8("a man"), is_utf8("\\ud800")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def regular_array(given: Any, *, otherwise: str) -> np.ndarray:
+    """What is given as an array; DataError, saying `otherwise`, for lists of unlike lengths.
+
+    >>> regular_array([[1, 2], [3, 4]], otherwise="`y` must be a matrix.").shape
+    (2, 2)
+    """
+    try:
+        return np.asarray(given)
+    except ValueError as error:  # NumPy's own rule
+        raise DataError(otherwise) from error
 
 
 def support_error(

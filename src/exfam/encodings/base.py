@@ -45,6 +45,8 @@ class Encoding(nn.Module, ABC):
     separable = True
     # How many heads it tells apart.
     n_heads = 1
+    # Length of the queries and keys that it is for; None where any will do.
+    head_dim: int | None = None
     # Positions, from 0, that it has tables of; None where it takes any.
     n_positions: int | None = None
 

@@ -133,7 +133,7 @@ class RelativeKeys(Encoding):
     ) -> None:
         super().__init__()
         check_positive("max_distance", max_distance)
-        self.max_distance = max_distance
+        self.max_distance, self.head_dim = max_distance, head_dim
         self.scale = 1.0 / math.sqrt(head_dim)
         vectors = normal(2 * max_distance + 1, head_dim, scale=0.02, generator=generator)
         self.vectors = nn.Parameter(vectors)

@@ -29,6 +29,7 @@ class Rotary(Encoding):
         super().__init__()
         if head_dim % 2:
             raise ExfamError(f"`head_dim` must be even for rotary encoding, got {head_dim}.")
+        self.head_dim = head_dim
         exponent = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
         self.register_buffer("speed", (base**-exponent).float(), persistent=False)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64, Shaped
 
-from exfam.checks import DataError
+from exfam.checks import DataError, is_utf8
 
 __all__ = [
     "Labels",
@@ -247,8 +247,7 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
 
 
 def _unwritable(values: list[Any], argument: str, name: str) -> str:
-    texts = enumerate(str(value).encode(errors="replace").decode() for value in values)
-    row = next(row for row, text in texts if text != str(values[row]))
+    row = next(row for row, value in enumerate(values) if not is_utf8(str(value)))
     return (
         f"`{argument}` must hold text that UTF-8 can write, got {values[row]!r} at row {row} of "
         f"column {name!r}. Read the file with its own encoding."

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice, check_whole
-from exfam.encodings import DistanceBias, Encoding, RelativeKeys, Rotary
+from exfam.encodings import DistanceBias, Encoding
 
 __all__ = ["encoding_weights", "seen_positions", "weights_of_seen"]
 
@@ -70,21 +70,13 @@ def _check_encoding(encoding: Encoding, head_dim: int) -> None:
     if isinstance(encoding, DistanceBias) and encoding.metric == "haversine":
         raise ExfamError(
             "`encoding` must take one number a position, got DistanceBias of latitudes and "
-            "longitudes (metric='haversine'). Choose one of metric='euclidean'."
+            "longitudes (metric='haversine'). Choose metric='euclidean'."
         )
-    own = _own_head_dim(encoding)
-    if own not in (None, head_dim):
+    if encoding.head_dim not in (None, head_dim):
         raise ExfamError(
-            f"`head_dim` must be {own}, which {type(encoding).__name__} was built for, got "
-            f"{head_dim}. Pass head_dim={own}."
+            f"`head_dim` must be {encoding.head_dim}, which {type(encoding).__name__} was built "
+            f"for, got {head_dim}. Pass head_dim={encoding.head_dim}."
         )
-
-
-def _own_head_dim(encoding: Encoding) -> int | None:
-    """The length of queries that the encoding was built for, or None where any will do."""
-    if isinstance(encoding, Rotary):
-        return 2 * len(encoding.speed)
-    return encoding.vectors.shape[-1] if isinstance(encoding, RelativeKeys) else None
 
 
 def _scores(encoding: Encoding, position: Tensor, head_dim: int) -> Tensor:

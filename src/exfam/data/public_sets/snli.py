@@ -6,11 +6,10 @@ Source: Bowman, Angeli, Potts & Manning (2015), https://nlp.stanford.edu/project
 import csv
 import json
 import os
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from exfam.checks import DataError, check_choice
+from exfam.checks import DataError, check_choice, is_utf8
 from exfam.data.parses import Tree, parse_brackets
 from exfam.data.public_sets.files import Source, read_file
 from exfam.data.public_sets.word_pairs import text_lines
@@ -38,8 +37,6 @@ SOURCE = Source(
     md5=dict(_FILES.values()),
 )
 _FIELDS = ("sentence1", "sentence2", "gold_label", "sentence1_parse", "sentence2_parse")
-# Surrogates, which JSON can write one by one, and files of text cannot.
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ def _text(record: dict[str, Any], name: str, where: str) -> str:
     text = record.get(name, "" if name.endswith("parse") else None)
     if not isinstance(text, str) or not (text.strip() or name.endswith("parse")):
         raise DataError(f"`{name}` must be a text that is not empty, got {text!r} at {where}.")
-    if _HALVES.search(text):
+    if not is_utf8(text):  # JSON can write halves of a character
         raise DataError(
             f"`{name}` must be a text that UTF-8 can write, got half a character in {text[:60]!r} "
             f"at {where}."

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import DataError
+from exfam.checks import DataError, is_utf8
 
 __all__ = ["check_no_table", "check_utf8"]
 
@@ -28,10 +28,9 @@ def check_utf8(what: str, text: str) -> None:
 
     >>> check_utf8("Line 1", "a man")
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    if not is_utf8(text):
+        place = next(place for place, letter in enumerate(text) if not is_utf8(letter))
         raise DataError(
-            f"{what} must be text that UTF-8 can write, got {text[error.start]!r} as character "
-            f"{error.start}. Read the file with its own encoding."
-        ) from error
+            f"{what} must be text that UTF-8 can write, got {text[place]!r} as character "
+            f"{place}. Read the file with its own encoding."
+        )

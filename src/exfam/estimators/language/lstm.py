@@ -209,7 +209,7 @@ class LSTMLanguageModel(OneNetwork):
         )
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        """What a saved model needs besides parameters and members."""
+        """What a saved model needs besides parameters and members: nothing."""
         return {}, {}
 
     def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
@@ -217,5 +217,4 @@ class LSTMLanguageModel(OneNetwork):
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> LSTMNetwork:
-        network: LSTMNetwork = self._network(len(self.vocabulary_["token"]))
-        return network
+        return self._network(len(self.vocabulary_["token"]))

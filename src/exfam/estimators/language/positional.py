@@ -195,9 +195,9 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
             weights,
             dim=self.vectors_.dim,
             n_labels=len(self.classes_),
-            dropout=float(self.parameters_["dropout"]),
-            padding=self.parameters_["padding"],
-            generator=torch.Generator().manual_seed(int(self.parameters_["seed"])),
+            dropout=float(self.dropout),
+            padding=self.padding,
+            generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
     def _source(self, X: Any, y: Any, *, name: str) -> tuple[SentenceSource, float]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from exfam.checks import DataError
+from exfam.checks import DataError, regular_array
 
 __all__ = ["checked_targets", "checked_validation", "known_labels", "label_codes", "numbers"]
 
@@ -18,23 +18,17 @@ def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray
     >>> checked_targets(["a", "b"], n_sentences=2, name="X").tolist()
     ['a', 'b']
     """
-    targets = _as_array(y)
+    targets = regular_array(
+        y,
+        otherwise="`y` must have one target a sentence, got ones of several lengths. Give a list "
+        "of labels or numbers.",
+    )
     if targets.shape != (n_sentences,):
         raise DataError(
             f"`y` must have a target for each of {n_sentences} sentences of `{name}`, got shape "
             f"{targets.shape}."
         )
     return targets
-
-
-def _as_array(y: Any) -> np.ndarray:
-    try:
-        return np.asarray(y)
-    except ValueError as error:
-        raise DataError(
-            "`y` must have one target a sentence, got ones of several lengths. Give a list of "
-            "labels or numbers."
-        ) from error
 
 
 def checked_validation(validation: Any) -> tuple[Any, Any]:

@@ -184,9 +184,9 @@ class _Tuned(OneNetwork):
         return SentenceHead(
             network,
             n_outputs=self._n_outputs,
-            pooling=self.parameters_["pooling"],
-            dropout=float(self.parameters_["dropout"]),
-            generator=torch.Generator().manual_seed(int(self.parameters_["seed"])),
+            pooling=self.pooling,
+            dropout=float(self.dropout),
+            generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

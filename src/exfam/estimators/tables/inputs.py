@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Float64
 from sklearn.utils.validation import column_or_1d
 
-from exfam.checks import DataError
+from exfam.checks import DataError, regular_array
 from exfam.data.tables import Cells, RawColumn, RawTable, TableSchema, encode, read_table
 from exfam.data.tables.raw import cell_error
 from exfam.data.tables.typed import read_column
@@ -181,21 +181,13 @@ def _flat(y: Any) -> Any:
     if isinstance(y, list | tuple):
         if not any(isinstance(each, list | tuple | np.ndarray) for each in y):
             return list(y)
-        return column_or_1d(_rectangle(y), warn=True)
+        rule = "`y` must have one value a row, got rows of several lengths. Give a list of values."
+        return column_or_1d(regular_array(y, otherwise=rule), warn=True)
     if len(getattr(y, "shape", ())) == 1 and (hasattr(y, "iloc") or hasattr(y, "to_arrow")):
         return y
     array = np.asarray(y)
     _check_finite(array)
     return column_or_1d(array, warn=True) if array.ndim != 1 else array
-
-
-def _rectangle(rows: Sequence[Any]) -> np.ndarray:
-    try:
-        return np.asarray(rows)
-    except ValueError as error:
-        raise DataError(
-            "`y` must have one value a row, got rows of several lengths. Give a list of values."
-        ) from error
 
 
 def _check_finite(array: np.ndarray) -> None:

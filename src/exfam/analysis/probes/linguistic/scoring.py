@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from exfam.analysis.probes.linguistic.softmax import SoftmaxFit, fit_softmax
 from exfam.analysis.probes.linguistic.tasks import PARTS, ProbingTask
 from exfam.analysis.scores import Interval, paired_bootstrap
-from exfam.checks import DataError, check_positive, check_whole
+from exfam.checks import DataError, check_positive, check_whole, regular_array
 
 __all__ = [
     "PENALTIES",
@@ -134,13 +134,11 @@ def probe_task(
 
 
 def _checked(given: Any, sentences: list[list[str]], dim: int | None) -> np.ndarray:
-    try:
-        vectors = np.asarray(given)
-    except ValueError as error:  # NumPy's own rule for lists of unlike lengths
-        raise DataError(
-            "`encoder` must give a vector for each sentence, all of one dimension, got lists of "
-            f"unlike lengths for {len(sentences)} sentences."
-        ) from error
+    vectors = regular_array(
+        given,
+        otherwise="`encoder` must give a vector for each sentence, all of one dimension, got lists "
+        f"of unlike lengths for {len(sentences)} sentences.",
+    )
     wanted = (len(sentences), vectors.shape[-1] if dim is None and vectors.ndim == 2 else dim)
     if vectors.shape != wanted:
         raise DataError(
