@@ -20,6 +20,7 @@ _HOMES = {
     "EFA": "exfam.estimators",
     "ExfamError": "exfam.checks",
     "Exponential": "exfam.families",
+    "ExfamWarning": "exfam.checks",
     "ExponentialFamily": "exfam.families",
     "FAMILIES": "exfam.families",
     "Family": "exfam.families",

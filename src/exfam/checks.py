@@ -7,6 +7,9 @@ ValueError
     ├── UnknownItemError    an item never seen in training
     ├── ModelFileError      a saved model that is damaged, foreign or newer
     └── CheckpointError     a checkpoint that does not belong to this fit
+
+UserWarning
+└── ExfamWarning            a result that is right, but may not be what the caller thinks it is
 """
 
 import difflib
@@ -20,6 +23,7 @@ __all__ = [
     "CheckpointError",
     "DataError",
     "ExfamError",
+    "ExfamWarning",
     "ModelFileError",
     "SupportError",
     "UnknownItemError",
@@ -55,6 +59,10 @@ class ModelFileError(ExfamError):
 
 class CheckpointError(ExfamError):
     """A checkpoint does not belong to this fit."""
+
+
+class ExfamWarning(UserWarning):
+    """A result is right, but may not be what the caller thinks it is: the message says why."""
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
