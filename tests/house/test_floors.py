@@ -10,6 +10,7 @@ from house.sources import FILES, SOURCE, module_name, parsed, shown
 # from its own folder; two files directly in exfam/ on the same floor do not import each other.
 BUILDING = (
     {"checks", "files"},
+    {"dates"},
     {"groups", "families", "geometry", "layers"},
     {"embeddings", "encodings", "kernels"},
     {"attention"},

@@ -1,0 +1,96 @@
+"""Dates in text: one format for a whole column, or a refusal that names the remedy."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from exfam.checks import DataError
+from exfam.dates import ISO, find_date_format, parse_dates
+
+FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%d %H:%M:%S.%f",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d.%m.%Y",
+    "%Y/%m/%d",
+    "%d-%b-%Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%m/%d/%Y %I:%M %p",
+    "%d.%m.%Y %H:%M:%S",
+)
+
+
+@pytest.mark.parametrize("date_format", FORMATS)
+def test_every_format_reads_what_it_writes(date_format):
+    days = [datetime(2024, 1, 31, 13, 30), datetime(2023, 12, 2, 9, 15), datetime(1999, 6, 7)]
+    texts = [day.strftime(date_format) for day in days]
+    back = parse_dates(texts, name="day").tolist()
+    assert [moment.strftime(date_format) for moment in back] == texts
+    found = find_date_format(texts, name="day")
+    again = parse_dates(texts, name="day", date_format=found).tolist()
+    named = back if found == ISO else parse_dates(texts, name="day", date_format=date_format)
+    assert back == again == list(named)
+
+
+def test_a_zone_is_taken_into_account_and_missing_text_is_no_date():
+    read = parse_dates(["2024-01-31T12:30+02:00", None, "2024-01-31T10:30Z"], name="at")
+    assert read[0] == read[2] and np.isnat(read[1])
+    assert np.isnat(parse_dates(pa.array([None, None], pa.string()), name="at")).all()
+
+
+def test_categories_are_read_as_their_texts():
+    texts = pa.array(["2024-01-31", "2024-02-01", "no date"]).dictionary_encode()[:2]
+    assert parse_dates(texts, name="day").tolist()[0] == datetime(2024, 1, 31)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["01/02/2024", "03/04/2024"], "'01/02/2024' at row 0.*'%d/%m/%Y' or '%m/%d/%Y'. Name the"),
+        (["05/05/2024", "05/06/2024"], "got '05/06/2024' at row 1, and all of the column fits"),
+        (["15/01/2024", "12/31/2023"], "here '%d/%m/%Y', got '12/31/2023' at row 1 .1 of 2 rows"),
+        (["2024-01-31", "later"], "got 'later' at row 1 .1 of 2 rows.. Mend these cells"),
+        (["2023-02-29"], "such as '2024-01-31'.*got '2023-02-29' at row 0"),
+        (["later"], "Column 'day' must hold dates such as '2024-01-31'"),
+    ],
+)
+def test_dates_that_cannot_be_read_in_one_way_are_refused(texts, message):
+    with pytest.raises(DataError, match=message):
+        parse_dates(texts, name="day")
+
+
+def test_a_named_format_decides_what_is_ambiguous():
+    texts = ["01/02/2024", None]
+    first = parse_dates(texts, name="day", date_format="%d/%m/%Y")
+    second = parse_dates(texts, name="day", date_format="%m/%d/%Y")
+    assert first[0].item().date() == date(2024, 2, 1)
+    assert second[0].item().date() == date(2024, 1, 2)
+
+
+@pytest.mark.parametrize("date_format", ["%Q", "%", "", "%d/%m", "%H:%M", "abc", 5, b"%Y"])
+def test_a_format_without_a_year_is_refused(date_format):
+    with pytest.raises(DataError, match=r"`date_format` must be 'iso' or a format of .* a year"):
+        parse_dates(["01/02"], name="day", date_format=date_format)
+
+
+def test_rows_are_named_as_the_caller_says():
+    with pytest.raises(DataError, match=r"at row 1 of a.csv"):
+        parse_dates(["2024-01-31", "x"], name="day", where="row {} of a.csv".format)
+
+
+def test_a_column_is_dates_only_if_all_of_it_is():
+    assert find_date_format(["2024-01-31", "Oslo"], name="day") is None
+    assert find_date_format([None], name="day") is None
+    assert find_date_format(["2024-01-31", None], name="day") == ISO
+
+
+@pytest.mark.parametrize("texts", [["05/05/2024"], ["01/02/2024", "05/05/2024"]])
+def test_a_format_that_other_dates_would_be_ambiguous_in_is_not_kept(texts):
+    """Text of which only the dates at hand can be read in one way."""
+    with pytest.raises(DataError, match="can be read in one way"):
+        find_date_format(texts, name="day")
