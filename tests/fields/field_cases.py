@@ -1,12 +1,15 @@
 """A small field with known dependence, and a tiny estimator of every kind, fitted once."""
 
+import contextlib
 import copy
 import importlib
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 
+from exfam.checks import ExfamWarning
 from exfam.data.fields import read_field
 from exfam.estimators.saving import FIELD_KINDS
 
@@ -43,6 +46,8 @@ TRAINED = ("field-efa", "field-latent-factor")
 READING = tuple(kind for kind in KINDS if kind != "field-climatology")
 # Kinds whose predictions at new places read the values of the others, too.
 PLACING = ("field-efa", "field-gaussian-process", "field-kriging", "field-latent-factor")
+# Kinds that know the sites of training alone.
+BOUND = ("field-ridge", "field-ridge-covariance")
 LAGGING = ("field-efa", "field-gaussian-process", "field-ridge", "field-ridge-covariance")
 # Conditionals of one Gaussian law of each map: drawing one value after the other draws from it.
 JOINT = ("field-gaussian-process", "field-ridge-covariance")
@@ -103,6 +108,13 @@ def fitted(kind, *, frame=FULL, noise=True, **parameters):
         estimator = make(kind, **parameters).fit(frame)
         _FITTED[key] = (frame, randomized(estimator) if noise else estimator)
     return copy.deepcopy(_FITTED[key][1])
+
+
+def new_sites(kind):
+    """Where the kind predicts sites that training never observed, with the warning if it has one."""
+    if kind in BOUND:
+        return pytest.warns(ExfamWarning, match="places that training observed less than twice")
+    return contextlib.nullcontext()
 
 
 def row_of(frame, day, site):

@@ -8,11 +8,12 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.data.fields import only_observed, read_field
 from exfam.estimators.saving import FIELD_KINDS
 from exfam.families import Gaussian
 from fields.field_cases import (
+    BOUND,
     COLUMNS,
     COUNTS,
     FRAME,
@@ -31,11 +32,13 @@ from fields.field_cases import (
     field_frame,
     fitted,
     make,
+    new_sites,
     row_of,
     with_cell,
 )
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
+every_placing_kind = pytest.mark.parametrize("kind", [k for k in KINDS if k not in BOUND])
 N_ROWS = N_SITES * N_DAYS
 DAYS = FRAME.day.to_numpy()
 SEEN = FRAME.v.notna().to_numpy()
@@ -135,7 +138,8 @@ def test_what_is_not_observed_is_not_seen(kind):
     hidden = FRAME[SEEN]
     np.testing.assert_allclose(told(estimator, hidden), told(estimator, FRAME)[SEEN], **CLOSE)
     further = pd.concat([FRAME, FRAME[:2].assign(site="new", x=[2.0, 2.0], y=0.5, v=np.nan)])
-    wide = told(estimator, further)
+    with new_sites(kind):
+        wide = told(estimator, further)
     assert np.isfinite(wide).all()
     np.testing.assert_allclose(wide[:-2], told(estimator, FRAME), **CLOSE)
     # Values that are there and not observed are not seen either.
@@ -185,7 +189,7 @@ def test_a_distribution_agrees_with_itself(kind):
     assert np.abs((draws.mean(0) - law.mean) / law.sd).max() < 5 / 20
 
 
-@every_kind
+@every_placing_kind
 def test_places_are_predicted_one_row_a_time_and_place(kind):
     estimator = fitted(kind)
     places = [[0.7, 0.3], [30.0, 40.0], PLACES[2]]
@@ -207,6 +211,48 @@ def test_places_are_predicted_one_row_a_time_and_place(kind):
         moved = estimator.predict(with_cell(FRAME, place, 3.0), at=places).reshape(N_DAYS, 3)
         moved = np.abs(moved - law.mean.reshape(N_DAYS, 3)).max(1)
         assert moved[4] > 1e-3 and np.delete(moved, 4).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_a_kind_that_knows_the_sites_of_training_alone_refuses_others(kind):
+    name = class_of(kind).__name__
+    message = rf"`at` must be left out for {name}, .* FieldKriging and FieldEFA predict new places"
+    for method in (fitted(kind).predict, fitted(kind).predict_dist):
+        with pytest.raises(ExfamError, match=message):
+            method(FRAME, at=[PLACES[2]])
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_rows_of_new_sites_are_counted_in_a_warning_and_scored(kind):
+    estimator = fitted(kind)
+    further = FRAME[:3].assign(site="new", x=[2.0, 2.0, 2.0], y=0.5, v=[9.0, np.nan, 11.0])
+    frame = pd.concat([FRAME, further])
+    message = rf"3 of {N_ROWS + 3} rows are at 1 places that .* FieldKriging and FieldEFA predict"
+    calls = {
+        "predict": {}, "predict_dist": {}, "log_prob": {}, "score": {}, "impute": {},
+        "sample": {}, "next_site": {"n": 1},
+    }  # fmt: skip
+    for method, more in calls.items():
+        with pytest.warns(ExfamWarning, match=message) as caught:
+            getattr(estimator, method)(frame, **more)
+        assert len(caught) == 1, method
+    with pytest.warns(ExfamWarning, match=message):
+        nats = estimator.log_prob(frame)
+    # None is left out: a score is the mean over all rows that have a value.
+    np.testing.assert_array_equal(np.isnan(nats), frame.v.isna())
+    with pytest.warns(ExfamWarning, match=message):
+        assert estimator.score(frame) == pytest.approx(np.nanmean(nats))
+    lagged = fitted(kind, lags=1)
+    with pytest.warns(ExfamWarning, match=message):
+        lagged.forecast(frame, n=1)
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_a_site_that_only_held_out_maps_observe_counts_as_new(kind):
+    late = FULL[(FULL.site != "s3") | (FULL.day == FULL.day.max())]
+    estimator = make(kind).fit(late)
+    with pytest.warns(ExfamWarning, match=r"12 of 60 rows are at 1 places that"):
+        estimator.predict(FRAME)
 
 
 @pytest.mark.parametrize("n_places", [1, 7, 200])
@@ -234,7 +280,8 @@ def test_a_site_that_training_never_observed_is_a_new_one():
         estimator = make(kind).fit(frame)
         assert estimator.vocabulary_["item"].tolist() == SITES[:4]
         renamed = frame.assign(site=frame.site.where(frame.site != "s4", "other"))
-        law, other = told(estimator, frame), told(estimator, renamed)
+        with new_sites(kind):
+            law, other = told(estimator, frame), told(estimator, renamed)
         assert np.isfinite(law).all()
         np.testing.assert_allclose(other, law, **CLOSE)
 
@@ -325,7 +372,8 @@ def test_the_same_place_named_in_other_degrees_and_metrics():
     for kind in KINDS:
         estimator = make(kind, metric="haversine").fit(frame)
         assert np.isfinite(estimator.predict(frame)).all()
-        assert np.isfinite(estimator.predict(frame, at=[[41.0, 200.0]])).all()
+        if kind not in BOUND:
+            assert np.isfinite(estimator.predict(frame, at=[[41.0, 200.0]])).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -339,7 +387,8 @@ def test_a_line_of_sites_and_numbers_for_times(kind):
     columns = {"time": "hour", "site": "post", "coordinates": "km", "value": "level"}
     estimator = make(kind, **columns, period=24.0, standardize="seasonal").fit(frame)
     assert estimator.predict(frame).shape == (24,)
-    assert estimator.predict(frame, at=[[15.0]]).shape == (8,)
+    if kind not in BOUND:
+        assert estimator.predict(frame, at=[[15.0]]).shape == (8,)
     groups = read_field(frame, **columns, metric="euclidean")
     assert estimator.score(groups) == pytest.approx(estimator.score(frame), abs=1e-5)
 

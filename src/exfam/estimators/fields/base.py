@@ -28,6 +28,7 @@ from exfam.estimators.fields.inputs import (
     check_places,
     read_inputs,
 )
+from exfam.estimators.fields.new_sites import refuse_places, warn_of_new_sites
 from exfam.estimators.fields.plan import FieldPlan, plan_field_fit
 from exfam.estimators.fields.sensing import Sensing, next_sites
 from exfam.families import Family, family_from_config, family_to_config
@@ -52,6 +53,8 @@ class FieldEstimator(BaseEstimator, ABC):
     """
 
     kind: ClassVar[str]
+    # Whether predictions at sites that training did not observe read the values around them.
+    reads_around_new_sites: ClassVar[bool] = True
 
     time: str | None
     site: str | None
@@ -119,8 +122,12 @@ class FieldEstimator(BaseEstimator, ABC):
         `at`: coordinates of places, one row each, to predict at in place of the rows of `X`: the
         result has one row a time and place, all places of the first time first.
 
-        Raises DataError for data that are no field or a site that moved since training.
+        Raises DataError for data that are no field or a site that moved since training, and
+        ExfamError for `at` where the model knows the sites of training alone. Rows of other sites
+        are then predicted by what is normal there, and an ExfamWarning counts them.
         """
+        if at is not None and not self.reads_around_new_sites:
+            refuse_places(type(self).__name__)
         inputs = self._inputs(X)
         if at is None:
             rows = inputs.groups.elements()
@@ -258,6 +265,9 @@ class FieldEstimator(BaseEstimator, ABC):
             )
         check_places(groups, self.site_coordinates_)
         check_values(groups, {self.shape_.column: self.family_})
+        if not self.reads_around_new_sites:
+            part: Any = self.members_[0].value_part  # nn.Module's attributes have no better type
+            warn_of_new_sites(groups, part.seen.numpy(), estimator=type(self).__name__)
         laid_out = arranged(groups, lags=self.shape_.lags, step=self.shape_.step)
         return FieldInputs(laid_out, inputs.rows)
 

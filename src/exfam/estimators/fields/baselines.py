@@ -244,6 +244,9 @@ class FieldKriging(FieldEstimator):
 class FieldRidge(FieldEstimator):
     """A ridge regression of each site on all others, and on all of earlier maps.
 
+    It knows the sites of training alone: `predict_dist(at=…)` is refused, and rows of other sites
+    are predicted by what is normal there, with an ExfamWarning that counts them.
+
     Columns of a frame (not needed for groups made with `read_field`):
     `time`: the column of times: dates, timestamps or numbers (default None)
     `site`: the column of sites (default None)
@@ -273,6 +276,7 @@ class FieldRidge(FieldEstimator):
 
     kind = "field-ridge"
     family = "gaussian"
+    reads_around_new_sites = False
 
     def __init__(
         self,
@@ -313,6 +317,9 @@ class FieldRidge(FieldEstimator):
 class FieldRidgeCovariance(FieldEstimator):
     """One Gaussian law of all sites, its covariance with a ridge; exact for any sites observed.
 
+    It knows the sites of training alone: `predict_dist(at=…)` is refused, and rows of other sites
+    are predicted by what is normal there, with an ExfamWarning that counts them.
+
     Columns of a frame (not needed for groups made with `read_field`):
     `time`: the column of times: dates, timestamps or numbers (default None)
     `site`: the column of sites (default None)
@@ -342,6 +349,7 @@ class FieldRidgeCovariance(FieldEstimator):
 
     kind = "field-ridge-covariance"
     family = "gaussian"
+    reads_around_new_sites = False
 
     def __init__(
         self,
