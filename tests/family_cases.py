@@ -19,6 +19,7 @@ from exfam.families import (
     Ordinal,
     PerItem,
     Poisson,
+    Scaled,
     StudentT,
 )
 
@@ -30,8 +31,10 @@ class Case:
     """A family, seen at one item where it has several."""
 
     family: Family
-    law: Family  # the family in force at that item
+    law: Family  # the family in force at that item, on standardized values
     item: int | None = None
+    center: float = 0.0
+    scale: float = 1.0
 
     @property
     def at(self) -> dict[str, torch.Tensor]:
@@ -66,6 +69,10 @@ def plain(family: Family) -> Case:
     return Case(family, family)
 
 
+def scaled(law: Family, center: float, scale: float) -> Case:
+    return Case(Scaled(law, center, scale), law.rescaled(scale), center=center, scale=scale)
+
+
 CASES = {
     "bernoulli": plain(Bernoulli()),
     "binomial": plain(Binomial(7)),
@@ -89,6 +96,11 @@ CASES = {
     "poisson": plain(Poisson()),
     "poisson v1": plain(Poisson(shift=1)),
     "poisson v2": plain(Poisson(link="one-plus-exp")),
+    "scaled exponential": scaled(Exponential(), 0.0, 1e-6),
+    "scaled gamma": scaled(Gamma(), 0.0, 300.0),
+    "scaled gaussian": scaled(Gaussian(), -3.0, 7.0),
+    "scaled gaussian of known scale": scaled(Gaussian(scale=2.5), 40.0, 5.0),
+    "scaled student-t": scaled(StudentT(), 1e3, 0.5),
     "student-t": plain(StudentT()),
     "student-t of known df": plain(StudentT(df=5.0)),
 }

@@ -14,6 +14,7 @@ from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
 from exfam.families.plain import ExponentialFamily
+from exfam.families.scaled import Scaled, scaled_to
 from exfam.families.student_t import StudentT
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "Ordinal",
     "PerItem",
     "Poisson",
+    "Scaled",
     "StudentT",
     "family_from_config",
     "family_to_config",
+    "scaled_to",
 ]

@@ -5,7 +5,8 @@
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
-    └── PerItem                     the element's item chooses the law
+    ├── PerItem                     the element's item chooses the law
+    └── Scaled                      a continuous law on standardized values (scaled.py)
 
 `eta` is the raw output of a network, any real number: the family's own link turns it into
 parameters, bounded where an overflow would follow (see `bounded` in numeric.py).
@@ -20,7 +21,10 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 
-__all__ = ["Family", "check_dispersion"]
+__all__ = ["FAR_INPUT", "Family", "check_dispersion", "compressed"]
+
+# Inputs of networks grow by logarithms from here on, where values are not standardized.
+FAR_INPUT = 1e6
 
 
 class Family(ABC):
@@ -31,6 +35,9 @@ class Family(ABC):
     """
 
     name: ClassVar[str]
+    # Changes of unit that map the family onto itself: "none", "scale" (y -> a y, a > 0) or
+    # "location-scale" (y -> a y + b). Estimators standardize values accordingly: see `scaled_to`.
+    equivariance: ClassVar[str] = "none"
 
     @property
     def n_params(self) -> int:
@@ -153,6 +160,33 @@ class Family(ABC):
         observation away from 0. Raises ExfamError if no value is left.
         """
 
+    def rescaled(self, scale: float) -> "Family":
+        """The family of value / scale: what is held fixed in the unit of values is divided by it.
+
+        >>> from exfam.families import Gaussian
+        >>> Gaussian(scale=6.0).rescaled(2.0)
+        Gaussian(scale=3.0)
+        """
+        return self
+
+    def standardize(
+        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Values in the unit that parameters are in, float64: as they are unless `Scaled`."""
+        return value.double()
+
+    def restore(
+        self, unit: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """The values that `standardize` brings to `unit`, but for its rounding, float64."""
+        return unit.double()
+
+    def network_input(
+        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Standardized values as inputs of networks, float64: finite layers whatever the value."""
+        return compressed(self.standardize(value, item=item), FAR_INPUT)
+
     def probs(
         self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
     ) -> Float[Tensor, "*out categories"]:
@@ -175,6 +209,17 @@ class Family(ABC):
             raise ExfamError(
                 f"`eta` must have {self.n_params} columns for {self}, got shape {tuple(eta.shape)}."
             )
+
+
+def compressed(x: Float[Tensor, "*shape"], limit: float) -> Float[Tensor, "*shape"]:
+    """`x` within +-limit as it is, beyond it growing by logarithms: smooth, monotone, finite.
+
+    >>> compressed(torch.tensor([-5.0, 100.0, 1e20]), 100.0).round()
+    tensor([  -5.,  100., 4245.])
+    """
+    size = x.abs()
+    beyond = limit * (1 + (size.clamp(min=limit) / limit).log())
+    return torch.where(size <= limit, x, x.sign() * beyond)
 
 
 def check_dispersion(family: Family, mean: Tensor, dispersion: Tensor | None) -> Tensor:

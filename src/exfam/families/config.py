@@ -11,6 +11,7 @@ from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
+from exfam.families.scaled import Scaled
 from exfam.families.student_t import StudentT
 
 __all__ = ["FAMILIES", "family_from_config", "family_to_config"]
@@ -30,6 +31,9 @@ def family_to_config(family: Family) -> dict[str, Any]:
         ]
         default = None if family.default is None else family_to_config(family.default)
         return {"name": family.name, "families": listed, "default": default}
+    if isinstance(family, Scaled):
+        units = {"center": family.center, "scale": family.scale}
+        return {**family_to_config(family.family), "standardized": units}
     options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
     return {"name": family.name, **options}
 
@@ -44,6 +48,8 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
     """
     if not isinstance(config, Mapping) or "name" not in config:
         raise ExfamError(f"`config` must be a dictionary with a name, got {config!r}.")
+    if "standardized" in config:
+        return _standardized(config)
     check_choice("name", config["name"], FAMILIES)
     kind = FAMILIES[config["name"]]
     options = {key: value for key, value in config.items() if key != "name"}
@@ -63,6 +69,17 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
     # JSON knows no tuples.
     held = {key: tuple(each) if isinstance(each, list) else each for key, each in options.items()}
     return kind(**held)
+
+
+def _standardized(config: Mapping[str, Any]) -> Scaled:
+    units = config["standardized"]
+    if not isinstance(units, Mapping) or set(units) != {"center", "scale"}:
+        raise ExfamError(f"`standardized` must hold a center and a scale, got {units!r}.")
+    for name, number in units.items():
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            raise ExfamError(f"`{name}` must be a number, got {number!r}.")
+    plain = {key: value for key, value in config.items() if key != "standardized"}
+    return Scaled(family_from_config(plain), float(units["center"]), float(units["scale"]))
 
 
 def _per_item_options(options: dict[str, Any]) -> dict[str, Any]:

@@ -40,11 +40,16 @@ class Gaussian(ExponentialFamily):
 
     scale: float | None = None
     name: ClassVar[str] = "gaussian"
+    equivariance: ClassVar[str] = "location-scale"
     support: ClassVar[str] = "a finite number"
 
     def __post_init__(self) -> None:
         if self.scale is not None:
             check_positive("scale", self.scale)
+
+    def rescaled(self, scale: float) -> "Gaussian":
+        """A known scale divided by `scale`."""
+        return self if self.scale is None else Gaussian(scale=self.scale / scale)
 
     @property
     def n_params(self) -> int:
@@ -138,6 +143,7 @@ class Gamma(PlainFamily):
     """
 
     name: ClassVar[str] = "gamma"
+    equivariance: ClassVar[str] = "scale"
     support: ClassVar[str] = "a finite number > 0"
     hint: ClassVar[str] = _SIGN_HINT
     n_params: ClassVar[int] = 2
@@ -207,6 +213,7 @@ class Exponential(ExponentialFamily):
     """
 
     name: ClassVar[str] = "exponential"
+    equivariance: ClassVar[str] = "scale"
     support: ClassVar[str] = "a finite number >= 0"
     hint: ClassVar[str] = _SIGN_HINT
 

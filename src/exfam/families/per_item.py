@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.families.base import Family, check_dispersion
+from exfam.families.base import FAR_INPUT, Family, check_dispersion, compressed
 from exfam.families.numeric import check_integer
 
 __all__ = ["PerItem"]
@@ -108,7 +108,11 @@ class PerItem(Family):
             table[code] = self.distinct.index(family)
         return table
 
-    def _which(self, item: Tensor | None) -> Tensor:
+    def which(self, item: Int[Tensor, "*shape"] | None) -> Int[Tensor, "*shape"]:
+        """The index into `distinct` of each item's family.
+
+        Raises ExfamError without items, and where an item has no family.
+        """
         if item is None:
             raise ExfamError("`item` must be given to PerItem, got None. Pass the item codes.")
         if labels := [key for key in self.families if isinstance(key, str)]:
@@ -116,9 +120,7 @@ class PerItem(Family):
                 f"`families` must have item codes as keys, got {labels[0]!r}. "
                 "Leave labels to an estimator's fit, which knows their codes."
             )
-        last = len(self._table) - 1
-        known = (item >= 0) & (item < last)
-        which = self._table.to(item.device)[torch.where(known, item, last).long()]
+        which = self._family_of(item)
         if (which < 0).any():
             code = item[which < 0][0].item()
             raise ExfamError(
@@ -127,12 +129,30 @@ class PerItem(Family):
             )
         return which
 
+    def _family_of(self, item: Tensor) -> Tensor:
+        """As `which`, -1 where an item has none."""
+        last = len(self._table) - 1
+        known = (item >= 0) & (item < last)
+        return self._table.to(item.device)[torch.where(known, item, last).long()]
+
+    def _of_values(
+        self, compute: Callable[[Family, Tensor], Tensor], value: Tensor, item: Tensor | None
+    ) -> Tensor:
+        """`compute(family, value)` of each item's family; `value` where an item has none."""
+        chosen = value.double()
+        if item is None:
+            return chosen
+        which = self._family_of(item)
+        for index, family in enumerate(self.distinct):
+            chosen = torch.where(which == index, compute(family, value), chosen)
+        return chosen
+
     def _choose(
         self, compute: Callable[[Family, Tensor], Tensor], eta: Tensor, item: Tensor | None
     ) -> Tensor:
         """`compute(family, its columns of eta)` of the family that each item has."""
         self.check_eta(eta)
-        which = self._which(item)
+        which = self.which(item)
         chosen = compute(self.distinct[0], eta[..., list(self.columns[0])])
         chosen, which = torch.broadcast_tensors(chosen, which)
         for index in range(1, len(self.distinct)):
@@ -144,11 +164,30 @@ class PerItem(Family):
         self, value: Real[Tensor, "*#shape"], item: Int[Tensor, "*#shape"] | None = None
     ) -> Bool[Tensor, "..."]:
         """Whether each value can occur in its item's family."""
-        which = self._which(item)
+        which = self.which(item)
         inside = torch.zeros_like(value * which, dtype=torch.bool)
         for index, family in enumerate(self.distinct):
             inside = torch.where(which == index, family.in_support(value), inside)
         return inside
+
+    def standardize(
+        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Values in the unit of their item's family; as they are where an item has none."""
+        return self._of_values(lambda family, each: family.standardize(each), value, item)
+
+    def restore(
+        self, unit: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """The values that `standardize` brings to `unit`."""
+        return self._of_values(lambda family, each: family.restore(each), unit, item)
+
+    def network_input(
+        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Standardized values as inputs of networks, by the item's family."""
+        inputs = self._of_values(lambda family, each: family.network_input(each), value, item)
+        return compressed(inputs, FAR_INPUT)
 
     def log_prob(
         self,
@@ -225,7 +264,7 @@ class PerItem(Family):
         self, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None
     ) -> Float[Tensor, " params"]:
         """Each family fitted to the values of its items; 0 where there is none."""
-        which = self._which(item)
+        which = self.which(item)
         dtype = value.dtype if value.is_floating_point() else torch.get_default_dtype()
         eta = torch.zeros(self.n_params, dtype=dtype, device=value.device)
         for index, (family, columns) in enumerate(zip(self.distinct, self.columns, strict=True)):

@@ -45,6 +45,7 @@ class StudentT(PlainFamily):
 
     df: float | None = None
     name: ClassVar[str] = "student-t"
+    equivariance: ClassVar[str] = "location-scale"
     support: ClassVar[str] = "a finite number"
 
     def __post_init__(self) -> None:
