@@ -111,7 +111,7 @@ def fitted(kind, *, frame=FULL, noise=True, **parameters):
 
 
 def new_sites(kind):
-    """Where the kind predicts sites that training never observed, with the warning if it has one."""
+    """Where the kind predicts sites that training never observed, with its warning if any."""
     if kind in BOUND:
         return pytest.warns(ExfamWarning, match="places that training observed less than twice")
     return contextlib.nullcontext()
