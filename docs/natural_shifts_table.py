@@ -7,7 +7,7 @@ The file comes from `exfam reproduce table-shifts --json docs/results/table-shif
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table
+from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
 
 from exfam.reproduce.rows import Row, higher_is_better, read_rows
 
@@ -111,7 +111,8 @@ def _dropped_lines(task: str, known: Mapping[Place, Row]) -> list[list[str]]:
                     _figure(row, bold=row is least, error=False)
                     for row, least in zip(rows, best, strict=True)
                 ]
-                lines.append([f"{task}, {FIGURES[metric, rule]}", by, model, *cells])
+                named = model + seeds_note(rows)
+                lines.append([f"{task}, {FIGURES[metric, rule]}", by, named, *cells])
             if of_model:
                 break
     return lines
@@ -139,7 +140,8 @@ def _figure(row: Row | None, *, bold: bool = False, sign: str = "", error: bool 
     text = f"{_value(row):{sign}{form}}"
     if error:
         text += f" ± {float(row.settings['error']):{form}}"
-    return f"**{text}**" if bold else text
+    text = f"**{text}**" if bold else text
+    return text + (seeds_note([row]) if error else "")
 
 
 if __name__ == "__main__":

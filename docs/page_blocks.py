@@ -1,12 +1,13 @@
 """Places in pages that scripts fill with tables made from the files in docs/results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.files import write_atomically
+from exfam.reproduce.rows import Row
 
-__all__ = ["README", "ROOT", "PageBlock", "markdown_table"]
+__all__ = ["README", "ROOT", "PageBlock", "markdown_table", "seeds_note"]
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -39,6 +40,11 @@ class PageBlock:
         """Put the tables into the page."""
         text = self.page.read_text(encoding="utf-8")
         write_atomically(self.page, self.filled(text, tables))
+
+
+def seeds_note(rows: Iterable[Row | None]) -> str:
+    """What follows the name of a model whose figures are of a single seed."""
+    return ", one seed" if any(row is not None and row.is_of_one_seed for row in rows) else ""
 
 
 def markdown_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from page_blocks import ROOT, PageBlock, markdown_table
+from page_blocks import ROOT, PageBlock, markdown_table, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -59,7 +59,8 @@ def _pretraining(rows: Sequence[Row]) -> _Lines:
             )
             for metric in SCORES
         ]
-        lines.append([model, nats, *scores, *(_both(rows, name, model) for name in SENTENCES)])
+        named = model + seeds_note(_all(rows, model=model))
+        lines.append([named, nats, *scores, *(_both(rows, name, model) for name in SENTENCES)])
     for model in ("words", "majority"):
         cells = [_percent(_find(rows, task=f"{SIZE}-{name}", model=model)) for name in SENTENCES]
         lines.append([model, "", "", "", *cells])
@@ -84,7 +85,7 @@ def _dependencies(rows: Sequence[Row]) -> _Lines:
             _percent(_find(rows, task=task, model=model, metric="accuracy")) for task in DISTANCES
         ]
         mean = _find(rows, task="all", model=model, metric="accuracy-mean")
-        lines.append([model, *cells, _percent(mean)])
+        lines.append([model + seeds_note([mean]), *cells, _percent(mean)])
     return ("attention", *DISTANCES.values(), "mean over relations"), lines
 
 
@@ -100,7 +101,8 @@ def _linguistic(rows: Sequence[Row]) -> _Lines:
             cells.append(_percent(max(layers, key=lambda row: row.validation or 0.0, default=None)))
         size = _find(rows, task=task, model="examples", metric="count-test")
         lines.append([task, "" if size is None else f"{size.value:.0f}", *cells])
-    return ("task", "test sentences", *models), lines
+    heads = [model + seeds_note(_all(rows, model=model, metric="accuracy")) for model in models]
+    return ("task", "test sentences", *heads), lines
 
 
 def _swaps(rows: Sequence[Row]) -> _Lines:
@@ -115,7 +117,8 @@ def _swaps(rows: Sequence[Row]) -> _Lines:
             )
             for task in counts
         ]
-        lines.append([model, *cells])
+        named = model + seeds_note(_all(rows, model=model, metric="accuracy"))
+        lines.append([named, *cells])
     return ("model", *(f"{task} ({count:.0f} pairs)" for task, count in counts.items())), lines
 
 

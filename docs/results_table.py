@@ -175,7 +175,8 @@ def _figure(row: Row, prefix: str, shared: Mapping[str, object], best: set[int])
     if "members" in row.settings:
         variant = f"{variant} of {row.settings['members']}"
     own = [_told(*each) for each in row.settings.items() if each[0] not in {*shared, *SILENT}]
-    more = ", ".join([variant, *own] if variant else own)
+    seeds = ["one seed"] if row.is_of_one_seed else []
+    more = ", ".join([*([variant] if variant else []), *own, *seeds])
     return f"{text} ({more})" if more else text
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table
+from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -142,7 +142,7 @@ def _cars(rows: Sequence[Row]) -> str:
             for metric, rule in SETTINGS_OF_CARS
         ]
         if any(row is not None for row in each):
-            lines.append([model, *_car_cells(each)])
+            lines.append([model + seeds_note(each), *_car_cells(each)])
     return markdown_table(HEAD_OF_CARS, lines)
 
 

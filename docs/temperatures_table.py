@@ -7,7 +7,7 @@ run `python docs/temperatures_table.py`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table
+from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -80,7 +80,7 @@ def _line(place: str, name: str, rows: Sequence[Row], best: set[int]) -> list[st
     paper = next((f"{row.paper:g}" for row in rows if row.paper is not None), "")
     seconds = next((f"{row.cpu_seconds:.1f}" for row in rows if row.cpu_seconds is not None), "")
     told = [figures.get(metric, "") for metric in METRICS]
-    return [place, name, *told, paper, seconds]
+    return [place, name + seeds_note(rows), *told, paper, seconds]
 
 
 def _figure(row: Row, *, bold: bool) -> str:

@@ -7,7 +7,7 @@ The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then r
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table
+from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -53,7 +53,8 @@ def render_models(folder: Path) -> str:
 def _lines(name: str, rows: Mapping[str, Row]) -> list[list[str]]:
     some = next(iter(rows.values()))
     seconds = "" if some.cpu_seconds is None else f"{some.cpu_seconds:.0f}"
-    lines = [[name, *(_figure(rows.get(metric)) for metric in NAMES), seconds]]
+    whole = name + seeds_note(rows.values())
+    lines = [[whole, *(_figure(rows.get(metric)) for metric in NAMES), seconds]]
     paper = [rows[metric].paper if metric in rows else None for metric in NAMES]
     if any(figure is not None for figure in paper):
         told = ["" if figure is None else f"{figure:.3f}" for figure in paper]
@@ -68,13 +69,10 @@ def render_shares(folder: Path) -> str:
     if not rows:
         return EMPTY.format("words-figure4")
     shares = dict.fromkeys(row.settings["percent"] for row in rows)
-    lines = [
-        [
-            f"{share} %",
-            *(_figure(_find(rows, share=share, metric=metric)) for metric in metrics),
-        ]
-        for share in shares
-    ]
+    lines = []
+    for share in shares:
+        found = [_find(rows, share=share, metric=metric) for metric in metrics]
+        lines.append([f"{share} %{seeds_note(found)}", *map(_figure, found)])
     return markdown_table(("+1", *(NAMES[metric] for metric in metrics)), lines)
 
 

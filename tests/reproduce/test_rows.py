@@ -1,8 +1,12 @@
+import dataclasses
 import json
+import re
 
 import pytest
 
+from exfam import EFA, Gaussian
 from exfam.checks import DataError, ExfamError
+from exfam.reproduce.provenance import Run, changed_parameters, this_run
 from exfam.reproduce.rows import Row, read_rows, row_over_seeds, write_rows
 from exfam.reproduce.tables import best_rows, cheaper_winners, print_rows
 
@@ -19,10 +23,12 @@ FULL = Row(
     paper=3.444,
     cpu_seconds=5.0,
     steps=800,
+    parameters={"estimator": "EFA", "support": "hard"},
+    run=Run(commit="abc", date="2026-01-31", versions={"torch": "2"}, machine="one, 2 cores"),
 )
 NAMES = {
     "task", "model", "settings", "metric", "value", "sd", "validation", "n_seeds",
-    "n_configurations", "paper", "cpu_seconds", "steps",
+    "n_configurations", "paper", "cpu_seconds", "steps", "parameters", "run",
 }  # fmt: skip
 
 
@@ -30,7 +36,7 @@ def test_the_json_has_exactly_the_agreed_names_and_null_where_there_is_none(tmp_
     bare = Row(task="t", model="popularity", metric="mrr", note="not installed")
     path = write_rows(tmp_path / "deep" / "rows.json", "efa-movielens-items", [FULL, bare])
     written = json.loads(path.read_text())
-    assert set(written) == {"experiment", "rows"}
+    assert set(written) == {"experiment", "runs", "rows"}
     assert [set(row) for row in written["rows"]] == [NAMES, NAMES]
     assert written["rows"][0]["settings"] == FULL.settings
     assert written["rows"][1]["value"] is None
@@ -97,3 +103,43 @@ def test_tasks_get_a_table_each_and_metrics_stay_together(capsys):
         "nats"
     ]
     assert "1.0000*" in text and "2.0000*" not in text
+
+
+def test_rows_of_one_run_share_it_in_the_file(tmp_path):
+    other = dataclasses.replace(FULL, run=dataclasses.replace(FULL.run, date="2026-02-01"))
+    path = write_rows(tmp_path / "rows.json", "x", [FULL, other, FULL])
+    written = json.loads(path.read_text())
+    assert len(written["runs"]) == 2
+    assert [row["run"] for row in written["rows"]] == [0, 1, 0]
+    assert read_rows(path)[1] == [FULL, other, FULL]
+
+
+def test_a_run_that_is_not_listed_is_refused(tmp_path):
+    path = write_rows(tmp_path / "rows.json", "x", [FULL])
+    path.write_text(path.read_text().replace('"run": 0', '"run": 5'))
+    with pytest.raises(DataError, match="written by `exfam reproduce --json`"):
+        read_rows(path)
+
+
+def test_settings_that_differ_from_the_defaults_are_found():
+    model = EFA(encoding="none", family=Gaussian(scale=1.0), group_offset=True, seed=7)
+    assert changed_parameters(model) == {
+        "estimator": "EFA",
+        "encoding": "none",
+        "family": "Gaussian(scale=1.0)",
+        "group_offset": True,
+    }
+    assert changed_parameters(EFA()) == {"estimator": "EFA"}
+
+
+def test_a_run_says_when_and_with_what_it_was():
+    run = this_run()
+    assert {"python", "exfam", "torch", "numpy"} <= set(run.versions)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", run.date)
+    assert "cores" in run.machine
+
+
+def test_one_seed_is_known_as_such():
+    single = dataclasses.replace(FULL, n_seeds=1, sd=None)
+    assert single.is_of_one_seed and not FULL.is_of_one_seed
+    assert not dataclasses.replace(single, settings={"members": 4}).is_of_one_seed

@@ -4,6 +4,10 @@ An experiment module offers
 
     TASKS: tuple[str, ...]                                 what `--only` may name
     run(options: Options) -> list[Row]                     fits, scores
+    parameters(row: Row, options: Options) -> Mapping[str, Any]
+                                                           optional: settings of a row's model that
+                                                           differ from the defaults, where its rows
+                                                           do not come with them
     plot(rows: list[Row], folder: Path) -> None            optional: writes its figures
 
 To add one: write the module, name it here.

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from exfam.analysis.vectors import (
     OffsetAnswers,
@@ -49,7 +50,7 @@ from exfam.reproduce.rows import Row, row_over_seeds
 from exfam.reproduce.word_corpus import read_corpus
 from exfam.reproduce.word_fits import MIN_COUNT
 
-__all__ = ["TASKS", "plot", "run"]
+__all__ = ["TASKS", "parameters", "plot", "run"]
 
 TASKS = ("words", "masked-lm", "explanation", "symmetry")
 _COMPARING = TASKS[:2]
@@ -88,6 +89,12 @@ def run(options: Options) -> list[Row]:
     if options.wants("symmetry"):
         jobs += symmetry_jobs("symmetry", read, options)
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """How the vectors of a row were fitted; nothing of an encoder or a file that was given."""
+    fit = FITTED.get(row.model.removesuffix("-c-alone"))
+    return {} if fit is None else {"estimator": fit.estimator, **fit.settings(options)}
 
 
 def plot(rows: list[Row], folder: Path) -> None:

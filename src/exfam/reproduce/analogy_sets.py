@@ -93,6 +93,7 @@ class _Fit:
 
     vectors: Callable[[PreparedText, Mapping[str, Any], int, Options], WordVectors]
     settings: Callable[[Options], dict[str, Any]]
+    estimator: str
     seeds: int = SEEDS
     needs: str = "numpy"
 
@@ -258,12 +259,13 @@ def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
 MASKED_LM = "masked-lm"
 # Model -> how its vectors are fitted.
 FITTED: Mapping[str, _Fit] = {
-    "sgns": _Fit(_skip_gram, partial(_words_settings, None)),
-    "sgns-tied": _Fit(_skip_gram, partial(_words_settings, "reflection")),
-    "cbow": _Fit(_cbow, partial(_words_settings, None)),
+    "sgns": _Fit(_skip_gram, partial(_words_settings, None), "SkipGram"),
+    "sgns-tied": _Fit(_skip_gram, partial(_words_settings, "reflection"), "SkipGram"),
+    "cbow": _Fit(_cbow, partial(_words_settings, None), "CBOW"),
     MASKED_LM: _Fit(
         _masked,
         lambda options: dict(_FAST_MASKED if options.fast else _MASKED),
+        "MaskedLanguageModel",
         seeds=1,
         needs="tokenizers",
     ),

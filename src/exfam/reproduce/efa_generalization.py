@@ -11,7 +11,7 @@ itself, "rate-term", is no bound: O() hides a constant.
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, fields, replace
+from dataclasses import asdict, astuple, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ from exfam.reproduce.harness import Options
 from exfam.reproduce.kept_figures import FigureKey, Kept, Measured, figure_store, measured
 from exfam.reproduce.rows import Row, interval_settings, row_over_seeds
 
-__all__ = ["TASKS", "least_loss_fit", "plot", "run", "simulated_maps"]
+__all__ = ["TASKS", "least_loss_fit", "parameters", "plot", "run", "simulated_maps"]
 
 TASKS = ("clipped-field",)
 SEEDS = 5
@@ -91,6 +91,14 @@ def run(options: Options) -> list[Row]:
     rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes])
     kept = [each for of_size in fits.values() for each in of_size]
     return rows + _slopes([_as_fit(each.figures) for each in kept])
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The sizes of the network, and how it is fitted."""
+    if row.model != _MODEL:
+        return {}
+    fit = {"norm_bound": NORM_BOUND, "n_steps": _n_steps(options), "n_starts": N_RANDOM_STARTS}
+    return {"network": "clipped field", **asdict(SIZES), **fit}
 
 
 def _measure(n_groups: int, seed: int, options: Options) -> Measured:

@@ -25,16 +25,18 @@ from exfam.data.public_sets.instacart import instacart_baskets
 from exfam.data.public_sets.movielens import movielens_items
 from exfam.data.public_sets.splits import Splits
 from exfam.data.simulators import AttentionProcess, draw_attention_process
+from exfam.estimators.efa import EFA
 from exfam.groups import Groups
 from exfam.plots import agreement_curves
 from exfam.reproduce.efa_movielens_items import EFA_SETTINGS, SPLIT_SEED
-from exfam.reproduce.fits import Job, gather, smaller
+from exfam.reproduce.fits import Job, gather, smaller, training_of
 from exfam.reproduce.harness import Options
 from exfam.reproduce.identifiability_rows import Case, comparison_rows
-from exfam.reproduce.identifiability_values import value_rows
+from exfam.reproduce.identifiability_values import PARAMETERS, value_rows
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.rows import Row
 
-__all__ = ["TASKS", "plot", "run"]
+__all__ = ["TASKS", "parameters", "plot", "run"]
 
 TASK = "identifiability-"
 TASKS = tuple(TASK + name for name in ("simulated", "movielens", "instacart", "values"))
@@ -106,6 +108,24 @@ def run(options: Options) -> list[Row]:
     if options.wants(TASK + "values"):
         jobs.append(Job(TASK + "values", partial(value_rows, TASK + "values", options)))
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of EFA that differ from its defaults."""
+    if row.model != "efa":
+        return {}
+    if row.task == TASK + "values":
+        chosen = {**PARAMETERS, "embed_dim": row.settings["dims"]}
+    else:
+        chosen = _chosen(row.task.removeprefix(TASK), dict(row.settings))
+    return changed_parameters(EFA(**training_of(chosen, options)))
+
+
+def _chosen(task: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = str(settings["model"])
+    if task == "simulated":
+        return {**SIMULATED, **SIZES[int(settings["groups"])], **VARIANTS.get(name, {})}
+    return {"movielens": MOVIELENS, "instacart": INSTACART}[task][name]
 
 
 def plot(rows: list[Row], folder: Path) -> None:

@@ -40,6 +40,7 @@ from exfam.reproduce.fits import (
     training_of,
 )
 from exfam.reproduce.harness import Options
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.rows import Row
 
 __all__ = ["TASKS", "plot", "run"]
@@ -314,7 +315,14 @@ def _difference_rows(
     rows = []
     for model, fits in models.items():
         if fits:
-            row = Row(task=task, model=model, settings=place, metric=DIFFERENCE, n_seeds=len(fits))
+            row = Row(
+                task=task,
+                model=model,
+                settings=place,
+                metric=DIFFERENCE,
+                n_seeds=len(fits),
+                parameters=changed_parameters(fits[0].estimator),
+            )
             rows.append(_with_interval(row, fits, shrunk[rival], splits))
     return rows
 

@@ -12,9 +12,10 @@ Source: "Bidirectional attention as a mixture of experts", footnote 1 and the en
 """
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ from exfam.reproduce.rows import Row, row_over_seeds
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 
-__all__ = ["TASKS", "as_sentences", "run"]
+__all__ = ["TASKS", "as_sentences", "parameters", "run"]
 
 TASKS = ("toy-corpus", "ptb")
 NAMES = {"even": "cbow", "mask": "linear-attention", "center": "awe"}
@@ -84,6 +85,13 @@ def run(options: Options) -> list[Row]:
             rows = partial(_rows, task, weights, offsets, options)
             jobs.append(Job(f"{task} {NAMES[weights]}", rows))
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """All sizes of the network and of its training."""
+    if row.model in ("unigram", "truth"):
+        return {}
+    return {"network": "context words", **asdict(_TASKS[row.task])}
 
 
 def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:

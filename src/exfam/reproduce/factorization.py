@@ -16,8 +16,8 @@ alone do by Pearson: contexts are of 1 to 10 words, and of all pairs read two th
 the linear form beyond 1, where the proof's expansions fail.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
 
@@ -28,6 +28,8 @@ from exfam.data.simulators.toy_sentences import toy_sentences
 from exfam.data.text import PreparedText, prepare_text
 from exfam.estimators.language.tokens import lines_of
 from exfam.reproduce.factorization_fits import (
+    CBOW_SETTINGS,
+    SKIPGRAM,
     AttentionRecipe,
     Judged,
     by_frequency,
@@ -48,12 +50,12 @@ from exfam.reproduce.kept_figures import (
 from exfam.reproduce.lstm_data import CORPORA, corpus_path
 from exfam.reproduce.rows import Row
 
-__all__ = ["TASKS", "run"]
+__all__ = ["TASKS", "parameters", "run"]
 
 TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}
 TOY_DIMS, PTB_DIM = (30, 300), 100
-TOY_EPOCHS, PTB_EPOCHS, PTB_WINDOW = 20, 5, 5
+TOY_EPOCHS, TOY_WINDOW, PTB_EPOCHS, PTB_WINDOW = 20, 4, 5, 5
 N_SENTENCES, FAST_SENTENCES, FAST_LINES = 10_000, 300, 300
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
 BANDS, FAST_BANDS = (200, 500, 2000), (50,)
@@ -73,12 +75,23 @@ def run(options: Options) -> list[Row]:
     return gather([job for task in TASKS if options.wants(task) for job in parts[task](options)])
 
 
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults."""
+    own = {name: row.settings[name] for name in ("dim", "window", "epochs") if name in row.settings}
+    if row.model == "sgns":
+        return {"estimator": "SkipGram", "window": TOY_WINDOW, **own, **SKIPGRAM}
+    if row.model == "cbow-softmax":
+        return {"estimator": "CBOW", **own, **CBOW_SETTINGS}
+    recipe = RECIPES.get(row.model)
+    return {} if recipe is None else {"network": "word attention", **own, **asdict(recipe)}
+
+
 def _toy_jobs(options: Options) -> list[Job]:
     n = FAST_SENTENCES if options.fast else N_SENTENCES
     epochs = 2 if options.fast else TOY_EPOCHS
 
     def sgns(dim: int, seed: int) -> Judged:
-        settings = {"dim": dim, "window": 4, "epochs": epochs}
+        settings = {"dim": dim, "window": TOY_WINDOW, "epochs": epochs}
         return judge_skipgram(_toy(n, seed), settings, seed=seed)
 
     def attention(model: str, dim: int, seed: int) -> Judged:

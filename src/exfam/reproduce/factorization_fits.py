@@ -30,6 +30,8 @@ from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 
 __all__ = [
+    "CBOW_SETTINGS",
+    "SKIPGRAM",
     "AttentionRecipe",
     "Compared",
     "Judged",
@@ -58,6 +60,14 @@ class Judged:
 
     compared: tuple[Compared, ...]
     figures: dict[str, float] = field(default_factory=dict)
+
+
+# Noise is drawn as words are frequent, as the theory has it.
+SKIPGRAM: dict[str, Any] = {
+    "negatives": NEGATIVES, "subsample": 0.0, "noise_exponent": 1.0, "min_count": 1,
+    "deterministic": True,
+}  # fmt: skip
+CBOW_SETTINGS: dict[str, Any] = {"likelihood": "softmax", "min_count": 1}
 
 
 @dataclass(frozen=True)
@@ -90,16 +100,7 @@ def by_frequency(text: PreparedText, *, window: int | None, held_out: PreparedTe
 
 def judge_skipgram(text: PreparedText, settings: dict[str, Any], *, seed: int) -> Judged:
     """Skip-gram of the words as they are, its noise drawn as they are frequent."""
-    model = SkipGram(
-        **settings,
-        negatives=NEGATIVES,
-        subsample=0.0,
-        noise_exponent=1.0,
-        min_count=1,
-        deterministic=True,
-        seed=seed,
-        progress=False,
-    ).fit(text)
+    model = SkipGram(**settings, **SKIPGRAM, seed=seed, progress=False).fit(text)
     pairs = count_word_pairs(text, window=settings["window"], weights="dynamic")
     products = _products(model)
     plain = sgns_matrix(pairs, negatives=NEGATIVES)
@@ -116,7 +117,7 @@ def judge_cbow(
     text: PreparedText, settings: dict[str, Any], *, held_out: PreparedText, seed: int
 ) -> Judged:
     """CBOW with the softmax over all words."""
-    model = CBOW(**settings, likelihood="softmax", min_count=1, seed=seed, progress=False).fit(text)
+    model = CBOW(**settings, **CBOW_SETTINGS, seed=seed, progress=False).fit(text)
     pairs, products = count_word_pairs(text, window=settings["window"]), _products(model)
     return Judged(
         (

@@ -14,6 +14,7 @@ from exfam.estimators.base import GroupEstimator
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.groups import Groups
 from exfam.reproduce.harness import Options
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.rows import Row, row_over_seeds
 
 __all__ = [
@@ -167,7 +168,8 @@ def figure_rows(
     validations: Sequence[Figures],
 ) -> list[Row]:
     """One row a metric of the figures of each fit on the test and the validation part."""
-    return [
+    parameters = changed_parameters(fits[0].estimator)
+    rows = [
         row_over_seeds(
             Row(
                 task=task,
@@ -176,6 +178,7 @@ def figure_rows(
                 metric=metric,
                 n_configurations=contender.n_configurations,
                 paper=contender.paper.get(metric),
+                parameters=parameters,
                 note=contender.note,
             ),
             values=[figures[metric] for figures in tests],
@@ -185,6 +188,8 @@ def figure_rows(
         )
         for metric in tests[0]
     ]
+    # Seeds are counted where they matter alone.
+    return rows if contender.chance else [replace(row, n_seeds=None) for row in rows]
 
 
 def ratio_row(contender: Contender, fits: Sequence[Fit], *, task: str, seconds: float) -> Row:
@@ -195,6 +200,7 @@ def ratio_row(contender: Contender, fits: Sequence[Fit], *, task: str, seconds: 
             model=contender.model,
             settings=contender.settings,
             metric="cpu-ratio-to-reference",
+            parameters=changed_parameters(fits[0].estimator),
             note=f"the authors' code took {seconds:g} CPU s",
         ),
         values=[seconds / fit.cpu_seconds for fit in fits],

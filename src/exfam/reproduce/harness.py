@@ -1,16 +1,20 @@
 """Runs an experiment: its rows, their table, their JSON, their plots."""
 
 import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from exfam.checks import check_choice, check_positive
 from exfam.reproduce import EXPERIMENTS
+from exfam.reproduce.provenance import this_run
 from exfam.reproduce.rows import Row, write_rows
 from exfam.reproduce.tables import print_rows
 from exfam.training.threads import processor_threads
+
+Parameters = Callable[[Row, "Options"], Mapping[str, Any]]
 
 __all__ = ["Options", "load_experiment", "reproduce"]
 
@@ -70,7 +74,7 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
         check_choice("only", task, module.TASKS)
     # One thread: the processor time that a row tells is then that of the work alone.
     with processor_threads(1):
-        rows: list[Row] = module.run(options)
+        rows = _documented(module, module.run(options), options)
     print_rows(name, rows)
     if json is not None:
         write_rows(json, name, rows)
@@ -80,6 +84,15 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
         if hasattr(module, "plot"):
             module.plot(rows, options.out)
     return rows
+
+
+def _documented(module: ModuleType, rows: Sequence[Row], options: Options) -> list[Row]:
+    """The rows with their run, and with the settings of their models."""
+    run = this_run()
+    settings: Parameters = getattr(module, "parameters", lambda row, options: {})
+    return [
+        replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
+    ]
 
 
 def load_experiment(name: str) -> ModuleType:

@@ -30,7 +30,7 @@ from exfam.reproduce.harness import Options
 from exfam.reproduce.identifiability_rows import NULL_SEED
 from exfam.reproduce.rows import Row, row_over_seeds
 
-__all__ = ["value_rows"]
+__all__ = ["PARAMETERS", "value_rows"]
 
 SEEDS = 5
 SIZES, FAST_SIZES = (4_000, 500, 1_000), (40, 20, 20)

@@ -19,6 +19,7 @@ from exfam.estimators.efa import EFA
 from exfam.groups import Groups
 from exfam.plots import attention_map, vector_map
 from exfam.reproduce.fits import Contender, Fit
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.rows import Row, row_over_seeds
 
 __all__ = ["TABLE_3", "draw_views", "head_vectors", "together", "together_rows"]
@@ -94,6 +95,7 @@ def _together_row(
             model=contender.model,
             settings=settings,
             metric="count-in-table-3",
+            parameters=changed_parameters(fits[0].estimator),
         ),
         values=[float(len(printed.intersection(names))) for names in found],
     )

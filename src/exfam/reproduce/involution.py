@@ -7,7 +7,7 @@ to be asked for with `--only`; "negatives-25" is five epochs. With the `--folder
 its fits are taken, not made again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,9 @@ from exfam.reproduce.kept_figures import (
 )
 from exfam.reproduce.rows import Row
 from exfam.reproduce.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
-from exfam.reproduce.word_fits import MIN_COUNT, Recipe, fit_words
+from exfam.reproduce.word_fits import MIN_COUNT, Recipe, fit_words, word_parameters
 
-__all__ = ["TASKS", "run"]
+__all__ = ["TASKS", "parameters", "run"]
 
 SEEDS = 3
 _TASKS = {"negatives-25": Recipe(), "negatives-100": Recipe(negatives=100, epochs=15)}
@@ -62,6 +62,11 @@ def run(options: Options) -> list[Row]:
             if options.wants(task) and (task not in _LONG or task in options.only)
         ]
     )
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of skip-gram that differ from its defaults."""
+    return word_parameters({"tie": None, **_TASKS[row.task].settings(options)})
 
 
 def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:

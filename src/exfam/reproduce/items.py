@@ -240,7 +240,6 @@ def _best_ranking(
             metric=metric,
             value=value,
             validation=ranked[best][metric],
-            n_seeds=1,
             n_configurations=len(choices),
             note=best,
         )

@@ -10,7 +10,7 @@ with `--only`, is all 40.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from exfam.reproduce.result_store import ResultStore
 from exfam.reproduce.rows import Row, row_over_seeds
 from exfam.training.devices import multiplies_bfloat16
 
-__all__ = ["TASKS", "LSTMKey", "LSTMResult", "run"]
+__all__ = ["TASKS", "LSTMKey", "LSTMResult", "parameters", "run"]
 
 DIM, EPOCHS = 200, 40
 # Tasks -> corpus and epochs.
@@ -109,6 +109,13 @@ def run(options: Options) -> list[Row]:
         jobs.append(Job(f"{task} counts", partial(_count_rows, task, read)))
         jobs += [Job(f"{task} {model}", partial(fit, model)) for model in MODELS]
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of the language model that differ from its defaults."""
+    if row.model not in MODELS:
+        return {}
+    return {"estimator": "LSTMLanguageModel", **row.settings, **(_FAST if options.fast else {})}
 
 
 def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:

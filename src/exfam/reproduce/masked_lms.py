@@ -20,6 +20,7 @@ from exfam.estimators.language import MaskedLanguageModel
 from exfam.estimators.language.tokens import located_lines
 from exfam.reproduce.harness import Options
 from exfam.reproduce.lstm_data import CORPORA, corpus_path
+from exfam.reproduce.provenance import changed_parameters
 from exfam.training.devices import multiplies_bfloat16
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "MaskedLMKey",
     "fit_masked_lm",
     "masked_lm_key",
+    "masked_lm_parameters",
     "masked_lm_texts",
     "short_digest",
     "untrained",
@@ -148,6 +150,18 @@ def _parameters(size: str, options: Options) -> dict[str, Any]:
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
     common = {"precision": precision, "warmup": 0.1, "weight_decay": 0.01}
     return {**common, **SIZES[size], **(_FAST if options.fast else {})}
+
+
+def masked_lm_parameters(size: str, encoding: str, options: Options) -> dict[str, Any]:
+    """The parameters of a model of a size of SIZES that differ from the defaults.
+
+    >>> masked_lm_parameters("small", "alibi", Options(fast=True))["encoding"]
+    'alibi'
+    """
+    model = MaskedLanguageModel(
+        encoding=encoding, long_sentences="cut", **_parameters(size, options)
+    )
+    return {**changed_parameters(model), "encoding": encoding}
 
 
 def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLanguageModel:

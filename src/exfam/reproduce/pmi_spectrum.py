@@ -6,6 +6,7 @@ largest, which a model of 200 dimensions would keep, more are. Nothing is drawn 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from exfam.reproduce.kept_figures import (
 from exfam.reproduce.rows import Row
 from exfam.reproduce.word_corpus import corpus_name, read_corpus
 
-__all__ = ["TASKS", "run"]
+__all__ = ["TASKS", "parameters", "run"]
 
 TASKS = ("window-2", "window-5")
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
@@ -56,6 +57,11 @@ def run(options: Options) -> list[Row]:
     )
 
 
+def parameters(row: Row, options: Options) -> dict[str, Any]:
+    """All that was chosen: nothing is fitted."""
+    return dict(row.settings)
+
+
 def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     window = int(task.removeprefix("window-"))
     min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
@@ -68,7 +74,8 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
     if options.out is not None:
         _draw(kept, task, options.out)
     settings: dict[str, Any] = {"corpus": name, "window": window, "min_count": min_count}
-    return [metric_row(_row(task, metric, settings), [kept]) for metric in kept.figures]
+    rows = [metric_row(_row(task, metric, settings), [kept]) for metric in kept.figures]
+    return [replace(row, n_seeds=None) for row in rows]
 
 
 def _row(task: str, metric: str, settings: dict[str, Any]) -> Row:

@@ -13,8 +13,10 @@ own models, sentences of more than 126 pieces of words are left out, for all enc
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +37,10 @@ from exfam.plots import accuracy_by_distance
 from exfam.reproduce.encoders import packaged_encoder
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
-from exfam.reproduce.masked_lms import fit_masked_lm
+from exfam.reproduce.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
 from exfam.reproduce.rows import Row, interval_settings
 
-__all__ = ["TASKS", "plot", "run"]
+__all__ = ["TASKS", "parameters", "plot", "run"]
 
 TASKS = ("offset", "minilm", "masked-lm")
 # The encodings of our own models.
@@ -67,6 +69,13 @@ def run(options: Options) -> list[Row]:
         for encoding in PROBED
     ]
     return gather([Job(label, rows) for task, label, rows in jobs if options.wants(task)])
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's language model that differ from the defaults."""
+    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
+    own = row.model.endswith(tuple(TERMS))
+    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
 
 
 def plot(rows: list[Row], folder: Path) -> None:
@@ -108,7 +117,7 @@ def _own_rows(
     encoder = model.encoder()
     own = cache(lambda part: _fitting(encoder, read(part), most=int(model.length) - 2))
     return [
-        row
+        replace(row, n_seeds=1)
         for term in TERMS
         for row in _rows(
             f"{encoding}-{term}", partial(attention_hits, encoder.with_term(term)), own

@@ -9,7 +9,7 @@ pools all pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" c
 discrepancies with mass, unnormalized. Lines of other encoders are the paper's figures alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,10 @@ from exfam.plots import position_scatter
 from exfam.reproduce.encoders import packaged_encoder
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
-from exfam.reproduce.masked_lms import COMPARED, fit_masked_lm, untrained
+from exfam.reproduce.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters, untrained
 from exfam.reproduce.rows import Row
 
-__all__ = ["TASKS", "plot", "run"]
+__all__ = ["TASKS", "parameters", "plot", "run"]
 
 TASKS = ("encodings", "encoder", "masked-lms", "paper")
 LENGTH, WORDS = 128, 100
@@ -64,6 +64,13 @@ def run(options: Options) -> list[Row]:
         "paper": _paper_rows,
     }
     return gather([Job(task, jobs[task]) for task in TASKS if options.wants(task)])
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's language model that differ from the defaults."""
+    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
+    own = row.task == "masked-lms"
+    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
 
 
 def plot(rows: list[Row], folder: Path) -> None:
@@ -153,7 +160,7 @@ def _masked_rows(options: Options) -> list[Row]:
         for training, each in (("before", untrained(model)), ("after", model)):
             for row in _probe_rows(encoding, each.encoder(), "no-special-tokens", options):
                 settings = {**row.settings, "training": training}
-                rows.append(replace(row, task="masked-lms", settings=settings))
+                rows.append(replace(row, task="masked-lms", settings=settings, n_seeds=1))
     return rows
 
 

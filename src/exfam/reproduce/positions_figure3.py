@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -39,7 +40,7 @@ from exfam.reproduce.rows import Row, row_over_seeds
 from exfam.reproduce.word_corpus import corpus_name, read_corpus
 from exfam.reproduce.word_fits import MIN_COUNT, Recipe, fit_words
 
-__all__ = ["TASKS", "plot", "run", "w_for"]
+__all__ = ["TASKS", "parameters", "plot", "run", "w_for"]
 
 SETS = ("mr", "subj")
 TASKS = tuple(f"{name}-{swept}" for name in SETS for swept in ("locality", "symmetry"))
@@ -95,6 +96,14 @@ def run(options: Options) -> list[Row]:
                 jobs.append(Job(f"{name} majority", partial(_majority_rows, lab, task)))
             jobs.append(Job(f"{task} trends", partial(_trend_rows, lab, task, settings)))
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's classifiers; trends are over all settings of a task."""
+    if row.model == "majority":
+        return {}
+    own = {name: row.settings[name] for name in ("w", "s", "padding") if name in row.settings}
+    return {"estimator": "PositionalSentenceClassifier", **own, **_common(options)}
 
 
 def plot(rows: list[Row], folder: Path) -> None:
@@ -181,15 +190,18 @@ def _vectors(options: Options) -> WordVectors:
     ).vectors_
 
 
+def _common(options: Options) -> dict[str, Any]:
+    return {"n_positions": LENGTH, "max_epochs": FAST_EPOCHS if options.fast else 5}
+
+
 def _measure(
     setting: _Setting, task: SentenceTask, vectors: WordVectors, seed: int, options: Options
 ) -> Measured:
     model = PositionalSentenceClassifier(
         w=setting.w,
         s=setting.s,
-        n_positions=LENGTH,
         padding=setting.padding,
-        max_epochs=FAST_EPOCHS if options.fast else 5,
+        **_common(options),
         seed=seed,
         progress=False,
     )

@@ -40,9 +40,10 @@ from exfam.estimators.tables import MaskedTableClassifier
 from exfam.reproduce import efa_instacart, efa_movielens_items
 from exfam.reproduce.fits import Contender, Job, fit_once, gather, seeded, smaller, training_of
 from exfam.reproduce.harness import Options
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.rows import Row, row_over_seeds
 
-__all__ = ["CANDIDATES", "TASKS", "run"]
+__all__ = ["CANDIDATES", "TASKS", "parameters", "run"]
 
 TASKS = (
     "movielens-causal",
@@ -128,6 +129,19 @@ def run(options: Options) -> list[Row]:
             make = partial(_group_task, options, kind, direction, readers[kind])
         jobs.append(Job(name, partial(_rows, options, name, make)))
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults."""
+    kind, _, direction = row.task.partition("-")
+    encoding = str(row.settings["encoding"])
+    if kind in GROUPS:
+        common = {"direction": direction, "parts": "items", "support": "hard"}
+        chosen = GROUPS[kind][0][direction, "exclusion"]
+        model: Any = EFA(**{**common, **chosen})
+    else:
+        model = MaskedTableClassifier(**TABLE_SETTINGS)
+    return {**changed_parameters(model), "encoding": encoding}
 
 
 def _rows(options: Options, name: str, make: Callable[[str], _Task]) -> list[Row]:

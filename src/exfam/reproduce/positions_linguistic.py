@@ -9,7 +9,8 @@ the majority class, the length of a sentence and its words without their order;
 redrawn. Source: Chen, Varoquaux & Suchanek (2023), A.6.1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,10 @@ from exfam.plots import layer_curves
 from exfam.reproduce import linguistic_data
 from exfam.reproduce.fits import Job, gather
 from exfam.reproduce.harness import Options
-from exfam.reproduce.masked_lms import fit_masked_lm
+from exfam.reproduce.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
 from exfam.reproduce.rows import Row, interval_settings
 
-__all__ = ["TASKS", "plot", "run"]
+__all__ = ["TASKS", "parameters", "plot", "run"]
 
 TASKS = linguistic_data.TASKS
 PROBED = ("learned", "tupe")
@@ -54,6 +55,13 @@ def run(options: Options) -> list[Row]:
         for term in TERMS
     ]
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's language model that differ from the defaults."""
+    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
+    own = "layer" in row.settings
+    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
 
 
 def plot(rows: list[Row], folder: Path) -> None:
@@ -109,7 +117,7 @@ def _model_rows(encoding: str, term: str, read: _Read, options: Options) -> list
         for layer in range(1, len(model.model_.layers) + 1):
             vectors = partial(encoder.vectors, layer=layer)
             rows += _rows(task, f"{encoding}-{term}", {"layer": layer}, vectors)
-    return rows
+    return [replace(row, n_seeds=1) for row in rows]
 
 
 def _rows(

@@ -36,6 +36,7 @@ from exfam.reproduce.masked_lms import (
     MaskedLMKey,
     fit_masked_lm,
     masked_lm_key,
+    masked_lm_parameters,
     masked_lm_texts,
     short_digest,
     untrained,
@@ -50,7 +51,7 @@ from exfam.reproduce.sentence_scores import (
     word_score,
 )
 
-__all__ = ["TASKS", "PretrainingKey", "PretrainingResult", "run"]
+__all__ = ["TASKS", "PretrainingKey", "PretrainingResult", "parameters", "run"]
 
 FIVE_RATES = "small-five-rates"
 TASKS = (*SIZES, FIVE_RATES)
@@ -111,6 +112,15 @@ def run(options: Options) -> list[Row]:
             for encoding in COMPARED
         ]
     return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's language model, and of the tuning where it is tuned."""
+    if row.model not in COMPARED:
+        return {}
+    size = _USUAL if row.task.startswith(_USUAL) else row.task.partition("-")[0]
+    model = masked_lm_parameters(size, row.model, options)
+    return model if "tuned" not in row.metric else {**model, "tuning": dict(TUNING)}
 
 
 def _sets(options: Options) -> Iterator[SentenceTask]:

@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from exfam.analysis.scores import Interval
 from exfam.checks import DataError, ExfamError
 from exfam.files import write_atomically
+from exfam.reproduce.provenance import Run
 
 __all__ = [
     "Row",
@@ -35,11 +37,14 @@ _UNRANKED = (
 class Row:
     """A test figure with what it took to get it; None where there is none.
 
-    `value` and `sd`: mean and standard deviation over `n_seeds` fits
+    `value` and `sd`: mean and standard deviation over `n_seeds` fits; no `n_seeds` where chance
+        plays no part
     `validation`: the same figure on the validation part
     `n_configurations`: how many were tried before this one was chosen by validation
     `paper`: the figure that the paper prints
     `cpu_seconds`, `steps`: cost of one fit, mean over seeds
+    `parameters`: the model's class and all its settings that differ from the defaults
+    `run`: when and with what the figure was computed
     `note`: a word for the reader of the table; it stays out of the JSON
 
     Raises ExfamError if a figure is not finite.
@@ -60,7 +65,14 @@ class Row:
     paper: float | None = None
     cpu_seconds: float | None = None
     steps: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    run: Run | None = None
     note: str = ""
+
+    @property
+    def is_of_one_seed(self) -> bool:
+        """Whether chance plays a part, and nothing says how large a one."""
+        return self.n_seeds == 1 and "members" not in self.settings
 
     def __post_init__(self) -> None:
         for name in ("value", "sd", "validation", "paper", "cpu_seconds"):
@@ -122,20 +134,37 @@ def higher_is_better(metric: str) -> bool | None:
 def write_rows(path: str | os.PathLike[str], experiment: str, rows: Iterable[Row]) -> Path:
     """Write the rows of an experiment as JSON, the same form for all experiments.
 
+    Runs are listed once; a row has the number of its own among them.
+
     >>> import tempfile
     >>> row = Row(task="synthetic-causal", model="efa", metric="mse", value=1.0)
     >>> path = write_rows(Path(tempfile.mkdtemp(), "rows.json"), "efa-synthetic", [row])
     >>> read_rows(path) == ("efa-synthetic", [row])
     True
     """
-    listed = [asdict(row) for row in rows]
-    for each in listed:
-        del each["note"]
-        each["settings"] = dict(each["settings"])
+    rows = list(rows)
+    runs = _distinct(row.run for row in rows if row.run is not None)
     # One row a line: files that are kept can be read, and compared line by line.
-    lines = ",\n".join(json.dumps(each, allow_nan=False) for each in listed)
-    text = f'{{"experiment": {json.dumps(experiment)}, "rows": [\n{lines}\n]}}\n'
+    lines = ",\n".join(json.dumps(_plain(row, runs), allow_nan=False) for row in rows)
+    head = ",\n".join(json.dumps(asdict(run)) for run in runs)
+    text = (
+        f'{{"experiment": {json.dumps(experiment)}, "runs": [\n{head}\n], "rows": [\n{lines}\n]}}\n'
+    )
     return write_atomically(path, text)
+
+
+def _distinct(runs: Iterable[Run]) -> list[Run]:
+    distinct: list[Run] = []
+    for run in runs:
+        if run not in distinct:
+            distinct.append(run)
+    return distinct
+
+
+def _plain(row: Row, runs: Sequence[Run]) -> dict[str, Any]:
+    plain = asdict(row) | {"settings": dict(row.settings), "parameters": dict(row.parameters)}
+    del plain["note"]
+    return plain | {"run": None if row.run is None else runs.index(row.run)}
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
@@ -148,12 +177,20 @@ def read_rows(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
     >>> read_rows(path)
     ('efa-synthetic', [])
     """
-    known = {each.name for each in fields(Row)} - {"note"}
+    known = {each.name for each in fields(Row)} - {"note", "parameters", "run"}
     try:
         whole = json.loads(Path(path).read_text(encoding="utf-8"))
         experiment, listed = whole["experiment"], whole["rows"]
-        rows = [Row(**{name: each[name] for name in known}) for each in listed]
-    except (ValueError, KeyError, TypeError) as error:
+        runs = [Run(**run) for run in whole.get("runs", ())]
+        rows = [
+            Row(
+                **{name: row[name] for name in known},
+                parameters=row.get("parameters", {}),
+                run=None if row.get("run") is None else runs[row["run"]],
+            )
+            for row in listed
+        ]
+    except (ValueError, LookupError, TypeError) as error:
         raise DataError(
             f"`path` must name a file written by `exfam reproduce --json`, got {path} ({error!r})."
         ) from error

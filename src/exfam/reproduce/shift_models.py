@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
 from exfam.data.public_sets.tables import TableShift
 from exfam.reproduce.shift_features import learn_features, with_missing
-from exfam.reproduce.shift_ours import SHIFT_SETTINGS, fit_shift_masked
+from exfam.reproduce.shift_ours import SHIFT_COMMON, SHIFT_SETTINGS, fit_shift_masked
 from exfam.reproduce.shift_peers import (
     CATBOOST,
     LIGHTGBM,
@@ -26,7 +27,15 @@ from exfam.reproduce.shift_peers import (
     y_numbers,
 )
 
-__all__ = ["OURS", "SHARES", "ShiftModel", "copies_of", "shift_models", "with_dropped"]
+__all__ = [
+    "OURS",
+    "SHARES",
+    "ShiftModel",
+    "copies_of",
+    "shift_models",
+    "shift_parameters",
+    "with_dropped",
+]
 
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
 # The models that others are compared with, pair by pair.
@@ -91,6 +100,22 @@ def with_dropped(shift: TableShift, *, copies: int, seed: int) -> TableShift:
 def copies_of(shift: TableShift) -> int:
     """How many times each row comes where cells of training rows are dropped."""
     return len(SHARES) if len(shift.train_y) <= _FEW_ROWS else 1
+
+
+def shift_parameters(model: str, *, task: str) -> dict[str, Any]:
+    """The settings of a model that differ from its defaults, or the grid that it is tuned on.
+
+    >>> shift_parameters("masked-table-ensemble", task="regression")["ensemble"]
+    10
+    """
+    if model.startswith("masked-table"):
+        regression = task == "regression" or model == "masked-table-regression"
+        estimator = "MaskedTableRegressor" if regression else "MaskedTableClassifier"
+        return {"estimator": estimator, **SHIFT_COMMON, **SHIFT_SETTINGS.get(model, {})}
+    library, _, how = model.partition("-")
+    if library not in _LIBRARIES or not how:
+        return {}
+    return {"grid": {name: list(each) for name, each in _LIBRARIES[library].grid.items()}}
 
 
 def shift_models(task: str, *, fast: bool) -> dict[str, ShiftModel]:

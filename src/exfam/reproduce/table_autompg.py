@@ -6,8 +6,10 @@ well. "bins" and "rule" are those of `table-simulation`, and `--folder` keeps fi
 bins of American cars alone no other car falls in the lowest third of miles per gallon.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64, Shaped
@@ -16,8 +18,9 @@ from exfam.data.public_sets.auto_mpg import auto_mpg
 from exfam.reproduce.harness import Options
 from exfam.reproduce.rows import Row
 from exfam.reproduce.table_fits import TableTask, draw_tables, kept_rows, run_tables
+from exfam.reproduce.table_models import table_parameters
 
-__all__ = ["TASKS", "kept", "plot", "run"]
+__all__ = ["TASKS", "kept", "parameters", "plot", "run"]
 
 TASK = "autompg"
 TASKS = (TASK,)
@@ -56,6 +59,11 @@ def _same_cars(number: int, *, bins: str) -> _Cars:
 def run(options: Options) -> list[Row]:
     """Fit and score all models."""
     return run_tables(_wanted(), options)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults."""
+    return table_parameters(row.model)
 
 
 def kept(options: Options) -> list[Row]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 from exfam.reproduce.ordered_probit import fit_ordered_probit
 from exfam.reproduce.table_grids import GRIDS
@@ -25,7 +26,7 @@ from exfam.reproduce.table_peers import (
 from exfam.reproduce.table_reference import fit_reference, fit_reference_tables
 from exfam.reproduce.table_rules import Fitter, SideBySide
 
-__all__ = ["OURS", "PEERS", "TABLE_MODELS", "TableContender", "models_of"]
+__all__ = ["OURS", "PEERS", "TABLE_MODELS", "TableContender", "models_of", "table_parameters"]
 
 ALL, FEW, TUNED = 20, 5, 2
 # The model that all others are compared with, pair by pair.
@@ -95,6 +96,19 @@ TABLE_MODELS: dict[str, TableContender] = {
     ),
     **PEERS,
 }
+
+
+def table_parameters(model: str) -> dict[str, Any]:
+    """The settings of a model that differ from its defaults, or the grid that it is tuned on.
+
+    >>> table_parameters("masked-table-ensemble")["ensemble"]
+    10
+    """
+    if model in OUR_SETTINGS:
+        kinds = {"kinds": "all columns ordered"}
+        return {"estimator": "MaskedTableClassifier", **OUR_SETTINGS[model], **kinds}
+    grid = GRIDS.get(model.removesuffix("-tuned")) if model.endswith("-tuned") else None
+    return {} if grid is None else {"grid": {k: list(map(str, v)) for k, v in grid.values.items()}}
 
 
 def models_of(*, fast: bool) -> dict[str, TableContender]:

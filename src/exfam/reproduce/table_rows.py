@@ -36,6 +36,7 @@ def model_rows(
                 n_configurations=contender.n_configurations,
                 paper=_paper(task, model, metric, rule=rule, bins=bins),
             ),
+            chance=contender.chance,
         )
         for rule in RULES
         for metric in RULED
@@ -52,17 +53,17 @@ def model_rows(
         # A row cannot hold infinity.
         told = f"infinite: no chance for what happened; {mixed:.3f} with 0.1 % uniform mixed in"
         return [*rows, replace(nats, note=told)]
-    return [*rows, _row(results, "nats", nats)]
+    return [*rows, _row(results, "nats", nats, chance=contender.chance)]
 
 
-def _row(results: Sequence[Result], figure: str, row: Row) -> Row:
+def _row(results: Sequence[Result], figure: str, row: Row, *, chance: bool) -> Row:
     whole = row_over_seeds(
         row,
         values=[_figure(result, figure) for result in results],
         cpu_seconds=[result.cpu_seconds for result in results],
     )
     if whole.sd is None:
-        return whole
+        return whole if chance else replace(whole, n_seeds=None)
     return replace(whole, note=f"standard error {whole.sd / math.sqrt(len(results)):.4f}")
 
 

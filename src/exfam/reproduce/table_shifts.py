@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
@@ -37,12 +38,12 @@ from exfam.reproduce.result_store import ResultStore
 from exfam.reproduce.rows import Row
 from exfam.reproduce.shift_features import with_missing
 from exfam.reproduce.shift_losses import row_losses
-from exfam.reproduce.shift_models import OURS, SHARES, ShiftModel, shift_models
+from exfam.reproduce.shift_models import OURS, SHARES, ShiftModel, shift_models, shift_parameters
 from exfam.reproduce.shift_peers import ShiftFitted
 from exfam.reproduce.shift_rows import difference_rows, figure_rows
 from exfam.reproduce.shift_store import ShiftKey, ShiftResult, shift_store
 
-__all__ = ["TASKS", "ShiftTask", "kept", "plot", "result_of", "run"]
+__all__ = ["TASKS", "ShiftTask", "kept", "parameters", "plot", "result_of", "run"]
 
 Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
 Losses = Mapping[tuple[str, str], Float[np.ndarray, "rows"]]
@@ -117,6 +118,11 @@ def run(options: Options) -> list[Row]:
         for model in _models(task, options)
     ]
     return gather(jobs) + _differences(tasks, options, store)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults, or what they are chosen from."""
+    return shift_parameters(row.model, task=_TASKS[row.task].kind)
 
 
 def kept(options: Options) -> list[Row]:

@@ -11,15 +11,18 @@ first two data sets, their defaults and all other models on twenty. Differences 
 sets both models were fitted on. Give `--folder` to keep each fit and to go on after a break.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from exfam.data.simulators import ShiftedTables, simulate_shifted_tables
 from exfam.reproduce.harness import Options
 from exfam.reproduce.rows import Row
 from exfam.reproduce.table_fits import TableTask, draw_tables, kept_rows, run_tables
+from exfam.reproduce.table_models import table_parameters
 from exfam.reproduce.table_paper import SETTINGS, task_name
 
-__all__ = ["TASKS", "kept", "plot", "run"]
+__all__ = ["TASKS", "kept", "parameters", "plot", "run"]
 
 TASKS = tuple(task_name(*setting) for setting in SETTINGS)
 plot = draw_tables
@@ -51,6 +54,11 @@ def _task(setting: tuple[int, float, float], bins: str, *, n_rows: int = 2000) -
 def run(options: Options) -> list[Row]:
     """Fit and score all models on the wanted settings."""
     return run_tables(_wanted(options), options)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults."""
+    return table_parameters(row.model)
 
 
 def kept(options: Options) -> list[Row]:

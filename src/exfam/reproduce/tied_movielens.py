@@ -32,6 +32,7 @@ from exfam.reproduce.fits import (
     training_of,
 )
 from exfam.reproduce.harness import Options
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.rows import Row, row_over_seeds
 
 __all__ = ["TASKS", "run"]
@@ -70,7 +71,15 @@ def _efa_rows(task: str, tie: str, *, read: Any, options: Options) -> list[Row]:
     contender = Contender(model="efa", build=seeded(EFA, training_of(parameters, options)))
     splits = read()
     fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
-    row = Row(task=task, model="efa", settings={"tie": tie}, metric="", n_configurations=1)
+    told = changed_parameters(fits[0].estimator)
+    row = Row(
+        task=task,
+        model="efa",
+        settings={"tie": tie},
+        metric="",
+        n_configurations=1,
+        parameters=told,
+    )
     return _rows(row, fits, splits, _efa_figures)
 
 
@@ -136,6 +145,7 @@ def _cbow_rows(tie: str | None, *, read: Any, options: Options) -> list[Row]:
         settings={"tie": tie or "none", "learning_rate": rate, "epochs": epochs},
         metric="",
         n_configurations=len(grid),
+        parameters=changed_parameters(fits[0].estimator),
     )
     return _rows(row, fits, splits, _cbow_figures)
 

@@ -11,9 +11,10 @@ from exfam.data.public_sets.word_questions import word_questions
 from exfam.data.text import PreparedText
 from exfam.estimators.words import CBOW, SkipGram
 from exfam.reproduce.harness import Options
+from exfam.reproduce.provenance import changed_parameters
 from exfam.reproduce.word_corpus import corpus_name
 
-__all__ = ["MIN_COUNT", "SETS", "Recipe", "fit_words", "judged"]
+__all__ = ["MIN_COUNT", "SETS", "Recipe", "fit_words", "judged", "word_parameters"]
 
 MIN_COUNT = 5
 # Metric -> set of pairs, or of questions.
@@ -76,6 +77,17 @@ def fit_words(
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
     return model
+
+
+def word_parameters(
+    settings: Mapping[str, Any], kind: type[SkipGram] | type[CBOW] = SkipGram
+) -> dict[str, Any]:
+    """The parameters of `fit_words`'s model that differ from the defaults.
+
+    >>> word_parameters({"dim": 16})["estimator"]
+    'SkipGram'
+    """
+    return changed_parameters(kind(**settings, min_count=MIN_COUNT, deterministic=True))
 
 
 def judged(vectors: WordVectors) -> dict[str, float]:

@@ -8,7 +8,7 @@ MEN are left out: they are very likely of human scores ranked as strings. "negat
 epochs; "negatives-100", which has to be asked for with `--only`, is the paper's fifteen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from exfam.reproduce.kept_figures import (
 )
 from exfam.reproduce.rows import Row
 from exfam.reproduce.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
-from exfam.reproduce.word_fits import MIN_COUNT, SETS, Recipe, fit_words, judged
+from exfam.reproduce.word_fits import MIN_COUNT, SETS, Recipe, fit_words, judged, word_parameters
 
-__all__ = ["TASKS", "plot", "run"]
+__all__ = ["TASKS", "parameters", "plot", "run"]
 
 SEEDS = 3
 _TASKS = {"negatives-25": Recipe(), "negatives-100": Recipe(negatives=100, epochs=15)}
@@ -61,6 +61,11 @@ def run(options: Options) -> list[Row]:
             for model in MODELS
         ]
     )
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of skip-gram that differ from its defaults."""
+    return word_parameters({"tie": MODELS[row.model], **_TASKS[row.task].settings(options)})
 
 
 def plot(rows: list[Row], folder: Path) -> None:

@@ -1,0 +1,25 @@
+"""Every kept figure says what it is of: settings, commit, date, versions and machine."""
+
+import pytest
+from page_blocks import ROOT
+
+from exfam.reproduce.rows import read_rows
+
+FILES = sorted((ROOT / "docs" / "results").glob("*.json"))
+# Estimators of exfam, by the beginning of the names that rows give them.
+FITTED = ("efa", "latent-factor", "masked-table", "sgns", "cbow-softmax", "lstm")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_row_of_a_kept_file_has_its_run(path):
+    for row in read_rows(path)[1]:
+        assert row.run is not None, (row.task, row.model)
+        assert row.run.date and row.run.commit and row.run.versions and row.run.machine
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_row_of_a_fitted_model_has_its_settings(path):
+    for row in read_rows(path)[1]:
+        fitted = row.model.startswith(FITTED) and row.value is not None
+        if fitted and row.run is not None and row.cpu_seconds is not None:
+            assert row.parameters.get("estimator"), (row.task, row.model, row.metric)
