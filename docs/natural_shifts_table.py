@@ -7,7 +7,7 @@ The file comes from `exfam reproduce table-shifts --json docs/results/table-shif
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
+from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam.reproduce.rows import Row, higher_is_better, read_rows
 
@@ -66,7 +66,7 @@ def render(path: Path) -> str:
     whole = [line for task in tasks for line in _lines(task, known)]
     dropped = [line for task in tasks for line in _dropped_lines(task, known)]
     tables = [markdown_table(HEAD, whole), markdown_table(HEAD_OF_DROPPED, dropped)]
-    return "\n\n".join(tables if dropped else tables[:1])
+    return "\n\n".join([*(tables if dropped else tables[:1]), runs_note(rows)]).rstrip()
 
 
 def _place(row: Row) -> Place:

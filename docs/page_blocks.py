@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.files import write_atomically
+from exfam.reproduce.provenance import Run
 from exfam.reproduce.rows import Row
 
-__all__ = ["README", "ROOT", "PageBlock", "markdown_table", "seeds_note"]
+__all__ = ["README", "ROOT", "PageBlock", "markdown_table", "runs_note", "seeds_note"]
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -45,6 +46,17 @@ class PageBlock:
 def seeds_note(rows: Iterable[Row | None]) -> str:
     """What follows the name of a model whose figures are of a single seed."""
     return ", one seed" if any(row is not None and row.is_of_one_seed for row in rows) else ""
+
+
+def runs_note(rows: Iterable[Row]) -> str:
+    """One sentence for each run that a table's figures come from."""
+    runs = {row.run.commit: row.run for row in rows if row.run is not None}
+    return "\n".join(_sentence(run) for run in runs.values())
+
+
+def _sentence(run: Run) -> str:
+    where = f"Figures of {run.date}, commit {run.commit}, {run.machine}."
+    return f"{where} {run.remark}".rstrip()
 
 
 def markdown_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

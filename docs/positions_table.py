@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from page_blocks import ROOT, PageBlock, markdown_table, seeds_note
+from page_blocks import ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -40,8 +40,8 @@ def _section(
     path = folder / f"{name}.json"
     told = EMPTY.format(name)
     if path.exists():
-        head, body = lines(read_rows(path)[1])
-        told = markdown_table(head, body)
+        rows = read_rows(path)[1]
+        told = f"{markdown_table(*lines(rows))}\n\n{runs_note(rows)}".rstrip()
     return f"{heading} (`{name}`)\n\n{told}"
 
 
@@ -126,19 +126,26 @@ def _fitted(rows: Sequence[Row]) -> _Lines:
     """A line a choice: which encoding it is, its nats, and what its attention is."""
     lines = []
     for task in dict.fromkeys(row.task for row in rows):
-        for model, choice in CHOICES.items():
+        chosen = {
             # The default is fitted first.
-            row = _find(rows, task=task, model=model, metric="nats")
-            if row is None:
-                continue
-            of: dict[str, Any] = {"task": task, "encoding": row.settings["encoding"]}
-            gap = _find(rows, **of, model=model, metric="nats-difference-to-default")
-            scores = [
-                _figure(_find(rows, **of, of="attention", metric=metric), spread=False)
-                for metric in SCORES
-            ]
-            lines.append([task, choice, of["encoding"], _figure(row), _signed(gap), *scores])
+            **{
+                choice: _find(rows, task=task, model=m, metric="nats")
+                for m, choice in CHOICES.items()
+            },
+            "as a set": _find(rows, task=task, model="model", encoding="none", metric="nats"),
+        }
+        lines += [[task, choice, *_cells(row, rows)] for choice, row in chosen.items() if row]
     return ("task", "chosen by", "encoding", "nats", "difference", *SCORES.values()), lines
+
+
+def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
+    """An encoding, its nats, how far they are from the default's, and scores of its attention."""
+    of: dict[str, Any] = {"task": row.task, "encoding": row.settings["encoding"]}
+    gap = _find(rows, **of, model=row.model, metric="nats-difference-to-default")
+    scores = [
+        _figure(_find(rows, **of, of="attention", metric=metric), spread=False) for metric in SCORES
+    ]
+    return [of["encoding"], _figure(row), _signed(gap), *scores]
 
 
 TABLES: Mapping[str, tuple[str, Callable[[Sequence[Row]], _Lines]]] = {

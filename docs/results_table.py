@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table
+from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note
 
 from exfam.reproduce import EXPERIMENTS
 from exfam.reproduce.rows import Row, read_rows
@@ -77,7 +77,8 @@ def render(folder: Path) -> str:
     lines = [line for _, rows in found for line in _lines(rows)]
     if not lines:
         return EMPTY
-    return markdown_table(COLUMNS, lines)
+    notes = "\n\n".join(f"`{name}`: {runs_note(rows)}" for name, rows in found)
+    return f"{markdown_table(COLUMNS, lines)}\n\n{notes}"
 
 
 def _lines(rows: Sequence[Row]) -> list[list[str]]:

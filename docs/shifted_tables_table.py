@@ -6,10 +6,10 @@ The files come from `exfam reproduce table-simulation --json docs/results/table-
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
+from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -49,11 +49,15 @@ Place = tuple[object, ...]
 def render(folder: Path) -> str:
     """The tables as Markdown, of the files that are there."""
     told = [
-        table(read_rows(folder / name)[1])
+        _with_runs(table, read_rows(folder / name)[1])
         for name, table in ((SIMULATION, _simulation), (CARS, _cars))
         if (folder / name).exists()
     ]
     return "\n\n".join(told) or EMPTY
+
+
+def _with_runs(table: Callable[[Sequence[Row]], str], rows: Sequence[Row]) -> str:
+    return f"{table(rows)}\n\n{runs_note(rows)}".rstrip()
 
 
 def _simulation(rows: Sequence[Row]) -> str:

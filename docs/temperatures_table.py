@@ -7,7 +7,7 @@ run `python docs/temperatures_table.py`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
+from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -27,11 +27,13 @@ def render(path: Path) -> str:
     if not path.exists():
         return EMPTY
     lines: dict[tuple, list[Row]] = {}
-    for row in _without_other_neighbors(read_rows(path)[1]):
+    listed = read_rows(path)[1]
+    for row in _without_other_neighbors(listed):
         if row.metric in METRICS and row.value is not None and "days" not in row.settings:
             lines.setdefault((_place(row), _name(row)), []).append(row)
     best = _best(list(lines.values()))
-    return markdown_table(COLUMNS, [_line(*key, rows, best) for key, rows in lines.items()])
+    table = markdown_table(COLUMNS, [_line(*key, rows, best) for key, rows in lines.items()])
+    return f"{table}\n\n{runs_note(listed)}"
 
 
 def _without_other_neighbors(rows: Sequence[Row]) -> list[Row]:

@@ -7,7 +7,7 @@ The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then r
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, seeds_note
+from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam.reproduce.rows import Row, read_rows
 
@@ -34,7 +34,8 @@ MODELS = {
 
 def render(folder: Path) -> str:
     """Both tables."""
-    return f"{render_models(folder)}\n\n{render_shares(folder)}"
+    rows = [*_rows(folder / "words-table2.json"), *_rows(folder / "words-figure4.json")]
+    return f"{render_models(folder)}\n\n{render_shares(folder)}\n\n{runs_note(rows)}".rstrip()
 
 
 def render_models(folder: Path) -> str:

@@ -47,7 +47,7 @@ def test_the_excess_is_what_a_model_adds_to_the_best_possible_error(synthetic):
     assert {row.task for row in synthetic} == {"synthetic-causal"}
     models = {row.model for row in synthetic} - {"bayes"}
     assert models == {
-        "marginal", "shrunk-offset", "efa", "efa-ensemble",
+        "marginal", "shrunk-offset", "efa", "efa-ensemble", "efa-defaults",
         "latent-factor", "latent-factor-notebook", "latent-factor-printed",
     }  # fmt: skip
     for draw in efa_synthetic.DRAWS:
@@ -99,14 +99,16 @@ def test_exclusion_helps_where_items_do_not_repeat(items):
 def test_rankings_stand_beside_recommenders_on_the_papers_split(items):
     ranked = find(items, metric="ndcg@10")
     assert {row.settings["split"] for row in ranked} == {"paper"}
-    assert {"popularity", "item-knn", "ease", "efa", "efa-ensemble"} <= {r.model for r in ranked}
+    assert {"popularity", "item-knn", "ease", "efa-positions", "efa-defaults"} <= {
+        r.model for r in ranked
+    }
     assert all(row.n_configurations > 1 for row in ranked if row.model in ("item-knn", "ease"))
 
 
 def test_only_the_papers_split_without_exclusion_has_the_papers_figures(items):
     printed = {row.model: (row.paper, dict(row.settings)) for row in items if row.paper}
     where = {"support": "all", "split": "paper"}
-    assert printed == {"efa": (3.444, where), "latent-factor-notebook": (3.534, where)}
+    assert printed == {"efa-positions": (3.444, where), "latent-factor-notebook": (3.534, where)}
 
 
 def test_the_papers_loss_leaves_out_the_same_nats_for_every_poisson_model(ratings):
@@ -140,7 +142,7 @@ def test_the_difference_to_shrunk_offset_is_that_of_the_table(ratings):
         assert row.settings["low"] < row.value < row.settings["high"]
         candidates = [
             (other.validation, other.settings["family"])
-            for other in find(ratings, model="efa", **where)
+            for other in find(ratings, model="efa-offset", **where)
             if other.settings["family"] != "poisson"
         ]
         assert min(candidates)[1] == row.settings["family"]
@@ -167,7 +169,7 @@ def test_ratings_carry_the_papers_table(ratings):
     printed = {
         (row.task.split("-")[2], row.model, row.metric): row.paper for row in ratings if row.paper
     }
-    assert printed["v1", "efa", "paper-loss"] == 0.945
+    assert printed["v1", "efa-offset", "paper-loss"] == 0.945
     assert printed["v2", "latent-factor-notebook", "mean-given-3"] == 2.21
     assert len(printed) == 16
 

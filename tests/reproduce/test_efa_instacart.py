@@ -39,18 +39,18 @@ def baskets(data_folder):
 def test_models_and_recommenders_are_in_one_table(rows):
     ranked = {row.model for row in rows if row.metric == "ndcg@10"}
     assert ranked == {
-        "marginal", "latent-factor-notebook", "latent-factor", "efa",
+        "marginal", "latent-factor-notebook", "latent-factor", "efa-positions", "efa-defaults",
         "popularity", "item-knn", "ease",
     }  # fmt: skip
     unseen = {row.model for row in rows if row.settings["split"] == "correct"}
-    assert unseen == {"marginal", "latent-factor", "efa"}
+    assert unseen == {"marginal", "latent-factor", "efa-positions", "efa-defaults"}
     assert {row.settings["support"] for row in rows} == {"all", "exclusion"}
 
 
 def test_only_what_the_paper_ran_has_the_papers_figures(rows):
     printed = {row.model: (row.paper, dict(row.settings)) for row in rows if row.paper}
     where = {"support": "all", "split": "paper"}
-    assert printed == {"efa": (3.706, where), "latent-factor-notebook": (3.715, where)}
+    assert printed == {"efa-positions": (3.706, where), "latent-factor-notebook": (3.715, where)}
 
 
 def test_table_3_counts_the_papers_items_among_ours(rows):
@@ -137,7 +137,9 @@ def test_figures_are_pictures_one_a_basket_and_one_a_head(rows, baskets, tmp_pat
 def test_without_names_there_is_no_table_3(baskets):
     unnamed = baskets.with_(vocabulary={"item": np.arange(63)})
     contender = efa_instacart.Contender(
-        model="efa", settings={"support": "all"}, build=lambda seed: EFA(**FAST, seed=seed)
+        model="efa-positions",
+        settings={"support": "all"},
+        build=lambda seed: EFA(**FAST, seed=seed),
     )
     fit = efa_instacart.Fit(contender.build(0).fit(unnamed), 0.0, None)
     assert efa_instacart._views(None, contender, [fit], "instacart-causal") == []

@@ -80,28 +80,36 @@ def test_only_the_wanted_direction_is_run(told):
 
 def test_fits_are_counted_by_split(told):
     for split, n_fits in (("paper", 2), ("correct", 1)):
-        for model in ("efa", "latent-factor"):
+        for model in ("efa-positions", "efa-defaults", "latent-factor"):
             assert {row.n_seeds for row in find(told[0], model=model, split=split)} == {n_fits}
-    assert {row.n_seeds for row in find(told[0], model="marginal")} == {1}
-    assert {row.settings["members"] for row in find(told[0], model="efa-ensemble")} == {2}
+    assert {row.n_seeds for row in find(told[0], model="marginal")} == {None}
+    assert {row.settings["members"] for row in find(told[0], model="efa-positions-ensemble")} == {2}
 
 
 def test_the_unseen_split_tells_nats_of_what_was_chosen(told):
     unseen = find(told[0], split="correct")
     assert {row.metric for row in unseen} == {"nats"}
-    assert {row.model for row in unseen} == {"marginal", "latent-factor", "efa"}
+    assert {row.model for row in unseen} == {
+        "marginal", "latent-factor", "efa-positions", "efa-defaults"
+    }  # fmt: skip
 
 
 def test_the_papers_figures_stand_where_the_paper_has_been(told):
     printed = {row.model: (row.paper, dict(row.settings)) for row in told[0] if row.paper}
     where = {"support": "all", "split": "paper"}
-    assert printed == {"efa": (2.0, where), "latent-factor-notebook": (4.0, where)}
+    assert printed == {"efa-positions": (2.0, where), "latent-factor-notebook": (4.0, where)}
     tried = {(row.model, row.n_configurations) for row in find(told[0], metric="nats")}
-    assert {("efa", 7), ("latent-factor", 3), ("latent-factor-notebook", 1)} <= tried
+    assert {
+        ("efa-positions", 7),
+        ("efa-defaults", 1),
+        ("latent-factor", 3),
+        ("latent-factor-notebook", 1),
+    } <= tried
 
 
 def test_further_rows_are_asked_of_models_on_the_papers_split(told):
-    models = ["marginal", "latent-factor-notebook", "latent-factor", "efa"] * 2
+    models = ["marginal", "latent-factor-notebook", "latent-factor"]
+    models = [*models, "efa-positions", "efa-defaults"] * 2
     assert [each[0] for each in told[1]] == models
     assert {each[1:] for each in told[1]} == {("paper", n, "pairs-causal") for n in (1, 2)}
 
@@ -125,6 +133,14 @@ def test_who_sees_the_partner_ranks_it_first(told):
 
 def test_the_ratio_is_that_of_the_authors_seconds(told):
     ratios = find(told[0], metric="cpu-ratio-to-reference")
-    assert [row.model for row in ratios] == ["efa"] * 2
+    assert [row.model for row in ratios] == ["efa-positions"] * 2
     assert {row.settings["split"] for row in ratios} == {"paper"}
     assert all(row.value > 1 for row in ratios)
+
+
+def test_a_set_and_a_sequence_stand_beside_each_other():
+    rows = item_rows(experiment(), Options(only=["pairs-bidirectional"]))
+    forms = {row.model: row.parameters for row in find(rows, support="all", metric="nats")}
+    assert forms["efa-positions"]["encoding"] == "relative"
+    assert forms["efa-set"]["encoding"] == forms["efa-defaults"]["encoding"] == "none"
+    assert set(forms["efa-defaults"]) == {"estimator", "parts", "support", "encoding"}

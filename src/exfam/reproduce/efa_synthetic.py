@@ -126,7 +126,14 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
         n_configurations=N_CONFIGURATIONS["efa"],
         paper={"mse": PAPER_EFA[direction]} if draw == "notebook" else {},
     )
-    return [marginal, shrunk_offset, *_latent_factors(common, options, place=place), efa]
+    defaults = Contender(
+        model="efa-defaults",
+        settings=place,
+        build=seeded(EFA, training_of(common, options)),
+        n_configurations=1,
+    )
+    latent_factors = _latent_factors(common, options, place=place)
+    return [marginal, shrunk_offset, *latent_factors, efa, defaults]
 
 
 def _latent_factors(

@@ -59,6 +59,7 @@ from exfam.reproduce.temperature_models import (
     LAGGED,
     PAPER_FM,
     baselines,
+    defaults,
     latent_factors,
     modes,
     paper_forms,
@@ -141,7 +142,7 @@ def _real_jobs(options: Options, *, task: str, lags: int) -> list[Job]:
             for n in histories
         },
     )
-    others = baselines(lags=lags)
+    others = [defaults(options, lags=lags), *baselines(lags=lags)]
     if not lags:
         neighbors = FAST_NEIGHBORS if options.fast else tuple(PAPER_FM)
         others = [*paper_forms(options), *latent_factors(options, neighbors=neighbors), *others]

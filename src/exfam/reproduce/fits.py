@@ -134,10 +134,12 @@ def rows_of(
 ) -> list[Row]:
     """One row a metric: test and validation figures over the fits.
 
-    Further rows, of the model's name with "-ensemble", if it is EFA and there are several fits.
+    Further rows, of the model's name with "-ensemble", if it is EFA with chosen settings and there
+    are several fits.
     """
     rows = _measured(contender, fits, splits, task=task, measure=measure)
-    together = ensemble_of(fits) if contender.model == "efa" else None
+    chosen = contender.model.startswith("efa") and not contender.model.endswith("-defaults")
+    together = ensemble_of(fits) if chosen else None
     if together is None:
         return rows
     members = len(together.estimator.members_)

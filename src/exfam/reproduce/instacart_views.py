@@ -45,7 +45,7 @@ TABLE_3: dict[tuple[str, str], dict[str, tuple[str, str, str]]] = {
         "Fresh Cauliflower": ("Organic Zucchini", "Asparagus", "Organic Yellow Onion"),
         "Organic Avocado": ("Organic Cilantro", "Blueberries", "Limes"),
     },
-    ("efa", "bidirectional"): {
+    ("efa-positions", "bidirectional"): {
         "Asparagus": ("Yellow Onions", "Organic Yellow Onion", "Organic Zucchini"),
         "Carrots": ("Organic Avocado", "Organic Blackberries", "Half & Half"),
         "Fresh Cauliflower": (
@@ -53,7 +53,7 @@ TABLE_3: dict[tuple[str, str], dict[str, tuple[str, str, str]]] = {
         ),
         "Organic Avocado": ("Organic Cilantro", "Organic Garlic", "Red Vine Tomato"),
     },
-    ("efa", "causal"): {
+    ("efa-positions", "causal"): {
         "Asparagus": ("Organic Garlic", "Half & Half", "Organic Baby Carrots"),
         "Carrots": ("Organic Baby Carrots", "Organic Garlic", "Organic Red Onion"),
         "Fresh Cauliflower": ("Organic Zucchini", "Organic Yellow Onion", "Organic Raspberries"),

@@ -123,20 +123,42 @@ def _jobs(table: _Table) -> list[Job]:
 
 
 def _contenders(table: _Table, place: Mapping[str, str]) -> list[Contender]:
-    experiment, direction = table.experiment, table.direction
+    direction = table.direction
     common = {"direction": direction, "parts": "items", "support": SUPPORTS[place["support"]]}
     marginal = Contender(
         model="marginal", settings=place, build=seeded(Marginal, common), chance=False
     )
-    chosen = experiment.efa[direction, place["support"]]
-    efa = Contender(
-        model="efa",
-        settings=place,
-        build=seeded(EFA, training_of({**common, **chosen}, table.options)),
-        n_configurations=experiment.n_efa[direction, place["support"]],
-        paper={"nats": experiment.paper_efa[direction]} if place == PRINTED else {},
-    )
-    return [marginal, *_latent_factors(table, common, place), efa]
+    return [marginal, *_latent_factors(table, common, place), *_attention(table, common, place)]
+
+
+def _attention(
+    table: _Table, common: Mapping[str, str], place: Mapping[str, str]
+) -> list[Contender]:
+    """EFA with the positions of the order of items, without them, and with all defaults.
+
+    Only the first sees the order; the others, like latent factors, see sets. A causal model that
+    does not is no model of what comes next, so that there the defaults have positions as well.
+    """
+    experiment, direction = table.experiment, table.direction
+    chosen = {**common, **experiment.efa[direction, place["support"]]}
+    n_configurations = experiment.n_efa[direction, place["support"]]
+    paper = {"nats": experiment.paper_efa[direction]} if place == PRINTED else {}
+    forms: dict[str, tuple[Settings, int]] = {
+        "efa-positions": ({**chosen, "encoding": "relative"}, n_configurations),
+        "efa-set": ({**chosen, "encoding": "none"}, 1),
+        "efa-defaults": (common if direction == "causal" else {**common, "encoding": "none"}, 1),
+    }
+    return [
+        Contender(
+            model=model,
+            settings=place,
+            build=seeded(EFA, training_of(parameters, table.options)),
+            n_configurations=n,
+            paper=paper if model == "efa-positions" else {},
+        )
+        for model, (parameters, n) in forms.items()
+        if model != "efa-set" or direction == "bidirectional"
+    ]
 
 
 def _latent_factors(
@@ -173,7 +195,7 @@ def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
     measure = _nats_and_ranking if on_papers else _nats
     rows = rows_of(contender, fits, table.splits, task=task, measure=measure)
     seconds = experiment.reference_seconds.get(table.direction)
-    if contender.model == "efa" and on_papers and seconds:
+    if contender.model == "efa-positions" and on_papers and seconds:
         rows.append(ratio_row(contender, fits, task=task, seconds=seconds))
     if experiment.more is not None and on_papers:
         rows += experiment.more(contender, fits, task)

@@ -62,6 +62,8 @@ GROUPS: dict[str, tuple[Mapping[tuple[str, str], Mapping[str, Any]], int]] = {
     "instacart": (efa_instacart.EFA_SETTINGS, 10),
 }
 FAST_LENGTH = 6
+# What EFA takes where groups have an order.
+DEFAULT = "relative"
 # Nothing is chosen in a fit but when to stop.
 TABLE_SETTINGS: dict[str, Any] = {"ordinal": True, "extra_masking": 0.0, "categories": "shared"}
 TABLE_VALIDATION = 0.25
@@ -231,7 +233,7 @@ def _group_task(
     length = FAST_LENGTH if options.fast else length
     return _Task(
         name=name,
-        default=EFA().encoding,
+        default=DEFAULT,
         causal=direction == "causal",
         fit=partial(_fit_groups, training_of(parameters, options), read(), length),
         alone=partial(_alone_in_groups, EFA(**parameters), length),

@@ -72,7 +72,8 @@ class Row:
     @property
     def is_of_one_seed(self) -> bool:
         """Whether chance plays a part, and nothing says how large a one."""
-        return self.n_seeds == 1 and "members" not in self.settings
+        together = "members" in self.settings or self.model.endswith("-ensemble")
+        return self.n_seeds == 1 and not together
 
     def __post_init__(self) -> None:
         for name in ("value", "sd", "validation", "paper", "cpu_seconds"):

@@ -20,6 +20,7 @@ __all__ = [
     "MODES",
     "PAPER_FM",
     "baselines",
+    "defaults",
     "latent_factors",
     "modes",
     "paper_forms",
@@ -91,6 +92,12 @@ def _mode(model: str, options: Options, *, lags: int, n_targets: int) -> Contend
         paper={"mse": PAPER_LAGS[lags]} if printed else {},
         note=f"{n_targets:,} test targets, the paper's {PAPER_TARGETS:,}" if printed else "",
     )
+
+
+def defaults(options: Options, *, lags: int) -> Contender:
+    """EFA as it comes."""
+    build = seeded(FieldEFA, training_of({"lags": lags}, options))
+    return Contender(model="efa-defaults", build=build, n_configurations=1)
 
 
 def paper_forms(options: Options) -> list[Contender]:
