@@ -77,8 +77,8 @@ def render(folder: Path) -> str:
     lines = [line for _, rows in found for line in _lines(rows)]
     if not lines:
         return EMPTY
-    notes = "\n\n".join(f"`{name}`: {runs_note(rows)}" for name, rows in found)
-    return f"{markdown_table(COLUMNS, lines)}\n\n{notes}"
+    notes = [f"`{name}`: {note}" for name, rows in found if (note := runs_note(rows))]
+    return "\n\n".join([markdown_table(COLUMNS, lines), *notes])
 
 
 def _lines(rows: Sequence[Row]) -> list[list[str]]:

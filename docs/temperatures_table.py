@@ -33,7 +33,7 @@ def render(path: Path) -> str:
             lines.setdefault((_place(row), _name(row)), []).append(row)
     best = _best(list(lines.values()))
     table = markdown_table(COLUMNS, [_line(*key, rows, best) for key, rows in lines.items()])
-    return f"{table}\n\n{runs_note(listed)}"
+    return f"{table}\n\n{runs_note(listed)}".rstrip()
 
 
 def _without_other_neighbors(rows: Sequence[Row]) -> list[Row]:
