@@ -1,16 +1,22 @@
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 
+import exfam
 from exfam.checks import ExfamError, ModelFileError
-from exfam.models import storage
-from exfam.models.storage import FORMAT_VERSION, load_folder, save_folder
+from exfam.models import folders, storage
+from exfam.models.storage import FORMAT_VERSION, load_arrays, load_folder, save_folder
 
 FILES = ("config.json", "model.safetensors", "vocabulary.parquet")
 
@@ -218,7 +224,7 @@ class PowerCut(BaseException):
 
 
 def cut(monkeypatch, function, at, *, silent=True):
-    """Cut the power at call `at` of `storage.os.<function>`: nothing later runs, no clean-up."""
+    """Cut the power at call `at` of `os.<function>`: nothing later runs, no clean-up."""
     real, calls = getattr(os, function), []
 
     def counted(*args):
@@ -227,10 +233,10 @@ def cut(monkeypatch, function, at, *, silent=True):
             raise PowerCut("the lights went out")
         return real(*args)
 
-    monkeypatch.setattr(storage.os, function, counted)
+    monkeypatch.setattr(os, function, counted)
     if silent:
-        monkeypatch.setattr(storage, "_roll_back", lambda path: None)
-        monkeypatch.setattr(storage.shutil, "rmtree", lambda path, **_: None)
+        monkeypatch.setattr(folders, "_roll_back", lambda path: None)
+        monkeypatch.setattr(folders.shutil, "rmtree", lambda path, **_: None)
 
 
 # fsync: three files and their folder; rename: the old folder aside, the new one in.
@@ -250,9 +256,10 @@ def test_a_save_cut_short_leaves_the_old_model(saved, monkeypatch, function, at)
     assert os.listdir(saved.parent) == ["model"]
 
 
-def test_a_save_cut_short_after_the_rename_leaves_the_new_model(saved, monkeypatch):
+@pytest.mark.parametrize(("function", "at"), [("rename", 3), ("fsync", 5)])
+def test_a_save_cut_short_after_the_rename_leaves_the_new_model(saved, monkeypatch, function, at):
     with monkeypatch.context() as patch, pytest.raises(PowerCut, match="lights"):
-        cut(patch, "fsync", 5)
+        cut(patch, function, at)
         save_folder(saved, **model(1), overwrite=True)
     assert same(load_folder(saved), model(1))
     save_folder(saved, **model(2), overwrite=True)
@@ -282,7 +289,7 @@ def fail_once(patch):
             raise PowerCut("the lights went out")
         real(*args)
 
-    patch.setattr(storage.os, "rename", rename)
+    patch.setattr(os, "rename", rename)
 
 
 def test_after_a_cut_between_renames_the_old_model_still_needs_overwrite(saved, monkeypatch):
@@ -293,6 +300,145 @@ def test_after_a_cut_between_renames_the_old_model_still_needs_overwrite(saved, 
     with pytest.raises(ExfamError, match="Pass overwrite=True"):
         save_folder(saved, **model(1))
     assert same(load_folder(saved), model())
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        ("_write_tensors", SafetensorError("No space left on device (os error 28)")),
+        ("_write_tensors", OSError(errno.ENOSPC, "No space left on device")),
+        ("sync", OSError(errno.EIO, "Input/output error")),
+    ],
+    ids=str,
+)
+def test_a_disk_that_refuses_is_one_clear_error(saved, monkeypatch, function, error):
+    def refuse(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, function, refuse)
+        with pytest.raises(ExfamError, match="can be written, got .*model: .*(space|error).* Free"):
+            save_folder(saved, **model(1), overwrite=True)
+    assert same(load_folder(saved), model())
+    assert os.listdir(saved.parent) == ["model"]
+
+
+# Several processes
+
+SOURCE = {**os.environ, "PYTHONPATH": str(Path(exfam.__file__).parents[1])}
+# Rounds of saving, or of reading, whole models that hold one number everywhere.
+HAMMER = """
+import sys
+import numpy as np
+from exfam.models.storage import load_arrays, save_folder
+
+path, number = sys.argv[1], int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+for turn in range(6):
+    if number:
+        n = 100 * number + turn
+        labels = {"item": np.array([n])}
+        save_folder(
+            path, tensors={"n": np.full(9, n)}, config={"n": n}, vocabulary=labels, overwrite=True
+        )
+    stored = load_arrays(path)
+    assert stored.config["n"] == stored.tensors["n"][0] == stored.vocabulary["item"][0]
+"""
+
+
+def start(script, *arguments):
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=SOURCE,
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_of_many_saves_at_once_one_is_there_whole(tmp_path):
+    path = tmp_path / "model"
+    save_folder(
+        path, tensors={"n": np.zeros(9)}, config={"n": 0}, vocabulary={"item": np.array([0])}
+    )
+    processes = [start(HAMMER, path, number) for number in (0, 1, 2, 3)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+    assert [process.returncode for process in processes] == [0] * len(processes)
+    assert load_arrays(path).config["n"] % 100 == 5
+    assert os.listdir(tmp_path) == ["model"]
+
+
+SLOW = """
+import sys, time
+from exfam.models import storage
+
+def slow(folder, **_):
+    (folder / "half").write_text("written")
+    print("ready", flush=True)
+    time.sleep(60)
+
+storage._write = slow
+storage.save_folder(sys.argv[1], tensors={}, config={}, vocabulary={}, overwrite=True)
+"""
+
+
+def test_a_killed_save_leaves_the_old_model_and_is_swept_by_the_next(saved):
+    process = start(SLOW, saved)
+    (left,) = (path for path in saved.parent.iterdir() if path != saved)
+    # While it runs, what it writes is nobody else's to remove.
+    save_folder(saved, **model(1), overwrite=True)
+    assert (left / "half").exists()
+    process.kill()
+    process.communicate()
+    assert same(load_folder(saved), model(1))
+    save_folder(saved, **model(2), overwrite=True)
+    assert same(load_folder(saved), model(2))
+    assert os.listdir(saved.parent) == ["model"]
+
+
+def test_what_older_versions_left_half_written_is_swept(saved):
+    (saved.parent / ".model.new").mkdir()
+    (saved.parent / ".model.new-1.old").mkdir()  # of a model named model.new-1
+    save_folder(saved, **model(1), overwrite=True)
+    assert sorted(os.listdir(saved.parent)) == [".model.new-1.old", "model"]
+
+
+def test_a_model_replaced_while_it_is_read_is_read_again(saved, monkeypatch):
+    checksum, turns = storage._checksum, []
+
+    def replaced(file):
+        turns.append(file)
+        digest = checksum(file)
+        if len(turns) == 2:  # all is checked, and nothing loaded yet
+            with monkeypatch.context() as patch:
+                patch.setattr(storage, "_checksum", checksum)
+                save_folder(saved, **model(1), overwrite=True)
+        return digest
+
+    monkeypatch.setattr(storage, "_checksum", replaced)
+    assert same(load_folder(saved), model(1))
+    assert len(turns) == 4
+
+
+def test_a_model_moved_aside_while_it_is_read_is_found(saved, monkeypatch):
+    read, turns = storage._read_document, []
+
+    def moved(path):
+        turns.append(path)
+        if len(turns) == 1:
+            os.rename(saved, saved.parent / ".model.old")
+        return read(path)
+
+    monkeypatch.setattr(storage, "_read_document", moved)
+    assert same(load_folder(saved), model())
+    assert [path.name for path in turns] == ["model", ".model.old"]
 
 
 # Damage

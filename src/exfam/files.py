@@ -1,7 +1,9 @@
 """Files that are either whole or not there, and folders that one process writes at a time."""
 
+import errno
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ try:
 except ImportError:  # such a system has no locks of this kind
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["atomic_path", "lock_folder", "sync", "write_atomically"]
+__all__ = ["atomic_path", "hold_folder", "lock_folder", "sync", "write_atomically"]
 
 
 @contextmanager
@@ -76,6 +78,40 @@ def lock_folder(folder: str | os.PathLike[str]) -> int | None:
         os.close(handle)
         raise
     return handle
+
+
+@contextmanager
+def hold_folder(folder: str | os.PathLike[str], *, seconds: float = 60.0) -> Iterator[None]:
+    """Lock the folder for the length of the block, after all others that hold it.
+
+    Where the system, or the disk, has no locks, the block runs without one.
+    Raises TimeoutError if others hold the folder for so many `seconds`.
+
+    >>> with hold_folder(tempfile.mkdtemp()):
+    ...     pass
+    """
+    handle = _waited_for(folder, until=time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            # A child that was forked meanwhile has the handle too: closing alone is not enough.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+
+def _waited_for(folder: str | os.PathLike[str], *, until: float) -> int | None:
+    while True:
+        try:
+            return lock_folder(folder)
+        except BlockingIOError as error:
+            if time.monotonic() > until:
+                raise TimeoutError(
+                    errno.ETIMEDOUT, f"Another process is at work in {folder}"
+                ) from error
+        except OSError:  # network disks may have no locks for folders
+            return None
+        time.sleep(0.005)
 
 
 def sync(path: str | os.PathLike[str]) -> None:

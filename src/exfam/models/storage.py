@@ -5,9 +5,8 @@
     config.json           format, format version, checksums of all three, the model's configuration
 
 A model is of torch's tensors or of NumPy's arrays; without torch's tensors, torch is not needed.
-A folder is written beside its place under a temporary name, `.NAME.new`, and renamed in; the model
-it replaces is first moved aside to `.NAME.old`. A save cut short between the two renames leaves
-the old model there, and both `load_folder` and the next `save_folder` find it.
+Saving replaces the folder as a whole: a save that is killed, or fails, leaves the old one, and of
+several saves at once one is there in the end (see folders.py).
 Other files in a replaced folder, such as a report, are carried over.
 """
 
@@ -18,14 +17,18 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from safetensors import SafetensorError
 
 from exfam.checks import ExfamError, ModelFileError
+from exfam.files import sync
+from exfam.models.folders import new_folder, read_whole
 
 __all__ = [
     "FORMAT_VERSION",
@@ -68,8 +71,8 @@ def save_folder(
     """Write a model to the folder `path`; `config` is plain JSON, `tensors` torch's or arrays.
 
     Raises ExfamError if something other than an empty folder is there, unless it is a saved model
-    and `overwrite` is True; also if `config` is not JSON, or a label is none of str, int, float,
-    bool, datetime64.
+    and `overwrite` is True; also if `config` is not JSON, a label is none of str, int, float, bool,
+    datetime64, or the disk is full. Whatever was there is then as it was.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "model")
@@ -78,23 +81,15 @@ def save_folder(
     {'dim': 2}
     """
     path = Path(os.path.realpath(path))
-    _roll_back(path)
-    check_replaceable(path, overwrite=overwrite)
-    new, old = _beside(path)
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
+    check = partial(check_replaceable, overwrite=overwrite)
     try:
-        _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
-        if path.exists():
-            _carry_over(path, new)
-            os.rename(path, old)
-        os.rename(new, path)
-    except BaseException:
-        _roll_back(path)
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-    _sync(path.parent)
+        with new_folder(path, check=check, ours=_OURS) as new:
+            _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
+    except (OSError, SafetensorError) as error:
+        raise ExfamError(
+            f"`path` must be where a model can be written, got {path}: {error}. Free some space, "
+            "or save it elsewhere; what was there before is as it was."
+        ) from error
 
 
 def load_folder(path: str | os.PathLike[str]) -> Stored:
@@ -123,9 +118,10 @@ def load_arrays(path: str | os.PathLike[str]) -> Stored:
 
 
 def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, Any]]) -> Stored:
-    path = Path(os.path.realpath(path))
-    if not path.exists():
-        path = _beside(path)[1] if _beside(path)[1].exists() else path
+    return read_whole(Path(os.path.realpath(path)), partial(_read, load_file=load_file))
+
+
+def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
     document = _read_document(path)
     for name in (_TENSORS, _VOCABULARY):
         file = path / name
@@ -138,21 +134,6 @@ def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, An
         config=document["config"],
         vocabulary=_decode(pq.read_table(path / _VOCABULARY), document["vocabulary"]),
     )
-
-
-def _beside(path: Path) -> tuple[Path, Path]:
-    return path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
-
-
-def _roll_back(path: Path) -> None:
-    """Put a model that was moved aside back, if nothing took its place; else it is outdated."""
-    old = _beside(path)[1]
-    if not old.exists():
-        return
-    if path.exists():
-        shutil.rmtree(old)
-    else:
-        os.rename(old, path)
 
 
 def check_replaceable(path: Path, *, overwrite: bool) -> None:
@@ -207,8 +188,7 @@ def _write(
         raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
     (folder / _CONFIG).write_text(text + "\n", encoding="utf-8")
     for name in _OURS:
-        _sync(folder / name)
-    _sync(folder)
+        sync(folder / name)
 
 
 def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
@@ -222,25 +202,6 @@ def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
     # Tensors that share memory are stored apart: the model that loads them ties them again.
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     save_file(whole, file)
-
-
-def _carry_over(old: Path, new: Path) -> None:
-    for entry in old.iterdir():
-        if entry.name in _OURS:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.copytree(entry, new / entry.name, symlinks=True)
-        else:
-            shutil.copy2(entry, new / entry.name, follow_symlinks=False)
-
-
-def _sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _read_document(path: Path) -> dict[str, Any]:
