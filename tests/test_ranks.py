@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from exfam.checks import ExfamError
+from exfam.randomness import lend_generator
 from exfam.training import distributed
 from exfam.training.devices import choose_device
 from exfam.training.distributed import ManyRanks
@@ -108,12 +109,12 @@ def test_every_rank_and_step_has_dropout_of_its_own_that_comes_again():
         told = []
 
         def drop(model, batch):
-            told.append(nn.functional.dropout(torch.ones(50)).tolist())
+            told.append(model.dropout(torch.ones(50)).tolist())
             return squares(model, batch)
 
         each = engine(OneProcess(rank, 2), objective=drop)
         each.begin_epoch(0)
-        with torch.random.fork_rng():
+        with lend_generator(each.generator, each.model):
             for step in steps:
                 each.step(step)
         return told

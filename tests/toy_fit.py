@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from exfam.groups import Groups
+from exfam.randomness import Dropout
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 
@@ -22,7 +23,7 @@ class ToyModel(nn.Module):
         self.item = nn.Embedding.from_pretrained(
             torch.randn(N_ITEMS, dim, generator=generator), freeze=False
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out = nn.Linear(dim, 1)
         with torch.no_grad():
             self.out.weight.copy_(torch.randn(1, dim, generator=generator))

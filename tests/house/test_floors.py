@@ -11,7 +11,7 @@ from house.sources import FILES, SOURCE, module_name, parsed, shown
 BUILDING = (
     {"checks", "files"},
     {"dates"},
-    {"groups", "families", "geometry", "layers"},
+    {"groups", "families", "geometry", "layers", "randomness"},
     {"embeddings", "encodings", "kernels"},
     {"attention"},
     {"conditionals", "likelihoods"},

@@ -7,8 +7,26 @@ import pytest
 from house.sources import FILES, TESTS, dotted, parsed, shown
 
 LONGEST = 420
-UNSAFE_MODULES = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
+# "random" has a global state alone that anyone may move.
+UNSAFE_MODULES = {"random", "pickle", "cloudpickle", "dill", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "torch.load", "torch.save", "joblib.dump", "joblib.load"}
+# Modules and functions that draw from torch's global generator and take no other.
+GLOBAL_DRAWS = {
+    "nn.Dropout",
+    "nn.functional.dropout",
+    "nn.LSTM",
+    "nn.Linear",
+    "nn.TransformerEncoderLayer",
+    "functional.dropout",
+    "functional.scaled_dot_product_attention",
+    "torch.rand_like",
+    "torch.randint_like",
+    "torch.randn_like",
+    "torch.distributions",
+}
+# Functions that draw from it unless they are given one.
+DRAWS = {"rand", "randint", "randn", "randperm", "multinomial", "bernoulli", "normal", "poisson"}
+IN_PLACE = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
 GLOBAL_SEEDS = {
     "np.random.seed",
     "numpy.random.seed",
@@ -59,6 +77,46 @@ def test_a_forbidden_line_is_found(line):
 )
 def test_an_innocent_line_is_not(line):
     assert not forbidden(ast.parse(line))
+
+
+def global_draws(tree: ast.Module) -> list[str]:
+    """Calls that draw from torch's global generator."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = dotted(node.func)
+        last = name.rpartition(".")[2]
+        may = name == f"torch.{last}" and last in DRAWS
+        may |= isinstance(node.func, ast.Attribute) and node.func.attr in IN_PLACE
+        given = any(keyword.arg == "generator" for keyword in node.keywords)
+        on_meta = any(keyword.arg == "device" for keyword in node.keywords) and name == "nn.LSTM"
+        if (name in GLOBAL_DRAWS and not on_meta) or (may and not given):
+            found.append(f"line {node.lineno}: {name or node.func.attr}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_nothing_draws_from_the_global_generator(path):
+    assert not global_draws(parsed(path)), "draw from a generator that is passed or lent"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["nn.Dropout(0.5)", "nn.Linear(1, 1)", "torch.rand(2)", "x.clone().normal_()"]
+    + ["torch.randperm(n)[:k]", "torch.rand_like(x)", "weight.uniform_(-1, 1)"],
+)
+def test_a_global_draw_is_found(line):
+    assert global_draws(ast.parse(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Dropout(0.5)", "torch.rand(2, generator=g)", "random.normal(size=3)"]
+    + ["x.normal_(generator=g)", 'nn.LSTM(1, 1, device="meta")'],
+)
+def test_a_draw_from_a_generator_is_none(line):
+    assert not global_draws(ast.parse(line))
 
 
 def unmatched(tree: ast.Module) -> list[int]:

@@ -6,6 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from exfam.models.token_pieces import MaskedTokens, TokenPieces, padded, sequential_places
+from exfam.randomness import lend_generator
 from language.masked_cases import network
 
 
@@ -70,9 +71,9 @@ def test_what_is_asked_for_is_told_by_the_other_tokens():
 
 def test_training_asks_for_its_share_of_ordinary_tokens_and_shows_four_fifths_masked():
     tokens = torch.randint(0, 12, (200, 50), generator=torch.Generator().manual_seed(0))
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        chosen, shown = MaskedTokens(0.3, 5)._drawn(tokens, n_tokens=12, mask=4)
+    model = network()
+    with lend_generator(torch.Generator().manual_seed(0), model):
+        chosen, shown = MaskedTokens(0.3, 5)._drawn(tokens, model)
     ordinary = tokens >= 5
     assert not chosen[~ordinary].any() and torch.equal(shown[~chosen], tokens[~chosen])
     assert chosen[ordinary].float().mean() == pytest.approx(0.3, abs=0.02)

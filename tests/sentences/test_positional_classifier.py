@@ -20,6 +20,7 @@ from exfam.models.positional_sentences import (
     SentenceBatch,
     build_positional_sentences,
 )
+from exfam.randomness import Dropout
 
 WORDS = tuple(f"w{number}" for number in range(12))
 DIM = 12
@@ -125,7 +126,7 @@ def test_other_paddings_are_refused():
     part = torch.nn.Linear(2, 2)
     with pytest.raises(ExfamError, match="`padding` must be one of 'zeroed', 'renormalized', got"):
         PositionalSentenceNetwork(
-            torch.eye(2), value=part, dropout=torch.nn.Dropout(), output=part, padding="cut"
+            torch.eye(2), value=part, dropout=Dropout(0.5), output=part, padding="cut"
         )
 
 

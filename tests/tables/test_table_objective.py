@@ -10,7 +10,7 @@ from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError
 from exfam.models.tables.batch import ABSENT, MASKED
 from exfam.models.tables.objective import MaskedCells
-from exfam.training.devices import own_randomness
+from exfam.randomness import lend_generator
 from table_network_cases import alike_cells, mixed_cells, table_model
 
 LOSS = MaskedCells(3, None, (0.0,), "absent", n_targets=99)
@@ -102,7 +102,7 @@ def test_rows_without_weight_give_no_gradient_to_that_member():
 def test_targets_of_a_wide_table_are_drawn_and_hold_the_response():
     model = table_model().train()
     loss = replace(LOSS, n_targets=3)
-    with own_randomness(0, torch.device("cpu")):
+    with lend_generator(torch.Generator().manual_seed(0), model):
         drawn = [loss._targets(model) for _ in range(200)]
     assert all(3 in targets and targets == sorted(set(targets)) for targets in drawn)
     assert {len(targets) for targets in drawn} == {3}
@@ -117,7 +117,7 @@ def test_targets_of_a_wide_table_are_drawn_and_hold_the_response():
 def hidden(loss, model, cells):
     """What is shown of a batch in a training step."""
     batch = batch_of(model, cells)
-    with own_randomness(1, torch.device("cpu")):
+    with lend_generator(torch.Generator().manual_seed(1), model):
         return batch, loss._shown(batch, model)
 
 

@@ -21,7 +21,6 @@ from exfam.analysis.word_pieces import (
     word_codes,
 )
 from exfam.checks import DataError, ExfamError
-from exfam.training.devices import own_randomness
 
 __all__ = ["PretrainedEncoder"]
 
@@ -71,7 +70,9 @@ class PretrainedEncoder:
     def randomized(self, seed: int) -> "PretrainedEncoder":
         """The same architecture with weights as they are before training."""
         transformers = _transformers()
-        with own_randomness(seed, torch.device("cpu")):
+        # transformers draw from torch's default generator and take no other.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
             model = transformers.AutoModel.from_config(
                 self.model.config, attn_implementation="eager"
             )

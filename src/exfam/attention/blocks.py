@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from exfam.attention.attention import Attention, PerHead
 from exfam.encodings import Position
 from exfam.layers import linear
+from exfam.randomness import Dropout
 
 __all__ = [
     "CONNECTIONS",
@@ -143,7 +144,7 @@ class FeedForward(nn.Module):
         self.first = linear(embed_dim, hidden_dim, generator=generator)
         self.second = linear(hidden_dim, embed_dim, generator=generator)
         self.connection = connection
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*batch embed"]) -> Float[Tensor, "*batch embed"]:
         """The stream after this layer."""
@@ -165,7 +166,7 @@ class Block(nn.Module):
         super().__init__()
         self.attention, self.connection = attention, connection
         self.feed_forward = feed_forward
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def linear(self) -> bool:

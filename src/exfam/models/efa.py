@@ -23,6 +23,7 @@ from exfam.embeddings import TokenEmbedding
 from exfam.encodings import Encoding, EncodingSizes, build_encoding, share_positions
 from exfam.groups import Batch
 from exfam.models.catalog import LinearEta
+from exfam.randomness import Dropout
 
 __all__ = ["EFANetwork", "EFASettings", "build_network"]
 
@@ -79,7 +80,7 @@ class EFANetwork(nn.Module):
         self.embedding, self.encoding, self.head = embedding, encoding, head
         self.blocks = nn.ModuleList(blocks)
         self.conditional, self.visibility = conditional, visibility
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def direction(self) -> str:

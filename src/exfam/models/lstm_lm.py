@@ -15,6 +15,7 @@ from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.layers import rows_of
 from exfam.models.catalog import Choice, LinearEta, item_products, log_prob_of
 from exfam.models.summed_nats import summed_nats
+from exfam.randomness import Dropout
 
 __all__ = ["TIES", "LSTMNetwork", "State", "build_lstm_lm"]
 
@@ -44,7 +45,7 @@ class LSTMNetwork(nn.Module):
         lstm: nn.LSTM,
         *,
         output: ItemEmbedding | Reflected,
-        dropout: nn.Dropout,
+        dropout: Dropout,
     ) -> None:
         super().__init__()
         self.words, self.lstm, self.output, self.dropout = words, lstm, output, dropout
@@ -61,8 +62,34 @@ class LSTMNetwork(nn.Module):
     ) -> tuple[Float[Tensor, "length batch dim"], State]:
         """The top layer's states after each token, and the state to go on from."""
         vectors = self.dropout(rows_of(self.words.table.weight, tokens))
-        states, after = self.lstm(vectors, state)
+        if not self.training or not self.dropout.p or self.lstm.num_layers == 1:
+            states, after = self.lstm(vectors, state)
+        else:
+            states, after = self._layer_by_layer(vectors, state)
         return self.dropout(states), after
+
+    def _layer_by_layer(
+        self, states: Float[Tensor, "length batch dim"], state: State
+    ) -> tuple[Float[Tensor, "length batch dim"], State]:
+        """What `nn.LSTM` computes, whose own dropout takes no generator."""
+        after = []
+        for place, (weights, *own) in enumerate(zip(self.lstm.all_weights, *state, strict=True)):
+            given = self.dropout(states) if place else states
+            # One layer with biases, in training and one direction, time first.
+            states, *last = torch.lstm(
+                given,
+                [part[None] for part in own],
+                list[Tensor](weights),
+                True,
+                1,
+                0.0,
+                True,
+                False,
+                False,
+            )
+            after.append(last)
+        hidden, cell = (torch.cat(parts) for parts in zip(*after, strict=True))
+        return states, (hidden, cell)
 
     def linear(self, states: Float[Tensor, "length batch dim"]) -> LinearEta:
         """The outputs of all states, one row each, as factors."""
@@ -123,9 +150,9 @@ def build_lstm_lm(
     output = outputs.get(tie) or _vectors(n_words, dim, generator=generator)
     return LSTMNetwork(
         words,
-        _lstm(dim, n_layers, dropout=dropout, generator=generator),
+        _lstm(dim, n_layers, generator=generator),
         output=output,
-        dropout=nn.Dropout(dropout),
+        dropout=Dropout(dropout),
     )
 
 
@@ -136,11 +163,9 @@ def _vectors(n_words: int, dim: int, *, generator: torch.Generator) -> ItemEmbed
     return words
 
 
-def _lstm(dim: int, n_layers: int, *, dropout: float, generator: torch.Generator) -> nn.LSTM:
-    # torch warns of dropout between layers where there is one layer only.
-    between = dropout if n_layers > 1 else 0.0
+def _lstm(dim: int, n_layers: int, *, generator: torch.Generator) -> nn.LSTM:
     # By way of "meta" torch draws no weights of its own, from its global generator.
-    lstm = nn.LSTM(dim, dim, n_layers, dropout=between, device="meta").to_empty(device="cpu")
+    lstm = nn.LSTM(dim, dim, n_layers, device="meta").to_empty(device="cpu")
     bound = 1.0 / math.sqrt(dim)
     with torch.no_grad():
         for parameter in lstm.parameters():

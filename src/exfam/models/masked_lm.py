@@ -28,6 +28,7 @@ from exfam.encodings import (
 )
 from exfam.layers import linear, rows_of
 from exfam.models.catalog import LinearEta, item_products
+from exfam.randomness import Dropout
 
 __all__ = ["TERMS", "Encoded", "MaskedLM", "MaskedLMSizes", "build_masked_lm"]
 
@@ -113,7 +114,7 @@ class MaskedLM(nn.Module):
         self.first_norm, self.last_norm = norms
         self.blocks = nn.ModuleList(blocks)
         self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def layers(self) -> list[Block]:

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from exfam.checks import check_choice
 from exfam.layers import linear
+from exfam.randomness import Dropout
 
 __all__ = [
     "PADDINGS",
@@ -81,7 +82,7 @@ class PositionalSentenceNetwork(nn.Module):
         weights: Float[Tensor, "place place"],
         *,
         value: nn.Linear,
-        dropout: nn.Dropout,
+        dropout: Dropout,
         output: nn.Linear,
         padding: str = "zeroed",
     ) -> None:
@@ -143,7 +144,7 @@ def build_positional_sentences(
     return PositionalSentenceNetwork(
         weights,
         value=linear(dim, dim, generator=generator, bias=False),
-        dropout=nn.Dropout(dropout),
+        dropout=Dropout(dropout),
         output=linear(dim, n_labels, generator=generator),
         padding=padding,
     )

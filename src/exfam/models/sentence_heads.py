@@ -14,6 +14,7 @@ from torch.nn import functional
 from exfam.layers import linear
 from exfam.models.masked_lm import MaskedLM
 from exfam.models.token_pieces import PieceBatch, TokenPieces
+from exfam.randomness import Dropout
 
 __all__ = ["LabelNats", "LabeledBatch", "LabeledPieces", "NumberNats", "SentenceHead", "pooled"]
 
@@ -104,7 +105,7 @@ class SentenceHead(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder, self.pooling = encoder, pooling
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = linear(encoder.words.dim, n_outputs, generator=generator)
         self.spread = nn.Parameter(torch.zeros(()))
 

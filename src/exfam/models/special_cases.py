@@ -99,7 +99,7 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
         like=alpha.table.weight,
     )
     _pool_values(attention, n_outputs=n_outputs, n_columns=len(columns))
-    read = nn.Linear(embedding.dim, n_outputs, bias=False)
+    read = nn.utils.skip_init(nn.Linear, embedding.dim, n_outputs, bias=False)
     nn.init.eye_(read.weight)
     dispersion, intercept = copy.deepcopy((part.dispersion, part.intercept))
     head = ValueHead(read, norm=nn.Identity(), dispersion=dispersion, intercept=intercept)

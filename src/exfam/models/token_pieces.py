@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int32, Int64
+from jaxtyping import Bool, Int32, Int64
 from torch import Tensor, nn
 
 from exfam.models.masked_lm import MaskedLM
@@ -163,7 +163,7 @@ class MaskedTokens:
         assert isinstance(model, MaskedLM)
         chosen = batch.chosen
         if chosen is None:
-            chosen, shown = self._drawn(batch.tokens, n_tokens=model.words.n_items, mask=model.mask)
+            chosen, shown = self._drawn(batch.tokens, model)
         else:
             shown = batch.tokens.masked_fill(chosen, model.mask)
         device = batch.tokens.device
@@ -176,9 +176,10 @@ class MaskedTokens:
         nats = summed_nats(eta, batch.tokens[chosen], factors=factors)
         return nats, chosen.sum()
 
-    def _drawn(self, tokens: Tensor, *, n_tokens: int, mask: int) -> tuple[Tensor, Tensor]:
+    def _drawn(self, tokens: Tensor, model: MaskedLM) -> tuple[Tensor, Tensor]:
         """Which tokens are asked for, one at least, and what the network sees in all places."""
-        draw: Float[Tensor, "batch length"] = torch.rand(tokens.shape, device=tokens.device)
+        mask, generator = model.mask, model.dropout.generator
+        draw = torch.rand(tokens.shape, generator=generator, device=tokens.device)
         draw = draw.masked_fill(tokens < self.n_special, math.inf)
         if draw.numel() and math.isfinite(least := draw.min().item()) and least >= self.share:
             # A step without anything to learn would end the fit of a text that is all one step.
@@ -186,6 +187,8 @@ class MaskedTokens:
             return chosen, tokens.masked_fill(chosen, mask)
         chosen = draw < self.share
         # Given that a token is asked for, its draw is uniform below the share.
-        other = torch.randint_like(tokens, self.n_special, n_tokens)
+        other = torch.empty_like(tokens).random_(
+            self.n_special, model.words.n_items, generator=generator
+        )
         shown = torch.where(draw < (_MASKED + _REPLACED) * self.share, other, tokens)
         return chosen, shown.masked_fill(draw < _MASKED * self.share, mask)

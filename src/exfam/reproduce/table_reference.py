@@ -19,8 +19,8 @@ from exfam.models.tables.batch import MASKED, CellBatch
 from exfam.models.tables.deep import DeepTableNetwork
 from exfam.models.tables.readout import Readout
 from exfam.models.tables.tokens import CellTokens, TokenPlan
+from exfam.randomness import lend_generator
 from exfam.reproduce.table_rules import Fitted
-from exfam.training.devices import own_randomness
 
 __all__ = ["EPOCHS", "fit_reference", "fit_reference_tables", "reference_network"]
 
@@ -101,21 +101,28 @@ def fit_reference_tables(
     rows = np.stack([np.column_stack(table) for table in zip(train_x, train_y, strict=True)])
     codes = torch.from_numpy(rows)
     network = reference_network(len(codes), codes.shape[-1], n_categories, seed=seed)
-    with own_randomness(seed, torch.device("cpu")):
-        _train(network, codes, epochs=epochs)
+    generator = torch.Generator().manual_seed(seed)
+    with lend_generator(generator, network):
+        _train(network, codes, epochs=epochs, generator=generator)
     network.eval()
     return [_fitted(network, place) for place in range(len(codes))]
 
 
 def _train(
-    network: DeepTableNetwork, codes: Int64[Tensor, "tables rows columns"], *, epochs: int
+    network: DeepTableNetwork,
+    codes: Int64[Tensor, "tables rows columns"],
+    *,
+    epochs: int,
+    generator: torch.Generator,
 ) -> None:
     """Adam on batches of rows with one cell masked each."""
     optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, eps=1e-7, fused=True)
     tables, rows, columns = codes.shape
     network.train()
     for _ in range(epochs):
-        order = torch.stack([torch.randperm(rows * columns) for _ in range(tables)])
+        order = torch.stack(
+            [torch.randperm(rows * columns, generator=generator) for _ in range(tables)]
+        )
         for chosen in order.split(BATCH, dim=1):
             row, column = chosen // columns, chosen % columns
             batch = codes.take_along_dim(row[..., None], 1)

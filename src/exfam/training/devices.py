@@ -1,7 +1,5 @@
-"""Where a fit computes, and its randomness there."""
+"""Where a fit computes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -9,7 +7,7 @@ import torch
 from exfam.checks import ExfamError
 from exfam.training.ranks import Place, place_in_world
 
-__all__ = ["choose_device", "multiplies_bfloat16", "own_randomness", "seed_generators"]
+__all__ = ["choose_device", "multiplies_bfloat16"]
 
 
 def choose_device(name: Any) -> torch.device:
@@ -58,31 +56,3 @@ def _own_gpu(name: str, place: Place) -> str:
             f"'cuda' and {n_gpus}. Start fewer ranks, or use device='cpu'."
         )
     return f"cuda:{place.local_rank}"
-
-
-@contextmanager
-def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's generators for the fit and put their states back after it.
-
-    Dropout modules draw from torch's default generators and take no other.
-
-    >>> with own_randomness(0, torch.device("cpu")):
-    ...     first = torch.rand(1)
-    >>> with own_randomness(0, torch.device("cpu")):
-    ...     torch.equal(torch.rand(1), first)
-    True
-    """
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        seed_generators(seed, device)
-        yield
-
-
-def seed_generators(seed: int, device: torch.device) -> None:
-    """Seed the generators that modules on this device draw from.
-
-    >>> with own_randomness(0, torch.device("cpu")):
-    ...     seed_generators(1, torch.device("cpu"))
-    """
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.default_generators[device.index].manual_seed(seed)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError
 from exfam.layers import LARGE_PARAMETER
-from exfam.training.devices import seed_generators
 from exfam.training.optimizer import TrainingSettings, clip_gradients, make_optimizer
 from exfam.training.protocol import Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks
@@ -46,6 +45,7 @@ class TorchEngine:
         self.train, self.validate_on = train, validation
         self.optimizer = make_optimizer(model, settings)
         self.device = next(model.parameters()).device
+        self.generator = torch.Generator(self.device).manual_seed(settings.seed)
         self._ranks = ranks
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         self._small = [p for p in self._parameters if p.numel() < LARGE_PARAMETER]
@@ -117,7 +117,7 @@ class TorchEngine:
         # of other ranks to be kept for the fit to go on from.
         place = [self.settings.seed, self._epoch, index, self._ranks.rank]
         seed = np.random.SeedSequence(place).generate_state(1, np.uint64)[0]
-        seed_generators(int(seed), self.device)
+        self.generator.manual_seed(int(seed))
 
     def _set_learning_rate(self, index: int) -> None:
         # Epochs of token budgets may differ in their numbers of steps: counted as if all had this
@@ -173,13 +173,11 @@ class TorchEngine:
         return {name: as_array(tensor) for name, tensor in self._tensors.items()}
 
     def state(self) -> dict[str, np.ndarray]:
-        """The model's tensors, the best so far, AdamW's moments and torch's random state."""
+        """The model's tensors, the best so far, AdamW's moments and the generator's state."""
         tensors = {f"best.{name}": tensor for name, tensor in self._best.items()}
         for index, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
-        tensors["random.cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        tensors[f"random.{self.device.type}"] = self.generator.get_state()
         state = {name: as_array(tensor) for name, tensor in tensors.items()}
         return state | {f"model.{name}": array for name, array in self.weights().items()}
 
@@ -195,9 +193,7 @@ class TorchEngine:
                 like = torch.float32 if moment == "step" else self._parameters[int(index)].dtype
                 moments.setdefault(int(index), {})[moment] = as_tensor(array, like)
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        torch.set_rng_state(torch.tensor(state["random.cpu"]))
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(torch.tensor(state["random.cuda"]), self.device)
+        self.generator.set_state(torch.tensor(state[f"random.{self.device.type}"]))
 
 
 def _check_size(settings: TrainingSettings, ranks: Ranks) -> None:

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from torch import nn
 
 from exfam.groups import Groups
+from exfam.randomness import lend_generator
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.devices import choose_device, own_randomness
+from exfam.training.devices import choose_device
 from exfam.training.distributed import join_ranks
 from exfam.training.engine import Objective, TorchEngine
 from exfam.training.fingerprint import digest, fit_fingerprint
@@ -37,7 +38,7 @@ def fit(
     With validation groups the weights of the best epoch are kept, else the last. Ctrl-C keeps the
     best so far. A fit that was killed and is called again with the same `checkpoint`, arguments and
     initial weights goes on to the same bits as one that was not; a finished one is returned.
-    Dropout draws from torch's generator, which is set aside during the fit and put back after.
+    Dropout and all else that is random draws from a generator of the fit's own.
     Started by torchrun, all ranks train the one model, each on its share of every batch.
     Raises ExfamError if the loss stops being finite, CheckpointError if the checkpoint belongs to
     another fit.
@@ -78,7 +79,7 @@ def fit(
         checkpoints=_checkpoint_folder(checkpoint, ranks, engine, parts),
         ranks=ranks,
     )
-    with own_randomness(settings.seed, device), parts["train"].read_at_random():
+    with lend_generator(engine.generator, model), parts["train"].read_at_random():
         history = run.train()
     model.eval()
     return history

@@ -13,6 +13,7 @@ from exfam.conditionals import Tokens
 from exfam.groups import Batch
 from exfam.models.efa import EFANetwork
 from exfam.models.heads import ItemHead, ValueHead
+from exfam.randomness import Dropout
 
 __all__ = ["ElementAttention", "ElementExperts"]
 
@@ -146,7 +147,7 @@ def _inexact(network: EFANetwork) -> Iterator[tuple[str, str]]:
 
 
 def _dropout(network: nn.Module) -> bool:
-    return any(isinstance(part, nn.Dropout) and part.p > 0 for part in network.modules())
+    return any(isinstance(part, Dropout) and part.p > 0 for part in network.modules())
 
 
 def _outputs(head: nn.Module) -> Float[Tensor, "params embed"]:

@@ -60,6 +60,7 @@ class LanguageEngine:
         validation: Int64[np.ndarray, "more"] | None,
         start: int,
         descent: Descent,
+        seed: int,
     ) -> None:
         if len(train) < descent.batch_size:
             raise ExfamError(
@@ -69,6 +70,7 @@ class LanguageEngine:
         self.model, self._descent = model, descent
         self._parameters = dict(model.named_parameters())
         device = model.bias.device
+        self.generator = torch.Generator(device).manual_seed(seed)
         self._train = cut(train, descent.batch_size, start=start, whole=False).to(device)
         self._validate_on = None
         if validation is not None:
@@ -148,13 +150,11 @@ class LanguageEngine:
         copy_into(self._parameters, self._best)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Parameters, the best so far, the state carried along, the rate, torch's random state."""
+        """Parameters, the best so far, the state carried along, the rate, the generator's state."""
         tensors: dict[str, Tensor] = {f"model.{name}": p for name, p in self._parameters.items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self._best.items()}
         tensors |= {"carried.hidden": self._state[0], "carried.cell": self._state[1]}
-        tensors["random.cpu"] = torch.get_rng_state()
-        if self.model.bias.is_cuda:
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.model.bias.device)
+        tensors[f"random.{self.generator.device.type}"] = self.generator.get_state()
         told = {"rate": np.array([self._rate, float(self._stalled)])}
         return told | {name: as_array(tensor) for name, tensor in tensors.items()}
 
@@ -165,9 +165,7 @@ class LanguageEngine:
         self._state = self._carried(state)
         self._rate, stalled = (float(number) for number in state["rate"])
         self._stalled = bool(stalled)
-        torch.set_rng_state(torch.tensor(state["random.cpu"]))
-        if self.model.bias.is_cuda:
-            torch.cuda.set_rng_state(torch.tensor(state["random.cuda"]), self.model.bias.device)
+        self.generator.set_state(torch.tensor(state[f"random.{self.generator.device.type}"]))
 
     def _carried(self, state: Mapping[str, np.ndarray]) -> State:
         like = self.model.bias

@@ -10,8 +10,9 @@ from jaxtyping import Int64
 from exfam.estimators.identity import identified
 from exfam.estimators.language.engine import Descent, LanguageEngine
 from exfam.models.lstm_lm import LSTMNetwork
+from exfam.randomness import lend_generator
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.devices import choose_device, own_randomness
+from exfam.training.devices import choose_device
 from exfam.training.fingerprint import digest
 from exfam.training.history import History
 from exfam.training.progress import EpochProgress
@@ -54,6 +55,7 @@ def train_language_model(
             clip=None if estimator.clip is None else float(estimator.clip),
             factors=PRECISIONS[estimator.precision],
         ),
+        seed=int(estimator.seed),
     )
     epochs = int(estimator.epochs)
     data = {"train": digest([train]), "validation": digest([validation])}
@@ -64,7 +66,7 @@ def train_language_model(
         progress=EpochProgress(shown=estimator.progress, max_epochs=epochs),
         checkpoints=_folder(estimator, engine, data, checkpoint),
     )
-    with own_randomness(int(estimator.seed), device):
+    with lend_generator(engine.generator, model):
         history = run.train()
     model.eval().zero_grad()
     return history

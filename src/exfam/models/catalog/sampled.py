@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.layers import rows_of
 from exfam.models.catalog.linear import LinearEta
 from exfam.models.catalog.listed import OnePerRow
 from exfam.models.catalog.normalizer import Choice, log_normalizer
+from exfam.randomness import RandomPart
 
 __all__ = ["Drawn", "ItemSampler", "item_sampler", "sampled_log_prob"]
 
@@ -26,12 +27,12 @@ class Drawn(NamedTuple):
     log_weight: Float[Tensor, "drawn"]
 
 
-class ItemSampler(nn.Module):
+class ItemSampler(RandomPart):
     """Draws `n` items, an item `expected` times on average and frequent ones more often.
 
     Proportional to frequency^0.75, mixed with a uniform share. Draws are one from each of `n` equal
     shares of the expected numbers: items expected once or more are always in, and all items are if
-    `n` is their number. From torch's default generator, which a fit seeds.
+    `n` is their number.
 
     >>> sampler = ItemSampler(torch.tensor([0.9, 0.05, 0.05]), n=2)
     >>> sampler.expected
@@ -72,7 +73,8 @@ class ItemSampler(nn.Module):
     def forward(self) -> Drawn:
         """Items for one batch."""
         n_drawn, device = self.n - self.n_certain, self.order.device
-        point = torch.arange(n_drawn, device=device) + torch.rand(n_drawn, device=device).double()
+        point = torch.rand(n_drawn, generator=self.generator, device=device).double()
+        point += torch.arange(n_drawn, device=device)
         place = torch.searchsorted(self.bounds, point, right=True)
         place = place.clamp_max(len(self.bounds) - 1) + self.n_certain
         place = torch.cat([torch.arange(self.n_certain, device=device), place])

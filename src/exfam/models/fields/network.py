@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -20,6 +21,7 @@ from exfam.models.fields.links import anomaly, placed
 from exfam.models.fields.neighborhood import Keys, NearestSites, Neighborhood, own_places
 from exfam.models.fields.readout import ReadOut
 from exfam.models.fields.tokens import Hiding
+from exfam.randomness import Dropout, drawing_again
 
 __all__ = ["FieldNetwork", "FieldWeights"]
 
@@ -105,7 +107,7 @@ class FieldNetwork(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.climate, self.family, self.column = climate, family, column
         self.neighborhood, self.hiding = neighborhood, hiding
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length params"]:
         """The family's parameters of every own element given what is shown of the others.
@@ -150,10 +152,22 @@ class FieldNetwork(nn.Module):
         for first in range(0, n_own, size):
             part = seen._replace(keys=seen.keys.part(slice(first, first + size)))
             if torch.is_grad_enabled():
-                told.append(cast(Tensor, checkpoint(self._outputs, part, use_reentrant=False)))
+                told.append(self._recomputed(part))
             else:
                 told.append(self._outputs(part))
         return torch.cat(told, 1)
+
+    def _recomputed(self, part: _Seen) -> Outputs:
+        return cast(
+            Tensor,
+            checkpoint(
+                self._outputs,
+                part,
+                use_reentrant=False,
+                preserve_rng_state=False,
+                context_fn=partial(drawing_again, self.dropout),
+            ),
+        )
 
     def _outputs(self, seen: _Seen) -> Outputs:
         """The family's outputs in units of anomalies: of the head, and the read-out's on top."""

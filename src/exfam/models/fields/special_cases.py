@@ -75,7 +75,7 @@ def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> Nei
     embedding = TokenEmbedding([factors, value], join=Concatenated())
     size, like = factors.dim, part.log_scale
     attention = zeroed_attention(embedding.dim, head_dim=size, kernel=Linear(), like=like)
-    read = nn.Linear(embedding.dim, 1, bias=False)
+    read = nn.utils.skip_init(nn.Linear, embedding.dim, 1, bias=False)
     nn.init.eye_(read.weight)
     with torch.no_grad():
         attention.query.weight[:, :size] = torch.eye(size)

@@ -1,13 +1,16 @@
 """Tokens of a field: place, site, how many steps back; and the anomaly, hidden at the center."""
 
+from functools import partial
+
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from exfam.checks import check_fraction
 from exfam.embeddings import Field
 from exfam.groups import Batch
 from exfam.layers import table
+from exfam.randomness import RandomPart
 
 __all__ = ["Hiding", "StepsBack"]
 
@@ -32,7 +35,7 @@ class StepsBack(Field):
         return self.table(batch.steps_back)
 
 
-class Hiding(nn.Module):
+class Hiding(RandomPart):
     """In training, hides values of some maps, so that any subset of sites can be the context.
 
     A map stays as it is with probability 1 - `share`. Of the others, the number of values shown is
@@ -56,9 +59,8 @@ class Hiding(nn.Module):
         if not self.training or not self.share:
             return shown
         n_maps = int(batch.steps_back.max()) + 1
-        which, size = torch.rand(2, len(shown), n_maps, device=shown.device)
+        uniform = partial(torch.rand, generator=self.generator, device=shown.device)
+        which, size = uniform(2, len(shown), n_maps)
         least = 0.5 / max(2, shown.shape[1] // n_maps)
         kept = torch.where(which < self.share, least**size, 1.0)
-        return shown & (
-            torch.rand(shown.shape, device=shown.device) < kept.gather(1, batch.steps_back)
-        )
+        return shown & (uniform(shown.shape) < kept.gather(1, batch.steps_back))

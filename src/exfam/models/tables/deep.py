@@ -11,7 +11,6 @@ from typing import cast
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
-from torch.nn import functional
 
 from exfam.checks import check_choice
 from exfam.models.tables.batch import ABSENT, MASKED, CellBatch
@@ -20,6 +19,7 @@ from exfam.models.tables.places import ColumnPlaces
 from exfam.models.tables.readout import Readout
 from exfam.models.tables.stacked import StackedLayerNorm, StackedLinear
 from exfam.models.tables.tokens import CellTokens
+from exfam.randomness import Dropout
 
 __all__ = ["NORMS", "DeepTableNetwork"]
 
@@ -53,7 +53,8 @@ class _Block(nn.Module):
         self.out = layer(inner, embed)
         self.wide, self.narrow = layer(embed, feed_forward_dim), layer(feed_forward_dim, embed)
         self.norms = nn.ModuleList(StackedLayerNorm(members, embed) for _ in range(2))
-        self.heads, self.dropout, self.post = (n_heads, head_dim), dropout, norm == "post"
+        self.dropout = Dropout(dropout)
+        self.heads, self.post = (n_heads, head_dim), norm == "post"
 
     def forward(
         self,
@@ -66,11 +67,11 @@ class _Block(nn.Module):
         own, asks = x, seen
         if place is not None:
             own, asks = (each.take_along_dim(place[..., None, None], 2) for each in (x, seen))
-        own = own + self._drop(self._attend(asks, seen, may_attend, place))
+        own = own + self.dropout(self._attend(asks, seen, may_attend, place))
         if self.post:
             own = self.norms[0](own)
-            return self.norms[1](own + self._drop(self._feed(own)))
-        return own + self._drop(self._feed(self.norms[1](own)))
+            return self.norms[1](own + self.dropout(self._feed(own)))
+        return own + self.dropout(self._feed(self.norms[1](own)))
 
     def paid(
         self,
@@ -108,9 +109,6 @@ class _Block(nn.Module):
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.narrow(self.wide(x).relu())
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.dropout, self.training)
 
 
 class DeepTableNetwork(nn.Module):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 from jaxtyping import Float, Float64
-from torch import Tensor, nn
+from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.families import Family
@@ -15,13 +15,14 @@ from exfam.models.tables.contract import TableCells, TableColumns
 from exfam.models.tables.deep import DeepTableNetwork
 from exfam.models.tables.laws import ColumnLaw, LawBank
 from exfam.models.tables.linear import LinearTableNetwork
+from exfam.randomness import RandomPart
 
 __all__ = ["MaskedTableModel"]
 
 _NUMBERS_AT_ONCE = 4_000_000
 
 
-class MaskedTableModel(nn.Module):
+class MaskedTableModel(RandomPart):
     """p(cell | the other cells of its row that are there), for every column of a table.
 
     `n_members`: networks side by side

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -62,7 +63,9 @@ class MaskedCells:
             return [self.response]
         if not model.training or n_columns <= self.n_targets:
             return list(range(n_columns))
-        chosen = torch.randperm(n_columns)[: self.n_targets].tolist()
+        device, generator = next(model.parameters()).device, model.generator
+        order = torch.randperm(n_columns, generator=generator, device=device)
+        chosen = order[: self.n_targets].tolist()
         if self.response is not None and self.response not in chosen:
             chosen[0] = self.response
         return sorted(chosen)
@@ -80,7 +83,8 @@ class MaskedCells:
             return batch
         _, rows, columns = batch.code.shape
         most = torch.tensor(self.extra_masking, device=batch.code.device)
-        share = torch.rand(model.n_members, rows, 1, device=most.device) * most.view(-1, 1, 1)
-        hidden = torch.rand(model.n_members, rows, columns, device=most.device) < share
+        uniform = partial(torch.rand, generator=model.generator, device=most.device)
+        share = uniform(model.n_members, rows, 1) * most.view(-1, 1, 1)
+        hidden = uniform(model.n_members, rows, columns) < share
         code = torch.where(hidden & batch.present, MASKINGS[self.masked_as], batch.code)
         return CellBatch(code, batch.fraction, batch.value, batch.weight)

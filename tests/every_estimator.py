@@ -1,0 +1,105 @@
+"""One tiny fit of every class of estimator there is, for tests of what holds for all of them."""
+
+import functools
+import importlib
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from estimator_cases import COLUMNS as GROUP_COLUMNS
+from estimator_cases import TINY as TINY_GROUPS
+from estimator_cases import ratings
+from exfam.estimators.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS, WORD_KINDS
+from fields.field_cases import COLUMNS as FIELD_COLUMNS
+from fields.field_cases import FULL
+from fields.field_cases import TINY as TINY_FIELDS
+from tables.table_estimator_cases import FRAME, RESPONSES, SMALL
+from words import lstm_cases
+
+RATINGS = ratings()
+SENTENCES = lstm_cases.lines(40)
+LABELS = np.array([line.split()[0] in ("the", "cat", "dog") for line in SENTENCES]).astype(str)
+TRAINING = {"max_epochs": 1, "batch_size": 8, "progress": False}
+TINY_WORDS = {
+    "cbow": {"epochs": 1, "threads": 1, "progress": False, "min_count": 1},
+    "skip-gram": {"epochs": 1, "threads": 1, "progress": False, "min_count": 1},
+    "pmi-factorization": {"min_count": 1},
+    "lstm-language-model": {"epochs": 1, "batch_size": 4, "bptt": 5, "progress": False},
+}
+MASKED = {
+    "vocabulary_size": 40, "embed_dim": 8, "n_heads": 2, "n_layers": 1, "feed_forward_dim": 8,
+    "length": 16, **TRAINING,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A class, parameters that make it small, and what its fit is given."""
+
+    kind: str
+    parameters: dict[str, Any]
+    given: tuple[Any, ...]
+    also: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def class_(self) -> type:
+        module, name = KINDS[self.kind]
+        return getattr(importlib.import_module(module), name)
+
+    def make(self, **changes: Any) -> Any:
+        """Not fitted."""
+        return self.class_(**{**self.parameters, **changes})
+
+    def fit(self, **changes: Any) -> Any:
+        """Fitted."""
+        return self.make(**changes).fit(*self.given, **self.also)
+
+
+@functools.cache
+def text_file() -> Path:
+    """The sentences, one a line, in a file."""
+    path = Path(tempfile.mkdtemp(prefix="exfam-text-")) / "text.txt"
+    path.write_text("\n".join(SENTENCES), encoding="utf-8")
+    return path
+
+
+@functools.cache
+def case_of(kind: str) -> Case:
+    """Of a class, by the name that saved models have for it."""
+    fewer = {"max_epochs": 1} if kind in ("efa", "latent-factor", "field-efa") else {}
+    if kind in GROUP_KINDS:
+        return Case(kind, {**GROUP_COLUMNS, **TINY_GROUPS[kind], **fewer}, (RATINGS,))
+    if kind in FIELD_KINDS:
+        return Case(kind, {**FIELD_COLUMNS, **TINY_FIELDS.get(kind, {}), **fewer}, (FULL,))
+    if kind in TABLE_KINDS:
+        response = RESPONSES[kind]
+        given = (FRAME,) if response is None else (FRAME, response)
+        return Case(kind, {**SMALL, "kinds": {"visits": "count"}, "max_epochs": 1}, given)
+    if kind == "masked-language-model":
+        return Case(kind, MASKED, (SENTENCES,))
+    if kind in WORD_KINDS:
+        return Case(kind, {"dim": 4, **TINY_WORDS[kind]}, (text_file(),))
+    return _of_sentences(kind)
+
+
+def _of_sentences(kind: str) -> Case:
+    if kind == "positional-sentence-classifier":
+        vectors = case_of("skip-gram").fit().vectors_
+        return Case(kind, TRAINING, (SENTENCES, LABELS), {"vectors": vectors})
+    encoder = case_of("masked-language-model").fit()
+    targets = LABELS if kind == "sentence-classifier" else np.arange(len(SENTENCES)) % 3.0
+    return Case(kind, TRAINING, (SENTENCES, targets), {"encoder": encoder})
+
+
+def tensors_of(estimator: Any) -> dict[str, np.ndarray]:
+    """All that was learned, as arrays."""
+    if not hasattr(estimator, "members_"):
+        return {"vectors": estimator.vectors_.center, "others": estimator.vectors_.context}
+    found = {}
+    for number, member in enumerate(estimator.members_):
+        for name, tensor in member.state_dict().items():
+            found[f"{number}.{name}"] = np.asarray(tensor)
+    return found
