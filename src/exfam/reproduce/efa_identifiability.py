@@ -114,6 +114,7 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of EFA that differ from its defaults."""
     if row.model != "efa":
         return {}
+    chosen: Mapping[str, Any]
     if row.task == TASK + "values":
         chosen = {**PARAMETERS, "embed_dim": row.settings["dims"]}
     else:
