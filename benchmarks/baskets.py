@@ -35,6 +35,7 @@ from exfam.analysis.scores import paired_bootstrap, ranks
 from exfam.data.simulators import BasketProcess, simulate_baskets, write_baskets
 from exfam.files import write_atomically
 from exfam.groups import Groups
+from exfam.reproduce.provenance import this_run
 
 DEVELOPMENT_DRAW, REPORTED_DRAW = 1, 2
 N_TEST = 2_000
@@ -257,7 +258,8 @@ def report(folder: Path, arguments: argparse.Namespace) -> None:
     for model, options in CHOSEN.items():
         told[model], cost = measure(folder, model, options)
         rows.append({**row(model, told[model], known, group), "cost": asdict(cost)})
-        rows[-1] |= {"options": options, "n_configurations": len(TRIED[model])}
+        fitted = {**TRAINING, **options} if model in ("latent-factor", "efa") else options
+        rows[-1] |= {"options": fitted, "n_configurations": len(TRIED[model]), "n_seeds": 1}
     rows.append(row("truth", best, known, group))
     show(
         [{k: v for k, v in each.items() if k != "options"} for each in rows],
@@ -268,6 +270,7 @@ def report(folder: Path, arguments: argparse.Namespace) -> None:
         console.print(f"attention: {name}: {mean:+.4f} [{low:+.4f}, {high:+.4f}]")
     if arguments.json:
         told_of = {
+            "run": asdict(this_run()),
             "groups": arguments.groups,
             "items": arguments.items,
             "elements": int(test.item.size - test.n_elements),

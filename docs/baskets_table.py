@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from page_blocks import ROOT, PageBlock, markdown_table
+from page_blocks import ROOT, PageBlock, markdown_table, run_sentence
+
+from exfam.reproduce.provenance import Run
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 
@@ -39,14 +41,16 @@ def render(path: Path) -> str:
         f"({told['left_out']:,} more were in no training basket); figures with standard errors."
     )
     table = markdown_table(COLUMNS, [_line(row) for row in told["rows"]])
-    return "\n".join([head, "", table, "", _gaps(told["differences"])])
+    run = ["", run_sentence(Run(**told["run"]))] if "run" in told else []
+    return "\n".join([head, "", table, "", _gaps(told["differences"]), *run])
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
     figures = [f"{row[n]:.3f} ± {row[f'{n}-error']:.3f}" if n in row else "" for n in FIGURES]
     cost = row.get("cost")
     spent = [f"{cost['cpu_seconds']:.0f}", f"{cost['peak_gigabytes']:.1f}"] if cost else ["", ""]
-    return [NAMES[row["model"]], *figures, str(row.get("n_configurations", "")), *spent]
+    seeds = ", one seed" if row.get("n_seeds") == 1 else ""
+    return [NAMES[row["model"]] + seeds, *figures, str(row.get("n_configurations", "")), *spent]
 
 
 def _gaps(differences: Mapping[str, Any]) -> str:

@@ -8,7 +8,15 @@ from exfam.files import write_atomically
 from exfam.reproduce.provenance import Run
 from exfam.reproduce.rows import Row
 
-__all__ = ["README", "ROOT", "PageBlock", "markdown_table", "runs_note", "seeds_note"]
+__all__ = [
+    "README",
+    "ROOT",
+    "PageBlock",
+    "markdown_table",
+    "run_sentence",
+    "runs_note",
+    "seeds_note",
+]
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -51,10 +59,11 @@ def seeds_note(rows: Iterable[Row | None]) -> str:
 def runs_note(rows: Iterable[Row]) -> str:
     """One sentence for each run that a table's figures come from."""
     runs = {row.run.commit: row.run for row in rows if row.run is not None}
-    return "\n".join(_sentence(run) for run in runs.values())
+    return "\n".join(map(run_sentence, runs.values()))
 
 
-def _sentence(run: Run) -> str:
+def run_sentence(run: Run) -> str:
+    """When, with what code and where figures were computed."""
     where = f"Figures of {run.date}, commit {run.commit}, {run.machine}."
     return f"{where} {run.remark}".rstrip()
 

@@ -1,8 +1,11 @@
 """Every kept figure says what it is of: settings, commit, date, versions and machine."""
 
+import json
+
 import pytest
 from page_blocks import ROOT
 
+from exfam.reproduce.provenance import Run
 from exfam.reproduce.rows import read_rows
 
 FILES = sorted((ROOT / "docs" / "results").glob("*.json"))
@@ -23,3 +26,9 @@ def test_every_row_of_a_fitted_model_has_its_settings(path):
         fitted = row.model.startswith(FITTED) and row.value is not None
         if fitted and row.run is not None and row.cpu_seconds is not None:
             assert row.parameters.get("estimator"), (row.task, row.model, row.metric)
+
+
+def test_the_file_of_a_benchmark_has_its_run():
+    for path in (ROOT / "docs" / "results" / "benchmarks").glob("*.json"):
+        run = Run(**json.loads(path.read_text(encoding="utf-8"))["run"])
+        assert run.date and run.commit and run.versions and run.machine
