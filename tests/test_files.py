@@ -1,9 +1,33 @@
 import os
+import subprocess
+import sys
+import tempfile
 
+import numpy as np
 import pytest
 
 from exfam import files
-from exfam.files import hold_folder, lock_folder, write_atomically
+from exfam.data.reading.database import open_database
+from exfam.data.reading.options import ReadingOptions
+from exfam.files import (
+    hold_folder,
+    lock_folder,
+    new_scratch_folder,
+    scratch_folder,
+    write_atomically,
+)
+from exfam.kernels.cooccurrence import count_cooccurrences
+
+# A process that reads, and waits for its end in the midst of it.
+READER = """
+import sys
+from exfam.data.reading.database import open_database
+from exfam.data.reading.options import ReadingOptions
+with open_database(ReadingOptions()) as database:
+    (database.folder / "unpacked.csv").write_text("user,item")
+    print("reading", flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.mark.parametrize("content", ["cafés\n", b"\x00\xff", ""])
@@ -64,3 +88,73 @@ def test_without_locks_the_block_runs_without_one(tmp_path, monkeypatch, missing
         monkeypatch.setattr(files.fcntl, "flock", refuse)
     with hold_folder(tmp_path), hold_folder(tmp_path):
         pass
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A temporary directory of a test's own, also for the processes that it starts."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+@pytest.fixture
+def reader(temporary):
+    """A process in the midst of reading."""
+    command = [sys.executable, "-c", READER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"reading\n"
+        yield process
+        process.kill()
+
+
+def test_what_a_killed_reader_left_is_removed_by_the_next_one(temporary, reader):
+    reader.kill()
+    reader.wait()
+    assert len(os.listdir(temporary)) == 1, "the killed process left its folder"
+    with open_database(ReadingOptions()) as database:
+        assert os.listdir(temporary) == [database.folder.name]
+    assert os.listdir(temporary) == []
+
+
+def test_what_a_reader_at_work_uses_stays(temporary, reader):
+    (theirs,) = os.listdir(temporary)
+    with scratch_folder() as ours, scratch_folder() as other:
+        assert sorted(os.listdir(temporary)) == sorted([theirs, ours.name, other.name])
+    assert os.listdir(temporary / theirs) == ["unpacked.csv"]
+    reader.stdin.close()
+    assert reader.wait() == 0
+    assert os.listdir(temporary) == []
+
+
+def test_links_and_the_files_of_others_are_not_removed_as_scratch(temporary):
+    (temporary / "precious").mkdir()
+    (temporary / "exfam-scratch-link").symlink_to(temporary / "precious")
+    (temporary / "exfam-scratch-file").touch()
+    (temporary / "exfam-mine").mkdir()
+    with scratch_folder():
+        pass
+    assert (temporary / "precious").is_dir()
+    assert (temporary / "exfam-mine").is_dir()
+
+
+def test_a_folder_that_was_taken_for_abandoned_is_replaced(temporary, monkeypatch):
+    make = tempfile.mkdtemp
+    taken = []
+
+    def taken_at_once(**how):
+        folder = make(**how)
+        if not taken:
+            os.rmdir(folder)
+            taken.append(folder)
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_at_once)
+    folder, remove = new_scratch_folder()
+    assert folder.is_dir() and taken
+    remove()
+
+
+def test_counting_leaves_nothing_in_the_temporary_directory(temporary):
+    count_cooccurrences(np.array([0, 1, 0], np.int32), 2, window=1)
+    assert os.listdir(temporary) == []

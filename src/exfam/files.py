@@ -2,10 +2,11 @@
 
 import errno
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -13,7 +14,17 @@ try:
 except ImportError:  # such a system has no locks of this kind
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["atomic_path", "hold_folder", "lock_folder", "sync", "write_atomically"]
+__all__ = [
+    "atomic_path",
+    "hold_folder",
+    "lock_folder",
+    "new_scratch_folder",
+    "scratch_folder",
+    "sync",
+    "write_atomically",
+]
+
+_SCRATCH = "exfam-scratch-"
 
 
 @contextmanager
@@ -125,4 +136,77 @@ def sync(path: str | os.PathLike[str]) -> None:
     try:
         os.fsync(handle)
     finally:
+        os.close(handle)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder in the temporary directory that is gone when the block ends.
+
+    What processes that were killed left there is removed first.
+
+    >>> with scratch_folder() as folder:
+    ...     os.listdir(folder)
+    []
+    """
+    folder, remove = new_scratch_folder()
+    try:
+        yield folder
+    finally:
+        remove()
+
+
+def new_scratch_folder() -> tuple[Path, Callable[[], None]]:
+    """A folder as `scratch_folder` makes it, and the function that removes it.
+
+    The folder is locked as long as it is there, so that others know it is in use.
+    Raises OSError where the operating system refuses.
+
+    >>> folder, remove = new_scratch_folder()
+    >>> remove()
+    >>> folder.exists()
+    False
+    """
+    _remove_abandoned_scratch()
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+        # Another process may take it for abandoned before it is locked.
+        with suppress(BlockingIOError, FileNotFoundError):
+            handle = _lock_if_possible(folder)
+            if folder.is_dir():
+                break
+            _close(handle)
+
+    def remove() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        _close(handle)
+
+    return folder, remove
+
+
+def _remove_abandoned_scratch() -> None:
+    """Remove the scratch folders of this user that no process holds."""
+    if fcntl is None:
+        return
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        with suppress(OSError):
+            if left.is_symlink() or left.stat().st_uid != os.getuid():
+                continue
+            handle = lock_folder(left)
+            shutil.rmtree(left, ignore_errors=True)
+            _close(handle)
+
+
+def _lock_if_possible(folder: Path) -> int | None:
+    """The lock of a folder; None where system or disk have none. As `lock_folder` if it is held."""
+    try:
+        return lock_folder(folder)
+    except (BlockingIOError, FileNotFoundError):
+        raise
+    except OSError:  # network disks may have no locks for folders
+        return None
+
+
+def _close(handle: int | None) -> None:
+    if handle is not None:
         os.close(handle)

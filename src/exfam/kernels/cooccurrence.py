@@ -1,7 +1,6 @@
 """Counting which words occur near which, in shards, within bounded memory, resumably."""
 
 import math
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import scipy.sparse
 from jaxtyping import Int32, Int64
 
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.files import scratch_folder
 from exfam.kernels.counting import Counting, fingerprint
 from exfam.kernels.pairs import count_run, count_triangle, fill_run, fill_triangle
 
@@ -80,7 +80,7 @@ def count_cooccurrences(
     _check_pairs_fit(n_words, window)
     n_dense = min(n_words, _MOST_DENSE, max(1, math.isqrt(limits.max_bytes // 24)))
     with ExitStack() as stack:
-        place = folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="exfam-"))
+        place = folder or stack.enter_context(scratch_folder())
         counting = Counting(
             Path(place), n_words=n_words, n_dense=n_dense, max_pairs=limits.max_bytes // 48
         )

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exfam.checks import DataError
-from exfam.files import write_atomically
+from exfam.files import scratch_folder, write_atomically
 
 __all__ = ["Archive", "Source", "cache_folder", "find_file", "read_file"]
 
@@ -117,8 +116,8 @@ def _download(source: Source, wanted: str) -> dict[str, bytes]:
             f"`{source.name}` must have its files ({listed}) in the folder that EXFAM_DATA names "
             f"or in {cache_folder()}, got no {wanted} there. {source.how_to_get}"
         )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "archive.zip")
+    with scratch_folder() as folder:
+        path = folder / "archive.zip"
         _fetch(source, source.archive.url, path)
         contents = _members(source, source.archive, path)
     for name, content in contents.items():

@@ -1,6 +1,5 @@
 """One DuckDB connection a reading: it spills into a folder of its own and downloads nothing."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.data.reading.options import ReadingOptions
+from exfam.files import scratch_folder
 
 __all__ = [
     "Database",
@@ -77,11 +77,11 @@ def open_database(options: ReadingOptions) -> Iterator[Database]:
     ...     database.row("SELECT 42")
     (42,)
     """
-    with tempfile.TemporaryDirectory(prefix="exfam-") as folder:
+    with scratch_folder() as folder:
         con = duckdb.connect(":memory:")
         try:
-            _configure(con, options, Path(folder))
-            yield Database(con, Path(folder))
+            _configure(con, options, folder)
+            yield Database(con, folder)
         except duckdb.OutOfMemoryException as error:
             raise DataError(
                 "`memory_limit` must leave room for the work, and the temporary folder for what "

@@ -1,8 +1,6 @@
 """A corpus read once, into token ids and a vocabulary."""
 
 import os
-import shutil
-import tempfile
 import warnings
 import weakref
 from collections.abc import Callable
@@ -28,6 +26,7 @@ from exfam.data.text.prepared import (
 from exfam.data.text.reading import Pace, Progress, read_text
 from exfam.data.text.sources import FileSource, SentenceSource, find_source
 from exfam.data.text.vocabulary import Vocabulary
+from exfam.files import new_scratch_folder
 
 __all__ = ["Preparation", "preparation_of", "prepare_into", "prepare_text"]
 
@@ -152,15 +151,15 @@ def _check_free(place: Path, *, overwrite: bool) -> None:
 
 def _prepared_for_now(preparation: Preparation) -> PreparedText:
     """Prepare a text in a folder of its own that is removed with the last use of its tokens."""
-    folder = Path(tempfile.mkdtemp(prefix="exfam-text-"))
+    folder, remove = new_scratch_folder()
     try:
         _prepare(preparation, folder)
         clear(folder, keep=(MANIFEST, TOKENS, WORDS))
         text = open_text(folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove()
         raise
-    weakref.finalize(text.tokens.base, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(text.tokens.base, remove)
     return text
 
 
