@@ -14,7 +14,7 @@ from exfam.checks import DataError
 from exfam.data.reading.checks import complaint
 from exfam.data.reading.database import Database, explained, first_line, literal
 from exfam.data.reading.files import scanned, unpacked
-from exfam.data.reading.lines import bad_cells, first_bad
+from exfam.data.reading.lines import bad_cells, first_bad, short_lines
 from exfam.data.reading.table import Column, Part, Places, Table, check_named, staged
 
 __all__ = ["header_names", "open_delimited"]
@@ -116,7 +116,7 @@ def _header(name: str, path: Path, *, group: str | None) -> _Header:
 def _cells(name: str, path: Path, delimiter: str) -> tuple[str, ...]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         try:
-            return tuple(next(csv.reader(file, delimiter=delimiter)))
+            return tuple(next(csv.reader(short_lines(file), delimiter=delimiter)))
         except StopIteration:
             message = f"`source` must have a header, got an empty file: {name}."
             raise DataError(message) from None

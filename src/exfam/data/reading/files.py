@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.checks import DataError
+from exfam.data.packed import unpacking
 from exfam.data.reading.database import literal
 
 __all__ = ["Files", "find_files", "scanned", "unpacked"]
@@ -95,7 +96,8 @@ def unpacked(path: Path, folder: Path) -> Path:
     """The file itself, or what gzip packed in it, written into `folder`.
 
     DuckDB would read packed files too, but it does not compare their checksums.
-    Raises DataError for a file that is not a gzip file, or not all of one.
+    Raises DataError for a file that is not a gzip file, or not all of one, and for one that holds
+    more than a hundred times its size and 256 MiB.
 
     >>> unpacked(Path("a.csv"), Path("there"))
     PosixPath('a.csv')
@@ -104,7 +106,11 @@ def unpacked(path: Path, folder: Path) -> Path:
         return path
     target = folder / f"{len(list(folder.iterdir()))}-{path.stem}"
     try:
-        with gzip.open(path) as packed, open(target, "wb") as plain:
+        with (
+            open(path, "rb") as stored,
+            unpacking(path, stored) as packed,
+            open(target, "wb") as plain,
+        ):
             shutil.copyfileobj(packed, plain, 1 << 20)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(

@@ -5,13 +5,15 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from exfam.checks import DataError
 
-__all__ = ["bad_cells", "bad_encoding", "bad_object", "first_bad"]
+__all__ = ["bad_cells", "bad_encoding", "bad_object", "first_bad", "short_lines"]
 
 CHUNK = 1 << 20
+# In letters; DuckDB reads no longer lines of CSV files, nor objects of JSON lines files.
+LONGEST_LINE = 1 << 24
 
 
 def first_bad(
@@ -23,7 +25,11 @@ def first_bad(
     True
     """
     for name, path in files:
-        if told := bad_encoding(path) or search(path):
+        try:
+            told = bad_encoding(path) or search(path)
+        except csv.Error as error:
+            told = f"`source` must have lines that can be read, got {error} of FILE."
+        if told:
             return DataError(told.replace("FILE", name))
     return None
 
@@ -62,7 +68,7 @@ def bad_cells(path: Path, *, delimiter: str) -> str | None:
     """
     start = 1
     with open(path, encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, delimiter=delimiter, strict=True)
+        lines = csv.reader(short_lines(file), delimiter=delimiter, strict=True)
         try:
             n_cells = len(next(lines))
             start = lines.line_num + 1
@@ -84,7 +90,9 @@ def bad_cells(path: Path, *, delimiter: str) -> str | None:
 
 def _mixed_ends(path: Path) -> str | None:
     with open(path, "rb") as file:
-        ends = [line.endswith(b"\r\n") for line in file if line.endswith(b"\n")]
+        # Of a long line the last piece has the end.
+        pieces = iter(lambda: file.readline(CHUNK), b"")
+        ends = [piece.endswith(b"\r\n") for piece in pieces if piece.endswith(b"\n")]
     if not ends or all(end == ends[0] for end in ends):
         return None
     return (
@@ -107,6 +115,8 @@ def bad_object(path: Path) -> str | None:
             continue
         try:
             found = json.loads(line, object_pairs_hook=_once)
+        except RecursionError:
+            return f"`source` must have values of few levels, got too many on line {number} of FILE."
         except ValueError as error:
             what = getattr(error, "msg", str(error))
             return (
@@ -131,4 +141,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _lines(path: Path) -> Iterator[str]:
     with open(path, encoding="utf-8", newline="\n") as file:
-        yield from file
+        yield from short_lines(file)
+
+
+def short_lines(file: TextIO) -> Iterator[str]:
+    """The lines of a file. Raises csv.Error naming the first of more than 16 million letters.
+
+    >>> import io
+    >>> list(short_lines(io.StringIO("a,b\n1,2")))
+    ['a,b\n', '1,2']
+    """
+    number = 1
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise csv.Error(f"a line of more than {LONGEST_LINE:,} letters, line {number},")
+        yield line
+        number += 1

@@ -1,19 +1,18 @@
 """The visible text of a dump of Wikipedia, line by line, as wikifil.pl finds it."""
 
-import bz2
-import gzip
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from exfam.checks import DataError
+from exfam.data.packed import opener_of, unpacking
 
 __all__ = ["dump_lines", "is_dump"]
 
 _START = b"<mediawiki"
-_PACKED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 # In this order: entities become characters before tags are removed.
 _ENTITIES = ((b"&amp;", b"&"), (b"&lt;", b"<"), (b"&gt;", b">"))
 _MARKUP = [
@@ -70,8 +69,10 @@ def dump_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     return _visible(place)
 
 
-def _opened(path: str | os.PathLike[str]) -> Any:
-    return _PACKED.get(Path(path).suffix.lower(), open)(path, "rb")
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    with open(path, "rb") as stored:
+        yield stored if opener_of(path) is None else unpacking(path, stored, name="path")
 
 
 def _visible(path: Path) -> Iterator[str]:

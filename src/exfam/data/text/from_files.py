@@ -1,22 +1,20 @@
 """Pieces of text files, plain or packed; what is wrong with one is told with its place."""
 
-import bz2
-import gzip
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 from exfam.checks import DataError
+from exfam.data.packed import opener_of, unpacking
 from exfam.data.text.pieces import PIECE, Piece, Position
 
 __all__ = ["pieces_of_files"]
 
 MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 with it
 WHITE = (b" ", b"\n", b"\t", b"\r")
-_PACKED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 def pieces_of_files(
@@ -43,8 +41,7 @@ def pieces_of_files(
 
 
 def _of_file(path: Path, stored: IO[bytes], start: Position, size: int) -> Iterator[Piece]:
-    opener = _PACKED.get(path.suffix.lower())
-    file = stored if opener is None else opener(stored)
+    file = stored if opener_of(path) is None else unpacking(path, stored)
     file.seek(start.offset)
     position, kept = start, b""
     while block := file.read(size):

@@ -9,6 +9,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from exfam.checks import DataError
+from exfam.data.packed import unpacking
 from exfam.files import atomic_path
 
 __all__ = ["is_packed", "opened", "written"]
@@ -31,7 +32,8 @@ def is_packed(path: str | os.PathLike[str]) -> bool:
 def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
     """The file to read from; what gzip packed is unpacked on the way, whatever the file's name.
 
-    Raises DataError for what is no file, an empty file, or a damaged gzip file (when it is read).
+    Raises DataError for what is no file, an empty file, or a damaged gzip file (when it is read),
+    or one that holds more than a hundred times its size and 256 MiB.
 
     >>> with opened("vectors.txt") as file:
     ...     pass
@@ -50,7 +52,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
             yield file
             return
         try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
+            with unpacking(path, file, name="path", opener=gzip.open) as unpacked:
                 yield unpacked
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(

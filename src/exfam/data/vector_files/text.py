@@ -18,6 +18,8 @@ __all__ = ["MAX_DIM", "check_writable", "parse_header", "text_blocks", "write_te
 # Bytes of lines that are parsed at once, and entries that are written at once.
 _BYTES, _ENTRIES = 1 << 22, 1 << 18
 MAX_DIM = 1 << 20
+# A word and the most numbers that there may be, of 32 letters each.
+_LONGEST_LINE = 1 << 25
 
 
 def parse_header(line: bytes) -> tuple[int, int] | None:
@@ -41,14 +43,15 @@ def text_blocks(
     `dim`: numbers a line; None to be told by the first
     `first_line`: what messages call the first line
 
-    Raises DataError, naming file and line, for another width, or what is no number.
+    Raises DataError, naming file and line, for another width, or what is no number, and for a line
+    of more than 32 MiB.
 
     >>> from io import BytesIO
     >>> [block.rows for block in text_blocks(BytesIO(b"cat 1 2"), name="a.txt")]
     [array([[1., 2.]], dtype=float32)]
     """
     line = first_line
-    while raw := file.readlines(_BYTES):
+    for raw in _lines_at_once(file, name=name):
         lines = [each.replace(b"\t", b" ").rstrip() for each in raw]
         if not lines[-1]:
             lines = _without_blank_end(lines)
@@ -56,6 +59,24 @@ def text_blocks(
             dim = len(lines[0].split()) - 1 if dim is None else dim
             yield _parsed_fast(lines, dim) or _parsed(lines, dim, name=name, first_line=line)
         line += len(raw)
+
+
+def _lines_at_once(file: BufferedIOBase, *, name: str) -> Iterator[list[bytes]]:
+    """Some lines after the other."""
+    kept = b""
+    while block := file.read(_BYTES):
+        head, end, tail = block.rpartition(b"\n")
+        if end:
+            yield (kept + head).split(b"\n")
+            kept = b""
+        kept += tail
+        if len(kept) > _LONGEST_LINE:
+            raise DataError(
+                f"`path` must have lines of {_LONGEST_LINE:,} bytes at most, got a longer one in "
+                f"{name}. It is a file of something else."
+            )
+    if kept:
+        yield [kept]
 
 
 def _without_blank_end(lines: list[bytes]) -> list[bytes]:

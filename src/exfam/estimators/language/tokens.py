@@ -1,7 +1,5 @@
 """Texts as codes of tokens: the words of every line, then a line end."""
 
-import bz2
-import gzip
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
+from exfam.data.packed import opener_of, unpacking
 from exfam.data.text.given import check_no_table, check_utf8
 from exfam.data.text.sources import FileSource, find_source
 
@@ -24,7 +23,6 @@ LINE_END, UNKNOWN = "<eos>", "<unk>"
 _LINE_END_CODE = -1
 
 Codes = Int64[np.ndarray, "tokens"]
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +182,8 @@ def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
     """
     number = 1
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            for line in file:
+        with open(path, "rb") as stored:
+            for line in stored if opener_of(path) is None else unpacking(path, stored):
                 if b"\0" in line:
                     raise _unreadable(path, number, "a byte 0, so a binary file")
                 yield f"in line {number} of {path}", line.decode("utf-8-sig").split()

@@ -1,0 +1,111 @@
+"""Small packed files that hold very much are refused by every reader, before memory is short."""
+
+import bz2
+import gzip
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from exfam import DataError, read
+from exfam.data import packed
+from exfam.data.text import dump_lines, prepare_text
+from exfam.data.vector_files import read_vectors
+from exfam.data.vector_files.tensors import StoredVectors, write_tensors
+from exfam.estimators.language.tokens import learn
+
+LIMIT = 1 << 16
+
+
+@pytest.fixture(autouse=True)
+def _small_limit(monkeypatch):
+    monkeypatch.setattr(packed, "UNPACKED_ANYWAY", LIMIT)
+
+
+def bomb(path, start, *, repeated, size=4 << 20):
+    content = start + repeated * (size // len(repeated))
+    path.write_bytes((bz2 if path.suffix == ".bz2" else gzip).compress(content))
+    return path
+
+
+def groups_of(path):
+    return read(path, group="user", item="movie", duplicates="keep")
+
+
+BOMBS = {
+    "rows.csv.gz": (groups_of, b"user,movie\n", b"a,b\n"),
+    "one-line.csv.gz": (groups_of, b"user,movie\n", b"a"),
+    "header.csv.gz": (groups_of, b"user,", b"a"),
+    "rows.jsonl.gz": (groups_of, b"", b'{"user": "a", "movie": "b"}\n'),
+    "lines.txt.gz": (prepare_text, b"", b"a cat sat\n"),
+    "lines.txt.bz2": (prepare_text, b"", b"a cat sat\n"),
+    "lines.gz": (lambda path: learn(path, name="X"), b"", b"a cat sat\n"),
+    "dump.xml.gz": (lambda path: list(dump_lines(path)), b"<mediawiki>\n", b"<text >cat\n"),
+    "glove.txt.gz": (read_vectors, b"", b"cat 1 2\n"),
+    "one-line-of-words.txt.gz": (read_vectors, b"1000000 2\n", b"a"),
+    "word2vec.bin.gz": (
+        read_vectors,
+        b"1000000 2\n",
+        b"cat " + np.ones(2, "<f4").tobytes(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_unpacks_to_a_hundred_times_its_size_is_refused(tmp_path, name):
+    reader, start, repeated = BOMBS[name]
+    path = bomb(tmp_path / name, start, repeated=repeated)
+    with pytest.raises(DataError, match=r"must unpack to [\d,]+ bytes at most .* Unpack the file"):
+        reader(path)
+
+
+def test_packed_tensors_are_refused_too(tmp_path):
+    path = tmp_path / "vectors.safetensors.gz"
+    write_tensors(path, StoredVectors(("cat",), np.zeros((1, 1 << 20), np.float32)))
+    with pytest.raises(DataError, match="`path` must unpack to"):
+        read_vectors(path)
+
+
+def test_a_refused_file_costs_no_memory(tmp_path):
+    path = bomb(tmp_path / "vectors.txt.gz", b"1000000 2\n", repeated=b"a", size=64 << 20)
+    tracemalloc.start()
+    with pytest.raises(DataError, match="must unpack to"):
+        read_vectors(path)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2"])
+def test_files_below_the_limit_are_read_whole(tmp_path, ending):
+    words = [f"w{number}" for number in range(5000)]
+    content = " ".join(words).encode()
+    path = tmp_path / f"a.txt.{ending}"
+    path.write_bytes((bz2 if ending == "bz2" else gzip).compress(content))
+    assert len(content) < LIMIT
+    assert set(prepare_text(path).vocabulary.words) == set(words)
+
+
+def test_lines_of_vectors_are_not_longer_than_any_vector(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(b"2 2\n" + b"a" * (40 << 20))
+    with pytest.raises(DataError, match="must have lines of 33,554,432 bytes at most, got a longer"):
+        read_vectors(path)
+    path.write_bytes(b"2 2\ncat 1 2\ndog 3 4" + b"\n" * 3)
+    assert read_vectors(path).words == ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("a.csv", b"user," + b"a" * (17 << 20), "more than 16,777,216 letters.* in the header of"),
+        ("a.csv", b"user,movie\n1," + b"a" * (17 << 20), "more than 16,777,216 letters"),
+        ("a.jsonl", b"a" * (17 << 20), "must have lines that can be read, got a line of more than"),
+        ("a.jsonl", b'{"user": ' + b"[" * 100_000, "must have values of few levels, got too many"),
+    ],
+    ids=["header", "cell", "json line", "levels"],
+)
+def test_endless_lines_are_refused(tmp_path, name, content, match):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=match):
+        groups_of(path)
