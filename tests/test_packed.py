@@ -67,11 +67,11 @@ def test_packed_tensors_are_refused_too(tmp_path):
 
 
 def test_a_refused_file_costs_no_memory(tmp_path):
-    path = bomb(tmp_path / "vectors.txt.gz", b"1000000 2\n", repeated=b"a", size=64 << 20)
+    path = bomb(tmp_path / "vectors.txt.gz", b"1000000 2\n", repeated=b"a", size=256 << 20)
     tracemalloc.start()
     with pytest.raises(DataError, match="must unpack to"):
         read_vectors(path)
-    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
     tracemalloc.stop()
 
 
@@ -82,7 +82,7 @@ def test_files_below_the_limit_are_read_whole(tmp_path, ending):
     path = tmp_path / f"a.txt.{ending}"
     path.write_bytes((bz2 if ending == "bz2" else gzip).compress(content))
     assert len(content) < LIMIT
-    assert set(prepare_text(path).vocabulary.words) == set(words)
+    assert set(prepare_text(path, min_count=1).vocabulary.words) == set(words)
 
 
 def test_lines_of_vectors_are_not_longer_than_any_vector(tmp_path):

@@ -39,6 +39,12 @@ READING = (
         "memory for reading before it spills to disk, such as 2GB (default: half of the machine's)",
         metavar="SIZE",
     ),
+    Option(
+        "date_format", text,
+        "how dates in text are written, such as %d/%m/%Y (default: the one format that all of "
+        "the column fits)",
+        metavar="FORMAT",
+    ),
 )  # fmt: skip
 DATA = (
     MODEL,

@@ -77,7 +77,9 @@ def read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFacts
     columns = _columns(model, file)
     known = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
     try:
-        return read_field_with_facts(file, **asdict(columns), sites=known)
+        return read_field_with_facts(
+            file, **asdict(columns), sites=known, date_format=chosen.date_format
+        )
     except DataError as error:
         raise DataError(str(error).replace("`data`", "`FILE`")) from error
 

@@ -47,8 +47,12 @@ The table tells nats, and accuracy or R^2, beside those of the response's margin
 predicts the most probable label, or the mean): on rows held out (--validation-fraction, or
 --validation FILE, which then choose the epoch that is kept), or else on those of training."""
 
-# How groups are read; fields and tables are without a choice.
-_OF_GROUPS = ("duplicates", "database", "memory_limit")
+# How groups are read; for fields and tables there is no such choice.
+_LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "groups": (),
+    "fields": ("duplicates", "database", "memory_limit"),
+    "tables": ("duplicates", "database", "memory_limit", "date_format"),
+}
 _EXAMPLE = """\
 exfam fit ratings.csv --group user --order time --item movie --value stars \\
     --family "ordinal(n=5, start=1)" -o model"""
@@ -64,7 +68,7 @@ def form(words: Sequence[str]) -> Form:
     asked = last_given("model", words)
     model = asked if asked in MODELS else "efa"
     of = MODELS[model].of
-    usual = [option for option in _options() if of == "groups" or option.name not in _OF_GROUPS]
+    usual = [option for option in _options() if option.name not in _LEFT_OUT[of]]
     more = _table_options(model) if of == "tables" else []
     return Form(
         "fit",

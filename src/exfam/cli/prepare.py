@@ -63,6 +63,7 @@ def run(chosen: Any) -> None:
             database=options.database,
             duplicates=options.duplicates,
             memory_limit=options.memory_limit,
+            date_format=options.date_format,
             overwrite=chosen.overwrite,
         )
     except DataError as error:

@@ -112,6 +112,7 @@ def reading_options(chosen: Any) -> ReadingOptions:
         duplicates=chosen.duplicates,
         database=chosen.database,
         memory_limit=chosen.memory_limit,
+        date_format=chosen.date_format,
     )
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from jaxtyping import Int64, Shaped
 
 from exfam.checks import DataError, is_utf8
+from exfam.groups.ordering import dates_in_text, sortable_text
 
 __all__ = [
     "Labels",
@@ -159,11 +160,16 @@ def read_labels(columns: Mapping[str, Any], argument: str, name: str) -> Labels:
 
 
 def read_numbers(
-    columns: Mapping[str, Any], argument: str, name: str, *, missing: bool = False
+    columns: Mapping[str, Any],
+    argument: str,
+    name: str,
+    *,
+    missing: bool = False,
+    date_format: str | None = None,
 ) -> Shaped[np.ndarray, "rows"]:
     """A numeric column as int64 or floats; with `missing`, gaps read NaN instead of raising.
 
-    A `position` may be a time: it reads as days since 1970 (durations as days).
+    A `position` may be a time, or a date in text: it reads as days since 1970 (durations as days).
 
     >>> read_numbers({"stars": [3, None]}, "value", "stars", missing=True)
     array([ 3., nan])
@@ -172,6 +178,9 @@ def read_numbers(
     array, kind = column.array, column.array.type
     if not missing:
         column.complain("not be missing", pc.is_null(array), "Drop or fill these rows.")
+    if argument == "position" and pa.types.is_large_string(kind):
+        dates = dates_in_text(array, name=name, date_format=date_format)
+        array, kind = (array, kind) if dates is None else (dates, dates.type)
     if argument == "position" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         times = _to_numpy(array).astype("datetime64[us]")
         return (times - np.datetime64(0, "us")) / DAY
@@ -194,11 +203,15 @@ def read_numbers(
     return numbers
 
 
-def read_order(columns: Mapping[str, Any], name: str) -> Shaped[np.ndarray, "rows"]:
-    """A column as numbers or times that sort as it does: numbers, times, text by letters.
+def read_order(
+    columns: Mapping[str, Any], name: str, *, date_format: str | None = None
+) -> Shaped[np.ndarray, "rows"]:
+    """A column as numbers or times that sort as it should: numbers, times, text that writes such.
 
-    >>> read_order({"day": ["mon", "fri", "mon"]}, "day")
-    array([1, 0, 1])
+    Raises DataError for other text: see `sortable_text`.
+
+    >>> read_order({"step": ["t9", "t10", "t1"]}, "step")
+    array([ 9, 10,  1])
     """
     column = _read(columns, "order", name)
     kind = column.array.type
@@ -207,6 +220,8 @@ def read_order(columns: Mapping[str, Any], name: str) -> Shaped[np.ndarray, "row
         return read_numbers(columns, "order", name)
     if pa.types.is_temporal(kind):
         return _to_numpy(column.array)
+    if pa.types.is_large_string(kind):
+        return _to_numpy(sortable_text(column.array, name=name, date_format=date_format))
     labels = read_labels(columns, "order", name)
     return np.argsort(np.argsort(labels.names))[labels.codes]
 

@@ -20,6 +20,7 @@ from exfam.groups.columns import (
     read_order,
 )
 from exfam.groups.groups import CONTEXT, Groups
+from exfam.groups.ordering import check_date_format
 
 __all__ = ["FrameColumns", "read_frame", "to_frame"]
 
@@ -89,6 +90,7 @@ def read_frame(
     *,
     vocabulary: Mapping[str, Any] | None = None,
     unknown: str = "error",
+    date_format: str | None = None,
 ) -> Groups:
     """The rows of `frame` as Groups; see `Groups.from_frame`.
 
@@ -97,6 +99,7 @@ def read_frame(
     Groups(2 groups, 3 elements, 2 items)
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
+    check_date_format(date_format)
     table = open_frame(frame)
     group = read_labels(table, "group", columns.group)
     _check_lengths(table, columns, len(group.codes))
@@ -105,8 +108,11 @@ def read_frame(
     values, observed = _read_values(table, _listed(columns.value))
     attributes, more = _read_attributes(table, "attributes", columns.attributes, encoder)
     by_group, most = _read_attributes(table, "group_attributes", columns.group_attributes, encoder)
-    position = [read_numbers(table, "position", name) for name in _listed(columns.position)]
-    rows = _sorted_rows(table, _listed(columns.order), group)
+    position = [
+        read_numbers(table, "position", name, date_format=date_format)
+        for name in _listed(columns.position)
+    ]
+    rows = _sorted_rows(table, _listed(columns.order), group, date_format)
     kept, ignored = (rows, None) if unknown != "ignore" else _known_rows(rows, item, group)
     lengths = np.bincount(group.codes[kept], minlength=len(group.names))
     return Groups(
@@ -174,8 +180,10 @@ def _read_attributes(
     return columns, vocabulary
 
 
-def _sorted_rows(table: Mapping[str, Any], order: list[str], group: Labels) -> Rows:
-    keys = [read_order(table, name) for name in reversed(order)]
+def _sorted_rows(
+    table: Mapping[str, Any], order: list[str], group: Labels, date_format: str | None
+) -> Rows:
+    keys = [read_order(table, name, date_format=date_format) for name in reversed(order)]
     return np.lexsort((*keys, group.codes))
 
 

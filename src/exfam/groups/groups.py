@@ -247,11 +247,13 @@ class Groups:
         position: Names = None,
         vocabulary: Mapping[str, Any] | None = None,
         unknown: str = "error",
+        date_format: str | None = None,
     ) -> "Groups":
         """The rows of a pandas or polars frame, an Arrow table or a mapping of columns.
 
         Groups come in the order of their first rows, elements in that of `order` (ties keep the
-        frame's). Columns keep their names. Text and booleans among the attributes become codes,
+        frame's), where text counts as the numbers, dates or numbered names that it writes; other
+        text has no order and is refused. Columns keep their names. Text and booleans among the attributes become codes,
         numbers stay numbers; labels are coded in sorted order unless `vocabulary` has an entry
         (items under "item"). An element without one of its values is not observed at all: its
         other values are left out too.
@@ -259,6 +261,9 @@ class Groups:
         `unknown`: what to do with labels that a given vocabulary lacks: "error"; "ignore" drops
             elements of unknown items and counts them in `ignored`; "unk" gives them code -1.
             Attributes get -1 under both (default "error")
+        `date_format`: how text of `order` and `position` writes dates: "iso" or a format of
+            `datetime.strptime` such as "%d/%m/%Y"; None for the one that all of a column fits
+            (default None)
 
         Raises DataError, or UnknownItemError, naming column and row.
 
@@ -281,7 +286,9 @@ class Groups:
             group_attributes=group_attributes,
             position=position,
         )
-        return read_frame(frame, columns, vocabulary=vocabulary, unknown=unknown)
+        return read_frame(
+            frame, columns, vocabulary=vocabulary, unknown=unknown, date_format=date_format
+        )
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row an own element, labels written out: a pandas, polars or arrow frame.

@@ -17,6 +17,7 @@ __all__ = ["given_of", "is_table", "read_known_table", "read_training_tables"]
 _NOT_OF_TABLES = {
     "database": "Write what it holds to a file.",
     "memory_limit": "Tables are held in memory.",
+    "date_format": "Write dates as 2024-01-31.",
 }
 _UNSEEN = {"error": "error", "unk": "unknown"}
 

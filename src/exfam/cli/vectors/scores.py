@@ -11,7 +11,7 @@ __all__ = ["is_of_words", "word_scores"]
 
 # Where the log-likelihood is of yes and no, a perplexity would tell nothing.
 _SAMPLED = ("skip-gram", "cbow")
-_NOT_OF_WORDS = ("database", "memory_limit", "unknown", "per_row")
+_NOT_OF_WORDS = ("database", "memory_limit", "date_format", "unknown", "per_row")
 
 
 def is_of_words(model: Any) -> bool:

@@ -34,6 +34,7 @@ def read_field(
     metric: str = "haversine",
     missing: Any = (),
     sites: Any = None,
+    date_format: str | None = None,
 ) -> Groups:
     """Rows of values at places and times as Groups: one group a time step, one element a site.
 
@@ -46,9 +47,9 @@ def read_field(
 
     `data`: a pandas or polars frame, an Arrow table or a mapping of columns; or a CSV, Parquet or
         JSON lines file, a folder or a query, as for `exfam.read`
-    `time`: column of dates, timestamps (UTC if without a zone), ISO text such as "2007-10-01" or
-        "2007-10-01T12:30", or numbers. Dates and timestamps become days since 1970-01-01, exact
-        to the microsecond; numbers stay as they are
+    `time`: column of dates, timestamps (UTC if without a zone), text such as "2007-10-01",
+        "2007-10-01T12:30" or "31/10/2007", or numbers. Dates and timestamps become days since
+        1970-01-01, exact to the microsecond; numbers stay as they are
     `site`: column of the sites' labels: text, whole numbers or booleans
     `coordinates`: columns of the sites' coordinates, the same in all rows of a site, not missing
         even where the value is; two sites may be at the same place
@@ -60,6 +61,8 @@ def read_field(
     `sites`: known labels, such as those of a fitted model, that codes refer to; sites that they do
         not hold get code -1 and come last in their group. None for those of the data
         (default None)
+    `date_format`: how text in `time` writes dates: "iso" or a format of `datetime.strptime` such
+        as "%d/%m/%Y"; None for the one that all of the column fits (default None)
 
     Raises DataError naming the column, the row and the file for a pair of time and site that
     repeats, a site that moves, coordinates that are missing or off the globe, a missing time or
@@ -88,6 +91,7 @@ def read_field(
         metric=metric,
         missing=missing,
         sites=sites,
+        date_format=date_format,
     )[0]
 
 
@@ -101,6 +105,7 @@ def read_field_with_facts(
     metric: str = "haversine",
     missing: Any = (),
     sites: Any = None,
+    date_format: str | None = None,
 ) -> tuple[Groups, FieldFacts]:
     """As `read_field`, and what the field holds and lacks.
 
@@ -117,7 +122,7 @@ def read_field_with_facts(
     columns = open_columns(
         data, layout.parts, vocabulary={} if known is None else {layout.site.name: known}
     )
-    times = read_times(columns, layout.time)
+    times = read_times(columns, layout.time, date_format=date_format)
     of = read_sites(columns, layout.site, known=known)
     places = read_coordinates(columns, layout.coordinates, of, metric=metric)
     values, n_standing = _read_values(columns, layout.value, standing)

@@ -1,8 +1,6 @@
 """Columns of times: dates, timestamps, ISO text and numbers as numbers that can be compared."""
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +10,10 @@ from pyarrow import types
 
 from exfam.data.fields.source import SourceColumns
 from exfam.data.reading.table import Part
+from exfam.dates import parse_dates
 
 __all__ = ["Times", "named_days", "read_times"]
 
-ISO = re.compile(
-    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
-)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 DAY = 86_400_000_000  # in microseconds
 RULE = "be times (dates, timestamps, numbers, or text such as '2007-10-01' or '2007-10-01T12:30')"
 
@@ -36,8 +30,8 @@ class Times:
     names: np.ndarray
 
 
-def read_times(columns: SourceColumns, part: Part) -> Times:
-    """A column of dates, timestamps (in UTC if without a zone), ISO text or finite numbers.
+def read_times(columns: SourceColumns, part: Part, *, date_format: str | None = None) -> Times:
+    """A column of dates, timestamps (in UTC if without a zone), dates in text or finite numbers.
 
     Raises DataError naming the row of a time that is missing or none of these.
 
@@ -51,7 +45,7 @@ def read_times(columns: SourceColumns, part: Part) -> Times:
     kind = array.type
     columns.complain(part, "not be missing", pc.is_null(array), "Drop these rows or mend them.")
     if types.is_large_string(kind):
-        return _from_moments(_read_text(columns, part))
+        return _from_moments(_read_text(columns, part, date_format))
     if types.is_date(kind) or types.is_timestamp(kind):
         moments = array.cast(pa.timestamp("us"), safe=False)  # Arrow keeps zoned ones in UTC
         return _from_moments(moments.view(pa.int64()).to_numpy())
@@ -86,22 +80,10 @@ def _from_moments(moments: Int64[np.ndarray, "rows"]) -> Times:
     return Times(codes, found / DAY, _named(found))
 
 
-def _read_text(columns: SourceColumns, part: Part) -> Int64[np.ndarray, "rows"]:
-    encoded = columns.arrays[part].dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    moments = [_moment(text) for text in encoded.dictionary.to_pylist()]
-    wrong = np.array([moment is None for moment in moments])
-    advice = "Write years, months and days in this order, or convert the column to dates."
-    columns.complain(part, RULE, wrong[codes], advice)
-    return np.array(moments, dtype=np.int64)[codes]
-
-
-def _moment(text: str) -> int | None:
-    """Microseconds since 1970, UTC if the text names no zone; None if it is no ISO time."""
-    if not ISO.fullmatch(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:  # such as a 31st of June
-        return None
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND
+def _read_text(
+    columns: SourceColumns, part: Part, date_format: str | None
+) -> Int64[np.ndarray, "rows"]:
+    dates = parse_dates(
+        columns.arrays[part], name=part.name, date_format=date_format, where=columns.where
+    )
+    return dates.astype(np.int64)

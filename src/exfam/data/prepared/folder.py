@@ -35,6 +35,7 @@ def prepare(
     duplicates: str = "error",
     memory_limit: str | None = None,
     threads: int | None = None,
+    date_format: str | None = None,
     overwrite: bool = False,
 ) -> Groups:
     """Read a source once, into a folder of columns that are mapped into memory, and open it.
@@ -56,7 +57,7 @@ def prepare(
     if group is not None:
         columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
     _check_source(source, columns)
-    options = ReadingOptions(duplicates, database, memory_limit, threads)
+    options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
     with new_folder(folder, overwrite=overwrite) as new:
         writer = ShardWriter(new)
         groups, facts = source, None

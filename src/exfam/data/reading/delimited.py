@@ -198,7 +198,7 @@ def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
     if is_attribute:
         return _as(x, TEXT)
     counts = cells.counts[part]
-    if part.argument == "order" and counts["number"] == 0:
+    if part.argument in ("order", "position") and counts["number"] == 0:
         return _as(x, TEXT)
     if counts["empty"] + counts["gap"] == cells.n_rows:
         return _as(x, NUMBER)

@@ -69,7 +69,8 @@ def broken_rule(part: Part, kind: pa.DataType, known: Container[str]) -> tuple[s
         fits = is_plain or _is_time(kind)
     else:
         is_day = types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind)
-        if not _is_number(kind) and not (part.argument == "position" and is_day):
+        may_be_day = is_day or types.is_large_string(kind)
+        if not _is_number(kind) and not (part.argument == "position" and may_be_day):
             return "be numeric", "Convert the column to numbers first."
         return None
     return None if fits else (LABELS, "Convert the column first.")

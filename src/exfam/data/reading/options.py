@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from exfam.checks import check_choice, check_positive
+from exfam.checks import check_choice, check_whole
+from exfam.groups.ordering import check_date_format
 
 __all__ = ["ReadingFacts", "ReadingOptions"]
 
@@ -18,6 +19,9 @@ class ReadingOptions:
     `memory_limit`: what DuckDB may use before it spills to disk, such as "2GB"; the columns that
         are returned come on top. None for half of the machine's memory (default None)
     `threads`: how many DuckDB uses; None for one a core (default None)
+    `date_format`: how text of `order` and `position` writes dates: "iso" or a format of
+        `datetime.strptime` such as "%d/%m/%Y"; None for the one that all of a column fits
+        (default None)
 
     >>> ReadingOptions(threads=2).duplicates
     'error'
@@ -27,11 +31,13 @@ class ReadingOptions:
     database: str | None = None
     memory_limit: str | None = None
     threads: int | None = None
+    date_format: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("duplicates", self.duplicates, ("error", "drop", "keep"))
         if self.threads is not None:
-            check_positive("threads", self.threads)
+            check_whole("threads", self.threads)
+        check_date_format(self.date_format)
 
 
 @dataclass(frozen=True)

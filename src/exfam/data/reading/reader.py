@@ -14,6 +14,7 @@ from exfam.data.reading.labels import encode
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
 from exfam.data.reading.sources import open_source
 from exfam.data.reading.table import parts_of
+from exfam.data.reading.texts import with_sorted_text
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns, Names
 
@@ -36,6 +37,7 @@ def read(
     duplicates: str = "error",
     memory_limit: str | None = None,
     threads: int | None = None,
+    date_format: str | None = None,
 ) -> Groups:
     """The rows of a file, a folder of files, a frame or a query as Groups.
 
@@ -59,12 +61,15 @@ def read(
     `memory_limit`: what DuckDB may use before it spills into the temporary folder, such as "2GB";
         the columns returned come on top. None for half of the machine's memory (default None)
     `threads`: how many DuckDB uses; None for one a core (default None)
+    `date_format`: how text of `order` and `position` writes dates: "iso" or a format of
+        `datetime.strptime` such as "%d/%m/%Y"; None for the one that all of a column fits
+        (default None)
 
     In CSV files, labels are whole numbers if all of a column are written as such (007 and 1.0 are
     not), booleans if all are true or false, otherwise text; a given vocabulary decides first.
     Values are numbers, or missing: an empty cell, NA, NaN, null. Attributes are numbers if all
-    are, unless one has leading zeros. `order` is all numbers or all text, which sorts by letters,
-    as ISO dates should. JSON lines and queries have types of their own.
+    are, unless one has leading zeros. `order` is all numbers, all dates of one format, or all names
+    with one number each, as t9 and t10; other text is refused. JSON lines and queries have types of their own.
 
     Rows with equal `order` stay in the order of the source. `source_row`, and the rows that errors
     name, count rows of data from 0: headers and blank lines do not count. `source_row` goes on
@@ -90,7 +95,7 @@ def read(
         group_attributes=group_attributes,
         position=position,
     )
-    options = ReadingOptions(duplicates, database, memory_limit, threads)
+    options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
     return read_groups(source, columns, options=options, vocabulary=vocabulary, unknown=unknown)
 
 
@@ -145,6 +150,7 @@ def read_with_facts(
     with open_database(options) as database:
         table = open_source(database, source, parts, connection=options.database, vocabulary=known)
         with explained(lambda error: unreadable(error, table.places.where)):
+            table = with_sorted_text(database, table, date_format=options.date_format)
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):

@@ -1,0 +1,188 @@
+"""Text in `order` and `position` sorts by what it writes, the same in frames, files and queries."""
+
+import csv
+import json
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exfam import DataError, ExfamError, Groups, prepare, read, read_field
+from exfam.groups.ordering import sortable_text
+
+# Texts in their right order, which is not that of their letters.
+SORTED = {
+    "day first": ["12/31/2023", "01/15/2024", "02/01/2024"],
+    "month first": ["31/12/2023", "15/01/2024", "01/02/2024"],
+    "points and times": ["31.12.2023 23:59", "01.01.2024 00:01"],
+    "names of months": ["05 Dec 2023", "15 Jan 2024", "02 Feb 2024"],
+    "without zeros": ["2023/9/30", "2023/10/1"],
+    "zones": ["2024-01-01T10:00+02:00", "2024-01-01T09:00Z"],
+    "numbers": ["9", "10", "100"],
+    "fractions": ["-10.5", "-9.25", "3"],
+    "numbered names": ["t9", "t10", "t100"],
+    "weeks": ["2023-W52", "2024-W1", "2024-W10"],
+    "hours": ["8:30", "9:15", "10:05"],
+}
+REFUSED = {
+    "ambiguous": (["01/02/2024", "03/02/2024"], "can be read in one way, got '01/02/2024' at row 0"),
+    "two formats": (["15/01/2024", "12/31/2023"], "of one format, .*got '12/31/2023' at row 1"),
+    "one is no date": (["2024-01-15", "soon"], r"got 'soon' at row 1.* \(1 of 2 rows\)"),
+    "days of the week": (["mon", "fri"], "names with one number .*got 'mon' at row 0.* has no order"),
+    "fractions in names": (["t1.5", "t1.25"], "names with one number each"),
+    "signs": (["-5 days", "-10 days"], "names with one number each"),
+    "month and year": (["12/2023", "01/2024"], "or name the format of dates in `date_format`"),
+    "infinity": (["1", "inf"], "`order` must (hold numbers, dates or names|be finite)"),
+}
+
+
+def frame_of(texts):
+    """The texts of one group, shuffled, and their right rank as items."""
+    rank = np.random.default_rng(0).permutation(len(texts))
+    return {"user": ["a"] * len(texts), "when": [texts[k] for k in rank], "rank": rank.tolist()}
+
+
+def in_frame(frame, folder, **options):
+    return Groups.from_frame(frame, group="user", order="when", item="rank", **options)
+
+
+def in_csv(frame, folder, **options):
+    path = folder / "a.csv"
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([frame, *zip(*frame.values(), strict=True)])
+    return read(path, group="user", order="when", item="rank", **options)
+
+
+def in_json(frame, folder, **options):
+    path = folder / "a.jsonl"
+    rows = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return read(path, group="user", order="when", item="rank", **options)
+
+
+def in_parquet(frame, folder, **options):
+    pq.write_table(pa.table(frame), folder / "a.parquet")
+    return read(folder / "a.parquet", group="user", order="when", item="rank", **options)
+
+
+def in_prepared(frame, folder, **options):
+    names = dict(group="user", order="when", item="rank")
+    return prepare(frame, folder / "prepared", overwrite=True, **names, **options)
+
+
+def in_sqlite(frame, folder, **options):
+    con = sqlite3.connect(folder / "a.db")
+    pd.DataFrame(frame).to_sql("t", con, index=False, if_exists="replace")
+    con.close()
+    source = dict(database=f"sqlite:///{folder / 'a.db'}")
+    return read("SELECT * FROM t", group="user", order="when", item="rank", **source, **options)
+
+
+READERS = (in_frame, in_csv, in_json, in_parquet, in_prepared, in_sqlite)
+
+
+@pytest.mark.parametrize("read_in", READERS)
+@pytest.mark.parametrize("texts", SORTED.values(), ids=SORTED)
+def test_text_sorts_by_what_it_writes(tmp_path, read_in, texts):
+    assert read_in(frame_of(texts), tmp_path).item.tolist() == list(range(len(texts)))
+
+
+@pytest.mark.parametrize("read_in", READERS)
+def test_ambiguous_dates_are_read_as_named(tmp_path, read_in):
+    frame = {"user": ["a"] * 3, "when": ["01/02/2024", "03/01/2024", "02/03/2024"], "rank": [0, 1, 2]}
+    by_day = read_in(frame, tmp_path, date_format="%d/%m/%Y")
+    assert by_day.item.tolist() == [1, 0, 2]
+    by_month = read_in(frame, tmp_path, date_format="%m/%d/%Y")
+    assert by_month.item.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("read_in", [in_frame, in_csv, in_json])
+@pytest.mark.parametrize(("texts", "match"), REFUSED.values(), ids=REFUSED)
+def test_other_text_is_refused(tmp_path, read_in, texts, match):
+    frame = {"user": ["a"] * len(texts), "when": texts, "rank": list(range(len(texts)))}
+    with pytest.raises(DataError, match=match):
+        read_in(frame, tmp_path)
+
+
+def test_errors_count_all_rows_and_name_the_file(tmp_path):
+    for name, days in (("a.csv", ["2024-01-15"] * 3), ("b.csv", ["2024-01-16", "soon", "soon"])):
+        rows = "".join(f"u,{day},{k}\n" for k, day in enumerate(days))
+        (tmp_path / name).write_text("user,when,rank\n" + rows)
+    match = r"Column 'when' must hold dates .* got 'soon' at row 1 in .*b.csv \(2 of 6 rows\)"
+    with pytest.raises(DataError, match=match):
+        read(tmp_path, group="user", order="when", item="rank")
+
+
+@pytest.mark.parametrize("read_in", READERS[:-1])
+def test_missing_text_in_order_is_refused_as_ever(tmp_path, read_in):
+    frame = {"user": ["a", "a"], "when": ["15/01/2024", None], "rank": [0, 1]}
+    with pytest.raises(DataError, match="`order` must not be missing, got nothing at row 1"):
+        read_in(frame, tmp_path)
+    with pytest.raises(DataError, match="`order` must not be missing"):
+        read_in({"user": ["a"], "when": [None], "rank": [0]}, tmp_path)
+
+
+@pytest.mark.parametrize("read_in", [in_frame, in_csv, in_json])
+def test_a_format_of_digits_alone_is_refused(tmp_path, read_in):
+    match = "`date_format` must have something between its numbers, got '%d%m%Y'"
+    with pytest.raises(ExfamError, match=match):
+        read_in(frame_of(["1/2/2024"]), tmp_path, date_format="%d%m%Y")
+    with pytest.raises(DataError, match="`date_format` must be 'iso' or a format of"):
+        read_in(frame_of(["1/2/2024"]), tmp_path, date_format="%Q")
+
+
+def test_several_columns_of_order_are_each_read_by_themselves(tmp_path):
+    frame = {
+        "user": ["a"] * 4,
+        "day": ["02/01/2024", "31/12/2023", "02/01/2024", "31/12/2023"],
+        "step": ["t10", "t10", "t9", "t9"],
+        "rank": [3, 1, 2, 0],
+    }
+    pd.DataFrame(frame).to_csv(tmp_path / "a.csv", index=False)
+    names = dict(group="user", order=["day", "step"], item="rank")
+    for groups in (Groups.from_frame(frame, **names), read(tmp_path / "a.csv", **names)):
+        assert groups.item.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("make", [in_csv, in_json, in_parquet])
+def test_dates_in_position_are_days(tmp_path, make):
+    frame = {"user": ["a", "a"], "when": ["31/12/2023", "02/01/2024"], "rank": [0, 1]}
+    make(frame, tmp_path)
+    (path,) = tmp_path.iterdir()
+    names = dict(group="user", item="rank", position="when")
+    for groups in (Groups.from_frame(frame, **names), read(path, **names), read(frame, **names)):
+        assert groups.position.tolist() == [19722, 19724]
+
+
+@pytest.mark.parametrize("texts", [["a", "b"], ["t9", "t10"]])
+def test_other_text_in_position_is_refused(tmp_path, texts):
+    frame = {"user": ["a", "a"], "when": texts, "rank": [0, 1]}
+    names = dict(group="user", item="rank", position="when")
+    pd.DataFrame(frame).to_csv(tmp_path / "a.csv", index=False)
+    for source in (frame, tmp_path / "a.csv"):
+        with pytest.raises(DataError, match=f"`position` must be numeric, got '{texts[0]}' at row 0"):
+            read(source, **names)
+    with pytest.raises(DataError, match="`position` must be numeric"):
+        Groups.from_frame(frame, **names)
+    pd.DataFrame({**frame, "when": [None, None]}).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataError, match="`position` must not be missing"):
+        read(tmp_path / "a.csv", **names)
+
+
+def test_times_of_fields_are_read_alike():
+    frame = {"day": ["31/12/2023", "02/01/2024"], "city": ["Oslo"] * 2, "x": [0, 0], "t": [1, 2]}
+    columns = dict(time="day", site="city", coordinates="x", value="t", metric="euclidean")
+    assert read_field(frame, **columns).group_attributes["time"].tolist() == [19722, 19724]
+    frame["day"] = ["01/02/2024", "02/01/2024"]
+    with pytest.raises(DataError, match="'day' must hold dates that can be read in one way"):
+        read_field(frame, **columns)
+    groups = read_field(frame, date_format="%d/%m/%Y", **columns)
+    assert groups.group_names.astype(str).tolist() == ["2024-01-02", "2024-02-01"]
+
+
+def test_distinct_texts_may_share_a_key():
+    keys = sortable_text(pa.array(["1", "1.0", "01"]), name="n")
+    assert keys.to_pylist() == [1, 1, 1]
