@@ -177,7 +177,7 @@ def test_labels_are_of_other_sites():
             ["2007-10-05"],
             r"later than those of the groups, of which the last is 13791\.0, got 13791",
         ),
-        (["soon"], r"`times` must be times .* got 'soon' at row 0 of column 'times'"),
+        (["soon"], r"Column 'times' must hold dates .* got 'soon' at row 0"),
         ([None], r"`times` must not be missing"),
     ],
 )

@@ -365,7 +365,8 @@ class TestOptions:
                 {"memory_limit": "plenty"},
                 "`memory_limit` must be a size such as '2GB', got 'plenty'",
             ),
-            ({"threads": 0}, "`threads` must be a number > 0, got 0"),
+            ({"threads": 0}, "`threads` must be an integer >= 1, got 0"),
+            ({"threads": True}, "`threads` must be an integer >= 1, got True"),
             (
                 {"database": "mysql://x"},
                 "`database` must begin with sqlite:/// or postgresql://",

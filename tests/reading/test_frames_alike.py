@@ -57,7 +57,8 @@ whole = st.integers(-(2**63), 2**63 - 1)
 large = st.integers(0, 2**64 - 1)
 LABELS = [words, st.booleans(), whole, st.integers(-3, 3), large, st.sampled_from(["007", "7"])]
 GROUPS = [*LABELS, days, times, spans, st.times()]
-ORDERS = [*LABELS[:-2], st.floats(-9, 9), days, times, spans, st.sampled_from([0.0, -0.0])]
+texts = st.sampled_from(["t9", "t10", "t1"])
+ORDERS = [texts, *LABELS[1:-2], st.floats(-9, 9), days, times, spans, st.sampled_from([0.0, -0.0])]
 VALUES = [
     st.none() | st.floats(-9, 9, width=32),
     st.integers(-9, 9),
@@ -103,14 +104,13 @@ def frames(draw):
 def test_generated_frames(frame, data):
     options = {
         "group": "user",
-        "order": data.draw(st.sampled_from([None, "time", ["time", "movie"]])),
+        "order": data.draw(st.sampled_from([None, "time", ["time", "step"]])),
         "item": data.draw(st.sampled_from([None, "movie"])),
         "value": data.draw(st.sampled_from([None, "stars", ["stars", "more"]])),
         "attributes": data.draw(st.sampled_from([(), "genre", ["genre", "time_of"]])),
         "group_attributes": data.draw(st.sampled_from([(), "age"])),
         "position": data.draw(st.sampled_from([None, "place", ["place", "time_of"]])),
     }
+    frame["step"] = [f"{len(frame['user']) - k}-th" for k in range(len(frame["user"]))]
     frame["time_of"] = [float(k) for k in range(len(frame["user"]))]
-    if isinstance(frame["movie"], np.ndarray):
-        options["order"] = "time"  # from_frame cannot sort by more than 63 bits
     both(data.draw(st.sampled_from([dict, pa.table]))(frame), **options)
