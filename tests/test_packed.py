@@ -88,7 +88,9 @@ def test_files_below_the_limit_are_read_whole(tmp_path, ending):
 def test_lines_of_vectors_are_not_longer_than_any_vector(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_bytes(b"2 2\n" + b"a" * (40 << 20))
-    with pytest.raises(DataError, match="must have lines of 33,554,432 bytes at most, got a longer"):
+    with pytest.raises(
+        DataError, match="must have lines of 33,554,432 bytes at most, got a longer"
+    ):
         read_vectors(path)
     path.write_bytes(b"2 2\ncat 1 2\ndog 3 4" + b"\n" * 3)
     assert read_vectors(path).words == ("cat", "dog")

@@ -28,10 +28,16 @@ SORTED = {
     "hours": ["8:30", "9:15", "10:05"],
 }
 REFUSED = {
-    "ambiguous": (["01/02/2024", "03/02/2024"], "can be read in one way, got '01/02/2024' at row 0"),
+    "ambiguous": (
+        ["01/02/2024", "03/02/2024"],
+        "can be read in one way, got '01/02/2024' at row 0",
+    ),
     "two formats": (["15/01/2024", "12/31/2023"], "of one format, .*got '12/31/2023' at row 1"),
     "one is no date": (["2024-01-15", "soon"], r"got 'soon' at row 1.* \(1 of 2 rows\)"),
-    "days of the week": (["mon", "fri"], "names with one number .*got 'mon' at row 0.* has no order"),
+    "days of the week": (
+        ["mon", "fri"],
+        "names with one number .*got 'mon' at row 0.* has no order",
+    ),
     "fractions in names": (["t1.5", "t1.25"], "names with one number each"),
     "signs": (["-5 days", "-10 days"], "names with one number each"),
     "month and year": (["12/2023", "01/2024"], "or name the format of dates in `date_format`"),
@@ -92,7 +98,11 @@ def test_text_sorts_by_what_it_writes(tmp_path, read_in, texts):
 
 @pytest.mark.parametrize("read_in", READERS)
 def test_ambiguous_dates_are_read_as_named(tmp_path, read_in):
-    frame = {"user": ["a"] * 3, "when": ["01/02/2024", "03/01/2024", "02/03/2024"], "rank": [0, 1, 2]}
+    frame = {
+        "user": ["a"] * 3,
+        "when": ["01/02/2024", "03/01/2024", "02/03/2024"],
+        "rank": [0, 1, 2],
+    }
     by_day = read_in(frame, tmp_path, date_format="%d/%m/%Y")
     assert by_day.item.tolist() == [1, 0, 2]
     by_month = read_in(frame, tmp_path, date_format="%m/%d/%Y")
@@ -163,7 +173,9 @@ def test_other_text_in_position_is_refused(tmp_path, texts):
     names = dict(group="user", item="rank", position="when")
     pd.DataFrame(frame).to_csv(tmp_path / "a.csv", index=False)
     for source in (frame, tmp_path / "a.csv"):
-        with pytest.raises(DataError, match=f"`position` must be numeric, got '{texts[0]}' at row 0"):
+        with pytest.raises(
+            DataError, match=f"`position` must be numeric, got '{texts[0]}' at row 0"
+        ):
             read(source, **names)
     with pytest.raises(DataError, match="`position` must be numeric"):
         Groups.from_frame(frame, **names)

@@ -116,7 +116,9 @@ def bad_object(path: Path) -> str | None:
         try:
             found = json.loads(line, object_pairs_hook=_once)
         except RecursionError:
-            return f"`source` must have values of few levels, got too many on line {number} of FILE."
+            return (
+                f"`source` must have values of few levels, got too many on line {number} of FILE."
+            )
         except ValueError as error:
             what = getattr(error, "msg", str(error))
             return (
