@@ -253,8 +253,8 @@ class Groups:
 
         Groups come in the order of their first rows, elements in that of `order` (ties keep the
         frame's), where text counts as the numbers, dates or numbered names that it writes; other
-        text has no order and is refused. Columns keep their names. Text and booleans among the attributes become codes,
-        numbers stay numbers; labels are coded in sorted order unless `vocabulary` has an entry
+        text has no order and is refused. Columns keep their names. Text and booleans among the
+        attributes become codes, numbers stay numbers; labels are coded in sorted order unless `vocabulary` has an entry
         (items under "item"). An element without one of its values is not observed at all: its
         other values are left out too.
 

@@ -69,7 +69,8 @@ def read(
     not), booleans if all are true or false, otherwise text; a given vocabulary decides first.
     Values are numbers, or missing: an empty cell, NA, NaN, null. Attributes are numbers if all
     are, unless one has leading zeros. `order` is all numbers, all dates of one format, or all names
-    with one number each, as t9 and t10; other text is refused. JSON lines and queries have types of their own.
+    with one number each, as t9 and t10; other text is refused. JSON lines and queries have types
+    of their own.
 
     Rows with equal `order` stay in the order of the source. `source_row`, and the rows that errors
     name, count rows of data from 0: headers and blank lines do not count. `source_row` goes on
