@@ -254,9 +254,9 @@ class Groups:
         Groups come in the order of their first rows, elements in that of `order` (ties keep the
         frame's), where text counts as the numbers, dates or numbered names that it writes; other
         text has no order and is refused. Columns keep their names. Text and booleans among the
-        attributes become codes, numbers stay numbers; labels are coded in sorted order unless `vocabulary` has an entry
-        (items under "item"). An element without one of its values is not observed at all: its
-        other values are left out too.
+        attributes become codes, numbers stay numbers; labels are coded in sorted order unless
+        `vocabulary` has an entry (items under "item"). An element without one of its values is not
+        observed at all: its other values are left out too.
 
         `unknown`: what to do with labels that a given vocabulary lacks: "error"; "ignore" drops
             elements of unknown items and counts them in `ignored`; "unk" gives them code -1.
