@@ -1,0 +1,1 @@
+"""Random inputs against every door of exfam: `make fuzz`, or `python -m fuzz --help`."""
