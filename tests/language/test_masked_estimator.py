@@ -1,5 +1,6 @@
 """The masked language model as an estimator: fits, scores, vectors, files."""
 
+import json
 import math
 
 import numpy as np
@@ -14,7 +15,13 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 import exfam
 from exfam.analysis import text_encoders
-from exfam.checks import CheckpointError, DataError, ExfamError, UnknownItemError
+from exfam.checks import (
+    CheckpointError,
+    DataError,
+    ExfamError,
+    ExfamWarning,
+    UnknownItemError,
+)
 from exfam.estimators.language import MaskedLanguageModel, masked_scoring
 from exfam.models.token_pieces import MaskedTokens
 from exfam.training.checkpoints import Checkpoint
@@ -61,6 +68,15 @@ def test_every_encoding_can_be_fitted_saved_and_loaded(tmp_path, encoding):
     assert not any(path.suffix in {".pt", ".pkl"} for path in (tmp_path / "model").iterdir())
 
 
+def test_a_saved_model_names_its_encoding_whatever_the_default_is(tmp_path):
+    assert MaskedLanguageModel().encoding == "rotary"
+    for encoding in ("rotary", "learned"):
+        path = tmp_path / encoding
+        small(max_epochs=1, encoding=encoding).fit(TRAIN).save(path)
+        stored = json.loads((path / "config.json").read_text())["config"]
+        assert stored["parameters"]["encoding"] == stored["fitted"]["encoding"] == encoding
+
+
 def test_byte_pairs_can_be_fitted_too(tmp_path):
     model = small(subwords="bpe", vocabulary_size=300, max_epochs=1).fit(TRAIN)
     model.save(tmp_path / "model")
@@ -74,7 +90,11 @@ def test_whole_words_can_be_fitted_too(tmp_path):
     assert {"dog", "women"} <= known and "rare" not in known
     model.save(tmp_path / "model")
     loaded = MaskedLanguageModel.load(tmp_path / "model")
-    assert loaded.score(["a rare dog"]) == model.score(["a unseen dog"])
+    left_out = "1 of the 3 tokens of `X` are unknown to the model, and left out"
+    with pytest.warns(ExfamWarning, match=left_out):
+        score = loaded.score(["a rare dog"])
+    with pytest.warns(ExfamWarning, match=left_out):
+        assert score == model.score(["a unseen dog"])
 
 
 def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
@@ -156,7 +176,8 @@ def test_unknown_words_have_no_log_probability(fitted):
 
 
 def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
-    encoder = small(max_epochs=1, long_sentences="cut").fit(TRAIN).encoder()
+    model = small(encoding="learned", max_epochs=1, long_sentences="cut")
+    encoder = model.fit(TRAIN).encoder()
     index = encoder.subwords.index
     (piece,) = encoder.pieces([("the " * 30, "a man")])
     ends = np.flatnonzero(piece == index["[SEP]"]).tolist()

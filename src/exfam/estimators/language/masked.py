@@ -19,7 +19,17 @@ from exfam.checks import (
     check_positive,
     check_whole,
 )
-from exfam.data.text.subwords import END, MASK, SPECIAL, START, SUBWORDS, Subwords, learn_subwords
+from exfam.data.text.subwords import (
+    END,
+    MASK,
+    SPECIAL,
+    START,
+    SUBWORDS,
+    UNKNOWN,
+    Subwords,
+    learn_subwords,
+)
+from exfam.data.text.unknown import warn_unknown_words
 from exfam.encodings import ENCODINGS
 from exfam.estimators.identity import identified
 from exfam.estimators.language.fitted import OneNetwork
@@ -40,6 +50,7 @@ __all__ = ["MaskedLanguageModel"]
 _IRRELEVANT = ("progress", "validation_fraction", "long_sentences")
 # Words of a line that are cut into pieces at a time.
 _WORDS_AT_ONCE = 1000
+_UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 
 _Pieces = list[np.ndarray]
 
@@ -56,7 +67,8 @@ class MaskedLanguageModel(OneNetwork):
     `vocabulary_size`: of pieces, 5 special ones and all characters included (default 8000)
     `min_count`: how often a whole word, or two pieces that become one, must be read (default 2)
     `lower`: whether letters are made small first (default True)
-    `encoding`: how positions enter, see `exfam.encodings.ENCODINGS` (default "learned")
+    `encoding`: how positions enter, see `exfam.encodings.ENCODINGS`: "rotary" learns from little
+        text, where "learned" may stay at the words' frequencies (default "rotary")
     `embed_dim`: length of the tokens' vectors (default 128)
     `n_heads`: of attention; divides `embed_dim` (default 4)
     `n_layers`: of attention (default 4)
@@ -104,7 +116,7 @@ class MaskedLanguageModel(OneNetwork):
         vocabulary_size: int = 8000,
         min_count: int = 2,
         lower: bool = True,
-        encoding: str = "learned",
+        encoding: str = "rotary",
         embed_dim: int = 128,
         n_heads: int = 4,
         n_layers: int = 4,
@@ -244,8 +256,9 @@ class MaskedLanguageModel(OneNetwork):
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a text's masked tokens, given the others.
 
-        A share of `mask_share` of all tokens but special ones, unknown words among them, is
-        masked, always the same ones of the same text.
+        A share of `mask_share` of all tokens but special ones, unknown words among these, is
+        masked, always the same ones of the same text. Unknown words are left out, and one warning
+        says how many they are.
         Raises DataError for a text without tokens.
         """
         source, objective = self._read(X), self._objective()
@@ -257,6 +270,9 @@ class MaskedLanguageModel(OneNetwork):
             nats, weight = nats + float(told), weight + float(n_told)
         if not weight:
             raise DataError("`X` must have tokens to score, got none.")
+        unknown = sum(int((piece == _UNKNOWN_CODE).sum()) for piece in source.pieces)
+        ordinary = sum(int((piece >= len(SPECIAL)).sum()) for piece in source.pieces)
+        warn_unknown_words(unknown, unknown + ordinary, unit="tokens")
         return -nats / weight
 
     def masked_tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:

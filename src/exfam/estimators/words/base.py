@@ -127,6 +127,7 @@ class TextEstimator(Parameters, ABC):
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a held-out text, of the words that are known; see class.
 
+        Words that are not known are left out, and one warning says how many they are.
         Raises DataError for a text without a known word that has a known word beside it.
         """
         check_fitted(self, "matrices_")

@@ -13,6 +13,7 @@ from exfam.analysis.cooccurrence.pmi import Association, association
 from exfam.analysis.cooccurrence.spectrum import largest_eigenpairs
 from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.data.text.unknown import warn_unknown_words
 from exfam.estimators.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
 from exfam.estimators.words.parameters import Parameters, check_fitted
 
@@ -191,16 +192,20 @@ class PMIFactorization(Parameters):
         """Mean log-likelihood in nats of a context word given its word; higher is better.
 
         Over all pairs of words with vectors within the window, each pair in both directions and
-        weighted as in counting. The normalizer is exact.
+        weighted as in counting. The normalizer is exact. Words without vectors are left out, and
+        one warning says how many they are.
         Raises DataError for a text without any such pair.
         """
         check_fitted(self, "vectors_")
-        pairs = count_pairs(opened(X), self.vectors_.words, self._options()).pairs
+        text = opened(X)
+        counted = count_pairs(text, self.vectors_.words, self._options())
+        pairs = counted.pairs
         if not pairs.nnz:
             raise DataError(
                 "`X` must hold at least one pair of words that have vectors, got none. "
                 "Take more text, or fit with a smaller `min_count`."
             )
+        warn_unknown_words(text.n_tokens - int(counted.counts.sum()), text.n_tokens)
         total = 0.0
         step = max(1, _LOGITS_AT_ONCE // len(self.vectors_))
         rows = np.flatnonzero(np.diff(pairs.indptr))

@@ -8,6 +8,7 @@ from jaxtyping import Int32
 
 from exfam.checks import DataError
 from exfam.data.text import PreparedText, Vocabulary, is_prepared_text, open_text, prepare_text
+from exfam.data.text.unknown import warn_unknown_words
 
 __all__ = ["ReadingOptions", "known_tokens", "read_text", "recoded"]
 
@@ -55,7 +56,7 @@ def read_text(
 def known_tokens(
     source: Any, options: ReadingOptions, *, vocabulary: Vocabulary
 ) -> Int32[np.ndarray, "tokens"]:
-    """Codes of the words of a text that a vocabulary holds; others are left out.
+    """Codes of the words of a text that a vocabulary holds; others are left out, with a warning.
 
     Raises DataError if there are none.
     """
@@ -64,14 +65,17 @@ def known_tokens(
         every = ReadingOptions(
             1, len(vocabulary), options.sentences, options.lower, options.cleaning
         )
-        tokens = every.prepare(source, vocabulary).tokens
+        text = every.prepare(source, vocabulary)
+        tokens = text.tokens
     else:
         tokens = recoded(text, vocabulary)
-    if not (tokens >= 0).any():
+    n_known = int((tokens >= 0).sum())
+    if not n_known:
         raise DataError(
             f"`X` must hold words of the vocabulary, got none of its {len(vocabulary)} words. "
             "Take text of the same language and spelling."
         )
+    warn_unknown_words(text.n_tokens - n_known, text.n_tokens)
     return tokens
 
 
