@@ -46,6 +46,7 @@ _HOMES = {
     "Ordinal": "exfam.families",
     "PMIFactorization": "exfam.estimators.words",
     "PerItem": "exfam.families",
+    "PlainFamily": "exfam.families",
     "Poisson": "exfam.families",
     "PositionalSentenceClassifier": "exfam.estimators.language",
     "SentenceClassifier": "exfam.estimators.language",
@@ -61,6 +62,7 @@ _HOMES = {
     "prepare": "exfam.data.prepared",
     "read": "exfam.data.reading",
     "read_field": "exfam.data.fields",
+    "register_family": "exfam.families",
 }
 
 __all__ = sorted(["__version__", *_HOMES])

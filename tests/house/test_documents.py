@@ -9,6 +9,7 @@ import pytest
 
 from exfam.cli.commands import COMMANDS, split_command
 from exfam.cli.parser import parse
+from exfam.families import FAMILIES
 from house.sources import ROOT, shown
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -34,6 +35,16 @@ def shell_lines(text: str) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
+@pytest.fixture
+def families():
+    """Families that a page registers go again."""
+    before = dict(FAMILIES)
+    yield
+    FAMILIES.clear()
+    FAMILIES.update(before)
+
+
+@pytest.mark.usefixtures("families")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
 def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -55,6 +55,11 @@ def to_plain(name: str, value: Any) -> Any:
     if isinstance(value, Family):
         return {FAMILY_KEY: family_to_config(value)}
     if isinstance(value, dict):
+        if other := [key for key in value if not isinstance(key, str)]:
+            raise ExfamError(
+                f"`{name}` must have texts as keys to be saved, got {other[0]!r}, which JSON turns "
+                "into a text."
+            )
         return {key: to_plain(name, each) for key, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

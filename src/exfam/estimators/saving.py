@@ -123,6 +123,8 @@ def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
         )
     try:
         return _restore(found, stored)
+    except ModelFileError:  # says already what to do
+        raise
     except (
         ArithmeticError,
         AttributeError,

@@ -8,12 +8,17 @@ tensor([-1., -1.])
 
 from exfam.families.base import Family
 from exfam.families.categories import Categorical, Ordinal
-from exfam.families.config import FAMILIES, family_from_config, family_to_config
+from exfam.families.config import (
+    FAMILIES,
+    family_from_config,
+    family_to_config,
+    register_family,
+)
 from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
-from exfam.families.plain import ExponentialFamily
+from exfam.families.plain import ExponentialFamily, PlainFamily
 from exfam.families.scaled import Scaled, scaled_to
 from exfam.families.student_t import StudentT
 
@@ -31,10 +36,12 @@ __all__ = [
     "NegativeBinomial",
     "Ordinal",
     "PerItem",
+    "PlainFamily",
     "Poisson",
     "Scaled",
     "StudentT",
     "family_from_config",
     "family_to_config",
+    "register_family",
     "scaled_to",
 ]

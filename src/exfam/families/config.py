@@ -1,10 +1,16 @@
-"""Families as plain JSON values, and back."""
+"""Families as plain JSON values, and back; those that users write are registered by name.
 
+Only registered classes are ever built: a file names a family, and cannot have a module imported.
+"""
+
+import json
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar
 
-from exfam.checks import ExfamError, check_choice
+import numpy as np
+
+from exfam.checks import ExfamError, ModelFileError, check_choice
 from exfam.families.base import Family
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.continuous import Exponential, Gamma, Gaussian
@@ -14,11 +20,75 @@ from exfam.families.per_item import PerItem
 from exfam.families.scaled import Scaled
 from exfam.families.student_t import StudentT
 
-__all__ = ["FAMILIES", "family_from_config", "family_to_config"]
+__all__ = ["FAMILIES", "family_from_config", "family_to_config", "register_family"]
+
+Kind = TypeVar("Kind")
+
+# Beside a family's options, a config holds its name, the module of one that a user wrote, and the
+# units of a scaled one.
+_RESERVED = ("module", "name", "standardized")
+
+
+def register_family(kind: Kind) -> Kind:
+    """Make a family of your own one that models can be saved with; a decorator of its class.
+
+    Its `name` then stands for it wherever families are named. To load such a model, import the
+    module that registers the family first: loading imports nothing that a file names.
+    Raises ExfamError unless `kind` is a frozen dataclass with all methods of a family and a name of
+    its own.
+
+    >>> from dataclasses import dataclass
+    >>> @register_family
+    ... @dataclass(frozen=True)
+    ... class Halves(Binomial):
+    ...     name = "halves"
+    >>> family_to_config(Halves(3))["name"]
+    'halves'
+    >>> del FAMILIES["halves"]
+    """
+    if not (isinstance(kind, type) and issubclass(kind, Family)):
+        raise ExfamError(f"`kind` must be a class of families, got {kind!r}.")
+    if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise ExfamError(
+            f"`kind` must have all methods of a family, got {kind.__name__} without {lacking[0]}."
+        )
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if not is_dataclass(kind) or not parameters.frozen:
+        raise ExfamError(
+            "`kind` must be a frozen dataclass, whose fields are the family's options, got "
+            f"{kind.__name__}. Put @dataclass(frozen=True) above it."
+        )
+    for field in fields(kind):
+        if field.name in _RESERVED:
+            raise ExfamError(
+                f"`kind` must not have an option named {field.name!r}, got one in {kind.__name__}."
+            )
+    _check_name(kind)
+    FAMILIES[kind.name] = kind
+    return kind
+
+
+def _check_name(kind: type[Family]) -> None:
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ExfamError(f"`name` must be the text that stands for {kind.__name__}, got {name!r}.")
+    other = FAMILIES.get(name)
+    # A cell of a notebook that runs again defines the same class again.
+    if other is not None and _path(other) != _path(kind):
+        raise ExfamError(
+            f"`name` must be one that no other family has, got {name!r} for {_path(kind)}, which "
+            f"is {_path(other)}. Choose another name."
+        )
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def family_to_config(family: Family) -> dict[str, Any]:
     """The family's name and options, in types that JSON knows.
+
+    Raises ExfamError for a class that is not registered, and for options that JSON does not keep.
 
     >>> family_to_config(Poisson(shift=1))
     {'name': 'poisson', 'shift': 1, 'link': 'log'}
@@ -34,14 +104,44 @@ def family_to_config(family: Family) -> dict[str, Any]:
     if isinstance(family, Scaled):
         units = {"center": family.center, "scale": family.scale}
         return {**family_to_config(family.family), "standardized": units}
+    if FAMILIES.get(family.name) is not type(family):
+        kind = type(family).__name__
+        raise ExfamError(
+            f"`family` must be registered to be saved, got {kind}, a class of its own. Put "
+            f"@exfam.register_family above the class, or call exfam.register_family({kind})."
+        )
     options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
-    return {"name": family.name, **options}
+    if _is_ours(type(family)):
+        return {"name": family.name, **options}
+    plain = {
+        key: each.item() if isinstance(each, np.generic) else each for key, each in options.items()
+    }
+    return _kept({"name": family.name, "module": type(family).__module__, **plain}, family)
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("exfam.families.")
+
+
+def _kept(config: dict[str, Any], family: Family) -> dict[str, Any]:
+    """The config, if the same family comes back from the JSON of it."""
+    try:
+        is_kept = family_from_config(json.loads(json.dumps(config, allow_nan=False))) == family
+    except (TypeError, ValueError, RecursionError):
+        is_kept = False
+    if not is_kept:
+        raise ExfamError(
+            "`family` must have options that come back from JSON as they are (numbers, texts, "
+            f"None, tuples of such), got {family!r}."
+        )
+    return config
 
 
 def family_from_config(config: Mapping[str, Any]) -> Family:
     """The family that `family_to_config` described.
 
-    Raises ExfamError for an unknown name or option.
+    Raises ExfamError for an unknown name or option, ModelFileError for the name of a family that
+    another module registers.
 
     >>> family_from_config({"name": "poisson", "shift": 1})
     Poisson(shift=1, link='log')
@@ -50,9 +150,16 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
         raise ExfamError(f"`config` must be a dictionary with a name, got {config!r}.")
     if "standardized" in config:
         return _standardized(config)
-    check_choice("name", config["name"], FAMILIES)
-    kind = FAMILIES[config["name"]]
-    options = {key: value for key, value in config.items() if key != "name"}
+    name, module = config["name"], config.get("module")
+    if module is not None and name not in FAMILIES:
+        raise ModelFileError(
+            f"`family` must be registered before a model with it is loaded, got {name!r} of module "
+            f"{module!r}. Import that module, or define the family again, and register it with "
+            "exfam.register_family."
+        )
+    check_choice("name", name, FAMILIES)
+    kind = FAMILIES[name]
+    options = {key: value for key, value in config.items() if key not in ("module", "name")}
     allowed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(set(options) - allowed):
         raise ExfamError(

@@ -82,6 +82,7 @@ def save_folder(
     """
     path = Path(os.path.realpath(path))
     check = partial(check_replaceable, overwrite=overwrite)
+    _check_json(config)
     try:
         with new_folder(path, check=check, ours=_OURS) as new:
             _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
@@ -181,14 +182,18 @@ def _write(
         "vocabulary": {name: _stored_dtype(labels) for name, labels in vocabulary.items()},
         "config": dict(config),
     }
-    try:
-        document["checksum"] = _own_checksum(document)
-        text = json.dumps(document, indent=2, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
+    document["checksum"] = _own_checksum(document)
+    text = json.dumps(document, indent=2, allow_nan=False)
     (folder / _CONFIG).write_text(text + "\n", encoding="utf-8")
     for name in _OURS:
         sync(folder / name)
+
+
+def _check_json(config: Mapping[str, Any]) -> None:
+    try:
+        json.dumps(dict(config), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
 
 
 def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:

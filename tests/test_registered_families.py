@@ -1,0 +1,195 @@
+"""Families that users write: registered by name, saved with models, never imported by a file."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import exfam
+from estimator_cases import make, ratings, same_bits
+from exfam import ExfamError, ModelFileError, register_family
+from exfam.families import (
+    FAMILIES,
+    Gaussian,
+    PerItem,
+    family_from_config,
+    family_to_config,
+    scaled_to,
+)
+
+FRAME = ratings(least=2)
+
+
+@pytest.fixture(autouse=True)
+def families() -> Iterator[None]:
+    before = dict(FAMILIES)
+    yield
+    FAMILIES.clear()
+    FAMILIES.update(before)
+
+
+@dataclass(frozen=True)
+class Wide(Gaussian):
+    """A Gaussian under a name of its own, with an option more."""
+
+    factor: Any = 1.0
+    name = "wide"
+
+
+def test_a_registered_family_is_saved_and_loaded(tmp_path):
+    register_family(Wide)
+    for number, family in enumerate((Wide(factor=2.0), PerItem({"a": Wide()}, default=Gaussian()))):
+        estimator = make("efa", parts="values", max_epochs=1, family=family).fit(FRAME)
+        estimator.save(tmp_path / str(number))
+        loaded = exfam.load(tmp_path / str(number))
+        assert same_bits(loaded, estimator)
+        assert loaded.get_params()["family"] == family
+        np.testing.assert_array_equal(loaded.log_prob(FRAME), estimator.log_prob(FRAME))
+
+
+def test_a_registered_family_has_a_name():
+    register_family(Wide)
+    estimator = make("marginal", family="wide").fit(FRAME)
+    family = estimator.schema_.families["stars"]
+    assert type(getattr(family, "family", family)) is Wide
+
+
+def test_registering_a_class_again_replaces_it():
+    register_family(Wide)
+    again = type("Wide", (Wide,), {"__qualname__": "Wide", "__module__": Wide.__module__})
+    assert register_family(again) is FAMILIES["wide"] is again
+
+
+def test_what_is_not_registered_is_refused_before_anything_is_written(tmp_path):
+    estimator = make("efa", parts="values", max_epochs=1, family=Wide()).fit(FRAME)
+    with pytest.raises(ExfamError, match=r"`family` must be registered .* got Wide.*register_fam"):
+        estimator.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+    register_family(Wide)
+    estimator.save(tmp_path / "model")
+    assert same_bits(exfam.load(tmp_path / "model"), estimator)
+
+
+def test_a_subclass_is_never_saved_as_its_parent():
+    class Renamed(Gaussian):
+        pass
+
+    with pytest.raises(ExfamError, match="must be registered to be saved, got Renamed"):
+        family_to_config(Renamed())
+    with pytest.raises(ExfamError, match=r"`name` must be one .*'gaussian' .* exfam\.families"):
+        register_family(Renamed)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), [1], {1: 2}, np.zeros(2)])
+def test_options_that_json_does_not_keep_are_refused(value):
+    register_family(Wide)
+    with pytest.raises(ExfamError, match="`family` must have options that come back from JSON"):
+        family_to_config(Wide(factor=value))
+
+
+@pytest.mark.parametrize("value", [None, 2, "a", (1, 2), np.int64(3), True])
+def test_options_of_plain_data_come_back(value):
+    register_family(Wide)
+    assert family_from_config(family_to_config(Wide(factor=value))) == Wide(factor=value)
+
+
+def test_units_of_a_registered_family_come_back():
+    register_family(Wide)
+    family = scaled_to(Wide(), torch.tensor([10.0, 30.0, 20.0]))
+    assert family_from_config(family_to_config(family)) == family
+
+
+MODULE = """
+from dataclasses import dataclass
+import exfam
+
+@exfam.register_family
+@dataclass(frozen=True)
+class Narrow(exfam.Gaussian):
+    name = "narrow"
+
+print("imported")
+"""
+
+
+def test_a_file_never_has_a_module_imported(tmp_path):
+    (tmp_path / "narrow_families.py").write_text(MODULE)
+    source = str(Path(exfam.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, str(tmp_path)])}
+
+    def run(script):
+        return subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    data = "{'g': [1, 1, 2, 2], 'i': ['a', 'b'] * 2, 'y': [1.0, 2.0, 3.0, 5.0]}"
+    fit = f"exfam.Marginal(group='g', item='i', value='y', family='narrow').fit({data})"
+    done = run(f"import narrow_families, exfam; {fit}.save('model')")
+    assert done.returncode == 0, done.stderr
+    refused = run("import exfam; exfam.load('model')")
+    assert "imported" not in refused.stdout
+    told = "got 'narrow' of module 'narrow_families'. Import that module"
+    assert told in refused.stderr.splitlines()[-1]
+    loaded = run(f"import narrow_families, exfam; print(exfam.load('model').score({data}))")
+    assert np.isfinite(float(loaded.stdout.splitlines()[-1]))
+
+
+def test_a_family_that_nobody_registered_is_refused():
+    with pytest.raises(ModelFileError, match="must be registered before .* 'thin' of module 'os'"):
+        family_from_config({"name": "thin", "module": "os"})
+
+
+@dataclass(frozen=True)
+class Named(Gaussian):
+    module: str = ""
+    name = "named"
+
+
+@dataclass
+class Loose(exfam.PlainFamily):
+    name = "loose"
+
+
+class Unnamed(Gaussian):
+    name = field()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (Gaussian(), "`kind` must be a class of families, got Gaussian"),
+        (dict, "`kind` must be a class of families, got <class 'dict'>"),
+        (Loose, "`kind` must have all methods of a family, got Loose without _cdf"),
+        (Named, "`kind` must not have an option named 'module', got one in Named"),
+        (Unnamed, "`name` must be the text that stands for Unnamed, got Field"),
+    ],
+)
+def test_other_classes_are_not_registered(kind, message):
+    with pytest.raises(ExfamError, match=message):
+        register_family(kind)
+
+
+def test_options_are_fields_of_a_frozen_dataclass():
+    body = {name: lambda self, *_: None for name in exfam.PlainFamily.__abstractmethods__}
+    plain = type("Plain", (exfam.PlainFamily,), {**body, "name": "plain"})
+    with pytest.raises(ExfamError, match="`kind` must be a frozen dataclass, .* got Plain. Put @"):
+        register_family(plain)
+
+
+def test_a_parameter_with_other_keys_than_texts_is_refused(tmp_path):
+    estimator = make("marginal").fit(FRAME).set_params(family={1: "gaussian"})
+    with pytest.raises(ExfamError, match="`family` must have texts as keys to be saved, got 1,"):
+        estimator.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
