@@ -30,6 +30,7 @@ __all__ = [
     "check_choice",
     "check_fraction",
     "check_positive",
+    "check_seed",
     "check_whole",
     "is_utf8",
     "regular_array",
@@ -100,6 +101,16 @@ def check_whole(name: str, value: Any, *, least: int = 1) -> None:
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < least:
         raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Raise unless `value` is an integer that generators take: from 0 to 2^63 - 1.
+
+    >>> check_seed("seed", 0)
+    """
+    check_whole(name, value, least=0)
+    if value >= 2**63:
+        raise ExfamError(f"`{name}` must be an integer below 2^63, got {value!r}.")
 
 
 def check_fraction(name: str, value: Any) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from exfam.analysis.calibration import probability_integral
 from exfam.analysis.crps import crps
 from exfam.analysis.mixtures import Mixture
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_seed
 from exfam.families.numeric import check_integer
 
 __all__ = ["Prediction"]
@@ -137,8 +137,10 @@ class Prediction:
 
         Whole numbers jump: there a uniform draw between the cdf below the value and at it, which
         `seed` fixes (default 0).
-        Raises ExfamError unless `value` is a number a row, or one number.
+        Raises ExfamError unless `value` is a number a row, or one number, and `seed` an integer
+        from 0 to 2^63 - 1.
         """
+        check_seed("seed", seed)
         return self._told(
             value, lambda each: torch.from_numpy(probability_integral(self._law, each, seed=seed))
         )
@@ -148,10 +150,11 @@ class Prediction:
 
         Sums or differences of rows of a draw do not have their true spread, since the dependence
         between rows is not in it. `seed` fixes the draws (default 0).
-        Raises ExfamError unless n is an integer >= 1.
+        Raises ExfamError unless n is an integer >= 1, and `seed` one from 0 to 2^63 - 1.
         """
         check_integer("n", n.item() if isinstance(n, np.integer) else n, at_least=1)
-        generator = torch.Generator().manual_seed(seed)
+        check_seed("seed", seed)
+        generator = torch.Generator().manual_seed(int(seed))
         law, drawn = self._law, np.full((n, self.n_rows), np.nan)
         at_once = max(1, _ENTRIES_AT_ONCE // max(1, law.eta.numel()))
         for first in range(0, n, at_once):

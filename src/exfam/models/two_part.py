@@ -31,7 +31,9 @@ class TwoPartModel(nn.Module):
     A part is a module with `.eta(batch)`: one output an item, or the parameters of the value
     columns' families side by side, in the order of `families`. Item parts of many items give their
     outputs as factors, with `.linear(batch)`, and no array of elements x items is made. With a
-    `sampler`, training estimates the items' normalizer; evaluation is exact all the same.
+    `sampler`, training estimates the items' normalizer; evaluation is exact all the same. Where a
+    value column holds values in another unit than its own, `log_units` has that unit's logarithm:
+    log-densities are in the column's own unit.
     Source: "Exponential Family Attention", eq. 2.
     """
 
@@ -42,6 +44,7 @@ class TwoPartModel(nn.Module):
         item_part: nn.Module | None = None,
         value_part: nn.Module | None = None,
         families: Mapping[str, Family] | None = None,
+        log_units: Mapping[str, float] | None = None,
         support: nn.Module | None = None,
         sampler: ItemSampler | None = None,
     ) -> None:
@@ -57,6 +60,7 @@ class TwoPartModel(nn.Module):
             )
         for name, part in (("item_part", item_part), ("value_part", value_part)):
             _check_direction(name, part, direction)
+        self.log_units = {column: 0.0 for column in self.families} | dict(log_units or {})
         self.direction = direction
         self.item_part = item_part
         self.value_part = value_part
@@ -108,7 +112,7 @@ class TwoPartModel(nn.Module):
         """Log-probabilities of the targets' items and observed values."""
         item = None if self.item_part is None else self._item_log_prob(batch)
         value = {
-            column: _value_log_prob(self.families[column], eta, batch, column=column)
+            column: self._value_log_prob(column, eta, batch)
             for column, eta in self.value_eta(batch).items()
         }
         return LogProb(item=item, value=value)
@@ -120,6 +124,17 @@ class TwoPartModel(nn.Module):
         assert batch.item is not None
         chosen = log_probs.gather(-1, batch.item.clamp_min(0)[..., None])[..., 0]
         return torch.where(batch.target & (batch.item >= 0), chosen, 0.0)
+
+    def _value_log_prob(
+        self, column: str, eta: Float[Tensor, "batch length eta"], batch: Batch
+    ) -> Float[Tensor, "batch length"]:
+        # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
+        where = (batch.target & batch.observed).nonzero(as_tuple=True)
+        item = None if batch.item is None else batch.item[where]
+        value = batch.values[column][where].to(eta.dtype)
+        nats = self.families[column].log_prob(value, eta[where], item=item)
+        nats = nats - self.log_units[column]
+        return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)
 
     @property
     def _samples(self) -> bool:
@@ -145,13 +160,3 @@ def _check_direction(name: str, part: nn.Module | None, direction: str) -> None:
     own = getattr(part, "direction", direction)
     if own != direction:
         raise ExfamError(f"`{name}` must be {direction} as its model is, got direction={own!r}.")
-
-
-def _value_log_prob(
-    family: Family, eta: Float[Tensor, "batch length eta"], batch: Batch, *, column: str
-) -> Float[Tensor, "batch length"]:
-    # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
-    where = (batch.target & batch.observed).nonzero(as_tuple=True)
-    item = None if batch.item is None else batch.item[where]
-    nats = family.log_prob(batch.values[column][where].to(eta.dtype), eta[where], item=item)
-    return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)

@@ -1,5 +1,6 @@
 """The face that all estimators of fields share: fit, predict, impute, draw, score, save, load."""
 
+import math
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -12,13 +13,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from exfam.analysis.evaluate import log_probs, value_parameters
+from exfam.analysis.evaluate import value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.analysis.prediction import Prediction
-from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
+from exfam.checks import (
+    ExfamError,
+    check_choice,
+    check_fraction,
+    check_positive,
+    check_seed,
+    check_whole,
+)
 from exfam.data.fields import with_places
 from exfam.estimators.choices import check_families
-from exfam.estimators.fields.draws import fill_maps
+from exfam.estimators.fields.draws import fill_maps, observed_of
 from exfam.estimators.fields.forecasts import Forecast, forecast
 from exfam.estimators.fields.imputation import filled
 from exfam.estimators.fields.inputs import (
@@ -31,6 +39,7 @@ from exfam.estimators.fields.inputs import (
 from exfam.estimators.fields.new_sites import refuse_places, warn_of_new_sites
 from exfam.estimators.fields.plan import FieldPlan, plan_field_fit
 from exfam.estimators.fields.sensing import Sensing, next_sites
+from exfam.estimators.fields.units import family_in_units, in_units, restored, unit_of
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.geometry import check_coordinates, check_metric
 from exfam.groups import Groups
@@ -107,7 +116,7 @@ class FieldEstimator(BaseEstimator, ABC):
         self.shape_, self.family_ = plan.shape, plan.family
         self.vocabulary_ = {"item": plan.train.vocabulary["item"]}
         self.site_coordinates_ = plan.places
-        self.members_ = [self._member(part) for part in self._fit_parts(plan)]
+        self.members_ = [self._member(part) for part in self._fit_parts(plan.in_units())]
         return self
 
     def predict(self, X: Any, *, at: Any = None) -> Float[np.ndarray, "rows"]:
@@ -133,7 +142,7 @@ class FieldEstimator(BaseEstimator, ABC):
             rows = inputs.groups.elements()
             return self._prediction(inputs.groups, rows, inputs.rows)
         places = _as_places(at, self.shape_)
-        wide = with_places(inputs.groups, places)
+        wide = in_units(with_places(inputs.given, places), self.family_, self.shape_)
         new = wide.stop[:, None] - np.arange(len(places), 0, -1)
         return self._prediction(wide, new.ravel(), np.arange(new.size))
 
@@ -143,7 +152,10 @@ class FieldEstimator(BaseEstimator, ABC):
         NaN where the value is missing.
         """
         inputs = self._inputs(X)
-        return inputs.spread(log_probs(self.members_, inputs.groups).values[self.shape_.column])
+        groups = inputs.groups
+        observed = np.where(observed_of(groups), inputs.values, np.nan)
+        prediction = self._prediction(groups, groups.elements(), inputs.rows)
+        return prediction.log_prob(inputs.spread(observed))
 
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-density in nats of an observed value given the others; higher is better.
@@ -183,9 +195,11 @@ class FieldEstimator(BaseEstimator, ABC):
         """
         check_whole("n", n)
         check_whole("sweeps", sweeps, least=0)
-        check_whole("seed", seed, least=0)
+        check_seed("seed", seed)
         inputs = self._inputs(X)
-        flat = fill_maps(self.members_, inputs.groups, n=n, sweeps=sweeps, seed=seed)
+        drawn = fill_maps(self.members_, inputs.groups, n=n, sweeps=sweeps, seed=int(seed))
+        observed = observed_of(inputs.groups)
+        flat = np.where(observed, inputs.values, restored(drawn, self.family_))
         out = np.empty((n, inputs.n_rows))
         out[:, inputs.rows] = flat[:, inputs.groups.elements()]
         return out
@@ -200,7 +214,7 @@ class FieldEstimator(BaseEstimator, ABC):
         check_whole("steps", steps)
         check_whole("n", n)
         check_whole("sweeps", sweeps, least=0)
-        check_whole("seed", seed, least=0)
+        check_seed("seed", seed)
         if not self.lags:
             raise ExfamError(
                 "`lags` must be at least 1 to forecast, got 0. Fit with lags=1, so that earlier "
@@ -208,7 +222,14 @@ class FieldEstimator(BaseEstimator, ABC):
             )
         inputs = self._inputs(X)
         draws = {"n": int(n), "sweeps": int(sweeps), "seed": int(seed)}
-        return forecast(self.members_, inputs.groups, steps=int(steps), shape=self.shape_, **draws)
+        return forecast(
+            self.members_,
+            inputs.given,
+            steps=int(steps),
+            shape=self.shape_,
+            family=self.family_,
+            **draws,
+        )
 
     def next_site(self, X: Any, *, n: int = 8, seed: int = 0) -> Sensing:
         """Which missing value would, once measured, tell most of the others that are missing.
@@ -218,9 +239,10 @@ class FieldEstimator(BaseEstimator, ABC):
         is predicted there.
         """
         check_whole("n", n)
-        check_whole("seed", seed, least=0)
+        check_seed("seed", seed)
         inputs = self._inputs(X)
-        return next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
+        told = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
+        return told.in_unit(unit_of(self.family_))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
@@ -263,23 +285,31 @@ class FieldEstimator(BaseEstimator, ABC):
                 f"`value` must be {self.shape_.column!r}, as in training, got "
                 f"{next(iter(groups.values))!r}."
             )
-        check_places(groups, self.site_coordinates_)
+        check_places(groups, self.site_coordinates_, length=self.shape_.length)
         check_values(groups, {self.shape_.column: self.family_})
         if not self.reads_around_new_sites:
             part: Any = self.members_[0].value_part  # nn.Module's attributes have no better type
             warn_of_new_sites(groups, part.seen.numpy(), estimator=type(self).__name__)
         laid_out = arranged(groups, lags=self.shape_.lags, step=self.shape_.step)
-        return FieldInputs(laid_out, inputs.rows)
+        return FieldInputs(in_units(laid_out, self.family_, self.shape_), inputs.rows, laid_out)
 
     def _prediction(self, groups: Groups, elements: np.ndarray, rows: np.ndarray) -> Prediction:
-        eta = value_parameters(self.members_, groups)[self.shape_.column]
-        return Prediction(Mixture(self.family_, eta[:, elements]), rows, len(rows))
+        eta = value_parameters(self.members_, groups)[self.shape_.column][:, elements]
+        wrong = np.flatnonzero(~eta.isfinite().all(-1).all(0).numpy())
+        if len(wrong):
+            raise ExfamError(
+                "`X` must lead to parameters that are finite numbers, got others at row "
+                f"{rows[wrong[0]]} ({len(wrong)} of {len(rows)} rows). Look for extreme values on "
+                "its map, or fit with a lower learning rate."
+            )
+        return Prediction(Mixture(self.family_, eta), rows, len(rows))
 
     def _member(self, part: nn.Module) -> TwoPartModel:
         model = TwoPartModel(
             direction="bidirectional",
             value_part=part,
-            families={self.shape_.column: self.family_},
+            families={self.shape_.column: family_in_units(self.family_)},
+            log_units={self.shape_.column: math.log(unit_of(self.family_))},
         )
         return model.eval()
 

@@ -12,6 +12,7 @@ from exfam.checks import check_choice, check_whole
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.explain import FieldExplanation, explain
 from exfam.estimators.fields.plan import FieldPlan
+from exfam.estimators.fields.units import family_in_units
 from exfam.estimators.training import train_members, training_settings
 from exfam.families import Family
 from exfam.groups import Groups
@@ -229,7 +230,7 @@ class FieldEFA(FieldEstimator):
             self.shape_,
             self._settings(),
             climate=self._empty_climate(),
-            family=self.family_,
+            family=family_in_units(self.family_),
             start=torch.zeros(self.family_.n_params),
             generator=torch.Generator().manual_seed(0),
         )
@@ -246,7 +247,7 @@ class FieldEFA(FieldEstimator):
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
         inputs = self._inputs(X)
-        return explain(self.members_[0], inputs.groups)
+        return explain(self.members_[0], inputs.groups, given=inputs.given)
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:

@@ -33,16 +33,16 @@ class FieldExplanation:
     read_out: Float[np.ndarray, "read_out_heads centers context"] | None
 
 
-def explain(member: TwoPartModel, groups: Groups) -> list[FieldExplanation]:
-    """The weights of every map, one at a time."""
+def explain(member: TwoPartModel, groups: Groups, *, given: Groups) -> list[FieldExplanation]:
+    """The weights of every map, one at a time; `given` are the maps in the units of the data."""
     network = member.value_part
     assert isinstance(network, FieldNetwork)
     member.eval()
     with torch.inference_mode():
-        return [_of_map(network, groups, g) for g in range(len(groups))]
+        return [_of_map(network, groups, g, given=given) for g in range(len(groups))]
 
 
-def _of_map(network: FieldNetwork, groups: Groups, g: int) -> FieldExplanation:
+def _of_map(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) -> FieldExplanation:
     batch = groups.pad([g])
     weights = network.weights(batch.to(next(network.parameters()).device))
     there = batch.present[0].numpy()
@@ -57,7 +57,7 @@ def _of_map(network: FieldNetwork, groups: Groups, g: int) -> FieldExplanation:
     return FieldExplanation(
         time=g if names is None else names[g],
         site=labels[groups.item[rows]],
-        coordinates=groups.attributes["coordinates"][rows],
+        coordinates=given.attributes["coordinates"][rows],
         steps_back=batch.steps_back[0].numpy()[there],
         own=(batch.steps_back == 0)[0].numpy()[there],
         attention=[layer[..., there] for layer in layers],

@@ -9,6 +9,8 @@ from jaxtyping import Float, Shaped
 from exfam.checks import check_fraction
 from exfam.data.fields import with_lags, with_times
 from exfam.estimators.fields.draws import fill_maps
+from exfam.estimators.fields.units import in_units, restored
+from exfam.families import Family
 from exfam.groups import Groups
 from exfam.models.fields.assemble import FieldShape
 from exfam.models.two_part import TwoPartModel
@@ -58,12 +60,14 @@ def forecast(
     *,
     steps: int,
     shape: FieldShape,
+    family: Family,
     n: int,
     sweeps: int,
     seed: int,
 ) -> Forecast:
     """Draws of `steps` maps after the last; what is missing in those it needs is drawn as well.
 
+    `groups` are in the units of the data; `family` and `shape` hold those of the model.
     Raises DataError for groups without elements.
     """
     last = max(groups.group_attributes["time"].tolist(), default=0.0)
@@ -71,7 +75,7 @@ def forecast(
     whole = with_times(plain, last + shape.step * np.arange(1, steps + 1))
     recent = whole.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
     whole = with_lags(whole[recent].compact(), shape.lags, step=shape.step)
-    drawn = fill_maps(members, whole, n=n, sweeps=sweeps, seed=seed)
+    drawn = fill_maps(members, in_units(whole, family, shape), n=n, sweeps=sweeps, seed=seed)
     future = whole[len(whole) - steps :]
     own = future.elements()
     first = own[: len(own) // steps]
@@ -82,5 +86,5 @@ def forecast(
         times=future.group_attributes["time"] if names is None else names,
         sites=labels[whole.item[first]],
         coordinates=whole.attributes["coordinates"][first],
-        draws=drawn[:, own].reshape(n, steps, -1),
+        draws=restored(drawn[:, own], family).reshape(n, steps, -1),
     )

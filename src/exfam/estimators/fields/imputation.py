@@ -24,8 +24,7 @@ def filled(
     """
     observed = np.empty(inputs.n_rows, dtype=bool)
     observed[inputs.rows] = observed_of(inputs.groups)[inputs.groups.elements()]
-    (flat,) = inputs.groups.values.values()
-    values = inputs.spread(flat)
+    values = inputs.spread(inputs.values)
     low, high = prediction.interval(level)
     columns = {
         column: np.where(observed, values, prediction.mean),

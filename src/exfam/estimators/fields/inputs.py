@@ -61,10 +61,20 @@ class FieldColumns:
 
 @dataclass(frozen=True, eq=False)
 class FieldInputs:
-    """Maps as a model takes them, and the row of the user's data that each own element is."""
+    """Maps as a model takes them, and the row of the user's data that each own element is.
+
+    `given`: the same maps in the units of the data; those of `groups` are standardized
+    """
 
     groups: Groups
     rows: Int64[np.ndarray, "own"]
+    given: Groups
+
+    @property
+    def values(self) -> Float[np.ndarray, "elements"]:
+        """The value of each element in the unit of the data."""
+        (values,) = self.given.values.values()
+        return values
 
     @property
     def n_rows(self) -> int:
@@ -90,10 +100,10 @@ def read_inputs(
         check_field(data)
         check_coordinates(data.attributes["coordinates"][data.elements()], metric=columns.metric)
         groups = data if sites is None else _recoded(data, sites)
-        return FieldInputs(groups, np.arange(groups.n_elements))
+        return FieldInputs(groups, np.arange(groups.n_elements), groups)
     groups = columns.read(data, sites=sites)
     assert groups.source_row is not None
-    return FieldInputs(groups, groups.source_row[groups.elements()])
+    return FieldInputs(groups, groups.source_row[groups.elements()], groups)
 
 
 def at_known_sites(groups: Groups) -> Groups:
@@ -126,15 +136,17 @@ def site_places(groups: Groups) -> Float[np.ndarray, "sites space"]:
     return told
 
 
-def check_places(groups: Groups, places: Float[np.ndarray, "sites space"]) -> None:
-    """Raise DataError where a known site is not where it was in training."""
+def check_places(
+    groups: Groups, places: Float[np.ndarray, "sites space"], *, length: float
+) -> None:
+    """Raise DataError where a known site is not where it was in training, in units of `length`."""
     found = site_places(groups)
     if found.shape[1] != places.shape[1]:
         raise DataError(
             f"`coordinates` must be {places.shape[1]} numbers, as in training, got "
             f"{found.shape[1]}."
         )
-    moved = np.flatnonzero((np.abs(found - places) > TOLERANCE).any(1))
+    moved = np.flatnonzero((np.abs(found - places) > TOLERANCE * length).any(1))
     if len(moved):
         first = int(moved[0])
         label = groups.vocabulary["item"].tolist()[first]

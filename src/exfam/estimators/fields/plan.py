@@ -1,7 +1,7 @@
 """What a fit of a field works on: maps read and recoded, lags laid out, maps held out."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,13 @@ from exfam.estimators.fields.inputs import (
     read_inputs,
     site_places,
 )
+from exfam.estimators.fields.units import (
+    family_in_units,
+    fitted_to,
+    in_units,
+    origin_and_length,
+    with_origin,
+)
 from exfam.families import Family
 from exfam.groups import Groups
 from exfam.models.fields.assemble import FieldShape, field_shape
@@ -31,7 +38,10 @@ Weight = Float[np.ndarray, "elements"] | None
 
 @dataclass(frozen=True, eq=False)
 class FieldPlan:
-    """What a fit works on, all choices made. `places`: coordinates of the known sites."""
+    """What a fit works on, all choices made. `places`: coordinates of the known sites.
+
+    Values are as they came; `family` says how they are standardized.
+    """
 
     train: Groups
     validation: Groups | None
@@ -41,6 +51,16 @@ class FieldPlan:
     checkpoint: Path | None
     weight: Weight = None
     validation_weight: Weight = None
+
+    def in_units(self) -> "FieldPlan":
+        """The plan with standardized values and their family, as models see them."""
+        held_out = self.validation
+        return replace(
+            self,
+            train=in_units(self.train, self.family, self.shape),
+            validation=None if held_out is None else in_units(held_out, self.family, self.shape),
+            family=family_in_units(self.family),
+        )
 
 
 def plan_field_fit(
@@ -61,16 +81,17 @@ def plan_field_fit(
     lags = int(estimator.lags)
     step = _step(estimator, groups)
     groups = arranged(groups, lags=lags, step=step)
+    shape = _shape(groups, lags=lags, step=step, metric=estimator.metric)
     if validation is None:
         train, held_out = _hold_out(groups, fraction=float(estimator.validation_fraction))
     else:
-        train, held_out = groups, _validation(estimator, validation, groups, step)
+        train, held_out = groups, _validation(estimator, validation, groups, shape)
         check_values(held_out, {column: family})
     return FieldPlan(
         train=train,
         validation=held_out,
-        shape=field_shape(groups, lags=lags, step=step, metric=estimator.metric),
-        family=family,
+        shape=shape,
+        family=fitted_to(family, train),
         places=site_places(groups),
         checkpoint=None if checkpoint is None else Path(checkpoint),
     )
@@ -89,13 +110,21 @@ def _step(estimator: Any, groups: Groups) -> float:
     return 1.0 if step is None else step
 
 
-def _validation(estimator: Any, data: Any, train: Groups, step: float) -> Groups:
+def _shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
+    """The shape of the groups, with the origin and the length of their places."""
+    own = groups.attributes["coordinates"][groups.elements()]
+    origin, length = origin_and_length(own, metric=metric)
+    shape = field_shape(with_origin(groups, origin, length), lags=lags, step=step, metric=metric)
+    return replace(shape, origin=origin, length=length)
+
+
+def _validation(estimator: Any, data: Any, train: Groups, shape: FieldShape) -> Groups:
     groups = read_inputs(data, estimator._columns(), sites=train.vocabulary["item"]).groups
     _check_column(groups, train)
     if groups.observed is not None and not groups.observed[groups.elements()].any():
         raise ExfamError("`validation` must hold at least one observed value, got none.")
-    check_places(groups, site_places(train))
-    return arranged(groups, lags=int(estimator.lags), step=step)
+    check_places(groups, site_places(train), length=shape.length)
+    return arranged(groups, lags=shape.lags, step=shape.step)
 
 
 def _check_column(groups: Groups, train: Groups) -> None:

@@ -29,6 +29,16 @@ class Sensing:
     reduction: Float[np.ndarray, "rows"]
     variance: Float[np.ndarray, "rows"]
 
+    def in_unit(self, unit: float) -> "Sensing":
+        """The same in a unit of which the present one is `unit`.
+
+        >>> told = Sensing(np.array([0.5]), np.array([4.0])).in_unit(10.0)
+        >>> told.reduction, told.variance
+        (array([50.]), array([400.]))
+        """
+        # One factor after the other: the square of a unit may be too small for a number.
+        return Sensing(unit * (unit * self.reduction), unit * (unit * self.variance))
+
     @property
     def ranking(self) -> Int64[np.ndarray, "missing"]:
         """Rows with a missing value, the most telling first; equals by row.

@@ -75,7 +75,8 @@ class FieldShape:
     """What a field model must know of the training data to be built, as plain numbers.
 
     `step`: time from one map to the next; `center`, `spread`: of the sites' coordinates; `unit`: a
-    typical distance between sites
+    typical distance between sites. The coordinates that a model sees are those of the data less
+    `origin`, divided by `length`; without an origin they are as they came
     """
 
     column: str
@@ -86,6 +87,8 @@ class FieldShape:
     center: tuple[float, ...]
     spread: tuple[float, ...]
     unit: float
+    origin: tuple[float, ...] = ()
+    length: float = 1.0
 
     @property
     def n_dims(self) -> int:
@@ -99,7 +102,8 @@ class FieldShape:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":
         """The shape that `to_config` wrote."""
-        numbers = {name: tuple(config[name]) for name in ("center", "spread")}
+        names = {"center", "spread", "origin"} & set(config)  # older files have no origin
+        numbers = {name: tuple(config[name]) for name in names}
         return cls(**{**config, **numbers})
 
 
