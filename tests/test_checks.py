@@ -7,6 +7,7 @@ from exfam.checks import (
     check_choice,
     check_fraction,
     check_positive,
+    check_seed,
     support_error,
 )
 
@@ -46,6 +47,16 @@ def test_a_fraction_is_below_one(value):
     check_fraction("dropout", 0.99)
     with pytest.raises(ExfamError, match=rf"`dropout` must be a number in \[0, 1\), got {value!r}"):
         check_fraction("dropout", value)
+
+
+def test_a_seed_is_what_generators_take():
+    check_seed("seed", 2**63 - 1)
+    check_seed("seed", np.int64(3))
+    for wrong in (-1, 1.5, "x", None, True):
+        with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got"):
+            check_seed("seed", wrong)
+    with pytest.raises(ExfamError, match="`seed` must be an integer below 2.63, got 922337"):
+        check_seed("seed", 2**63)
 
 
 def test_a_value_outside_the_support_is_named_with_its_row():

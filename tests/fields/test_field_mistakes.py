@@ -214,3 +214,26 @@ def test_a_fit_that_fails_leaves_no_half_of_it():
     with pytest.raises(ExfamError, match="`period`"):
         estimator.set_params(period=-1).fit(FULL)
     np.testing.assert_array_equal(estimator.predict(FRAME), before)
+
+
+@every_kind
+def test_seeds_and_numbers_of_draws_are_judged(kind):
+    estimator, some = fitted(kind), FRAME[:5]
+    for wrong in (-1, True, 2**63):
+        with pytest.raises(ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"):
+            estimator.sample(some, seed=wrong)
+        with pytest.raises(ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"):
+            estimator.next_site(some, seed=wrong)
+        for draw in (estimator.predict_dist(some).sample, estimator.predict_dist(some).pit):
+            with pytest.raises(
+                ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"
+            ):
+                draw(2, seed=wrong)
+
+
+def test_numbers_that_are_none_are_not_told():
+    estimator = fitted("field-efa")
+    estimator.members_[0].value_part.head.constant.data[:] = np.nan
+    for method in ("predict", "log_prob", "score", "impute"):
+        with pytest.raises(ExfamError, match="`X` must lead to parameters that are finite numbers"):
+            getattr(estimator, method)(FRAME)

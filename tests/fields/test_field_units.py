@@ -1,10 +1,12 @@
 """The unit of a column changes nothing but the unit of what is predicted."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from exfam.checks import DataError
 from exfam.families import Gaussian, StudentT
-from fields.field_cases import COUNTS, FRAME, FULL, KINDS, LAGGING, fitted, make
+from fields.field_cases import BOUND, COUNTS, FRAME, FULL, KINDS, LAGGING, fitted, make
 
 UNITS = [(1e-100, 0.0), (1e-8, -30.0), (1e10, 1e4)]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -95,3 +97,41 @@ def test_histories_are_in_the_unit_of_the_values(kind):
 
 def test_counts_have_no_unit():
     assert fitted("field-efa", frame=COUNTS, family="poisson").family_.name == "poisson"
+
+
+def placed(frame, a, b):
+    """The frame with its sites elsewhere on a plane, and as far apart in another unit."""
+    return frame.assign(x=a * (frame.x + b), y=a * frame.y)
+
+
+@every_kind
+@pytest.mark.parametrize(("a", "b"), [(1e-6, 0.0), (1e140, 0.0), (1.0, 1e8)])
+def test_places_in_another_unit_are_the_same_places(kind, a, b):
+    one, other = fitted(kind, noise=False), make(kind).fit(placed(FULL, a, b))
+    X = placed(FRAME, a, b)
+    np.testing.assert_allclose(other.log_prob(X), one.log_prob(FRAME), rtol=0, atol=1e-5)
+    if kind not in BOUND:
+        at = np.array([[0.7, 0.3], [4.0, 2.0]])
+        there = other.predict(X, at=a * (at + [b, 0.0]))
+        np.testing.assert_allclose(there, one.predict(FRAME, at=at), rtol=1e-5)
+
+
+def test_forecasts_and_explanations_name_places_as_they_came():
+    X = placed(FULL, 1e6, 3.0).sort_values(["day", "site"])
+    estimator = make("field-efa", lags=1).fit(X)
+    np.testing.assert_array_equal(estimator.forecast(X, n=1).coordinates, X[["x", "y"]][:5])
+    np.testing.assert_array_equal(estimator.explain(X)[0].coordinates, X[["x", "y"]][:5])
+
+
+def test_places_are_finite_and_near():
+    far = placed(FULL, 1e160, 0.0)
+    with pytest.raises(DataError, match="`coordinates` must be at most 1e.150 in size, got 4.5e.1"):
+        make("field-kriging").fit(far)
+    message = (
+        "`coordinates` must lie within 1e.09 times the extent of the training sites, 2.25, got"
+    )
+    with pytest.raises(DataError, match=message):
+        fitted("field-kriging").predict(FRAME, at=[[1e308, 0.0]])
+    new = FRAME.assign(site="new").drop_duplicates("day").assign(x=-1e12, y=0.0)
+    with pytest.raises(DataError, match=message):
+        fitted("field-kriging").predict(pd.concat([FRAME, new]))

@@ -44,8 +44,9 @@ class FieldLatentFactor(FieldEstimator):
     `dim`: length of the factors (default 32)
     `hidden_dim`: hidden units of the network that makes them (default 128)
     `intercept`: whether a constant is added, which the paper has not (default False)
-    `standardize`: what anomalies are taken from: "none" (values as they are, as in the paper),
-        "global", "site" or "seasonal" (default "none")
+    `standardize`: what anomalies are taken from: "none" (one center and scale of the whole column,
+        so that its unit does not matter; the paper's sums are of values as they are), "global",
+        "site" or "seasonal" (default "none")
     `period`: length of the year in the unit of the times (default 365.25)
 
     Training:

@@ -116,8 +116,8 @@ def origin_and_length(
         return (), 1.0
     if (far := np.abs(places).max()) > FARTHEST:
         raise DataError(
-            f"`coordinates` must be at most {FARTHEST:g} in size, got {far:g}. Give them in another "
-            "unit."
+            f"`coordinates` must be at most {FARTHEST:g} in size, got {far:g}. Give them in "
+            "another unit."
         )
     origin = places.min(0) / 2 + places.max(0) / 2
     length = float(np.abs(places - origin).max())
