@@ -50,7 +50,7 @@ CLASS = pd.Series(
 )
 NUMBER = pd.Series(10 + 2 * HIDDEN, name="price")
 RESPONSES = {CLASSIFIER: CLASS, REGRESSOR: NUMBER, JOINT: None}
-COLUMN_KINDS = {"visits": "count"}
+COLUMN_KINDS = {"visits": "count", "grade": "ordinal"}
 
 
 def class_of(kind):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from exfam import DataError, ExfamError, SupportError
+from exfam.checks import ExfamWarning
 from tables.table_estimator_cases import (
     CLASS,
     CLASSIFIER,
@@ -30,11 +31,12 @@ def fit(kind, X=FRAME, y=None, **parameters):
 @pytest.mark.parametrize("kind", KINDS)
 class TestTables:
     def test_a_constant_column_is_known_and_tells_nothing(self, kind):
-        told = {"one": 7.0, "text": "a", "whole": 3, "truth": True}
+        told = {"one": 7.0, "text": "a", "whole": 3, "huge": 2**63 - 1, "truth": True}
         for numeric in ("continuous", "binned"):
             model = fit(kind, FRAME.assign(**told), numeric=numeric)
             drawn = model.sample(4, seed=1)
-            assert drawn["text"].tolist() == ["a"] * 4 and drawn["whole"].tolist() == [3] * 4
+            assert drawn["text"].tolist() == ["a"] * 4 and np.isfinite(drawn["huge"]).all()
+            assert np.abs(drawn["whole"] - 3).max() < 6
             assert np.isfinite(model.pseudo_log_likelihood(FRAME.assign(**told))).all()
 
     def test_a_row_without_cells_is_told_by_no_other(self, kind):
@@ -67,11 +69,12 @@ class TestTables:
 
     def test_new_categories_are_an_error_or_unknown(self, kind):
         new = FRAME.assign(city="Paris")
-        with pytest.raises(DataError, match="'city' must hold categories seen in training, got 'P"):
-            fitted(kind).log_prob(new)
-        model = fitted(kind, unseen="unknown")
-        gone = FRAME.assign(city=None)
-        np.testing.assert_array_equal(model.log_prob(new), model.log_prob(gone))
+        with pytest.raises(DataError, match="'city' must hold labels seen in training, got 'P"):
+            fitted(kind, unknown="error").log_prob(new)
+        model = fitted(kind)
+        with pytest.warns(ExfamWarning, match="80 of 80 rows .* 80 of column 'city', such as 'Par"):
+            told = model.log_prob(new)
+        np.testing.assert_array_equal(told, model.log_prob(FRAME.assign(city=None)))
 
     def test_columns_that_are_missing_later(self, kind):
         part = FRAME[["city", "height"]]
@@ -123,7 +126,7 @@ class TestTables:
             ({"kinds": {"town": "categorical"}}, "`kinds` must name columns of the table"),
             ({"numeric": "bins"}, "`numeric` must be one of 'continuous', 'binned'"),
             ({"n_bins": 1}, "`n_bins` must be an integer >= 2, got 1"),
-            ({"unseen": "skip"}, "`unseen` must be one of 'error', 'unknown'"),
+            ({"unknown": "skip"}, "`unknown` must be one of 'unk', 'error'"),
             ({"missing_columns": "skip"}, "`missing_columns` must be one of 'auto', 'absent'"),
             ({"validation_fraction": 1.0}, r"`validation_fraction` must be a number in \[0, 1\)"),
             ({"seed": -1}, "`seed` must be an integer >= 0"),
@@ -211,8 +214,8 @@ def test_numbers_are_no_classes_unless_said_so():
     assert len(fit(CLASSIFIER, y=halves, target="ordinal").classes_) == halves.nunique()
     with pytest.raises(ExfamError, match=r"`kinds\['price'\]` must be categorical, ordinal"):
         fit(CLASSIFIER, y=halves, kinds={"price": "numeric"})
-    with pytest.raises(DataError, match="must hold categories seen in training, got 'other'"):
-        fitted(CLASSIFIER).log_score(FRAME, ["other"] * 80)
+    with pytest.raises(DataError, match="must hold labels seen in training, got 'other'"):
+        fitted(CLASSIFIER, unknown="error").log_score(FRAME, ["other"] * 80)
 
 
 def test_decisions_and_targets_that_make_no_sense():

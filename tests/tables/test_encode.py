@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.preprocessing import SplineTransformer
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.data.tables import Cells, as_frame_like, decode, encode, learn_schema, read_table
 
 TRAINING = {
@@ -26,8 +26,8 @@ def schema_of(X, *, kinds=None, numeric="continuous", n_bins=4):
     return learn_schema(read_table(X), kinds=kinds, numeric=numeric, n_bins=n_bins)
 
 
-def encoded(schema, X, *, unseen="error"):
-    return encode(schema, read_table(X), unseen=unseen)
+def encoded(schema, X, *, unknown="error"):
+    return encode(schema, read_table(X), unknown=unknown)
 
 
 @pytest.mark.parametrize("n_bins", [2, 20, 100])
@@ -129,13 +129,16 @@ NEW = [({"city": ["Bonn", "Paris"]}, "'Paris'"), ({"rooms": [1, 2]}, "2")]
 def test_a_category_not_seen_in_training_is_an_error_or_absent(X, label):
     schema = schema_of(TRAINING, kinds=KINDS)
     (name,) = X
-    message = f"Column {name!r} must hold categories seen in training, got {label} at row 1 (1 of 2"
-    with pytest.raises(DataError, match=re.escape(message) + '.* unseen="unknown"'):
+    message = f"Column {name!r} must hold labels seen in training, got {label} at row 1 (1 of 2"
+    with pytest.raises(DataError, match=re.escape(message) + '.* unknown="unk"'):
         encoded(schema, X)
-    cells = encoded(schema, X, unseen="unknown")
+    told = f"1 of 2 rows hold labels .*: 1 of column {name!r}, such as {label} at row 1, are taken"
+    with pytest.warns(ExfamWarning, match=told) as record:
+        cells = encoded(schema, X, unknown="unk")
+    assert len(record) == 1
     assert cells.present[:, schema.place(name)].tolist() == [True, False]
-    with pytest.raises(ExfamError, match="`unseen` must be one of 'error', 'unknown', got 'x'"):
-        encoded(schema, X, unseen="x")
+    with pytest.raises(ExfamError, match="`unknown` must be one of 'unk', 'error', got 'x'"):
+        encoded(schema, X, unknown="x")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_a_category_not_seen_in_training_is_an_error_or_absent(X, label):
 )
 def test_a_cell_of_another_type_than_in_training_is_refused(X, message):
     with pytest.raises(DataError, match=re.escape(message)):
-        encoded(schema_of(TRAINING, kinds=KINDS), X, unseen="unknown")
+        encoded(schema_of(TRAINING, kinds=KINDS), X, unknown="unk")
 
 
 def test_truth_values_pass_for_numbers():

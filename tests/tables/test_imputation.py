@@ -151,7 +151,7 @@ class TestImputation:
 def test_values_are_encoded_as_those_of_a_table(binned):
     column = Column("y", "numeric", knots=np.array([-1.0, 0.0, 2.5]), binned=binned)
     values = np.array([-3.0, -1.0, -0.2, 0.0, 2.0, 2.5, 7.0, np.nan])
-    cells = encode(TableSchema((column,)), read_table({"y": values}), unseen="error")
+    cells = encode(TableSchema((column,)), read_table({"y": values}), unknown="error")
     code, fraction = encode_values(column, values)
     np.testing.assert_array_equal(code, cells.code[:, 0])
     np.testing.assert_array_equal(fraction, cells.fraction[:, 0])

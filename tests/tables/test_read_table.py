@@ -27,7 +27,7 @@ NAN = float("nan")
 def cells_of(X):
     table = read_table(X)
     schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=3)
-    return schema, encode(schema, table, unseen="error")
+    return schema, encode(schema, table, unknown="error")
 
 
 EVERY = {
@@ -60,7 +60,7 @@ def test_the_same_table_in_any_library_has_the_same_cells(X):
     assert schema.to_config() == expected_schema.to_config()
     assert [column.kind for column in schema.columns] == [
         "numeric",
-        "ordinal",
+        "numeric",
         "categorical",
         "boolean",
     ]
@@ -101,12 +101,12 @@ def test_masked_cells_are_missing():
 @pytest.mark.parametrize(
     ("array", "kind"),
     [
-        (np.arange(6).reshape(3, 2), "ordinal"),
+        (np.arange(6).reshape(3, 2), "numeric"),
         (np.arange(6, dtype=np.uint64).reshape(3, 2), "numeric"),
         (np.arange(6.0).reshape(3, 2), "numeric"),
         (np.arange(6, dtype=np.float16).reshape(3, 2), "numeric"),
         (np.arange(6.0).reshape(3, 2).astype(object), "numeric"),
-        (np.arange(6).reshape(3, 2).astype(object), "ordinal"),
+        (np.arange(6).reshape(3, 2).astype(object), "numeric"),
         (np.arange(6).reshape(3, 2) > 2, "boolean"),
         (np.arange(6).reshape(3, 2).astype(str), "categorical"),
         (np.array([[decimal.Decimal("1.5")], [decimal.Decimal(2)]]), "numeric"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from exfam.data.public_sets.tables import TableShift
 from exfam.reproduce.shift_features import learn_features, with_missing
-from exfam.reproduce.shift_ours import SHIFT_COMMON, SHIFT_SETTINGS, fit_shift_masked
+from exfam.reproduce.shift_ours import SHIFT_SETTINGS, fit_shift_masked
 from exfam.reproduce.shift_peers import (
     CATBOOST,
     LIGHTGBM,
@@ -111,7 +111,7 @@ def shift_parameters(model: str, *, task: str) -> dict[str, Any]:
     if model.startswith("masked-table"):
         regression = task == "regression" or model == "masked-table-regression"
         estimator = "MaskedTableRegressor" if regression else "MaskedTableClassifier"
-        return {"estimator": estimator, **SHIFT_COMMON, **SHIFT_SETTINGS.get(model, {})}
+        return {"estimator": estimator, **SHIFT_SETTINGS.get(model, {})}
     library, _, how = model.partition("-")
     if library not in _LIBRARIES or not how:
         return {}

@@ -13,11 +13,9 @@ import numpy as np
 from exfam.data.public_sets.tables import TableShift
 from exfam.reproduce.shift_peers import Predicted, ShiftFitted, y_codes, y_levels
 
-__all__ = ["ENSEMBLE", "SHIFT_COMMON", "SHIFT_SETTINGS", "fit_shift_masked"]
+__all__ = ["ENSEMBLE", "SHIFT_SETTINGS", "fit_shift_masked"]
 
 ENSEMBLE = 10
-# What differs from the defaults in all models.
-SHIFT_COMMON: Mapping[str, Any] = {"unseen": "unknown"}
 # What differs from the defaults, by model.
 SHIFT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "masked-table": {},
@@ -37,7 +35,7 @@ def fit_shift_masked(
     """
     from exfam.estimators.tables import MaskedTableClassifier, MaskedTableRegressor
 
-    told = {**SHIFT_COMMON, "seed": seed, "progress": False, **settings}
+    told = {"seed": seed, "progress": False, **settings}
     levels = y_levels(shift) if shift.task != "regression" else []
     if classes:
         # Only labels in order can be declared before they are seen.

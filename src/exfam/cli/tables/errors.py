@@ -22,16 +22,14 @@ _WORDS = {
     "Use MaskedTableClassifier": "Use --model table-classifier",
     "Use MaskedTableRegressor": "Use --model table-regressor",
     "Use MaskedTable ": "Use --model table ",
+    'unknown="unk"': "--unknown unk",
     "by MaskedTableClassifier": "by --model table-classifier",
 }
 
 
 @contextlib.contextmanager
-def told_of(*tables: TableFile, unseen: str = "--unseen unknown") -> Iterator[None]:
+def told_of(*tables: TableFile) -> Iterator[None]:
     """Within it, an error tells the file that its row is in, and options instead of arguments.
-
-    `unseen`: the option by which unknown labels are taken as missing
-        (default "--unseen unknown")
 
     >>> with told_of():
     ...     raise ExfamError("`y` must hold two classes, got one.")
@@ -42,7 +40,7 @@ def told_of(*tables: TableFile, unseen: str = "--unseen unknown") -> Iterator[No
     try:
         yield
     except ExfamError as error:
-        told = str(error).replace('unseen="unknown"', unseen)
+        told = str(error)
         for ours, theirs in _WORDS.items():
             told = told.replace(ours, theirs)
 

@@ -33,7 +33,7 @@ def table_experts(model: Any, table: TableFile, chosen: Any) -> Iterator[dict[st
     for first in range(0, len(rows), AT_A_TIME):
         some = rows[first : first + AT_A_TIME]
         part = table.frame.take(some)
-        with told_of(unseen="--unknown unk"):
+        with told_of():
             experts = model.experts(part, [target])
         yield from _told(model, experts, part, some, target, chosen)
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.tables.errors import told_of
+from exfam.data.tables import UNKNOWN
 from exfam.data.tables.files import TableFile, read_table_file
 from exfam.estimators.saving import TABLE_KINDS
 
@@ -19,7 +20,6 @@ _NOT_OF_TABLES = {
     "memory_limit": "Tables are held in memory.",
     "date_format": "Write dates as 2024-01-31.",
 }
-_UNSEEN = {"error": "error", "unk": "unknown"}
 
 
 def is_table(model: Any) -> bool:
@@ -110,12 +110,12 @@ def read_known_table(model: Any, chosen: Any) -> TableFile:
             "that are equal are several rows."
         )
     if chosen.unknown is not None:
-        if chosen.unknown not in _UNSEEN:
+        if chosen.unknown not in UNKNOWN:
             raise ExfamError(
                 f"`--unknown` must be error or unk for a model of tables, got {chosen.unknown!r}. "
                 "With unk an unknown label is a missing cell."
             )
-        model.unseen = _UNSEEN[chosen.unknown]
+        model.unknown = chosen.unknown
     columns = model.schema_.columns
     numbers = [
         each.name for each in columns if each.labels is None or each.labels.dtype.kind in "if"

@@ -55,7 +55,7 @@ def table_predictions(model: Any, table: TableFile, chosen: Any) -> dict[str, An
 
 def filled_table(model: Any, table: TableFile) -> dict[str, Any]:
     """The table with its missing cells filled in, each from the others of its row."""
-    with told_of(table, unseen="--unknown unk"):
+    with told_of(table):
         frame = model.impute(table.frame).frame
     return {"row": np.arange(len(table))} | dict(
         zip(frame.column_names, frame.columns, strict=True)

@@ -64,8 +64,9 @@ def rules_of(model: Any, names: Sequence[str]) -> list[str]:
 
 def cells_of(model: Any, table: TableFile) -> Cells:
     """The cells of a table as a model reads them. Raises ExfamError naming file and row."""
-    with told_of(table, unseen="--unknown unk"):
-        return model._cells(table.frame)
+    with told_of(table):
+        left_out = {model.response_: "are left out"} if model.response_ else None
+        return model._cells(table.frame, becomes=left_out)
 
 
 def column_scores(

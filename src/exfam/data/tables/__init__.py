@@ -2,7 +2,7 @@
 
 from exfam.data.tables.cells import Cells
 from exfam.data.tables.columns import FINITE, KINDS, Column, label_array
-from exfam.data.tables.encode import UNSEEN, decode, encode
+from exfam.data.tables.encode import UNKNOWN, decode, encode
 from exfam.data.tables.frames import array_names, read_table
 from exfam.data.tables.learn import NUMERIC, learn_schema
 from exfam.data.tables.raw import RawColumn, RawTable, check_names
@@ -13,7 +13,7 @@ __all__ = [
     "FINITE",
     "KINDS",
     "NUMERIC",
-    "UNSEEN",
+    "UNKNOWN",
     "Cells",
     "Column",
     "RawColumn",

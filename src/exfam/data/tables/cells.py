@@ -13,7 +13,8 @@ __all__ = ["Cells"]
 class Cells:
     """The cells of all rows, by the columns of a schema.
 
-    `code`: the token of a cell; -1 where it is absent (missing, or a category unseen in training)
+    `code`: the token of a cell; -1 where it is absent: missing, or a label that training did
+        not have
     `fraction`: in [0, 1), how far the cell lies from its token towards the next one; 0 for labels
         and bins
     `value`: the number itself, in its own unit, or the code of a label; NaN where absent

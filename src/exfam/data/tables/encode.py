@@ -1,27 +1,38 @@
 """Cells as tokens and numbers, and back."""
 
+import warnings
+from collections.abc import Mapping
+
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int64, Shaped
 
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import ExfamError, ExfamWarning, check_choice
 from exfam.data.tables.cells import Cells
 from exfam.data.tables.columns import FINITE, Column
 from exfam.data.tables.raw import RawColumn, RawTable, cell_error
 from exfam.data.tables.schema import TableSchema
 
-__all__ = ["UNSEEN", "check_cells", "decode", "encode", "finite_codes", "hat"]
+__all__ = ["UNKNOWN", "check_cells", "decode", "encode", "finite_codes", "hat"]
 
-UNSEEN = ("error", "unknown")
+UNKNOWN = ("unk", "error")
 
 _FEW = 64  # knots that are sooner compared one by one than searched
 _BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
 
 
-def encode(schema: TableSchema, table: RawTable, *, unseen: str) -> Cells:
+def encode(
+    schema: TableSchema,
+    table: RawTable,
+    *,
+    unknown: str,
+    becomes: Mapping[str, str] | None = None,
+) -> Cells:
     """The cells of a table by the columns of a schema; absent where the table lacks a column.
 
-    `unseen`: what a category is that training did not have, an "error" or "unknown", which is
-        absent like a missing cell
+    `unknown`: what a label is that training did not have: "unk", absent like a missing cell, with
+        one ExfamWarning that counts them, or an "error"
+    `becomes`: by column, what the warning says of such rows in place of "are taken as missing"
+        (default None)
 
     Raises DataError for a column that the schema does not have, and naming the row of a cell that
     its kind cannot hold.
@@ -29,11 +40,12 @@ def encode(schema: TableSchema, table: RawTable, *, unseen: str) -> Cells:
     >>> from exfam.data.tables import learn_schema, read_table
     >>> table = read_table({"age": [20.0, 30.0, 60.0], "city": ["Oslo", None, "Bonn"]})
     >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
-    >>> cells = encode(schema, table, unseen="error")
+    >>> cells = encode(schema, table, unknown="error")
     >>> cells.code[:, 1], cells.fraction[:, 0]
     (array([ 1, -1,  0], dtype=int32), array([0.  , 0.25, 0.  ], dtype=float32))
     """
-    check_choice("unseen", unseen, UNSEEN)
+    check_choice("unknown", unknown, UNKNOWN)
+    new: dict[str, Bool[np.ndarray, " rows"]] = {}
     for name in table.names:
         schema.place(name)
     shape = (table.n_rows, len(schema))
@@ -46,12 +58,15 @@ def encode(schema: TableSchema, table: RawTable, *, unseen: str) -> Cells:
             continue
         check_cells(column, raw)
         if column.kind in FINITE:
-            code[:, place], value[:, place] = _finite(column, raw, unseen=unseen)
+            codes = finite_codes(column, raw)
+            code[:, place], value[:, place] = codes, np.where(codes < 0, np.nan, codes)
+            new[column.name] = (codes < 0) & ~raw.missing
         else:
             number = raw.values.astype(np.float64)
             number[raw.missing] = np.nan
             code[:, place], fraction[:, place] = _tokens(column, number)
             value[:, place] = number
+    _judge_new_labels(table, new, unknown=unknown, becomes=becomes or {})
     return Cells(code, fraction, value)
 
 
@@ -186,13 +201,36 @@ def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
     return np.where(raw.missing, -1, codes)
 
 
-def _finite(
-    column: Column, raw: RawColumn, *, unseen: str
-) -> tuple[Int64[np.ndarray, " rows"], Float64[np.ndarray, " rows"]]:
-    codes = finite_codes(column, raw)
-    new = (codes < 0) & ~raw.missing
-    if unseen == "error" and new.any():
-        advice = 'Mend these cells, or pass unseen="unknown" to take them as missing.'
-        rule = "hold categories seen in training"
-        raise cell_error(column.name, rule, raw, new, advice=advice)
-    return codes, np.where(codes < 0, np.nan, codes.astype(np.float64))
+def _judge_new_labels(
+    table: RawTable,
+    new: Mapping[str, Bool[np.ndarray, " rows"]],
+    *,
+    unknown: str,
+    becomes: Mapping[str, str],
+) -> None:
+    """Warn of labels that training did not have, or raise DataError naming the first."""
+    found = {name: rows for name, rows in new.items() if rows.any()}
+    if not found:
+        return
+    if unknown == "error":
+        name, rows = next(iter(found.items()))
+        advice = 'Mend these cells, or pass unknown="unk" to take them as missing.'
+        rule = "hold labels seen in training"
+        raise cell_error(name, rule, table.columns[name], rows, advice=advice)
+    parts = []
+    for name, rows in found.items():
+        first, count = int(np.argmax(rows)), int(rows.sum())
+        label = table.columns[name].at(first)
+        what = becomes.get(name, "are taken as missing")
+        parts.append(f"{count} of column {name!r}, such as {label!r} at row {first}, {what}")
+    n_rows = int(np.any(list(found.values()), axis=0).sum())
+    more = f"; and so on, {len(parts)} columns in all" if len(parts) > _LISTED else ""
+    warnings.warn(
+        f"{n_rows} of {table.n_rows} rows hold labels that training did not have: "
+        f"{'; '.join(parts[:_LISTED])}{more}. Pass unknown='error' to refuse them.",
+        ExfamWarning,
+        stacklevel=2,
+    )
+
+
+_LISTED = 5  # columns that a warning names

@@ -12,8 +12,6 @@ __all__ = ["Declared", "check_kinds", "infer_kind", "split_kinds"]
 
 Declared = Mapping[str, str | Sequence[object]]
 
-_FEW_ROWS = 10_000  # as many of them as are looked at first for many distinct numbers
-
 
 def check_kinds(kinds: Declared, names: Iterable[str]) -> None:
     """Raise ExfamError unless `kinds` names columns, and of each a kind or labels in order.
@@ -59,14 +57,15 @@ def split_kinds(kinds: Declared, name: str) -> tuple[str | None, np.ndarray | No
     return "ordinal", label_array(given)
 
 
-def infer_kind(column: RawColumn, *, max_levels: int) -> str:
+def infer_kind(column: RawColumn) -> str:
     """The kind of a column that is not declared.
 
     Categories in an order are ordinal, other categories and texts categorical, truth values
-    boolean; whole numbers of at most `max_levels` distinct values are ordinal, other numbers
-    numeric. Counts are never guessed.
+    boolean, numbers numeric: whole numbers too, since others may come later. Only where training
+    has 0 and 1 and no other whole number, as indicators do, these are labels (ordinal). Counts are
+    never guessed.
 
-    >>> infer_kind(RawColumn(np.arange(5), np.zeros(5, dtype=bool)), max_levels=4)
+    >>> infer_kind(RawColumn(np.arange(5), np.zeros(5, dtype=bool)))
     'numeric'
     """
     if column.order is not None:
@@ -75,9 +74,6 @@ def infer_kind(column: RawColumn, *, max_levels: int) -> str:
         return "categorical"
     if column.type == "boolean":
         return "boolean"
-    if column.values.dtype.kind == "f":
-        return "numeric"
-    for rows in (slice(_FEW_ROWS), slice(None)):
-        if len(np.unique(column.values[rows][~column.missing[rows]])) > max_levels:
-            return "numeric"
-    return "ordinal"
+    known = column.values[~column.missing]
+    is_indicator = known.dtype.kind != "f" and len(known) > 0 and known.min() == 0
+    return "ordinal" if is_indicator and known.max() == 1 else "numeric"

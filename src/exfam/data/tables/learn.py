@@ -25,7 +25,6 @@ def learn_schema(
     numeric: str,
     n_bins: int,
     n_knots: int | None = None,
-    max_levels: int = 20,
 ) -> TableSchema:
     """What there is to know of the columns of training tables, matched by name.
 
@@ -33,7 +32,6 @@ def learn_schema(
         labels of an ordinal column in order; the others are guessed by `infer_kind`
     `numeric`: "continuous" has at most `n_knots` knots a column, "binned" `n_bins` bins
     `n_knots`: None for as many as bins (default None)
-    `max_levels`: whole numbers of more distinct values are numeric
 
     Raises DataError for a column without a value whose labels are not declared, for one that is of
     another kind in another table, and for cells that its kind cannot hold.
@@ -48,7 +46,6 @@ def learn_schema(
     _check_count("n_bins", n_bins, at_least=2)
     n_knots = n_bins if n_knots is None else n_knots
     _check_count("n_knots", n_knots, at_least=2)
-    _check_count("max_levels", max_levels, at_least=0)
     listed = [tables] if isinstance(tables, RawTable) else list(tables)
     pooled = pool(listed)
     declared = {} if kinds is None else kinds
@@ -56,7 +53,7 @@ def learn_schema(
     columns = []
     for name, column in pooled.items():
         kind, labels = split_kinds(declared, name)
-        found = infer_kind(column, max_levels=max_levels) if kind is None else kind
+        found = infer_kind(column) if kind is None else kind
         parts = [table.columns[name] for table in listed if name in table.columns]
         if found in FINITE:
             columns.append(_finite(name, found, column, labels=labels, parts=parts))

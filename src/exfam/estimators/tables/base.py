@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
 from exfam.data.tables import (
     NUMERIC,
-    UNSEEN,
+    UNKNOWN,
     Cells,
     Column,
     RawTable,
@@ -67,7 +67,7 @@ class TableEstimator(BaseEstimator, ABC):
     numeric: str
     n_bins: Any
     families: Any
-    unseen: str
+    unknown: str
     encoding: str
     unlabeled: str
     response_share: float | None
@@ -147,7 +147,7 @@ class TableEstimator(BaseEstimator, ABC):
         check_choice("numeric", self.numeric, NUMERIC)
         if self.n_bins != "auto":
             check_whole("n_bins", self.n_bins, least=2)
-        check_choice("unseen", self.unseen, UNSEEN)
+        check_choice("unknown", self.unknown, UNKNOWN)
         check_choice("encoding", self.encoding, ENCODINGS)
         check_choice("missing_columns", self.missing_columns, MISSING_COLUMNS)
         check_fraction("validation_fraction", self.validation_fraction)
@@ -175,7 +175,7 @@ class TableEstimator(BaseEstimator, ABC):
     ) -> None:
         """Fit to all tables and keep what was learned."""
         families = column_families(schema, response, self.families)
-        cells = encode_all(schema, given.whole, unseen=self.unseen)
+        cells = encode_all(schema, given.whole, unknown=self.unknown)
         place = None if response is None else schema.place(response.name)
         own = [] if response is None or response.family is None else [response.name]
         for name in [*own, *(self.families or {})]:
@@ -237,10 +237,13 @@ class TableEstimator(BaseEstimator, ABC):
         Raises DataError for other columns.
         """
         table = self._read(X, joint=False)
-        return encode(self.schema_, table, unseen=self.unseen)
+        return encode(self.schema_, table, unknown=self.unknown)
 
-    def _cells(self, X: Any, y: Any = None) -> Cells:
-        """Whole rows: the response may be a column of `X`, or given beside it."""
+    def _cells(self, X: Any, y: Any = None, *, becomes: Mapping[str, str] | None = None) -> Cells:
+        """Whole rows: the response may be a column of `X`, or given beside it.
+
+        `becomes`: what a warning says of labels that training did not have, see `encode`
+        """
         table = self._read(X, joint=True)
         if y is not None:
             if self.response_ is None or self.response_ in table.names:
@@ -250,7 +253,7 @@ class TableEstimator(BaseEstimator, ABC):
                 )
             column = read_response(y, name=self.response_, n_rows=table.n_rows)
             table = with_column(table, self.response_, column)
-        return encode(self.schema_, table, unseen=self.unseen)
+        return encode(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
     def _read(self, X: Any, *, joint: bool) -> RawTable:
         check_is_fitted(self)

@@ -7,11 +7,12 @@ from jaxtyping import Float64, Shaped
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.tables.decisions import RULES
+from exfam.analysis.tables.decisions import RULES, decide
+from exfam.analysis.tables.laws import column_laws
 from exfam.checks import DataError, ExfamError, check_choice
 from exfam.data.tables import FINITE, Column, RawColumn
 from exfam.data.tables.raw import cell_error
-from exfam.estimators.tables.inputs import Given
+from exfam.estimators.tables.inputs import Given, read_response
 from exfam.estimators.tables.plan import Response
 from exfam.estimators.tables.supervised import SupervisedTable
 
@@ -26,16 +27,16 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     Columns of a table:
     `kinds`: by column, "categorical", "ordinal", "boolean", "numeric" or "count", or the labels of
         an ordinal column in order; others are guessed: texts and unordered categories are
-        categorical, whole numbers of few values and ordered categories ordinal, other numbers
-        numeric (default None)
+        categorical, ordered categories ordinal, numbers numeric, and whole numbers that are
+        all 0 or 1 labels (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
     `n_bins`: bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the
         root of the number of rows, 4 to 16 (default "auto")
     `families`: by column of continuous numbers or counts, its law: a family or its name; others are
         Gaussian, counts negative binomial (default None)
-    `unseen`: what a category is that training did not have: an "error", or "unknown", like a
-        missing cell (default "error")
+    `unknown`: what a label is that training did not have: "unk", like a missing cell, with a
+        warning that counts them, or an "error" (default "unk")
     `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
         "auto": absent if several tables were fitted (default "auto")
     `target`: whether the classes are "categorical" or "ordinal"; "auto": ordinal if they are
@@ -117,7 +118,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         numeric: str = "continuous",
         n_bins: int | str = "auto",
         families: Any = None,
-        unseen: str = "error",
+        unknown: str = "unk",
         missing_columns: str = "auto",
         network: str = "linear",
         encoding: str = "learned",
@@ -152,7 +153,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         self.numeric = numeric
         self.n_bins = n_bins
         self.families = families
-        self.unseen = unseen
+        self.unknown = unknown
         self.missing_columns = missing_columns
         self.network = network
         self.encoding = encoding
@@ -190,9 +191,16 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy, in [0, 1]: the share of rows whose class is the predicted one.
 
-        See `log_score` for nats.
+        Rows without a response are left out. A class that training did not have counts as wrong,
+        with a warning that counts them. See `log_score` for nats. Raises DataError if no row of
+        weight above 0 has a response.
         """
-        return float(super().score(X, y, sample_weight))
+        cells, column = self._with_response(X, y, becomes="count as wrong"), self._column
+        known = ~read_response(y, name=column.name, n_rows=len(cells)).missing
+        rows, weight = self._scored(X, known, sample_weight)
+        law = column_laws(self.model_, cells, [column.name])[column.name]
+        right = decide(law, column, rule=self.decision) == cells.value[:, -1]
+        return float(np.average(right[rows], weights=weight))
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
         """The probability of each class of `classes_`.

@@ -254,24 +254,24 @@ def _rows_of(column: RawColumn, rows: np.ndarray) -> RawColumn:
     return replace(column, values=column.values[rows], missing=column.missing[rows])
 
 
-def encode_all(schema: TableSchema, tables: Sequence[RawTable], *, unseen: str) -> Cells:
+def encode_all(schema: TableSchema, tables: Sequence[RawTable], *, unknown: str) -> Cells:
     """The rows of all tables, one after another.
 
     >>> from exfam.data.tables import learn_schema
     >>> table = read_table({"a": [1.0, 2.0]})
     >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
-    >>> len(encode_all(schema, [table, table], unseen="error"))
+    >>> len(encode_all(schema, [table, table], unknown="error"))
     4
     """
-    return Cells.concatenate([encode(schema, table, unseen=unseen) for table in tables])
+    return Cells.concatenate([encode(schema, table, unknown=unknown) for table in tables])
 
 
-def as_cells(given: Any, schema: TableSchema, *, unseen: str) -> Cells:
+def as_cells(given: Any, schema: TableSchema, *, unknown: str) -> Cells:
     """Known cells by column: a mapping of one value each, a table, or None for a row without.
 
     Raises DataError for a column that the schema does not have.
 
-    >>> as_cells(None, TableSchema(()), unseen="error").code.shape
+    >>> as_cells(None, TableSchema(()), unknown="error").code.shape
     (1, 0)
     """
     if given is None or (isinstance(given, Mapping) and not given):
@@ -281,7 +281,7 @@ def as_cells(given: Any, schema: TableSchema, *, unseen: str) -> Cells:
         )
     if isinstance(given, Mapping) and all(_is_scalar(value) for value in given.values()):
         given = {name: [value] for name, value in given.items()}
-    return encode(schema, read_table(given), unseen=unseen)
+    return encode(schema, read_table(given), unknown=unknown)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.experts.faithfulness import DeletionInsertion
 from exfam.analysis.experts.summary import ExpertSummary, summarize_experts
@@ -55,8 +56,11 @@ class JointTable(TableEstimator):
         `level`: of the intervals, in (0, 1) (default 0.9)
 
         Each cell is filled by itself: filled cells of a row are not a joint draw (see `sample`).
+        Labels that training did not have stay as they are, with a warning that counts them.
         """
-        told = impute(self.model_, self._cells(X), rule=rule, level=level)
+        check_is_fitted(self)
+        becomes = dict.fromkeys(self.schema_.names, "stay as they are and tell nothing")
+        told = impute(self.model_, self._cells(X, becomes=becomes), rule=rule, level=level)
         X = X if has_names(X) else as_array(X)
         table = read_table(X)
         known = self._read(X, joint=True)
@@ -83,8 +87,8 @@ class JointTable(TableEstimator):
         Raises DataError for unknown columns.
         """
         model = self.model_
-        cells = as_cells(given, self.schema_, unseen=self.unseen)
-        return TableConditional(conditional(model, cells, of=of, order=order), self.unseen)
+        cells = as_cells(given, self.schema_, unknown=self.unknown)
+        return TableConditional(conditional(model, cells, of=of, order=order), self.unknown)
 
     def sample(self, n: int = 1, *, given: Any = None, seed: int = 0) -> dict[str, np.ndarray]:
         """`n` rows drawn by the chain rule in the order of the columns; one array a column.
@@ -96,7 +100,7 @@ class JointTable(TableEstimator):
         model = self.model_
         check_whole("n", n)
         check_whole("seed", seed, least=0)
-        cells = as_cells(given, self.schema_, unseen=self.unseen)
+        cells = as_cells(given, self.schema_, unknown=self.unknown)
         draws = sample_rows(model, cells, n=int(n), seed=int(seed))
         return columns_of(self.schema_, Cells.concatenate(draws))
 

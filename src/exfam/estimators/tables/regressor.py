@@ -2,9 +2,13 @@
 
 from typing import Any, no_type_check
 
+import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
-from exfam.checks import ExfamError, check_choice
+from exfam.analysis.tables.decisions import decide
+from exfam.analysis.tables.laws import column_laws
+from exfam.checks import DataError, ExfamError, check_choice
 from exfam.data.tables import Column
 from exfam.estimators.choices import check_families
 from exfam.estimators.tables.inputs import Given
@@ -17,6 +21,7 @@ __all__ = ["MaskedTableRegressor"]
 DECISIONS = ("mean", "median")
 # Families of labels, and one that needs items: no law of one number.
 BINNED = "binned"
+_TINY = np.finfo(np.float64).tiny
 
 
 class MaskedTableRegressor(RegressorMixin, SupervisedTable):
@@ -25,16 +30,16 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     Columns of a table:
     `kinds`: by column, "categorical", "ordinal", "boolean", "numeric" or "count", or the labels of
         an ordinal column in order; others are guessed: texts and unordered categories are
-        categorical, whole numbers of few values and ordered categories ordinal, other numbers
-        numeric (default None)
+        categorical, ordered categories ordinal, numbers numeric, and whole numbers that are
+        all 0 or 1 labels (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
     `n_bins`: bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the
         root of the number of rows, 4 to 16 (default "auto")
     `families`: by column of continuous numbers or counts, its law: a family or its name; others are
         Gaussian, counts negative binomial (default None)
-    `unseen`: what a category is that training did not have: an "error", or "unknown", like a
-        missing cell (default "error")
+    `unknown`: what a label is that training did not have: "unk", like a missing cell, with a
+        warning that counts them, or an "error" (default "unk")
     `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
         "auto": absent if several tables were fitted (default "auto")
     `family`: the law of the response: "gaussian", "student-t", "poisson", "negative-binomial",
@@ -115,7 +120,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         numeric: str = "continuous",
         n_bins: int | str = "auto",
         families: Any = None,
-        unseen: str = "error",
+        unknown: str = "unk",
         missing_columns: str = "auto",
         network: str = "linear",
         encoding: str = "learned",
@@ -150,7 +155,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         self.numeric = numeric
         self.n_bins = n_bins
         self.families = families
-        self.unseen = unseen
+        self.unknown = unknown
         self.missing_columns = missing_columns
         self.network = network
         self.encoding = encoding
@@ -182,9 +187,19 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2, at most 1: 1 less the mean squared error over the variance of `y`.
 
-        See `log_score` for nats.
+        Rows without a response are left out. See `log_score` for nats. Raises DataError for less
+        than two rows of weight above 0 that have a response.
         """
-        return float(super().score(X, y, sample_weight))
+        cells, name = self._with_response(X, y), self._column.name
+        truth = cells.value[:, -1]
+        rows, weight = self._scored(X, ~np.isnan(truth), sample_weight)
+        if len(rows) < 2:
+            raise DataError("`y` must hold a response in two rows or more for R^2, got one.")
+        law = column_laws(self.model_, cells, [name])[name]
+        told = decide(law, self._column, rule=self.decision)
+        # In their own unit squares may be more than float64 holds.
+        unit = max(np.abs(truth[rows]).max(), np.abs(told[rows]).max(), _TINY)
+        return float(r2_score(truth[rows] / unit, told[rows] / unit, sample_weight=weight))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

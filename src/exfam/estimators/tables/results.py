@@ -12,7 +12,7 @@ from exfam.analysis.tables.conditional import Conditional
 from exfam.analysis.tables.imputation import Imputed
 from exfam.analysis.tables.laws import table_schema
 from exfam.checks import DataError
-from exfam.data.tables import Cells, RawTable, TableSchema, as_frame_like, decode
+from exfam.data.tables import Cells, RawColumn, RawTable, TableSchema, as_frame_like, decode
 from exfam.estimators.tables.inputs import as_cells
 
 __all__ = ["TableConditional", "TableImputation", "columns_of", "filled_frame"]
@@ -46,13 +46,13 @@ class TableConditional:
     """The law of some columns given others, row by row, in the labels and units of the table.
 
     `law`: of each column by itself, and of all together by the chain rule in `law.order`; in codes
-    `unseen`: what an unknown category in `values` is, "error" or "unknown"
+    `unknown`: what a label is that training did not have, "unk" or "error"
 
     Made by `MaskedTable.conditional` and its like on the other estimators.
     """
 
     law: Conditional
-    unseen: str
+    unknown: str
 
     def __len__(self) -> int:
         return len(self.law.given)
@@ -93,7 +93,7 @@ class TableConditional:
 
         Raises DataError for unknown columns or another number of rows.
         """
-        cells = as_cells(values, self._schema, unseen=self.unseen)
+        cells = as_cells(values, self._schema, unknown=self.unknown)
         return self.law.log_prob(cells)
 
     def sample(self, n: int = 1, *, seed: int = 0) -> dict[str, np.ndarray]:
@@ -141,22 +141,44 @@ def filled_frame(
     `names`: what the model calls each of its columns
     """
     asked = {own: schema.place(name) for own, name in names.items()}
+    missing = np.zeros_like(told.filled)
+    for own, place in asked.items():
+        missing[:, place] = table.columns[own].missing
+    filled = told.filled & missing
+
+    def decoded(numbers: Float64[np.ndarray, "rows columns"], own: str) -> np.ndarray:
+        return decode(schema, names[own], numbers[:, asked[own]])
 
     def of(numbers: Float64[np.ndarray, "rows columns"], own: str) -> np.ndarray:
-        column = schema.columns[asked[own]]
-        return decode(schema, column.name, numbers[:, asked[own]])
+        return decoded(np.where(filled, numbers, np.nan), own)
 
     changed = {}
     for own, place in asked.items():
-        if told.filled[:, place].any():
-            values, held = of(told.cells.value, own), table.columns[own].values
-            narrow = held.dtype.kind == "f" and values.dtype.kind == "f"
-            changed[own] = values.astype(held.dtype) if narrow else values
+        if filled[:, place].any():
+            column, values = table.columns[own], decoded(told.cells.value, own)
+            values = _with_new_labels(values, column, told.filled[:, place] & ~filled[:, place])
+            narrow = column.values.dtype.kind == "f" and values.dtype.kind == "f"
+            changed[own] = values.astype(column.values.dtype) if narrow else values
     return TableImputation(
         as_frame_like(frame, changed),
-        filled={own: told.filled[:, place] for own, place in asked.items()},
-        probability={own: told.probability[:, place] for own, place in asked.items()},
+        filled={own: filled[:, place] for own, place in asked.items()},
+        probability={
+            own: np.where(filled[:, place], told.probability[:, place], np.nan)
+            for own, place in asked.items()
+        },
         low={own: of(told.low, own) for own in asked},
         high={own: of(told.high, own) for own in asked},
         level=told.level,
     )
+
+
+def _with_new_labels(
+    values: Shaped[np.ndarray, "rows"], column: RawColumn, new: Bool[np.ndarray, "rows"]
+) -> Shaped[np.ndarray, "rows"]:
+    """A filled column in which labels that training did not have are what they were."""
+    if not new.any():
+        return values
+    values = values.astype(np.float64 if values.dtype.kind in "if" else object)
+    for row in np.flatnonzero(new):
+        values[row] = column.at(int(row))
+    return values

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Int64
 from sklearn.utils import Tags
 
 from exfam.analysis.mixtures import Mixture
@@ -13,7 +13,7 @@ from exfam.analysis.prediction import Prediction
 from exfam.analysis.tables.decisions import decide
 from exfam.analysis.tables.laws import cell_log_prob, column_laws
 from exfam.checks import DataError
-from exfam.data.tables import Column, decode
+from exfam.data.tables import Cells, Column, decode
 from exfam.estimators.tables.inputs import Given, encode_all, read_given
 from exfam.estimators.tables.joint import JointTable
 from exfam.estimators.tables.plan import Response
@@ -76,7 +76,7 @@ class SupervisedTable(JointTable):
         if validation is not None:
             told = read_given(*_pair(validation), None, supervised=True)
             named = Given(told.tables, told.responses, response.name, None)
-            held = encode_all(schema, named.whole, unseen=self.unseen)
+            held = encode_all(schema, named.whole, unknown=self.unknown)
         self._fit(given, response, schema=schema, validation=held, checkpoint=checkpoint)
         return self
 
@@ -100,22 +100,37 @@ class SupervisedTable(JointTable):
     def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log p(y | X) in nats (of numbers: log-density); higher is better.
 
-        Rows without a response are left out. Raises DataError for a class unseen in training, and
-        if no row of weight above 0 has a response.
+        Rows without a response are left out; so are those of a class that training did not have,
+        whose probability is 0, with a warning that counts them. Raises DataError if no row of
+        weight above 0 has a response that training had.
         """
         nats = self.log_scores(X, y)
-        table = self._read(X, joint=False)
-        weight = read_weight(sample_weight, [table], several=False)
-        weight = np.ones(len(nats)) if weight is None else weight
-        known = ~np.isnan(nats) & (weight > 0)
-        if not known.any():
-            raise DataError("`y` must hold a response in some row to score, got none.")
-        return float(np.average(nats[known], weights=weight[known]))
+        rows, weight = self._scored(X, ~np.isnan(nats), sample_weight)
+        return float(np.average(nats[rows], weights=weight))
 
     def log_scores(self, X: Any, y: Any) -> Float64[np.ndarray, "rows"]:
-        """log p(y | X) of each row, in nats; NaN for a row without a response."""
+        """log p(y | X) of each row, in nats; NaN for a row without a response.
+
+        NaN too for a class that training did not have, with a warning that counts them.
+        """
+        cells = self._with_response(X, y, becomes="are left out: their probability is 0")
+        return cell_log_prob(self.model_, cells, [self._column.name])[:, 0]
+
+    def _with_response(self, X: Any, y: Any, *, becomes: str | None = None) -> Cells:
+        """The cells of `X` and, beside them, of `y`; `becomes`: what is said of new classes."""
         self._read(X, joint=False)
-        return cell_log_prob(self.model_, self._cells(X, y), [self._column.name])[:, 0]
+        return self._cells(X, y, becomes={self._column.name: becomes} if becomes else None)
+
+    def _scored(
+        self, X: Any, known: Bool[np.ndarray, "rows"], sample_weight: Any
+    ) -> tuple[Int64[np.ndarray, "scored"], Float64[np.ndarray, "scored"]]:
+        """The rows with a known response and a weight above 0, and their weights."""
+        weight = read_weight(sample_weight, [self._read(X, joint=False)], several=False)
+        weight = np.ones(len(known)) if weight is None else weight
+        rows = np.flatnonzero(known & (weight > 0))
+        if not len(rows):
+            raise DataError("`y` must hold a response in some row to score, got none.")
+        return rows, weight[rows]
 
     @property
     def _column(self) -> Column:

@@ -26,16 +26,16 @@ class MaskedTable(TransformerMixin, JointTable):
     Columns of a table:
     `kinds`: by column, "categorical", "ordinal", "boolean", "numeric" or "count", or the labels of
         an ordinal column in order; others are guessed: texts and unordered categories are
-        categorical, whole numbers of few values and ordered categories ordinal, other numbers
-        numeric (default None)
+        categorical, ordered categories ordinal, numbers numeric, and whole numbers that are
+        all 0 or 1 labels (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
     `n_bins`: bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the
         root of the number of rows, 4 to 16 (default "auto")
     `families`: by column of continuous numbers or counts, its law: a family or its name; others are
         Gaussian, counts negative binomial (default None)
-    `unseen`: what a category is that training did not have: an "error", or "unknown", like a
-        missing cell (default "error")
+    `unknown`: what a label is that training did not have: "unk", like a missing cell, with a
+        warning that counts them, or an "error" (default "unk")
     `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
         "auto": absent if several tables were fitted (default "auto")
 
@@ -106,7 +106,7 @@ class MaskedTable(TransformerMixin, JointTable):
         numeric: str = "continuous",
         n_bins: int | str = "auto",
         families: Any = None,
-        unseen: str = "error",
+        unknown: str = "unk",
         missing_columns: str = "auto",
         network: str = "linear",
         encoding: str = "learned",
@@ -137,7 +137,7 @@ class MaskedTable(TransformerMixin, JointTable):
         self.numeric = numeric
         self.n_bins = n_bins
         self.families = families
-        self.unseen = unseen
+        self.unknown = unknown
         self.missing_columns = missing_columns
         self.network = network
         self.encoding = encoding
@@ -198,7 +198,7 @@ class MaskedTable(TransformerMixin, JointTable):
         held = None
         if validation is not None:
             told = read_given(validation, None, None, supervised=False)
-            held = encode_all(schema, told.tables, unseen=self.unseen)
+            held = encode_all(schema, told.tables, unknown=self.unknown)
         self._fit(given, None, schema=schema, validation=held, checkpoint=checkpoint)
         return self
 

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # Parameters that do not make a fit another one.
-_IRRELEVANT = ("progress", "unseen", "decision", "device")
+_IRRELEVANT = ("progress", "unknown", "decision", "device")
 
 
 @dataclass(frozen=True, eq=False)
