@@ -54,9 +54,10 @@ class TestTables:
             ({"height": np.nan}, "Column 'height' must have a value in some row of training"),
             ({"height": np.inf}, "Column 'height' must be finite, got inf at row 0"),
             ({"city": [1, "a"] * 40}, "'city'"),
-            ({"height": pd.Timestamp("2020-01-01")}, "'height' must hold numbers, texts or bool"),
+            ({"height": pd.Timedelta("1h")}, "'height' must hold numbers, texts, booleans or dat"),
+            ({"height": pd.NaT}, "Column 'height' must have a value in some row of training"),
         ],
-        ids=["empty", "infinite", "mixed", "dates"],
+        ids=["empty", "infinite", "mixed", "durations", "no date"],
     )
     def test_a_column_that_cannot_be_learned(self, kind, change, message):
         with pytest.raises(ExfamError, match=message):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -56,9 +57,7 @@ class Conditional:
         return sample_rows(self.model, self.given, n=n, seed=seed, order=self.order)
 
 
-def conditional(
-    model: TableModel, given: Cells, *, of: Sequence[str], order: Sequence[str] | None = None
-) -> Conditional:
+def conditional(model: TableModel, given: Cells, *, of: Any, order: Any = None) -> Conditional:
     """The law of the columns `of` given the present cells of the other columns, row by row.
 
     `given`: one row or many; cells of the columns `of` are not looked at; a row without cells

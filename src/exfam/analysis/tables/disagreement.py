@@ -84,7 +84,7 @@ def order_disagreement(
     """
     if not len(cells):
         raise ExfamError("`cells` must hold at least one row, got none.")
-    orders = random_orders(table_schema(model).names, n=n_orders, seed=seed)
+    orders = random_orders(table_schema(model).targets, n=n_orders, seed=seed)
     each = [chain_log_prob(model, cells, order=order) for order in orders]
     return OrderDisagreement(orders, np.stack(each, axis=1), pair_gaps(model, cells))
 
@@ -120,11 +120,12 @@ def pair_gaps(model: TableModel, cells: Cells) -> Float64[np.ndarray, "columns c
     >>> pair_gaps(model, Cells(none.astype(np.int32), none.astype(np.float32), none)).shape
     (0, 0)
     """
-    names = table_schema(model).names
+    schema = table_schema(model)
+    names = schema.targets
     full = cell_log_prob(model, cells, names)
     gaps = np.full((len(names), len(names)), np.nan)
     # alone[b][:, a] = log p(a | r), r being the row without a and b.
-    alone = [cell_log_prob(model, cells.hide([b]), names) for b in range(len(names))]
+    alone = [cell_log_prob(model, cells.hide([schema.place(b)]), names) for b in names]
     for b in range(len(names)):
         for a in range(b):
             gap = np.abs(alone[b][:, a] + full[:, b] - alone[a][:, b] - full[:, a])

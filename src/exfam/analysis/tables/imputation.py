@@ -51,8 +51,9 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
         Labels without order are the most probable ones, ordered labels the medians
     `level`: of the intervals, in (0, 1) (default 0.9)
 
-    Every absent cell is filled by itself: what is filled in is never told to the next, so that the
-    filled cells of a row are not a draw from their joint law (see `sample_rows`). Raises
+    Dates stay absent. Every other absent cell is filled by itself: what is filled in is never told
+    to the next, so that the filled cells of a row are not a draw from their joint law (see
+    `sample_rows`). Raises
     ExfamError for another rule or level.
 
     >>> import torch
@@ -71,10 +72,12 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
     check_choice("rule", rule, NUMBER_RULES)
     if not 0 < level < 1:
         raise ExfamError(f"`level` must be a number strictly between 0 and 1, got {level!r}.")
-    absent = ~cells.present
+    schema = table_schema(model)
+    predicted = np.array([not column.input_only for column in schema.columns], dtype=bool)
+    absent = ~cells.present & predicted
     probability, low, high = (np.full(absent.shape, np.nan) for _ in range(3))
     value = cells.value.copy()
-    for place, column in enumerate(table_schema(model).columns):
+    for place, column in enumerate(schema.columns):
         rows = np.flatnonzero(absent[:, place])
         for block in row_blocks(len(rows), numbers=model.families[place].n_params):
             some = rows[block]
@@ -85,7 +88,7 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
             if column.kind not in ("categorical", "boolean"):
                 low[some, place] = law.quantile((1 - level) / 2).numpy()
                 high[some, place] = law.quantile((1 + level) / 2).numpy()
-    return Imputed(_filled(model, cells, value), absent, probability, low, high, level)
+    return Imputed(_filled(model, cells, value, absent), absent, probability, low, high, level)
 
 
 def _best(law: Mixture, column: Column, rule: str) -> Float64[np.ndarray, "rows"]:
@@ -98,8 +101,12 @@ def _probability(law: Mixture, code: Float64[np.ndarray, "rows"]) -> Float64[np.
     return np.take_along_axis(law.probs().double().numpy(), place, axis=1)[:, 0]
 
 
-def _filled(model: TableModel, cells: Cells, value: Float64[np.ndarray, "rows columns"]) -> Cells:
-    absent = ~cells.present
+def _filled(
+    model: TableModel,
+    cells: Cells,
+    value: Float64[np.ndarray, "rows columns"],
+    absent: Bool[np.ndarray, "rows columns"],
+) -> Cells:
     for place, column in enumerate(table_schema(model).columns):
         rows = np.flatnonzero(absent[:, place])
         cells = put_values(cells, rows, place=place, column=column, values=value[rows, place])

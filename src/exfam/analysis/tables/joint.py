@@ -1,6 +1,7 @@
 """Whole rows: log p(row) by the chain rule, and the pseudo-log-likelihood, which is not it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,14 +17,15 @@ def chain_parts(
     model: TableModel,
     cells: Cells,
     *,
-    order: Sequence[str] | None = None,
+    order: Any = None,
     given: Sequence[str] = (),
 ) -> Float64[np.ndarray, "rows order"]:
     """log p(cell | `given`, the cells before it in `order`), in nats; NaN where it is absent.
 
     `order`: names of columns, of the table's all in its own order for None; the columns not named
         are hidden, so that what remains is the law of those named (default None)
-    `given`: names of columns that every term sees and none is a term of (default ())
+    `given`: names of columns that every term sees and none is a term of, besides dates, which
+        always are (default ())
 
     An absent cell is no term and no context of a later one. Each term's law is the average over
     the members of an ensemble. Raises DataError for a name that is unknown or given twice.
@@ -41,8 +43,8 @@ def chain_parts(
     """
     schema = table_schema(model)
     names = checked_order(schema, order)
-    checked_order(schema, [*given, *names])
-    shown = [schema.place(name) for name in given]
+    checked_order(schema, [*(name for name in given if name not in schema.inputs), *names])
+    shown = [schema.place(name) for name in dict.fromkeys([*schema.inputs, *given])]
     parts = np.full((len(cells), len(names)), np.nan)
     for k, name in enumerate(names):
         shown.append(schema.place(name))
@@ -56,7 +58,7 @@ def chain_log_prob(
     model: TableModel,
     cells: Cells,
     *,
-    order: Sequence[str] | None = None,
+    order: Any = None,
 ) -> Float64[np.ndarray, "rows"]:
     """log p(present cells of the row), in nats, by the chain rule in the stated order of columns.
 
@@ -83,6 +85,8 @@ def chain_log_prob(
 def pseudo_parts(model: TableModel, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
     """log p(cell | all other present cells of its row) of every cell, in nats; NaN where absent.
 
+    NaN for dates, which are inputs alone.
+
     >>> from exfam.data.tables.schema import TableSchema
     >>> from exfam.models.tables.independent import IndependentColumns
     >>> model = IndependentColumns(TableSchema(()), families=(), marginals=())
@@ -91,7 +95,11 @@ def pseudo_parts(model: TableModel, cells: Cells) -> Float64[np.ndarray, "rows c
     >>> pseudo_parts(model, cells).shape
     (2, 0)
     """
-    return cell_log_prob(model, cells, table_schema(model).names)
+    schema = table_schema(model)
+    places = [schema.place(name) for name in schema.targets]
+    parts = np.full(cells.code.shape, np.nan)
+    parts[:, places] = cell_log_prob(model, cells, schema.targets)
+    return parts
 
 
 def pseudo_log_likelihood(model: TableModel, cells: Cells) -> Float64[np.ndarray, "rows"]:

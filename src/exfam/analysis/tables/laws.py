@@ -1,7 +1,7 @@
 """The law of each cell given the others of its row, averaged over an ensemble's members."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -50,21 +50,31 @@ def row_blocks(n_rows: int, *, numbers: int = 1) -> Iterator[slice]:
         yield slice(first, min(first + size, n_rows))
 
 
-def checked_order(schema: TableSchema, order: Sequence[str] | None) -> tuple[str, ...]:
-    """The names in `order`, or all of the schema's for None.
+def checked_order(schema: TableSchema, order: Any) -> tuple[str, ...]:
+    """The names in `order`, one or several, or for None all of the schema's that can be predicted.
 
-    Raises DataError for a name that is unknown or given twice.
+    Raises DataError for what is no list of names, for a name that is unknown or given twice, and
+    for a date.
 
     >>> checked_order(TableSchema(()), None)
     ()
     """
     if order is None:
-        return tuple(schema.names)
+        return schema.targets
+    order = [order] if isinstance(order, str) else order
+    if not isinstance(order, Sequence | np.ndarray) or not all(isinstance(n, str) for n in order):
+        raise DataError(f"`order` must be a list of names of columns, got {order!r}.")
     for place, name in enumerate(order):
         if name not in schema.names:
             raise DataError(
                 f"`order` must name columns of the table, got {name!r}. "
-                f"Its columns are {', '.join(schema.names)}."
+                f"Its columns are {', '.join(schema.targets)}."
+            )
+        if schema.column(name).input_only:
+            raise DataError(
+                f"`order` must name columns that can be predicted, got {name!r}, which is a date "
+                "or part of one: dates are inputs alone. Give days since a date as a number to "
+                "predict them."
             )
         if name in order[:place]:
             raise DataError(f"`order` must name each column once, got {name!r} twice.")

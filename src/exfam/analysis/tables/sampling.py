@@ -1,6 +1,7 @@
 """Rows drawn from a table model: absent cells are filled at random, present ones stay."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ def sample_rows(
     *,
     n: int,
     seed: int,
-    order: Sequence[str] | None = None,
+    order: Any = None,
     sweeps: int = 0,
 ) -> tuple[Cells, ...]:
     """`n` draws of the absent cells of every row given its present ones; one Cells a draw.

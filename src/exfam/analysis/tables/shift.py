@@ -162,7 +162,7 @@ def _column_shifts(
 ) -> tuple[ColumnShift, ...]:
     schema = table_schema(model)
     before, after = pseudo_parts(model, train), pseudo_parts(model, new)
-    laws = column_laws(marginals, train[:1].hide(range(len(schema))), schema.names)
+    laws = column_laws(marginals, train[:1].hide(range(len(schema))), schema.targets)
     return tuple(
         ColumnShift(
             column.name,
@@ -172,6 +172,7 @@ def _column_shifts(
             marginal=marginal_shift(laws[column.name], train.value[:, j], new.value[:, j]),
         )
         for j, column in enumerate(schema.columns)
+        if not column.input_only
     )
 
 

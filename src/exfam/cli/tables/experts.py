@@ -26,7 +26,7 @@ def table_experts(model: Any, table: TableFile, chosen: Any) -> Iterator[dict[st
     if chosen.of is None and model.response_ is None:
         raise ExfamError(
             f"`--of` must name the column to explain, got none. The model has no response: its "
-            f"columns are {', '.join(map(repr, model.schema_.names))}."
+            f"columns are {', '.join(map(repr, model.schema_.targets))}."
         )
     (target,) = chosen_column(model, chosen.of)
     rows = _rows(table, chosen.rows)

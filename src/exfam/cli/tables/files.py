@@ -118,7 +118,9 @@ def read_known_table(model: Any, chosen: Any) -> TableFile:
         model.unknown = chosen.unknown
     columns = model.schema_.columns
     numbers = [
-        each.name for each in columns if each.labels is None or each.labels.dtype.kind in "if"
+        each.name
+        for each in columns
+        if not each.input_only and (each.labels is None or each.labels.dtype.kind in "if")
     ]
     with told_of():
         table = read_table_file(

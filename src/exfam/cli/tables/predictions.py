@@ -26,8 +26,8 @@ def chosen_column(model: Any, of: str | None) -> list[str]:
     """
     if of is None:
         return targets_of(model)
-    if of not in model.schema_.names:
-        listed = ", ".join(map(repr, model.schema_.names))
+    if of not in model.schema_.targets:
+        listed = ", ".join(map(repr, model.schema_.targets))
         raise ExfamError(f"`--of` must be a column of the model, one of {listed}, got {of!r}.")
     return [of]
 

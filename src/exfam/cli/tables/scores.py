@@ -49,7 +49,7 @@ class ColumnScore:
 
 def targets_of(model: Any) -> list[str]:
     """The columns that a model is asked for: its response, or all without one."""
-    return list(model.schema_.names) if model.response_ is None else [model.response_]
+    return list(model.schema_.targets) if model.response_ is None else [model.response_]
 
 
 def rules_of(model: Any, names: Sequence[str]) -> list[str]:

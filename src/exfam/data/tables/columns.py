@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 __all__ = ["FINITE", "KINDS", "Column", "label_array"]
 
-KINDS = ("categorical", "ordinal", "boolean", "numeric", "count")
+KINDS = ("categorical", "ordinal", "boolean", "numeric", "count", "date")
 FINITE = ("categorical", "ordinal", "boolean")
 
 
@@ -21,7 +21,8 @@ class Column:
     `knots`: of numbers and counts, strictly increasing quantiles of the training values; with
         `binned`, the inner edges of bins, where a value equal to an edge lies in the lower bin
     `center`, `scale`: of numbers and counts, mean and standard deviation of the training values (a
-        scale of 1 where all are equal)
+        scale of 1 where all are equal); dates are days since 1970
+    `part_of`: of a part of a date, such as its weekday, the column of the date
 
     >>> Column("size", "ordinal", labels=label_array(["S", "M", "L"])).n_tokens
     3
@@ -34,6 +35,12 @@ class Column:
     binned: bool = False
     center: float = 0.0
     scale: float = 1.0
+    part_of: str | None = None
+
+    @property
+    def input_only(self) -> bool:
+        """Whether it tells of other columns, and nothing is predicted of it: a date or its part."""
+        return self.kind == "date" or self.part_of is not None
 
     @property
     def n_tokens(self) -> int:
@@ -53,6 +60,7 @@ class Column:
             "binned": self.binned,
             "center": self.center,
             "scale": self.scale,
+            "part_of": self.part_of,
         }
 
     @classmethod

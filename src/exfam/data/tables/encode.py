@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Float32, Float64, Int64, Shaped
 from exfam.checks import ExfamError, ExfamWarning, check_choice
 from exfam.data.tables.cells import Cells
 from exfam.data.tables.columns import FINITE, Column
+from exfam.data.tables.dates import as_dates, with_date_parts
 from exfam.data.tables.raw import RawColumn, RawTable, cell_error
 from exfam.data.tables.schema import TableSchema
 
@@ -48,6 +49,7 @@ def encode(
     new: dict[str, Bool[np.ndarray, " rows"]] = {}
     for name in table.names:
         schema.place(name)
+    table = with_date_parts(table, schema.dates)
     shape = (table.n_rows, len(schema))
     code = np.full(shape, -1, dtype=np.int32)
     fraction = np.zeros(shape, dtype=np.float32)
@@ -75,8 +77,9 @@ def decode(
 ) -> Shaped[np.ndarray, " rows"]:
     """Values of `Cells` as labels or numbers of a column; NaN is a missing cell.
 
-    Missing labels read NaN among numbers and None among texts and booleans. Raises DataError for an
-    unknown column, ExfamError for a value that is no code of its labels.
+    Dates are datetime64 in microseconds. Missing labels read NaN among numbers and None among texts
+    and booleans. Raises DataError for an unknown column, ExfamError for a value that is no code of
+    its labels.
 
     >>> from exfam.data.tables import Column, label_array
     >>> schema = TableSchema((Column("size", "ordinal", labels=label_array(["S", "M"])),))
@@ -84,6 +87,8 @@ def decode(
     array(['M', None], dtype=object)
     """
     column = schema.column(name)
+    if column.kind == "date":
+        return as_dates(values)
     if column.labels is None:
         return np.array(values, dtype=np.float64)
     missing = np.isnan(values)

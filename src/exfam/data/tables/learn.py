@@ -1,11 +1,14 @@
 """The schema of training tables."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from exfam.checks import DataError, ExfamError, check_choice
 from exfam.data.tables.columns import FINITE, Column, label_array
+from exfam.data.tables.dates import find_dates, with_date_parts
 from exfam.data.tables.encode import check_cells, finite_codes
 from exfam.data.tables.kinds import Declared, check_kinds, infer_kind, split_kinds
 from exfam.data.tables.knots import bin_edges, location_and_spread, quantile_knots
@@ -25,13 +28,16 @@ def learn_schema(
     numeric: str,
     n_bins: int,
     n_knots: int | None = None,
+    date_format: Any = None,
 ) -> TableSchema:
     """What there is to know of the columns of training tables, matched by name.
 
-    `kinds`: by column, one of "categorical", "ordinal", "boolean", "numeric" and "count", or the
-        labels of an ordinal column in order; the others are guessed by `infer_kind`
+    `kinds`: by column, one of "categorical", "ordinal", "boolean", "numeric", "count" and "date",
+        or the labels of an ordinal column in order; the others are guessed by `infer_kind`
     `numeric`: "continuous" has at most `n_knots` knots a column, "binned" `n_bins` bins
     `n_knots`: None for as many as bins (default None)
+    `date_format`: how dates in text are written, in all columns or by column; None for the one
+        format that all of a column fits (default None)
 
     Raises DataError for a column without a value whose labels are not declared, for one that is of
     another kind in another table, and for cells that its kind cannot hold.
@@ -47,9 +53,14 @@ def learn_schema(
     n_knots = n_bins if n_knots is None else n_knots
     _check_count("n_knots", n_knots, at_least=2)
     listed = [tables] if isinstance(tables, RawTable) else list(tables)
-    pooled = pool(listed)
     declared = {} if kinds is None else kinds
-    check_kinds(declared, pooled)
+    check_kinds(declared, dict.fromkeys(name for table in listed for name in table.names))
+    dates = find_dates(listed, declared, date_format)
+    listed = [with_date_parts(table, dates) for table in listed]
+    pooled = pool(listed)
+    part_of = {name: date.name for date in dates for name in date.part_names}
+    declared = {**declared, **{name: _WEEKDAYS for name in part_of if name.endswith(" weekday")}}
+    declared |= {date.name: "date" for date in dates}
     columns = []
     for name, column in pooled.items():
         kind, labels = split_kinds(declared, name)
@@ -61,7 +72,11 @@ def learn_schema(
             binned = numeric == "binned" and found == "numeric"
             n = n_bins if binned else n_knots
             columns.append(_number(name, found, column, n=n, binned=binned, parts=parts))
-    return TableSchema(tuple(columns))
+    parted = [replace(column, part_of=part_of.get(column.name)) for column in columns]
+    return TableSchema(tuple(parted), dates)
+
+
+_WEEKDAYS = tuple(range(7))
 
 
 def _check_count(name: str, value: object, *, at_least: int) -> None:

@@ -13,7 +13,7 @@ __all__ = ["RawColumn", "RawTable", "cell_error", "check_names"]
 
 @dataclass(frozen=True, eq=False)
 class RawColumn:
-    """One column: numbers, booleans, or texts as codes of `labels`; at missing cells anything.
+    """One column: numbers, booleans, dates, or texts as codes of `labels`; where missing anything.
 
     `category`: whether the frame says that its values are categories
     `order`: the categories in order, where the frame declares one
@@ -34,10 +34,10 @@ class RawColumn:
 
     @property
     def type(self) -> str:
-        """What its values are: "text", "boolean" or "number"."""
+        """What its values are: "text", "boolean", "date" or "number"."""
         if self.labels is not None:
             return "text"
-        return "boolean" if self.values.dtype.kind == "b" else "number"
+        return {"b": "boolean", "M": "date"}.get(self.values.dtype.kind, "number")
 
     @property
     def is_empty(self) -> bool:

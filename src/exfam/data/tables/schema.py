@@ -1,11 +1,12 @@
 """The columns of a table as they were learned, in order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from exfam.checks import DataError
 from exfam.data.tables.columns import Column
+from exfam.data.tables.dates import DateColumn
 
 __all__ = ["TableSchema"]
 
@@ -14,6 +15,8 @@ __all__ = ["TableSchema"]
 class TableSchema:
     """All columns of a table, or of several tables that share some of them.
 
+    `dates`: which columns hold dates, and how they are read; the parts of a date are columns too
+
     >>> import numpy as np
     >>> schema = TableSchema((Column("age", "numeric", knots=np.array([20.0, 60.0])),))
     >>> schema.names, schema.place("age")
@@ -21,6 +24,17 @@ class TableSchema:
     """
 
     columns: tuple[Column, ...]
+    dates: tuple[DateColumn, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the columns that can be predicted: all but dates and their parts."""
+        return tuple(column.name for column in self.columns if not column.input_only)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the columns that can only be given: dates and their parts."""
+        return tuple(column.name for column in self.columns if column.input_only)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -43,9 +57,15 @@ class TableSchema:
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {"columns": [column.to_config() for column in self.columns]}
+        dates = [asdict(date) for date in self.dates]
+        return {"columns": [column.to_config() for column in self.columns], "dates": dates}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "TableSchema":
         """The schema that `to_config` wrote."""
-        return cls(tuple(Column.from_config(each) for each in config["columns"]))
+        # Files older than dates have none.
+        dates = [
+            DateColumn(each["name"], each["date_format"], tuple(each["parts"]))
+            for each in config.get("dates", ())
+        ]
+        return cls(tuple(Column.from_config(each) for each in config["columns"]), tuple(dates))

@@ -14,7 +14,7 @@ from exfam.groups.columns import read_array
 __all__ = ["read_column"]
 
 _ADVICE = {
-    "times": "Convert it to numbers, such as days since a date, or to texts for a category.",
+    "times": "Convert it to numbers, such as hours.",
     "complex": "Give its real and imaginary parts as two columns.",
     "others": "Convert it to numbers or texts first.",
 }
@@ -25,7 +25,8 @@ def read_column(held: Any, name: str, *, order: list[str] | None = None) -> RawC
 
     `order`: its categories in order, if the frame declares one that Arrow does not know
 
-    Raises DataError naming the column, and the row, of what is no text, boolean or finite number.
+    Raises DataError naming the column, and the row, of what is no text, boolean, date or finite
+    number.
 
     >>> read_column([1.5, float("nan")], "age").missing.tolist()
     [False, True]
@@ -35,6 +36,8 @@ def read_column(held: Any, name: str, *, order: list[str] | None = None) -> RawC
     dtype = getattr(held, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
         return _plain(np.asarray(held), name)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return _dates(np.asarray(held), name)
     if isinstance(dtype, np.dtype) and dtype.kind not in "OU":
         raise _unreadable(name, str(dtype))
     if type(dtype).__name__ == "SparseDtype":  # of a pandas column
@@ -57,6 +60,22 @@ def _plain(array: np.ndarray, name: str) -> RawColumn:
         advice = "Drop or mend these rows, or mark the cell as missing."
         raise cell_error(name, "be finite", column, infinite, advice=advice)
     return column
+
+
+def _dates(array: np.ndarray, name: str) -> RawColumn:
+    """Dates that numpy holds, to the microsecond."""
+    missing = np.isnat(array)
+    years = array.astype("datetime64[Y]").astype(np.int64) + 1970
+    wrong = ~missing & ((years < 1) | (years > _LAST_YEAR))
+    if wrong.any():
+        raise DataError(
+            f"Column {name!r} must hold dates of the years 1 to {_LAST_YEAR}, got the year "
+            f"{years[wrong][0]} at row {np.flatnonzero(wrong)[0]}. Mend these cells."
+        )
+    return RawColumn(array.astype("datetime64[us]"), missing)
+
+
+_LAST_YEAR = 9999
 
 
 def _declared(held: Any, order: list[str] | None) -> tuple[bool, np.ndarray | None]:
@@ -83,6 +102,11 @@ def _of_arrow(array: pa.Array, name: str, category: bool, order: np.ndarray | No
         return RawColumn(codes, missing, labels=labels, category=category, order=order)
     if types.is_null(kind):
         return RawColumn(np.zeros(len(array)), missing, category=category, order=order)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        # Arrow keeps moments with a zone in UTC.
+        moments = array.cast(pa.timestamp("us"), safe=False).view(pa.int64()).fill_null(0)
+        whole = moments.to_numpy(zero_copy_only=False).astype("datetime64[us]")
+        return RawColumn(whole, missing, category=category, order=order)
     if not _is_real(kind):
         raise _unreadable(name, str(kind))
     if types.is_decimal(kind):
@@ -105,5 +129,5 @@ def _unreadable(name: str, kind: str) -> DataError:
     else:
         sort, told = "others", "Column"
     return DataError(
-        f"{told} {name!r} must hold numbers, texts or booleans, got {kind}. {_ADVICE[sort]}"
+        f"{told} {name!r} must hold numbers, texts, booleans or dates, got {kind}. {_ADVICE[sort]}"
     )

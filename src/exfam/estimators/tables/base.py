@@ -17,7 +17,6 @@ from exfam.data.tables import (
     NUMERIC,
     UNKNOWN,
     Cells,
-    Column,
     RawTable,
     TableSchema,
     encode,
@@ -64,6 +63,7 @@ class TableEstimator(BaseEstimator, ABC):
     kind: ClassVar[str]
 
     kinds: Any
+    date_format: Any
     numeric: str
     n_bins: Any
     families: Any
@@ -123,7 +123,11 @@ class TableEstimator(BaseEstimator, ABC):
     @property
     def features_(self) -> tuple[str, ...]:
         """The columns of `X`, of all tables, in the order of first appearance."""
-        return tuple(name for name in self.schema_.names if name != self.response_)
+        return tuple(
+            column.name
+            for column in self.schema_.columns
+            if column.name != self.response_ and column.part_of is None
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
@@ -213,14 +217,21 @@ class TableEstimator(BaseEstimator, ABC):
             n_rows = sum(table.n_rows for table in tables)
             n_bins = np.clip(n_rows // _ROWS_A_BIN, *_BINS)
             n_knots = np.clip(round(n_rows**0.5 / _ROOTS_A_KNOT), *_KNOTS)
-        return learn_columns(
+        schema = learn_columns(
             tables,
             response,
             kinds=self.kinds,
+            date_format=self.date_format,
             numeric=self.numeric,
             n_bins=int(n_bins),
             n_knots=int(n_knots),
         )
+        if not schema.targets:
+            raise DataError(
+                "`X` must have a column besides dates, got dates alone. Dates are inputs: give what "
+                "they are to tell of, or days since a date as a number."
+            )
+        return schema
 
     def _remember_features(self, X: Any, y: Any, given: Given) -> None:
         """What scikit-learn keeps of the columns of `X`."""
@@ -307,9 +318,10 @@ class TableEstimator(BaseEstimator, ABC):
 
     def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """What a saved model needs besides parameters and members: plain JSON, and tensors."""
-        columns = [{**each, "labels": None} for each in self.schema_.to_config()["columns"]]
+        schema = self.schema_.to_config()
         config = {
-            "columns": columns,
+            "columns": [{**each, "labels": None} for each in schema["columns"]],
+            "dates": schema["dates"],
             "families": [family_to_config(family) for family in self.families_],
             "settings": asdict(self.settings_),
             "response": self.response_,
@@ -323,7 +335,7 @@ class TableEstimator(BaseEstimator, ABC):
     def _tell(self, config: Any, tensors: Any, vocabulary: Any) -> None:
         """Take back what `_told` gave."""
         held = [{**each, "labels": vocabulary.get(each["name"])} for each in config["columns"]]
-        self.schema_ = TableSchema(tuple(Column.from_config(each) for each in held))
+        self.schema_ = TableSchema.from_config({**config, "columns": held})
         self.families_ = tuple(family_from_config(each) for each in config["families"])
         # JSON knows no tuples.
         settings: dict[str, Any] = {

@@ -193,7 +193,9 @@ def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
 
 
 def _targets(plan: TablePlan) -> list[int]:
-    return list(range(len(plan.schema.columns))) if plan.response is None else [plan.response]
+    if plan.response is not None:
+        return [plan.response]
+    return [plan.schema.place(name) for name in plan.schema.targets]
 
 
 def _n_known(plan: TablePlan, cells: Cells) -> Int64[np.ndarray, "rows"]:

@@ -25,10 +25,13 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     """Attention over the cells of a row as a classifier, and a joint model of all columns.
 
     Columns of a table:
-    `kinds`: by column, "categorical", "ordinal", "boolean", "numeric" or "count", or the labels of
-        an ordinal column in order; others are guessed: texts and unordered categories are
-        categorical, ordered categories ordinal, numbers numeric, and whole numbers that are
-        all 0 or 1 labels (default None)
+    `kinds`: by column, "categorical", "ordinal", "boolean", "numeric", "count" or "date", or the
+        labels of an ordinal column in order; others are guessed: texts and unordered categories
+        are categorical, ordered categories ordinal, numbers numeric, whole numbers that are all 0
+        or 1 labels, dates and texts that all are dates dates, which are inputs alone: the days
+        that have passed, and where in the year, week and day (default None)
+    `date_format`: how dates in text are written, such as "%d/%m/%Y", in all columns of dates or by
+        column; None for ISO dates or the one format that all of a column fits (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
     `n_bins`: bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the
@@ -113,6 +116,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         self,
         *,
         kinds: Any = None,
+        date_format: Any = None,
         target: str = "auto",
         decision: str = "argmax",
         numeric: str = "continuous",
@@ -148,6 +152,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         progress: bool = True,
     ) -> None:
         self.kinds = kinds
+        self.date_format = date_format
         self.target = target
         self.decision = decision
         self.numeric = numeric

@@ -14,6 +14,7 @@ from exfam.analysis.tables.conditional import conditional
 from exfam.analysis.tables.disagreement import OrderDisagreement, order_disagreement
 from exfam.analysis.tables.imputation import impute
 from exfam.analysis.tables.joint import chain_log_prob, pseudo_log_likelihood
+from exfam.analysis.tables.laws import checked_order
 from exfam.analysis.tables.sampling import sample_rows
 from exfam.analysis.tables.shift import ShiftReport, shift_report
 from exfam.analysis.tables.similarity import ColumnSimilarity
@@ -73,9 +74,7 @@ class JointTable(TableEstimator):
             return list(given)
         return list(known)
 
-    def conditional(
-        self, of: Sequence[str], *, given: Any = None, order: Sequence[str] | None = None
-    ) -> TableConditional:
+    def conditional(self, of: Any, *, given: Any = None, order: Any = None) -> TableConditional:
         """The law of some columns given any others, in one pass of the model.
 
         `of`: names of columns
@@ -104,9 +103,7 @@ class JointTable(TableEstimator):
         draws = sample_rows(model, cells, n=int(n), seed=int(seed))
         return columns_of(self.schema_, Cells.concatenate(draws))
 
-    def log_prob(
-        self, X: Any, *, order: Sequence[str] | None = None
-    ) -> Float64[np.ndarray, "rows"]:
+    def log_prob(self, X: Any, *, order: Any = None) -> Float64[np.ndarray, "rows"]:
         """log p(row) in nats, by the chain rule: each cell given those before it.
 
         `order`: names of columns, others being left out of the row; None is all columns, as in
@@ -133,7 +130,7 @@ class JointTable(TableEstimator):
         cells = self._cells(X)
         check_whole("n_orders", n_orders, least=2)
         check_whole("seed", seed, least=0)
-        possible = _n_orders(len(self.schema_), most=int(n_orders))
+        possible = _n_orders(len(self.schema_.targets), most=int(n_orders))
         return order_disagreement(self.model_, cells, n_orders=possible, seed=int(seed))
 
     def shift_report(
@@ -189,9 +186,7 @@ class JointTable(TableEstimator):
         """
         return table_attention(self.model_, self._cells(X), term=term, member=member)
 
-    def experts(
-        self, X: Any, targets: Sequence[str] | None = None, *, member: int = 0
-    ) -> TableExperts:
+    def experts(self, X: Any, targets: Any = None, *, member: int = 0) -> TableExperts:
         """The weight and contribution of each cell to the outputs of each target, exactly.
 
         `targets`: names of columns; None is the response, or all columns without one (default None)
@@ -203,9 +198,7 @@ class JointTable(TableEstimator):
         attention = attention_of(self.model_, member=member)
         return experts_of(attention, self._cells(X), self._targets(targets))
 
-    def explain(
-        self, X: Any, targets: Sequence[str] | None = None, *, member: int = 0
-    ) -> ExpertSummary:
+    def explain(self, X: Any, targets: Any = None, *, member: int = 0) -> ExpertSummary:
         """Means over the rows of `X` of what each column's expert does for each target.
 
         `targets`: names of columns; None is the response, or all columns without one (default None)
@@ -235,10 +228,10 @@ class JointTable(TableEstimator):
         cells = self._cells(X, y)
         return expert_faithfulness(model, cells, name, seed=seed)
 
-    def _targets(self, targets: Sequence[str] | None) -> tuple[str, ...]:
+    def _targets(self, targets: Any) -> tuple[str, ...]:
         if targets is not None:
-            return (targets,) if isinstance(targets, str) else tuple(targets)
-        return self.schema_.names if self.response_ is None else (self.response_,)
+            return checked_order(self.schema_, targets)
+        return self.schema_.targets if self.response_ is None else (self.response_,)
 
 
 def _n_orders(n_columns: int, *, most: int) -> int:

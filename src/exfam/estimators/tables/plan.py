@@ -43,10 +43,11 @@ def learn_columns(
     numeric: str,
     n_bins: int,
     n_knots: int | None = None,
+    date_format: Any = None,
 ) -> TableSchema:
     """The schema of all columns, the response the last.
 
-    `n_bins`, `n_knots`: as in `learn_schema`
+    `n_bins`, `n_knots`, `date_format`: as in `learn_schema`
 
     Raises DataError for `kinds` of unknown columns and for cells that are not of their kind.
 
@@ -59,12 +60,13 @@ def learn_columns(
     [False, True]
     """
     options: dict[str, Any] = {"n_bins": n_bins, "n_knots": n_knots}
+    dated = {**options, "date_format": date_format}
     if response is None:
-        return learn_schema(tables, kinds=kinds, numeric=numeric, **options)
+        return learn_schema(tables, kinds=kinds, numeric=numeric, **dated)
     name = response.name
     others = [table for each in tables if (table := without_column(each, name)).names]
     declared = {key: kind for key, kind in (kinds or {}).items() if key != name}
-    schema = learn_schema(others, kinds=declared, numeric=numeric, **options)
+    schema = learn_schema(others, kinds=declared, numeric=numeric, **dated)
     own = [
         RawTable((name,), {name: table.columns[name]}, n_rows=table.n_rows)
         for table in tables
@@ -72,7 +74,7 @@ def learn_columns(
     ]
     told = "binned" if response.binned else "continuous"
     last = learn_schema(own, kinds={name: response.kind}, numeric=told, **options)
-    return TableSchema((*schema.columns, *last.columns))
+    return TableSchema((*schema.columns, *last.columns), schema.dates)
 
 
 def split_rows(

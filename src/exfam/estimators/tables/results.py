@@ -124,7 +124,9 @@ def columns_of(schema: TableSchema, cells: Cells) -> dict[str, np.ndarray]:
     {}
     """
     return {
-        name: decode(schema, name, cells.value[:, place]) for place, name in enumerate(schema.names)
+        column.name: decode(schema, column.name, cells.value[:, place])
+        for place, column in enumerate(schema.columns)
+        if column.part_of is None
     }
 
 

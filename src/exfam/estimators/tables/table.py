@@ -24,10 +24,13 @@ class MaskedTable(TransformerMixin, JointTable):
     As a transformer it fills in missing cells.
 
     Columns of a table:
-    `kinds`: by column, "categorical", "ordinal", "boolean", "numeric" or "count", or the labels of
-        an ordinal column in order; others are guessed: texts and unordered categories are
-        categorical, ordered categories ordinal, numbers numeric, and whole numbers that are
-        all 0 or 1 labels (default None)
+    `kinds`: by column, "categorical", "ordinal", "boolean", "numeric", "count" or "date", or the
+        labels of an ordinal column in order; others are guessed: texts and unordered categories
+        are categorical, ordered categories ordinal, numbers numeric, whole numbers that are all 0
+        or 1 labels, dates and texts that all are dates dates, which are inputs alone: the days
+        that have passed, and where in the year, week and day (default None)
+    `date_format`: how dates in text are written, such as "%d/%m/%Y", in all columns of dates or by
+        column; None for ISO dates or the one format that all of a column fits (default None)
     `numeric`: "continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, or
         are "binned" at them (default "continuous")
     `n_bins`: bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the
@@ -103,6 +106,7 @@ class MaskedTable(TransformerMixin, JointTable):
         self,
         *,
         kinds: Any = None,
+        date_format: Any = None,
         numeric: str = "continuous",
         n_bins: int | str = "auto",
         families: Any = None,
@@ -134,6 +138,7 @@ class MaskedTable(TransformerMixin, JointTable):
         progress: bool = True,
     ) -> None:
         self.kinds = kinds
+        self.date_format = date_format
         self.numeric = numeric
         self.n_bins = n_bins
         self.families = families

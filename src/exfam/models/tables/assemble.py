@@ -183,7 +183,7 @@ def _scores(column: TableColumn, cells: TableCells | None, place: int) -> tuple[
 
 
 def _is_number(column: TableColumn) -> bool:
-    return column.kind in ("numeric", "count") and not column.binned
+    return column.kind in ("numeric", "count", "date") and not column.binned
 
 
 def _ordered(schema: TableColumns, settings: TableSettings) -> tuple[tuple[bool, ...], ...]:

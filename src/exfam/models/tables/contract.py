@@ -44,6 +44,10 @@ class TableColumn(Protocol):
         """Whether numbers enter as bins."""
 
     @property
+    def input_only(self) -> bool:
+        """Whether nothing is predicted of it."""
+
+    @property
     def center(self) -> float:
         """Mean of a column of numbers."""
 

@@ -50,6 +50,11 @@ class MaskedTableModel(RandomPart):
         return self.bank.laws
 
     @property
+    def targets(self) -> list[int]:
+        """Places of the columns that can be predicted: dates are inputs alone."""
+        return [k for k, column in enumerate(self.schema.columns) if not column.input_only]
+
+    @property
     def families(self) -> tuple[Family, ...]:
         """The family of each column's value, in the value's own unit."""
         return tuple(law.family for law in self.laws)

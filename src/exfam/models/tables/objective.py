@@ -58,14 +58,14 @@ class MaskedCells:
         return (nats * weight).sum(), weight.sum()
 
     def _targets(self, model: MaskedTableModel) -> list[int]:
-        n_columns = len(model.laws)
         if not model.training and self.response is not None:
             return [self.response]
-        if not model.training or n_columns <= self.n_targets:
-            return list(range(n_columns))
+        every = model.targets
+        if not model.training or len(every) <= self.n_targets:
+            return every
         device, generator = next(model.parameters()).device, model.generator
-        order = torch.randperm(n_columns, generator=generator, device=device)
-        chosen = order[: self.n_targets].tolist()
+        order = torch.randperm(len(every), generator=generator, device=device)
+        chosen = [every[place] for place in order[: self.n_targets].tolist()]
         if self.response is not None and self.response not in chosen:
             chosen[0] = self.response
         return sorted(chosen)
