@@ -13,6 +13,7 @@ from exfam.data.tables import encode, learn_schema, read_table
 from tables.table_estimator_cases import (
     CLASSIFIER,
     FRAME,
+    JOINT,
     KINDS,
     REGRESSOR,
     RESPONSES,

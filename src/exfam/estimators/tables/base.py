@@ -228,8 +228,8 @@ class TableEstimator(BaseEstimator, ABC):
         )
         if not schema.targets:
             raise DataError(
-                "`X` must have a column besides dates, got dates alone. Dates are inputs: give what "
-                "they are to tell of, or days since a date as a number."
+                "`X` must have a column besides dates, got dates alone. Dates are inputs: give "
+                "what they are to tell of, or days since a date as a number."
             )
         return schema
 
