@@ -132,7 +132,7 @@ def _table_options(model: str) -> list[Option]:
 def run(chosen: Any) -> int:
     """Fit, save, print scores beside baselines."""
     from exfam.cli.output import deliver, destination
-    from exfam.cli.places import check_model_place
+    from exfam.cli.places import check_model_place, check_room, save_or_keep
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
@@ -143,13 +143,14 @@ def run(chosen: Any) -> int:
     # On a terminal at once; elsewhere after success, so that an error is the only line.
     say = _Notes(at_once=sys.stderr.isatty())
     say(f"{chosen.file}: {work.told}")
+    check_room(Path(chosen.output), _n_numbers(estimator, work.train))
     started = time.perf_counter()
     with work.telling:
         estimator.fit(*work.given, validation=work.validation, checkpoint=chosen.checkpoint)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator, say)
     if is_main_rank():
-        estimator.save(chosen.output, overwrite=chosen.overwrite)
+        save_or_keep(estimator, chosen.output, overwrite=chosen.overwrite)
         say(f"saved in {chosen.output}")
         try:
             table, notes = work.compared(estimator, work.train, work.held_out, seconds=seconds)
@@ -159,6 +160,12 @@ def run(chosen: Any) -> int:
         say.tell_all()
         deliver(table, to)
     return status
+
+
+def _n_numbers(estimator: Any, train: Any) -> int:
+    """About how many numbers the fitted model will have: two vectors an item, a member each."""
+    dim = getattr(estimator, "embed_dim", getattr(estimator, "dim", 1))
+    return 2 * getattr(train, "n_items", 0) * int(dim) * int(getattr(estimator, "ensemble", 1))
 
 
 class _Notes:

@@ -1,11 +1,17 @@
 """Places to write to, checked before the work that fills them."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import Any
 
 from exfam.checks import ExfamError
 
-__all__ = ["check_model_place", "check_writable"]
+__all__ = ["check_model_place", "check_room", "check_writable", "save_or_keep"]
+
+# What the smallest model takes, its description and a checksum of its data included.
+_LEAST = 1 << 18
 
 
 def check_writable(name: str, path: Path) -> None:
@@ -34,3 +40,54 @@ def check_model_place(path: Path, *, overwrite: bool) -> None:
     except ExfamError as error:
         raise ExfamError(str(error).replace("`path`", "`output`", 1)) from error
     check_writable("--output", path)
+
+
+def check_room(path: Path, n_numbers: int = 0) -> None:
+    """Raise ExfamError if the disk at `path` has no room for a model of so many numbers.
+
+    >>> check_room(Path("model"), 1000)
+    """
+    folder = Path(os.path.abspath(path)).parent
+    while not folder.is_dir():
+        folder = folder.parent
+    needed, free = _LEAST + 4 * n_numbers, shutil.disk_usage(folder).free
+    if free < needed:
+        raise ExfamError(
+            f"`--output` must be on a disk with room for the model, about {_size(needed)}, got "
+            f"{_size(free)} at {folder}. Free some space, or choose another disk."
+        )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.1f} MiB"
+
+
+def save_or_keep(estimator: Any, output: str, *, overwrite: bool) -> None:
+    """Save a fitted model; where that fails, keep it in the first other folder that takes it.
+
+    Those are the temporary directory, the home and the working directory.
+    Raises ExfamError that says why it could not be saved, and where it is kept.
+    """
+    try:
+        estimator.save(output, overwrite=overwrite)
+    except (ExfamError, OSError) as error:
+        kept = _kept(estimator)
+        where = f"The fit is kept in {kept}." if kept else "No other folder has room for it either."
+        told = str(error).replace("`path`", "`--output`", 1)
+        raise ExfamError(f"{told} {where}") from error
+
+
+def _kept(estimator: Any) -> Path | None:
+    """A new folder that holds the model now, None if there is no room for one."""
+    for parent in (Path(tempfile.gettempdir()), Path(os.path.expanduser("~")), Path.cwd()):
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="exfam-fit-", dir=parent))
+        except OSError:
+            continue
+        try:
+            estimator.save(folder)
+        except (ExfamError, OSError):
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        return folder
+    return None

@@ -11,7 +11,7 @@ from exfam.cli.common import FORMATS
 from exfam.cli.configs import last_given
 from exfam.cli.kinds import flag, one_of, text
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_model_place
+from exfam.cli.places import check_model_place, check_room, save_or_keep
 from exfam.cli.signatures import WORD_MODELS, estimator_options
 
 __all__ = ["form", "run"]
@@ -83,12 +83,13 @@ def run(chosen: Any) -> int:
 
     to = destination(chosen.format, None)
     check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
+    check_room(Path(chosen.output))
     estimator = _built(chosen)
     started = time.perf_counter()
     _fit(estimator, chosen)
     seconds = time.perf_counter() - started
     interrupted = _is_interrupted(estimator)
-    estimator.save(chosen.output, overwrite=chosen.overwrite)
+    save_or_keep(estimator, chosen.output, overwrite=chosen.overwrite)
     if interrupted:
         tell("interrupted: what was learned so far is kept")
     tell(f"saved in {chosen.output}")
