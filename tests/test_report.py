@@ -53,6 +53,9 @@ def test_a_page_is_well_formed_and_its_names_are_unique():
 def test_nothing_is_loaded_from_elsewhere():
     assert not LOADED_FROM.findall(page())
     assert "<script" not in page()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page())[1]
+    assert "default-src 'none'" in policy and "script-src" not in policy
+    assert page().index("Content-Security-Policy") < page().index("<style>")
 
 
 @pytest.mark.parametrize("outside", ['<img src="a.png">', "url(https://a.b)", '<a href="//a.b">'])

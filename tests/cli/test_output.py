@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from rich.text import Text
 
@@ -34,6 +36,32 @@ def test_json_is_json_whatever_it_holds(capfd):
 def test_csv_is_exact(capfd):
     text = written({"nats": np.array([1 / 3, np.nan, 1e-300, 2.0])}, "csv", capfd)
     assert text.splitlines() == ['"nats"', repr(1 / 3), "", "1e-300", "2"]
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+cmd", "-2-3", "@SUM(A1)", "\t=1", "\r=1", "=", "-"]
+PLAIN = ["a=b", "-5", "+1.5e3", "-.5", " =1", "'=1", "", "007", None]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_csv_has_no_formulas_for_spreadsheets(capfd, kind):
+    texts = pa.array([*FORMULAS, *PLAIN], kind)
+    rows = {"=name": texts, "n": -np.arange(len(texts)), "x": np.full(len(texts), -0.5)}
+    table = pa.csv.read_csv(
+        io.BytesIO(written(rows, "csv", capfd).encode()),
+        convert_options=pa.csv.ConvertOptions(column_types={"'=name": kind}),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+    )
+    shown = [f"'{text}" for text in FORMULAS] + [text or "" for text in PLAIN]
+    assert table["'=name"].to_pylist() == shown
+    assert table["n"].to_pylist() == rows["n"].tolist()
+    assert table["x"].to_pylist() == rows["x"].tolist()
+
+
+def test_json_and_parquet_keep_texts_as_they_are(tmp_path, capfd):
+    rows = {"name": FORMULAS}
+    assert [row["name"] for row in json.loads(written(rows, "json", capfd))] == FORMULAS
+    deliver(rows, Destination("parquet", tmp_path / "a.parquet"))
+    assert pa.parquet.read_table(tmp_path / "a.parquet")["name"].to_pylist() == FORMULAS
 
 
 def test_a_row_of_a_table_is_a_line(capfd):

@@ -42,5 +42,7 @@ def test_a_text_of_known_words_has_a_score_without_a_warning(fitted):
 
 
 def test_a_text_of_unknown_words_alone_is_refused(fitted):
-    with pytest.raises(DataError, match="must have words of the vocabulary|must hold at least one pair"):
+    with pytest.raises(
+        DataError, match="must have words of the vocabulary|must hold at least one pair"
+    ):
         fitted.score(["x y", "z"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 # More rows than anyone reads; rich would take minutes for a million.
 SHOWN_ROWS = 1000
 
@@ -136,7 +138,7 @@ def _put(content: bytes) -> None:
 
 def _write(table: pa.Table, format: str, file: Any) -> None:
     if format == "csv":
-        pa.csv.write_csv(table, file)
+        pa.csv.write_csv(_harmless(table), file)
     elif format == "parquet":
         pa.parquet.write_table(table, file)
     elif format == "json":
@@ -145,6 +147,25 @@ def _write(table: pa.Table, format: str, file: Any) -> None:
     else:
         for line in table_lines(table):
             file.write(line.encode())
+
+
+def _harmless(table: pa.Table) -> pa.Table:
+    """Texts that a spreadsheet would run as a formula, with an apostrophe before them."""
+    columns = [
+        pc.if_else(_runs(column), pc.utf8_replace_slice(column, 0, 0, "'"), column)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    names = pa.array(table.column_names, pa.string())
+    safe = pc.if_else(_runs(names), pc.utf8_replace_slice(names, 0, 0, "'"), names)
+    return pa.table(columns, names=safe.to_pylist())
+
+
+def _runs(texts: Any) -> Any:
+    """Whether each text begins as formulas do and is no number."""
+    begins = pc.match_substring_regex(texts, r"^[=+\-@\t\r]")
+    return pc.and_not(begins, pc.match_substring_regex(texts, _NUMBER))
 
 
 def _json_lines(table: pa.Table) -> Iterator[str]:
