@@ -1,4 +1,4 @@
-# make run | test | check | docs | bench | fuzz: each sets up .venv from requirements.lock first, then does its job.
+# make run | test | check | docs | bench | fuzz | kills: each sets up .venv from requirements.lock first, then does its job.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 TEST := $(BIN)/python -m pytest -n auto --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test check docs format bench fuzz clean
+.PHONY: run test check docs format bench fuzz kills clean
 
 run: $(STAMP)
 	$(BIN)/exfam demo --out out
@@ -40,6 +40,9 @@ bench: $(STAMP)
 # FUZZ="--minutes 60 --resume out/fuzz.json" goes on from earlier results.
 fuzz: $(STAMP)
 	$(BIN)/python -m fuzz $(FUZZ)
+
+kills: $(STAMP)
+	$(BIN)/python -m fuzz.kills $(KILLS)
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -21,7 +21,7 @@ from fuzz.attacks import Attack
 from fuzz.results import Results
 from fuzz.verdicts import Verdict, judge
 
-__all__ = ["Limits", "one_input", "run_campaign"]
+__all__ = ["Limits", "one_input", "quiet", "run_campaign"]
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -65,7 +65,7 @@ def run_campaign(
     for attack in attacks:
         place = folder / attack.name
         place.mkdir()
-        with _quiet():
+        with quiet():
             shared[attack.name] = attack.prepare(place)
     end = time.monotonic() + seconds
     workers: list[_Worker] = []
@@ -89,7 +89,7 @@ def run_campaign(
 
 def one_input(attack: Attack, shared: Any, seed: int, *, raises: bool = False) -> Verdict:
     """Try one input in this process; `raises`: let its error be seen instead of judging it."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, _quiet():
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, quiet():
         random = np.random.default_rng(seed)
         if raises:
             attack.attack(random, shared, Path(folder))
@@ -178,8 +178,12 @@ def _virtual_bytes() -> int:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without warnings and without what libraries print."""
+def quiet() -> Iterator[None]:
+    """Without warnings, and without what is printed.
+
+    >>> with quiet():
+    ...     print("nothing")
+    """
     with warnings.catch_warnings(), open(os.devnull, "w") as nowhere:
         warnings.simplefilter("ignore")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):

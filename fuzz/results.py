@@ -16,7 +16,7 @@ import torch
 import exfam
 from fuzz.verdicts import FAILURES, OUTCOMES, Verdict
 
-__all__ = ["Results"]
+__all__ = ["Results", "provenance"]
 
 
 class Results:
@@ -81,16 +81,8 @@ class Results:
         """Write all as JSON."""
         file.parent.mkdir(parents=True, exist_ok=True)
         document = {
+            **provenance(),
             "seed": self.seed,
-            "commit": _commit(),
-            "date": time.strftime("%Y-%m-%d"),
-            "versions": {
-                "exfam": exfam.__version__,
-                "torch": torch.__version__,
-                "numpy": np.__version__,
-                "python": sys.version.split()[0],
-            },
-            "machine": platform.machine(),
             "inputs": sum(counts["inputs"] for counts in self.categories.values()),
             "categories": self.categories,
             "failures": sorted(self.failures.values(), key=lambda failure: -failure["times"]),
@@ -112,6 +104,21 @@ class Results:
                 f"{failure['error']}\n    {failure['replay']}"
             )
         return "\n".join(lines)
+
+
+def provenance() -> dict[str, Any]:
+    """The commit, date, versions and machine that results are of.
+
+    >>> sorted(provenance())
+    ['commit', 'date', 'machine', 'versions']
+    """
+    versions = {"exfam": exfam.__version__, "torch": torch.__version__, "numpy": np.__version__}
+    return {
+        "commit": _commit(),
+        "date": time.strftime("%Y-%m-%d"),
+        "versions": versions | {"python": sys.version.split()[0]},
+        "machine": platform.machine(),
+    }
 
 
 def _key(failure: dict[str, Any]) -> str:

@@ -112,3 +112,13 @@ def test_documents_are_changed_in_a_copy(document):
 def test_an_input_can_be_repeated(capsys):
     assert command.main(["--replay", "json-lines", "1"]) == 0
     assert "Verdict(outcome=" in capsys.readouterr().out
+
+
+def test_a_few_kills_lose_nothing(tmp_path):
+    file = tmp_path / "results.json"
+    words = ["--kills", 8, "--processes", 1, "--resume", file]
+    run("-m", "fuzz.kills", *words, "--only", "save", "two saves", "prepare", "fit skip-gram")
+    document = json.loads(file.read_text())
+    assert document["failures"] == []
+    assert sum(counts["kills"] for counts in document["victims"].values()) >= 8
+    assert len(document["victims"]) == 4
