@@ -41,6 +41,8 @@ def make(kind, **parameters):
     """A tiny estimator of the frame's columns."""
     defaults = {**COLUMNS, **TINY[kind], "unknown": "unk"}
     chosen = {**defaults, **parameters}
+    if chosen.get("direction") == "causal":
+        chosen = {"order": "rows", **chosen}
     if kind == "shrunk-offset":
         chosen = {name: value for name, value in chosen.items() if name != "support"}
     return class_of(kind)(**chosen)

@@ -46,6 +46,7 @@ class TestNoLeak:
             self.frame,
             "efa",
             noise=0.5,
+            order="rows",
             direction=direction,
             conditional=conditional,
             encoding=encoding,
@@ -185,10 +186,10 @@ class TestData:
     def test_longer_groups_than_in_training(self):
         short = FRAME.groupby("user").head(2)
         for encoding in ("relative", "rotary", "attenuated", "none", "distance"):
-            estimator = make("efa", encoding=encoding).fit(short)
+            estimator = make("efa", order="rows", encoding=encoding).fit(short)
             assert np.isfinite(estimator.log_prob(FRAME)).all()
         with pytest.raises(ExfamError, match="`position` must be in 0 .. 2 for encoding='lear"):
-            make("efa", encoding="learned").fit(short).log_prob(FRAME)
+            make("efa", order="rows", encoding="learned").fit(short).log_prob(FRAME)
 
     def test_learned_positions_leave_room_for_a_next_element(self):
         day = FRAME["day"].astype(int)

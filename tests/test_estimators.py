@@ -129,7 +129,7 @@ def test_more_of_efa_before_fit(name):
 class TestModelSelection:
     def test_grid_search_by_group_in_two_processes(self):
         search = GridSearchCV(
-            make("latent-factor", ensemble=2, max_epochs=1),
+            make("latent-factor", order="rows", ensemble=2, max_epochs=1),
             {"dim": np.array([2, 3]), "direction": list(DIRECTIONS)},
             cv=GroupKFold(2),
             n_jobs=2,

@@ -81,11 +81,13 @@ class TestExplain:
         one = fitted(item=None).explain(FRAME)[0]
         assert one.centers == [str(place) for place in range(len(one.centers))]
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_unknown_items_are_named_so(self):
         frame = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
         told = fitted(unknown="unk").explain(frame)
         assert any("(unknown)" in one.centers for one in told)
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_empty_groups(self):
         frame = FRAME.assign(movie=FRAME["movie"].where(FRAME["user"] != "u2", "new"))
         told = fitted(unknown="ignore").explain(frame)

@@ -85,6 +85,7 @@ class TestAnswers:
         np.testing.assert_allclose(estimator.predict(file), estimator.predict(FRAME), rtol=1e-5)
         assert estimator.score(file) == pytest.approx(estimator.score(FRAME))
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_of_rows_that_are_left_out_are_missing(self, tmp_path):
         estimator = fitted_on(FRAME, "efa", noise=0.3).set_params(unknown="ignore")
         unseen = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))

@@ -4,14 +4,25 @@ import numpy as np
 import pytest
 import torch
 
-from estimator_cases import CASES, COLUMNS, TRAINED, WITH_ITEMS, fitted_on, make, ratings
-from exfam import DataError, ExfamError, Groups, UnknownItemError
+from estimator_cases import (
+    CASES,
+    COLUMNS,
+    TRAINED,
+    WITH_ITEMS,
+    class_of,
+    fitted_on,
+    make,
+    ratings,
+)
+from exfam import DataError, ExfamError, ExfamWarning, Groups, UnknownItemError
 from exfam.estimators.choices import check_no_repeats, choose_parts, choose_support
 from exfam.estimators.inputs import read_inputs
 from exfam.estimators.parameters import from_plain, to_plain
 from exfam.families import Poisson
 from exfam.groups.frames import FrameColumns
 
+# What the warning says has a test of its own.
+COUNTED = pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
 FRAME = ratings(least=2)
 UNSEEN = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
 IS_NEW = (UNSEEN["movie"] == "new").to_numpy()
@@ -29,6 +40,7 @@ def both_forms(frame):
     return frame, Groups.from_frame(frame, **COLUMNS)
 
 
+@COUNTED
 @pytest.mark.parametrize(("kind", "direction"), CASES)
 class TestUnseenItems:
     def test_error_names_item_and_row(self, kind, direction):
@@ -75,6 +87,54 @@ class TestUnseenItems:
             assert not np.allclose(kept[~IS_NEW], ignored[~IS_NEW])
 
 
+@pytest.mark.parametrize("kind", ["efa", "latent-factor", "marginal", "shrunk-offset"])
+class TestUnseenLabelsAreCounted:
+    """By default unseen labels are unknown, and one warning a call counts them."""
+
+    def test_unknown_is_the_default(self, kind):
+        assert class_of(kind)().unknown == "unk"
+
+    @pytest.mark.parametrize("unknown", ["unk", "ignore"])
+    def test_one_warning_a_call(self, kind, unknown, tmp_path):
+        estimator = model(kind, unknown=unknown)
+        more = UNSEEN.assign(movie=UNSEEN["movie"].replace("a", "newer"))
+        rows = int(more["movie"].isin(["new", "newer"]).sum())
+        more.to_csv(tmp_path / "more.csv", index=False)
+        asks = [estimator.score, estimator.log_prob, estimator.predict, estimator.score_parts]
+        if kind in WITH_ITEMS:
+            asks += [estimator.recommend, estimator.predict_proba]
+        match = (
+            f"^The data have {rows} rows of items never seen in training .2 labels, such as 'new"
+        )
+        for data in (*both_forms(more), tmp_path / "more.csv"):
+            for ask in asks[: 1 if isinstance(data, Groups) else None]:
+                with pytest.warns(ExfamWarning, match=match) as told:
+                    ask(data)
+                assert len(told) == 1
+                assert ("left out." in str(told[0].message)) == (unknown == "ignore")
+
+    def test_validation_is_counted_as_well(self, kind):
+        with pytest.warns(
+            ExfamWarning, match=f"{IS_NEW.sum()} rows of items never seen in training .1 label"
+        ):
+            make(kind).fit(FRAME, validation=UNSEEN)
+
+    def test_known_labels_are_no_news(self, kind):
+        assert np.isfinite(model(kind).score(FRAME[FRAME["movie"] != "b"]))
+
+    @COUNTED
+    def test_the_mean_is_over_elements_of_known_items_where_items_are_predicted(self, kind):
+        estimator = model(kind)
+        each = estimator.log_prob(UNSEEN)
+        assert np.isnan(each).sum() == (IS_NEW.sum() if kind in WITH_ITEMS else 0)
+        assert estimator.score(UNSEEN) == pytest.approx(np.nanmean(each), rel=1e-6)
+        parts = estimator.score_parts(UNSEEN)
+        assert sum(parts.values()) == pytest.approx(np.nanmean(each), rel=1e-6)
+        if kind in WITH_ITEMS:
+            items = estimator.log_prob_parts(UNSEEN)["item"]
+            assert parts["items"] == pytest.approx(np.nanmean(items), rel=1e-6)
+
+
 class TestUnseenCategories:
     new = FRAME.assign(genre=FRAME["genre"].replace("y", "z"))
     columns = {**COLUMNS, "attributes": ["genre"]}
@@ -87,6 +147,21 @@ class TestUnseenCategories:
         with pytest.raises(DataError, match="`attributes` must be in the vocabulary of 'genre' .*"):
             estimator.score(groups)
 
+    def test_counted_beside_items(self):
+        estimator = model("efa", attributes=["genre"])
+        rows = (FRAME["genre"] == "y").sum()
+        match = f"The data have {rows} rows of labels of 'genre' never seen in training .1 label"
+        for asked in (self.new, Groups.from_frame(self.new, **self.columns)):
+            with pytest.warns(ExfamWarning, match=match + ", such as 'z'.*are taken as unknown"):
+                estimator.score(asked)
+        both = self.new.assign(movie=UNSEEN["movie"])
+        with pytest.warns(
+            ExfamWarning, match="of items never .* and .* of labels of 'genre'"
+        ) as told:
+            estimator.score(both)
+        assert len(told) == 1
+
+    @COUNTED
     @pytest.mark.parametrize("unknown", ["ignore", "unk"])
     def test_unknown(self, unknown):
         estimator = model("efa", attributes=["genre"], unknown=unknown)
@@ -96,6 +171,7 @@ class TestUnseenCategories:
         rows = groups.source_row[groups.elements()]
         np.testing.assert_allclose(estimator.log_prob(groups), told[rows], rtol=1e-5)
 
+    @COUNTED
     def test_codes_without_labels(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)
         genre = np.arange(groups.n_rows) % 3
@@ -151,6 +227,7 @@ class TestGroups:
         with pytest.raises(UnknownItemError, match="got 9 at row"):
             estimator.score(groups.with_(item=np.where(groups.item == 2, 9, groups.item)))
 
+    @COUNTED
     def test_unseen_items_in_context_ranges(self):
         groups = Groups(
             start=[2, 4],
@@ -183,6 +260,7 @@ class TestGroups:
 
 
 class TestBlanks:
+    @COUNTED
     def test_frames_have_none(self):
         labels = {"item": np.array(list("abcdef"), dtype=object)}
         read = read_inputs(UNSEEN, FRAME_COLUMNS, vocabulary=labels, unknown="unk")

@@ -8,7 +8,8 @@ from estimator_cases import CASES, WITH_ITEMS, fitted_on, make, random_weights, 
 from exfam import ExfamError, Groups, UnknownItemError
 from exfam.estimators import base
 from exfam.estimators import recommend as recommendations
-from exfam.estimators.recommend import append_blank, item_lifts
+from exfam.estimators.blanks import append_blank
+from exfam.estimators.recommend import item_lifts
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
 from exfam.models import two_part
@@ -60,6 +61,7 @@ class TestRecommend:
         with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got"):
             estimator.complements("a", k=k)
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_group_without_elements(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction, unknown="ignore")
         unseen = FRAME.assign(movie=FRAME["movie"].where(FRAME["user"] != "u2", "new"))

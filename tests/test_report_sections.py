@@ -224,6 +224,7 @@ def test_data_are_counted():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
 def test_unknown_ignored_and_context_elements_are_told_of():
     frame = baskets()
     frame.loc[::5, "product"] = "new"
@@ -279,6 +280,7 @@ def test_a_model_of_values_alone_has_a_map_of_its_own_vectors():
 
 
 @pytest.mark.parametrize("parts", ["items", "both"])
+@pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
 def test_items_that_are_all_unknown_have_no_scores(parts):
     made, frame = model("efa", parts=parts), baskets(n=8).assign(product="new")
     frame = frame.drop_duplicates(["basket", "product"])

@@ -186,6 +186,7 @@ class TestMoreFillIn:
         assert 0.8 < (pairs[:, 0] == pairs[:, 1]).mean() < 0.96
         assert 0.3 < pairs.mean() < 0.7
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_unseen_items_are_not_missing_ones(self):
         """An item that the model never saw stays unknown; it is not replaced by another."""
         frame = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
@@ -194,6 +195,7 @@ class TestMoreFillIn:
         assert unseen.any()
         np.testing.assert_array_equal(told.item == -1, unseen)
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_missing_items_beside_unseen_ones(self):
         labels = np.array([*"abcdef", "new"], dtype=object)
         item = GROUPS.item.copy()
@@ -215,6 +217,7 @@ class TestMoreFillIn:
         told = fitted("efa", "bidirectional", support="hard").sample(groups, sweeps=2)
         assert set(told.item) == set(range(6))
 
+    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_missing_items_beside_ignored_ones(self):
         labels = np.array([*"abcdef", "new"], dtype=object)
         item = GROUPS.item.copy()

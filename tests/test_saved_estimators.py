@@ -31,7 +31,7 @@ VARIANTS = {
     "own dispersions": {"dispersion": "item"},
     "attributes": {"attributes": ["genre", "gap"], "known": "gap", "group_attributes": ["age"]},
     "positions": {"position": "gap", "encoding": "distance"},
-    "learned positions": {"encoding": "learned"},
+    "learned positions": {"order": "day", "encoding": "learned"},
     "penalty": {"support": "penalty"},
     "items": {"value": None},
     "values": {"parts": "values"},

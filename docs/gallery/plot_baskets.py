@@ -32,7 +32,7 @@ first = np.searchsorted(rows["basket"], 500)
 train = {name: column[:first] for name, column in rows.items()}
 test = {name: column[first:] for name, column in rows.items()}
 columns = {"group": "basket", "item": "product"}
-model = EFA(**columns, encoding="none", max_epochs=15, progress=False).fit(train)
+model = EFA(**columns, max_epochs=15, progress=False).fit(train)
 baseline = Marginal(**columns).fit(train)
 print(f"attention {model.score(test):.3f} nats, frequencies alone {baseline.score(test):.3f} nats")
 

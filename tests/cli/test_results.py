@@ -186,10 +186,15 @@ def test_prepared_folders_are_as_good_as_files(run, place, tmp_path, model):
         assert [{**row, "time": 0} for row in both[0]] == [{**row, "time": 0} for row in both[1]]
 
 
+@pytest.mark.filterwarnings("always:The data have .* never seen:exfam.ExfamWarning")
 def test_unknown_items_are_told_or_left_out(run, place, tmp_path, model):
     rows = [*ratings()[:20], ("anna", "Gigi", 99, 3)]
     file = write_csv(tmp_path / "r.csv", rows)
-    status, _, err = run("score", place / "model", file)
+    status, out, err = run("score", place / "model", file, "--format", "csv")
+    assert status == 0 and err.count("1 row of items never seen in training (1 label") == 1
+    assert "such as 'Gigi'" in err and "leaves these rows out of its mean" in err
+    assert {row["targets"] for row in table(out)} == {"20", "21"}
+    status, _, err = run("score", place / "model", file, "--unknown", "error")
     assert status == 2 and "got 'Gigi' at row 20" in err and "--unknown ignore" in err
     words = ["predict", place / "model", file, "--format", "csv", "--unknown"]
     for choice in ("ignore", "unk"):
@@ -197,7 +202,7 @@ def test_unknown_items_are_told_or_left_out(run, place, tmp_path, model):
         assert len(told) == 21 and told[20]["movie"] == "Gigi"
         model.unknown = choice
         assert np.array_equal(columns(told, "stars_mean"), model.predict(file), equal_nan=True)
-    model.unknown = "error"
+    model.unknown = "unk"
 
 
 def test_dropped_duplicates_have_a_row_without_a_prediction(run, place, tmp_path):

@@ -17,7 +17,9 @@ def partners(n_groups, *, seed):
     drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(4), (n_groups, 1)), axis=1)
     item = (2 * drawn[:, :2, None] + np.arange(2)).reshape(-1)
     start = np.arange(0, 4 * n_groups, 4)
-    return Groups(start=start, stop=start + 4, item=item, vocabulary={"item": np.arange(8)})
+    return Groups(
+        start=start, stop=start + 4, item=item, vocabulary={"item": np.arange(8)}, ordered=True
+    )
 
 
 def read(split):

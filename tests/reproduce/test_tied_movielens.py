@@ -24,6 +24,7 @@ def drawn(n_groups, *, seed):
         stop=start + 4,
         item=np.concatenate(item).astype(np.int32),
         vocabulary=vocabulary,
+        ordered=True,
     )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "item_ranks",
     "log_probs",
     "top_items",
+    "top_of_means",
     "value_parameters",
 ]
 
@@ -183,6 +184,26 @@ def top_items(
             probability = nats.double().exp().cpu().numpy()
             _check_numbers(rows, probability.sum(1))
             yield rows, item.cpu().numpy(), probability
+
+
+def top_of_means(
+    members: Sequence[TwoPartModel], groups: Groups, *, of: Int64[np.ndarray, "groups"], k: int
+) -> tuple[Int64[np.ndarray, "numbers k"], Float[np.ndarray, "numbers k"]]:
+    """The `k` most probable items by the mean over targets of groups of the same number.
+
+    `of`: the number of each group, from 0. Returns items and probabilities, best first.
+    Raises ExfamError if a model's numbers are NaN.
+    """
+    number = np.zeros(groups.n_rows, dtype=np.int64)
+    number[groups.elements()] = np.repeat(of, groups.stop - groups.start)
+    total, count = np.zeros((int(of.max()) + 1, groups.n_items)), np.zeros(int(of.max()) + 1)
+    for rows, probability in item_probabilities(members, groups):
+        _check_numbers(rows, probability.sum(1))
+        np.add.at(total, number[rows], probability)
+        np.add.at(count, number[rows], 1)
+    mean = total / count[:, None]
+    best = np.argsort(-mean, axis=1, kind="stable")[:, :k]
+    return best, np.take_along_axis(mean, best, axis=1)
 
 
 def item_ranks(

@@ -101,12 +101,13 @@ def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
 
     Raises ExfamError if there are none.
     """
-    told = ~np.isnan(np.stack(list(parts.values())))
-    n = int(told.any(axis=0).sum())
+    from exfam.estimators.base import total_nats
+
+    counted = ~np.isnan(total_nats(parts))
+    n = int(counted.sum())
     if n == 0:
         raise ExfamError("`FILE` must hold at least one observation to score, got none.")
-    each = zip(parts.items(), told, strict=True)
-    return {_spoken(name): float(flat[seen].sum() / n) for (name, flat), seen in each}, n
+    return {_spoken(name): float(np.nansum(flat[counted]) / n) for name, flat in parts.items()}, n
 
 
 def _spoken(part: str) -> str:
@@ -133,10 +134,9 @@ def _perplexity(nats: float) -> float:
 
 def _each(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The log-probability of each element, and its terms if there are several."""
-    flat = np.stack(list(parts.values()))
-    told = ~np.isnan(flat)
-    total = np.where(told.any(0), np.where(told, flat, 0.0).sum(0), np.nan)
-    columns = {"nats": total}
+    from exfam.estimators.base import total_nats
+
+    columns = {"nats": total_nats(parts)}
     if len(parts) > 1:
         for name, part in parts.items():
             columns[f"nats_{_spoken(name)}"] = part

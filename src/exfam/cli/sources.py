@@ -16,6 +16,7 @@ from exfam.data.reading.raw import read_columns
 from exfam.estimators.inputs import read_inputs
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
+from exfam.groups.unknown import UnknownLabels, warn_unknown
 from exfam.training.ranks import is_main_rank
 
 __all__ = [
@@ -89,6 +90,8 @@ def read_source(
 ) -> tuple[Groups, ReadingFacts]:
     """A file as groups, and what was met in it. A prepared folder needs no columns.
 
+    Labels that the vocabulary lacks are counted in one warning.
+
     Raises ExfamError where columns are needed, and there are none.
     """
     if options.database is None and is_prepared(file):
@@ -99,7 +102,12 @@ def read_source(
             f"`--group` must name the column of groups to read {file}, got none. Only prepared "
             "folders need none."
         )
-    return read_with_facts(file, columns, options=options, vocabulary=vocabulary, unknown=unknown)
+    found: list[UnknownLabels] = []
+    groups, facts = read_with_facts(
+        file, columns, options=options, vocabulary=vocabulary, unknown=unknown, found=found
+    )
+    warn_unknown(found, ignored=unknown == "ignore")
+    return groups, facts
 
 
 def _counted(groups: Groups) -> ReadingFacts:
@@ -128,7 +136,6 @@ def describe(facts: ReadingFacts) -> str:
         (facts.ties, "tied in order, in the order of the file"),
         (facts.duplicates, "dropped as duplicates"),
         (facts.unobserved, "without a value"),
-        (facts.unknown, "with items never seen in training"),
     ):
         if n:
             told.append(f"{n:,} row{'s' if n > 1 else ''} {words}")

@@ -1,7 +1,7 @@
 """The face that all estimators of grouped data share: fit, score, predict, save, load."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from exfam.estimators.choices import (
     SUPPORTS,
     check_families,
     check_no_repeats,
+    check_order,
     check_part_names,
 )
 from exfam.estimators.inputs import Inputs, read_inputs
@@ -27,12 +28,12 @@ from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
 from exfam.estimators.sampling import continue_groups, fill_in
 from exfam.groups import Groups
-from exfam.groups.frames import FrameColumns
+from exfam.groups.frames import ROWS, FrameColumns
 from exfam.models.schema import Schema
 from exfam.models.support import DIRECTIONS
 from exfam.models.two_part import TwoPartModel
 
-__all__ = ["GroupEstimator"]
+__all__ = ["GroupEstimator", "total_nats"]
 
 # Of the array that predict_proba gives.
 MAX_BYTES = 8e9
@@ -68,6 +69,7 @@ class GroupEstimator(BaseEstimator, ABC):
     schema_: Schema
     vocabulary_: dict[str, np.ndarray]
     support_: str
+    ordered_: bool
 
     @abstractmethod
     def _fit_members(self, plan: FitPlan) -> None:
@@ -101,7 +103,7 @@ class GroupEstimator(BaseEstimator, ABC):
         self.__dict__.pop("members_", None)
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
-        self.support_ = plan.support
+        self.support_, self.ordered_ = plan.support, plan.train.ordered
         self._fit_members(plan)
         return self
 
@@ -123,14 +125,16 @@ class GroupEstimator(BaseEstimator, ABC):
     def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
         """Log-probability in nats of every element given its context: item and values added.
 
-        NaN for rows that are no target. `log_prob_parts` tells items and values apart.
+        NaN for rows that are no target, and for those of unknown items where items are predicted.
+        `log_prob_parts` has items and values apart.
         """
-        inputs = self._inputs(X)
-        parts = np.stack([inputs.spread(flat) for _, flat in self._flat_parts(inputs.groups)])
-        return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
+        return total_nats(self.log_prob_parts(X))
 
     def log_prob_parts(self, X: Any) -> dict[str, Float[np.ndarray, "rows"]]:
-        """Log-probabilities in nats of "item" and of each value column, one a row."""
+        """Log-probabilities in nats of "item" and of each value column, one a row.
+
+        NaN where a row is no target of the part, as that of an unknown item is none of "item".
+        """
         inputs = self._inputs(X)
         return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs.groups)}
 
@@ -138,7 +142,9 @@ class GroupEstimator(BaseEstimator, ABC):
         """Mean log-likelihood in nats of a target element; higher is better.
 
         Item and value log-probabilities of all targets, divided by the number of targets (or by
-        the sum of their weights). With direction="bidirectional" it is a pseudo-log-likelihood.
+        the sum of their weights). Elements of unknown items are left out where items are predicted,
+        with a warning that counts them. With direction="bidirectional" it is a
+        pseudo-log-likelihood.
         """
         return float(sum(nats for _, nats in self._mean_parts(X, sample_weight)))
 
@@ -155,7 +161,7 @@ class GroupEstimator(BaseEstimator, ABC):
         total = 0.0
         for groups, weight in inputs.pieces(inputs.weights(sample_weight)):
             parts = self._flat_parts(groups)
-            counted = ~np.isnan(np.stack([flat for _, flat in parts])).all(axis=0)
+            counted = ~np.isnan(total_nats(dict(parts)))
             each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
             total += float(each.sum())
             for name, flat in parts:
@@ -225,11 +231,19 @@ class GroupEstimator(BaseEstimator, ABC):
     def recommend(self, X: Any, *, k: int = 10) -> Recommendations:
         """The `k` most probable further items of each group, with their probabilities.
 
-        Causal: the next item. Bidirectional: one more item of the group. Over the whole catalog;
-        the probabilities of all items sum to 1.
+        Causal: the next item. Bidirectional: one more item of the group; where the model has
+        positions, averaged over the gaps that it may be in. Over the whole catalog; the
+        probabilities of all items sum to 1.
         """
         groups = self._inputs(X).groups
-        return recommend(self.members_, groups, self.schema_, self.vocabulary_, k=k)
+        return recommend(
+            self.members_,
+            groups,
+            self.schema_,
+            self.vocabulary_,
+            k=k,
+            in_gaps=self.direction == "bidirectional" and self._has_positions,
+        )
 
     def complements(self, item: Any, *, k: int = 10) -> Relations:
         """Items that `item` makes more likely, and that make it more likely, in nats."""
@@ -293,6 +307,7 @@ class GroupEstimator(BaseEstimator, ABC):
             "items": first.item_part is not None,
             "values": first.value_part is not None,
             "support": self.support_,
+            "ordered": self.ordered_,
             "k": getattr(self, "k_", None),
         }
         return config, {}
@@ -301,6 +316,7 @@ class GroupEstimator(BaseEstimator, ABC):
         """Take back what `_told` gave."""
         self.schema_ = Schema.from_config(config["schema"])
         self.support_, self.vocabulary_ = config["support"], vocabulary
+        self.ordered_ = config.get("ordered", False)
         if config["k"] is not None:
             self.k_ = config["k"]
 
@@ -310,6 +326,11 @@ class GroupEstimator(BaseEstimator, ABC):
     @property
     def _has_items(self) -> bool:
         return self.members_[0].item_part is not None
+
+    @property
+    def _has_positions(self) -> bool:
+        """Whether what the model says depends on where an element stands among the others."""
+        return False
 
     @property
     def _n_items(self) -> int:
@@ -328,9 +349,27 @@ class GroupEstimator(BaseEstimator, ABC):
             position=self.position,
         )
 
+    def _read(self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None) -> Inputs:
+        """What the user passed as groups, coded by a vocabulary if there is one."""
+        unknown = "error" if vocabulary is None else self.unknown
+        return read_inputs(
+            X,
+            self._columns(),
+            vocabulary=vocabulary,
+            unknown=unknown,
+            ordered=isinstance(self.order, str) and self.order == ROWS,
+        )
+
+    def _check_order(self, groups: Groups) -> None:
+        """Raise ExfamError for sets where the model needs elements in order."""
+        check_order(groups, direction=self.direction)
+
     def _inputs(self, X: Any) -> Inputs:
         check_is_fitted(self, "members_")
-        inputs = read_inputs(X, self._columns(), vocabulary=self.vocabulary_, unknown=self.unknown)
+        inputs = self._read(X, vocabulary=self.vocabulary_)
+        # Models of before 0.2 took the order of rows where there was no other.
+        if self.ordered_:
+            self._check_order(inputs.groups)
         if self.support_ == "hard":
             check_no_repeats(inputs.groups)
         self.schema_.check(inputs.groups)
@@ -365,6 +404,19 @@ class GroupEstimator(BaseEstimator, ABC):
             flat[told.numpy()] = numbers
             out[column] = inputs.spread(flat)
         return next(iter(out.values())) if len(out) == 1 else out
+
+
+def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
+    """The sum over parts of log-probabilities, NaN for rows that have none.
+
+    And for those without one of "item" where there is that part: their item is unknown.
+
+    >>> total_nats({"item": np.array([-1.0, np.nan]), "stars": np.array([-2.0, -2.0])})
+    array([-3., nan])
+    """
+    flat = np.stack(list(parts.values()))
+    without = np.isnan(flat).all(axis=0) | np.isnan(parts.get("item", 0.0))
+    return np.where(without, np.nan, np.nansum(flat, axis=0))
 
 
 def _check_size(n_rows: int, n_items: int) -> None:

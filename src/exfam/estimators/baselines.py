@@ -31,7 +31,8 @@ class Marginal(GroupEstimator):
 
     Columns of a frame (not needed for `Groups`):
     `group`: the column of groups, such as users or baskets (default None)
-    `order`: column(s) to sort each group by; the file's order without (default None)
+    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
+        order that means something; without, groups are sets (default None)
     `item`: the column of items (default None)
     `value`: the column, or list of columns, of values (default None)
 
@@ -48,7 +49,8 @@ class Marginal(GroupEstimator):
     `validation_fraction`: share of the groups left out; nothing is chosen by them (default 0.0)
     `seed`: of that split; groups are numbered as they first appear in the data, so that another
         order of the rows is another split (default 0)
-    `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
+    `unknown`: items never seen in training: "unk" (keep them as unknown, with a warning that counts
+        them), "ignore" (leave such elements out) or "error" (default "unk")
 
     >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
     >>> model = Marginal(group="user", item="movie", support="none").fit(frame)
@@ -82,7 +84,7 @@ class Marginal(GroupEstimator):
         smoothing: float = 1.0,
         validation_fraction: float = 0.0,
         seed: int = 0,
-        unknown: str = "error",
+        unknown: str = "unk",
     ) -> None:
         self.group = group
         self.order = order
@@ -148,7 +150,8 @@ class ShrunkOffset(GroupEstimator):
 
     Columns of a frame (not needed for `Groups`):
     `group`: the column of groups, such as users (default None)
-    `order`: column(s) to sort each group by; the file's order without (default None)
+    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
+        order that means something; without, groups are sets (default None)
     `item`: the column of items (default None)
     `value`: the column, or list of columns, of values (default None)
 
@@ -162,7 +165,8 @@ class ShrunkOffset(GroupEstimator):
     `validation_fraction`: share of the groups held out, to choose `k` by (default 0.0)
     `seed`: of that split; groups are numbered as they first appear in the data, so that another
         order of the rows is another split (default 0)
-    `unknown`: items never seen in training: "error", "ignore" or "unk" (default "error")
+    `unknown`: items never seen in training: "unk" (keep them as unknown, with a warning that counts
+        them), "ignore" (leave such elements out) or "error" (default "unk")
 
     >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
     >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
@@ -195,7 +199,7 @@ class ShrunkOffset(GroupEstimator):
         item_prior: float = 1.0,
         validation_fraction: float = 0.0,
         seed: int = 0,
-        unknown: str = "error",
+        unknown: str = "unk",
     ) -> None:
         self.group = group
         self.order = order

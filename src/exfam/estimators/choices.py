@@ -14,7 +14,9 @@ __all__ = [
     "SUPPORTS",
     "check_families",
     "check_no_repeats",
+    "check_order",
     "check_part_names",
+    "choose_encoding",
     "choose_families",
     "choose_family",
     "choose_parts",
@@ -24,6 +26,10 @@ __all__ = [
 
 PARTS = ("auto", "both", "items", "values")
 SUPPORTS = ("auto", "hard", "none", "penalty")
+_ORDERED = (
+    "Name the column to sort by, order='time', or pass order='rows' if the rows, or the elements "
+    "of Groups, come in an order that means something."
+)
 
 
 def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
@@ -173,6 +179,38 @@ def check_no_repeats(groups: Groups) -> None:
         f"{name!r} at rows {np.asarray(rows).tolist()}. Fit with support='none' or 'penalty' to "
         "allow repeats."
     )
+
+
+def check_order(groups: Groups, *, direction: str, encoding: str = "none") -> None:
+    """Raise ExfamError for sets of elements where a model needs them in order.
+
+    `encoding`: of positions: "auto" needs none, others need an order or positions (default "none")
+
+    >>> check_order(Groups(start=[0], stop=[2]), direction="bidirectional")
+    """
+    if groups.ordered:
+        return
+    if direction == "causal":
+        raise ExfamError(
+            f"`order` must be given for direction='causal', got none: groups without it are sets. "
+            f"{_ORDERED}"
+        )
+    if encoding not in ("auto", "none") and groups.position is None:
+        raise ExfamError(
+            "`encoding` must be 'auto' or 'none' without `order` or `position`: groups without "
+            f"them are sets, got {encoding!r}. {_ORDERED}"
+        )
+
+
+def choose_encoding(encoding: str, groups: Groups) -> str:
+    """The positional encoding: "auto" is "none" for sets, "relative" for an order or positions.
+
+    >>> choose_encoding("auto", Groups(start=[0], stop=[2]))
+    'none'
+    """
+    if encoding != "auto":
+        return encoding
+    return "relative" if groups.ordered or groups.position is not None else "none"
 
 
 def vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:

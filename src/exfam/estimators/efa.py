@@ -13,10 +13,12 @@ from exfam.conditionals import CONDITIONALS
 from exfam.encodings import ENCODINGS
 from exfam.estimators.available import UnavailableError
 from exfam.estimators.base import GroupEstimator
+from exfam.estimators.choices import check_order, choose_encoding
 from exfam.estimators.explain import Explanation, explain, group_vectors
 from exfam.estimators.parameters import python_number
 from exfam.estimators.plan import FitPlan
 from exfam.estimators.training import train_members, training_settings
+from exfam.groups import Groups
 from exfam.models.assemble import ModelSettings, build_efa
 from exfam.models.baselines import fit_marginal_items
 from exfam.models.catalog import item_sampler
@@ -32,14 +34,16 @@ class EFA(GroupEstimator):
 
     Columns of a frame (not needed for `Groups`):
     `group`: the column of groups, such as users or baskets (default None)
-    `order`: column(s) to sort each group by; the file's order without (default None)
+    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
+        order that means something; without, groups are sets (default None)
     `item`: the column of items (default None)
     `value`: the column, or list of columns, of values (default None)
     `attributes`: columns of elements that enter both parts, categories or numbers (default ())
     `group_attributes`: columns that are constant in a group and enter both parts (default ())
     `known`: attributes that may be seen of the element whose item is predicted, such as a time
         gap; all others (a genre) are hidden there, since they would tell the item (default ())
-    `position`: column(s) of real positions, such as times; 0, 1, 2 … without (default None)
+    `position`: column(s) of real positions, such as times; 0, 1, 2 … in an `order` without
+        (default None)
 
     Model:
     `direction`: "bidirectional" (each given all others) or "causal" (given earlier ones)
@@ -54,7 +58,8 @@ class EFA(GroupEstimator):
     `n_layers`: attention layers (default 2)
     `feed_forward_dim`: hidden units after each attention layer, 0 for none (default 0)
     `connection`: "pre-norm", "post-norm", "residual" or "none" around layers (default "pre-norm")
-    `encoding`: positional encoding, a name of `exfam.encodings.ENCODINGS` (default "relative")
+    `encoding`: positional encoding, a name of `exfam.encodings.ENCODINGS`; "auto" is "relative"
+        where `order` or `position` is given, otherwise "none": groups are sets (default "auto")
     `attention`: "softmax", "linear" (weights are the scores), "mean" (scores divided by the
         number of visible elements) or "relu-mean" (those above 0, so divided) (default "softmax")
     `score_scale`: factor of the scores, 1/sqrt(head_dim) if None (default None)
@@ -91,11 +96,12 @@ class EFA(GroupEstimator):
     `seed`: of the split, the initial weights and the batches; same seed and data, same bits. Groups
         are numbered as they first appear: another order of the rows is another split (default 0)
     `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
-    `unknown`: items never seen in training: "error", "ignore" (leave such elements out) or "unk"
-        (keep them in the context as unknown) (default "error")
+    `unknown`: items never seen in training: "unk" (keep them in the context as unknown, with a
+        warning that counts them), "ignore" (leave such elements out) or "error" (default "unk")
     `progress`: whether to show progress in a terminal (default True)
 
-    After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `history_` (of the first member),
+    After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `encoding_` (the one chosen),
+    `ordered_` (whether the groups came in an order), `history_` (of the first member),
     `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", eq. 2 and sections 2.1, 2.2.
 
@@ -128,7 +134,7 @@ class EFA(GroupEstimator):
         n_layers: int = 2,
         feed_forward_dim: int = 0,
         connection: str = "pre-norm",
-        encoding: str = "relative",
+        encoding: str = "auto",
         attention: str = "softmax",
         score_scale: float | None = None,
         null_token: bool = True,
@@ -155,7 +161,7 @@ class EFA(GroupEstimator):
         ensemble: int = 1,
         seed: int = 0,
         device: str = "cpu",
-        unknown: str = "error",
+        unknown: str = "unk",
         progress: bool = True,
     ) -> None:
         self.group = group
@@ -214,9 +220,9 @@ class EFA(GroupEstimator):
             check_whole(name, getattr(self, name), least=0)
         if self.score_scale is not None:
             check_positive("score_scale", self.score_scale)
-        check_choice("encoding", self.encoding, ENCODINGS)
+        check_choice("encoding", self.encoding, ["auto", *ENCODINGS])
         check_choice("conditional", self.conditional, ["auto", *CONDITIONALS])
-        self._model_settings(items=True, values=True, support="none")
+        self._model_settings(items=True, values=True, support="none", encoding="none")
         training_settings(self)
         if self.value_embedding == "raw" and self.join == "sum":
             raise ExfamError(
@@ -224,7 +230,7 @@ class EFA(GroupEstimator):
                 "length 1, got 'sum'."
             )
 
-    def _network_settings(self) -> EFASettings:
+    def _network_settings(self, encoding: str) -> EFASettings:
         return EFASettings(
             direction=self.direction,
             embed_dim=int(self.embed_dim),
@@ -233,7 +239,7 @@ class EFA(GroupEstimator):
             n_layers=int(self.n_layers),
             feed_forward_dim=int(self.feed_forward_dim),
             connection=self.connection,
-            encoding=self.encoding,
+            encoding=encoding,
             kernel=self.attention,
             score_scale=python_number(self.score_scale),
             null_token=self.null_token,
@@ -242,9 +248,11 @@ class EFA(GroupEstimator):
             dropout=python_number(self.dropout),
         )
 
-    def _model_settings(self, *, items: bool, values: bool, support: str) -> ModelSettings:
+    def _model_settings(
+        self, *, items: bool, values: bool, support: str, encoding: str
+    ) -> ModelSettings:
         return ModelSettings(
-            network=self._network_settings(),
+            network=self._network_settings(encoding),
             items=items,
             values=values,
             support=support,
@@ -257,8 +265,14 @@ class EFA(GroupEstimator):
             dispersion=self.dispersion,
         )
 
+    def _check_order(self, groups: Groups) -> None:
+        check_order(groups, direction=self.direction, encoding=self.encoding)
+
     def _fit_members(self, plan: FitPlan) -> None:
-        settings = self._model_settings(items=plan.items, values=plan.values, support=plan.support)
+        self.encoding_ = choose_encoding(self.encoding, plan.train)
+        settings = self._model_settings(
+            items=plan.items, values=plan.values, support=plan.support, encoding=self.encoding_
+        )
         bias = sampler = None
         if plan.items:
             bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency.float()
@@ -272,8 +286,19 @@ class EFA(GroupEstimator):
         self.members_, self.histories_ = train_members(self, build, plan)
 
     def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
-        settings = self._model_settings(items=items, values=values, support=self.support_)
+        settings = self._model_settings(
+            items=items, values=values, support=self.support_, encoding=self.encoding_
+        )
         return build_efa(self.schema_, settings, generator=torch.Generator().manual_seed(0))
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        config, tensors = super()._told()
+        return config | {"encoding": self.encoding_}, tensors
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        super()._tell(config, tensors, vocabulary)
+        # The first version had no "auto", and stored the parameter alone.
+        self.encoding_ = config.get("encoding", self.encoding)
 
     @property
     def history_(self) -> History:
@@ -311,14 +336,24 @@ class EFA(GroupEstimator):
         `term`: "both", or "contextual" for attention without the encoding (default "both")
 
         Of the first member of an ensemble. See `exfam.analysis.positions.group_attention`.
+        Raises ExfamError for groups that are sets.
         """
         groups = self._inputs(X).groups
+        if not groups.ordered:
+            raise ExfamError(
+                "`order` must be given for attention by position, got none: groups without it are "
+                "sets. Name the column to sort by, or pass order='rows'."
+            )
         return group_attention(self, groups, length=length, part=part, term=term)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the hidden state of a further, hidden element (first member)."""
         groups = self._inputs(X).groups
         return group_vectors(self.members_[0], groups, self.schema_)
+
+    @property
+    def _has_positions(self) -> bool:
+        return self.encoding_ != "none"
 
     def _part(self, name: str) -> EFANetwork:
         check_is_fitted(self, "members_")

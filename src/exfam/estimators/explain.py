@@ -11,7 +11,7 @@ from torch import Tensor
 
 from exfam.analysis.evaluate import evaluation_batches
 from exfam.checks import ExfamError
-from exfam.estimators.recommend import append_blank
+from exfam.estimators.blanks import append_blank
 from exfam.groups import Batch, Groups
 from exfam.models.efa import EFANetwork
 from exfam.models.latent_factor import LatentFactorItems, LatentFactorValues

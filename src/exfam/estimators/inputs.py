@@ -15,7 +15,9 @@ from exfam.data.reading import ReadingOptions, read_with_facts
 from exfam.estimators.parameters import listed
 from exfam.groups import Groups
 from exfam.groups.columns import open_frame
-from exfam.groups.frames import FrameColumns, read_frame
+from exfam.groups.frames import ROWS, FrameColumns, read_frame
+from exfam.groups.groups import unchecked
+from exfam.groups.unknown import UnknownLabels, warn_unknown
 
 __all__ = ["Inputs", "read_inputs"]
 
@@ -89,20 +91,38 @@ def read_inputs(
     *,
     vocabulary: Vocabulary | None = None,
     unknown: str = "error",
+    ordered: bool = False,
 ) -> Inputs:
     """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
 
-    A path is that of a prepared folder, which is as good as its Groups, or of whatever
+    `ordered`: whether the order of rows or elements means something even where the data do not
+    say so. A path is that of a prepared folder, which is as good as its Groups, or of whatever
     `exfam.read` reads. Rows of files are all kept, as those of frames are, exact duplicates too:
-    each has an entry in the outputs.
+    each has an entry in the outputs. Labels that the vocabulary lacks are counted in one warning.
     Raises DataError for a frame or file without column names, or a folder prepared with others;
     UnknownItemError for items that the vocabulary does not hold if `unknown="error"`.
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
-    if is_prepared(data):
-        return _from_groups(_open(data, columns), vocabulary, unknown)
-    if isinstance(data, Groups):
-        return _from_groups(data, vocabulary, unknown)
+    found: list[UnknownLabels] = []
+    if is_prepared(data) or isinstance(data, Groups):
+        groups = data if isinstance(data, Groups) else _open(data, columns)
+        if ordered and not groups.ordered:
+            groups = unchecked(groups.__dict__ | {"ordered": True})
+        inputs = _from_groups(groups, vocabulary, unknown, found)
+    else:
+        inputs = _from_rows(data, columns, vocabulary, unknown, found)
+    warn_unknown(found, ignored=unknown == "ignore")
+    return inputs
+
+
+def _from_rows(
+    data: Any,
+    columns: FrameColumns | None,
+    vocabulary: Vocabulary | None,
+    unknown: str,
+    found: list[UnknownLabels],
+) -> Inputs:
+    """A frame or a file as groups; `found` takes the labels that the vocabulary lacks."""
     if columns is None:
         raise DataError(
             "`group` must name the column of groups to read a frame or file, got None. Pass column "
@@ -111,20 +131,22 @@ def read_inputs(
     if isinstance(data, str | os.PathLike):
         options = ReadingOptions(duplicates="keep")
         groups, facts = read_with_facts(
-            data, columns, options=options, vocabulary=vocabulary, unknown=unknown
+            data, columns, options=options, vocabulary=vocabulary, unknown=unknown, found=found
         )
         return Inputs(groups, facts.rows, by_row=True)
     table = open_frame(data)
-    groups = read_frame(table, columns, vocabulary=vocabulary, unknown=unknown)
+    groups = read_frame(table, columns, vocabulary=vocabulary, unknown=unknown, found=found)
     return Inputs(groups, len(table[columns.group]), by_row=True)
 
 
 def _open(folder: Any, columns: FrameColumns | None) -> Groups:
     """The groups of a prepared folder, unless it was prepared with other columns than named."""
     held = prepared_columns(folder)
-    for argument in fields(FrameColumns) if columns is not None and held is not None else ():
+    if columns is None or held is None:
+        return open_prepared(folder)
+    for argument in fields(FrameColumns):
         named, there = (listed(getattr(each, argument.name)) for each in (columns, held))
-        if list(named) != list(there):
+        if list(named) != list(there) and (argument.name, columns.order) != ("order", ROWS):
             raise DataError(
                 f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "
                 f"{_shown(there)}, got {_shown(named)}. Pass the same column names, or none at all "
@@ -137,23 +159,27 @@ def _shown(names: Any) -> str:
     return ", ".join(repr(name) for name in names) or "none"
 
 
-def _from_groups(data: Groups, vocabulary: Vocabulary | None, unknown: str) -> Inputs:
+def _from_groups(
+    data: Groups, vocabulary: Vocabulary | None, unknown: str, found: list[UnknownLabels]
+) -> Inputs:
     if _share_elements(data):
         # Draws with replacement need rows of their own.
         data = data.compact()
     n_rows = data.n_elements
     if vocabulary is None:
         return Inputs(data, n_rows)
-    recoded = _with_known_attributes(data, vocabulary, unknown)
+    recoded = _with_known_attributes(data, vocabulary, unknown, found)
     if data.item is None or "item" not in vocabulary:
         return Inputs(recoded.with_(item=data.item), n_rows)
     item, lost = _recoded(data, "item", data.item, vocabulary["item"])
     recoded = recoded.with_(item=item)
-    if lost is not None and unknown != "unk":
-        visible = _visible(data)
-        if unknown == "error" and lost[visible].any():
-            raise UnknownItemError(_unknown_item(data, visible[lost[visible]]))
-        if lost[visible].any():
+    visible = np.zeros(0, dtype=np.int64) if lost is None else _visible(data)
+    if lost is not None and lost[visible].any():
+        unseen = visible[lost[visible]]
+        if unknown == "error":
+            raise UnknownItemError(_unknown_item(data, unseen))
+        found.append(_counted(data, "item", "item", data.item[unseen]))
+        if unknown == "ignore":
             kept = np.flatnonzero(~lost[data.elements()])
             recoded, blank = _without(recoded, lost, data.item < 0)
             return Inputs(recoded, n_rows, kept=kept, blank=blank)
@@ -198,7 +224,15 @@ def _recoded(
     return new, (new < 0) & (codes >= 0)
 
 
-def _with_known_attributes(groups: Groups, vocabulary: Vocabulary, unknown: str) -> Groups:
+def _counted(groups: Groups, argument: str, name: str, codes: np.ndarray) -> UnknownLabels:
+    """What is said of labels that the fitted vocabulary lacks, from their codes row by row."""
+    n_labels, example = len(np.unique(codes)), _label(groups, name, int(codes[0]))
+    return UnknownLabels(argument, name, len(codes), n_labels, example)
+
+
+def _with_known_attributes(
+    groups: Groups, vocabulary: Vocabulary, unknown: str, found: list[UnknownLabels]
+) -> Groups:
     """Groups with the fitted vocabulary, codes of attributes recoded to it."""
     changes: dict[str, Any] = {"vocabulary": {**groups.vocabulary, **vocabulary}}
     for kind in ("attributes", "group_attributes"):
@@ -207,8 +241,11 @@ def _with_known_attributes(groups: Groups, vocabulary: Vocabulary, unknown: str)
             if name not in vocabulary or codes.dtype.kind not in "iu" or codes.ndim > 1:
                 continue
             columns[name], lost = _recoded(groups, name, codes, vocabulary[name])
-            if lost is not None and unknown == "error" and lost.any():
+            if lost is None or not lost.any():
+                continue
+            if unknown == "error":
                 raise DataError(_unknown_category(groups, kind, name, codes, lost))
+            found.append(_counted(groups, kind, name, codes[lost]))
         changes[kind] = columns
     # The item column still has its own codes, which the new vocabulary may not know.
     return groups.with_(**changes, item=None)

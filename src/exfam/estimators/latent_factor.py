@@ -36,7 +36,8 @@ class LatentFactor(GroupEstimator):
 
     Columns of a frame (not needed for `Groups`):
     `group`: the column of groups, such as users or baskets (default None)
-    `order`: column(s) to sort each group by; the file's order without (default None)
+    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
+        order that means something; without, groups are sets (default None)
     `item`: the column of items (default None)
     `value`: the column, or list of columns, of values (default None)
 
@@ -73,8 +74,8 @@ class LatentFactor(GroupEstimator):
     `seed`: of the split, the initial weights and the batches; same seed and data, same bits. Groups
         are numbered as they first appear: another order of the rows is another split (default 0)
     `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
-    `unknown`: items never seen in training: "error", "ignore" (leave such elements out) or "unk"
-        (keep them in the context as unknown) (default "error")
+    `unknown`: items never seen in training: "unk" (keep them in the context as unknown, with a
+        warning that counts them), "ignore" (leave such elements out) or "error" (default "unk")
     `progress`: whether to show progress in a terminal (default True)
 
     After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `history_` (of the first member),
@@ -122,7 +123,7 @@ class LatentFactor(GroupEstimator):
         ensemble: int = 1,
         seed: int = 0,
         device: str = "cpu",
-        unknown: str = "error",
+        unknown: str = "unk",
         progress: bool = True,
     ) -> None:
         self.group = group

@@ -16,7 +16,7 @@ from exfam.estimators.choices import (
     choose_support,
     vocabulary_of,
 )
-from exfam.estimators.inputs import Inputs, read_inputs
+from exfam.estimators.inputs import Inputs
 from exfam.estimators.parameters import listed
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
@@ -51,7 +51,8 @@ def plan_fit(
     Raises ExfamError where data and parameters do not go together, SupportError for values that
     their family cannot produce, DataError for a frame that cannot be read.
     """
-    inputs = read_inputs(X, estimator._columns())
+    inputs = estimator._read(X)
+    estimator._check_order(inputs.groups)
     weight = inputs.weights(sample_weight)
     vocabulary = vocabulary_of(inputs.groups)
     groups = inputs.groups.with_(vocabulary=vocabulary)
@@ -111,9 +112,8 @@ def _schema(
 
 
 def _read_validation(estimator: Any, data: Any, vocabulary: Mapping[str, np.ndarray]) -> Inputs:
-    inputs = read_inputs(
-        data, estimator._columns(), vocabulary=vocabulary, unknown=estimator.unknown
-    )
+    inputs = estimator._read(data, vocabulary=vocabulary)
+    estimator._check_order(inputs.groups)
     if not inputs.groups.n_targets:
         raise ExfamError("`validation` must hold at least one element to predict, got none.")
     return inputs

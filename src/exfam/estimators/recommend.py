@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
 
-from exfam.analysis.evaluate import item_probabilities, log_probs, top_items
+from exfam.analysis.evaluate import item_probabilities, log_probs, top_items, top_of_means
 from exfam.checks import ExfamError, UnknownItemError, check_whole
-from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.models.schema import AttributeSpec, Schema
+from exfam.estimators.blanks import append_blank, gaps_of, insert_blank, typical_rows
+from exfam.groups import TARGET, Groups
+from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel
 
 __all__ = [
     "Recommendations",
     "Relations",
-    "append_blank",
     "item_lifts",
     "recommend",
     "relations",
@@ -26,6 +26,8 @@ __all__ = [
 TINY = 1e-30
 # Items up to which all are compared with all, and those of a larger catalog that are looked at.
 MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
+# Gaps of a group that a further item may be in, and numbers that are held at a time for them.
+N_GAPS, MAX_NUMBERS = 32, 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,100 +64,6 @@ class Relations:
     strength: Float[np.ndarray, "k"]
 
 
-def append_blank(groups: Groups, schema: Schema) -> Groups:
-    """Groups with one blank element at the end of each: its item unknown, its values unobserved.
-
-    The blank is the only target. Attributes that are `known` repeat the group's last ones; others
-    belong to an item not yet known, and are unknown or average. The position goes on by the
-    group's last step (a typical one after a single element); without positions it is the next.
-    """
-    flat = groups.compact()
-    lengths = flat.stop - flat.start
-    stop = np.cumsum(lengths + 1)
-    blank = stop - 1
-    source, given = _sources(flat, blank)
-    return flat.with_(
-        start=stop - lengths - 1,
-        stop=stop,
-        item=None if flat.item is None else np.where(given, _take(flat.item, source), -1),
-        values={name: _take(column, source) for name, column in flat.values.items()},
-        attributes=_next_attributes(flat, source, blank, schema),
-        observed=given if flat.observed is None else given & _take(flat.observed, source),
-        position=_next_positions(flat, source, blank, schema),
-        role=np.where(given, CONTEXT, TARGET).astype(np.int8),
-        source_row=None,
-        context_start=None if flat.context_start is None else flat.context_start + len(flat),
-        context_stop=None if flat.context_stop is None else flat.context_stop + len(flat),
-    )
-
-
-def _sources(
-    flat: Groups, blank: Int64[np.ndarray, "groups"]
-) -> tuple[Int64[np.ndarray, "rows"], Bool[np.ndarray, "rows"]]:
-    """The row that each row repeats, a blank its group's last; and which are no blanks."""
-    lengths = flat.stop - flat.start
-    n_own = int(lengths.sum())
-    own = np.ones(n_own + len(flat), dtype=bool)
-    own[blank] = False
-    source = np.zeros(len(own), dtype=np.int64)
-    source[own] = np.arange(n_own)
-    source[blank] = np.where(lengths > 0, flat.stop - 1, 0)
-    # Rows of context ranges follow the groups' own, blanks among them, as before.
-    further = np.arange(n_own, flat.n_rows)
-    return np.append(source, further), np.append(own, np.ones(len(further), dtype=bool))
-
-
-def _next_attributes(
-    flat: Groups, source: np.ndarray, blank: np.ndarray, schema: Schema
-) -> dict[str, np.ndarray]:
-    attributes = {name: _take(column, source) for name, column in flat.attributes.items()}
-    empty = blank[flat.stop == flat.start]
-    for spec in schema.attributes:
-        if not spec.of_group:
-            rows = empty if spec.known else blank
-            attributes[spec.name] = _with_typical(attributes[spec.name], rows, spec)
-    return attributes
-
-
-def _take(column: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    if not len(column):
-        return np.zeros((len(rows), *column.shape[1:]), dtype=column.dtype)
-    return column[rows]
-
-
-def _typical(spec: AttributeSpec, n: int) -> np.ndarray:
-    """Rows of an unknown category, or of average numbers."""
-    return np.full(n, -1) if spec.n is not None else np.tile(np.array(spec.center), (n, 1))
-
-
-def _with_typical(column: np.ndarray, rows: np.ndarray, spec: AttributeSpec) -> np.ndarray:
-    column = column.astype(np.int64 if spec.n is not None else np.float64)
-    typical = _typical(spec, len(rows))
-    column[rows] = typical[:, 0] if typical.ndim > column.ndim else typical
-    return column
-
-
-def _next_positions(
-    flat: Groups, source: np.ndarray, blank: np.ndarray, schema: Schema
-) -> np.ndarray | None:
-    if flat.position is None:
-        return None
-    position = _take(flat.position, source)
-    lengths, last = flat.stop - flat.start, source[blank]
-    step = _take(flat.position, last) - _take(flat.position, np.maximum(last - 1, 0))
-    if step.ndim == 1:
-        step = np.where(lengths > 1, step, schema.position_scale).astype(step.dtype)
-        step[lengths == 0] = 0
-    else:
-        step[lengths < 2] = 0
-    position[blank] = np.where(_like(lengths, step) > 0, position[blank], 0) + step
-    return position
-
-
-def _like(column: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return column.reshape(-1, *[1] * (other.ndim - 1))
-
-
 def recommend(
     members: Sequence[TwoPartModel],
     groups: Groups,
@@ -163,20 +71,46 @@ def recommend(
     vocabulary: Mapping[str, np.ndarray],
     *,
     k: int,
+    in_gaps: bool = False,
 ) -> Recommendations:
-    """The `k` most probable further items of each group; all items if there are fewer."""
+    """The `k` most probable further items of each group; all items if there are fewer.
+
+    `in_gaps`: whether the further item may stand anywhere in its group, at the end otherwise: its
+    probabilities are means over the gaps, 32 of them at most (default False)
+    """
     check_whole("k", k)
     labels = vocabulary.get("item", np.arange(0))
     k = min(int(k), len(labels))
-    blank = append_blank(groups, schema)
     top = np.zeros((len(groups), k), dtype=np.int64)
     chance = np.zeros((len(groups), k))
-    place = {int(row): g for g, row in enumerate(blank.stop - 1)}
-    for rows, items, probability in top_items(members, blank, k=k):
-        which = [place[int(row)] for row in rows]
+    found = _top_in_gaps if in_gaps else _top_at_ends
+    for which, items, probability in found(members, groups, schema, k):
         top[which], chance[which] = items, probability
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     return Recommendations(names, labels[top], chance)
+
+
+def _top_at_ends(
+    members: Sequence[TwoPartModel], groups: Groups, schema: Schema, k: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Groups by their numbers, their most probable next items, the probabilities."""
+    blank = append_blank(groups, schema)
+    group = {int(row): g for g, row in enumerate(blank.stop - 1)}
+    for rows, items, probability in top_items(members, blank, k=k):
+        yield np.array([group[int(row)] for row in rows]), items, probability
+
+
+def _top_in_gaps(
+    members: Sequence[TwoPartModel], groups: Groups, schema: Schema, k: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """As `_top_at_ends`, with the item anywhere: some groups at a time."""
+    n_at_once = max(1, MAX_NUMBERS // (N_GAPS * max(1, schema.n_items or 0)))
+    for first in range(0, len(groups), n_at_once):
+        some = groups[first : first + n_at_once]
+        group, at = gaps_of(some, most=N_GAPS)
+        blank = insert_blank(some[group], schema, at=at)
+        items, probability = top_of_means(members, blank, of=group, k=k)
+        yield first + np.arange(len(some)), items, probability
 
 
 def item_lifts(
@@ -206,8 +140,8 @@ def _alone(schema: Schema, items: np.ndarray) -> Groups:
         stop=np.append(np.arange(1, n + 1), n),
         item=items,
         values={column: np.zeros(n) for column in schema.families},
-        attributes={a.name: _typical(a, n) for a in attributes if not a.of_group},
-        group_attributes={a.name: _typical(a, n + 1) for a in attributes if a.of_group},
+        attributes={a.name: typical_rows(a, n) for a in attributes if not a.of_group},
+        group_attributes={a.name: typical_rows(a, n + 1) for a in attributes if a.of_group},
         observed=np.zeros(n, dtype=bool),
         vocabulary={"item": np.arange(schema.n_items or 0)},
     )

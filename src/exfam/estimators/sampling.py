@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from exfam.analysis.evaluate import item_probabilities, value_parameters
 from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError
-from exfam.estimators.recommend import append_blank
+from exfam.estimators.blanks import append_blank
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.models.schema import Schema
 from exfam.models.two_part import TwoPartModel

@@ -97,7 +97,10 @@ def concatenate(parts: Sequence[Groups]) -> Groups:
         _check_alike(parts[0], part, number)
     filled = [_filled(compact(part), parts) for part in parts]
     offset = np.cumsum([0] + [part.n_rows for part in filled])
-    fields: dict[str, Any] = {"vocabulary": parts[0].vocabulary}
+    fields: dict[str, Any] = {
+        "vocabulary": parts[0].vocabulary,
+        "ordered": all(part.ordered for part in parts),
+    }
     for name in BOUNDS:
         if getattr(filled[0], name) is not None:
             shifted = [getattr(part, name) + by for part, by in zip(filled, offset, strict=False)]

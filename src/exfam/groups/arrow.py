@@ -45,6 +45,7 @@ def to_arrow(groups: Groups) -> pa.Table:
     header = {
         "format": FORMAT,
         "n_groups": len(groups),
+        "ordered": groups.ordered,
         "dtypes": dtypes,
         "vocabulary": {key: _plain(key, labels) for key, labels in groups.vocabulary.items()},
     }
@@ -99,7 +100,13 @@ def from_arrow(table: pa.Table) -> Groups:
         key: np.array(each["labels"], dtype=each["dtype"])
         for key, each in header["vocabulary"].items()
     }
-    return Groups(start=stop - sizes[:n_groups], stop=stop, vocabulary=vocabulary, **fields)
+    return Groups(
+        start=stop - sizes[:n_groups],
+        stop=stop,
+        vocabulary=vocabulary,
+        ordered=header.get("ordered", False),
+        **fields,
+    )
 
 
 def _header(table: pa.Table) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Frames to Groups and back."""
 
 import importlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,12 @@ from exfam.groups.columns import (
 )
 from exfam.groups.groups import CONTEXT, Groups
 from exfam.groups.ordering import check_date_format
+from exfam.groups.unknown import UnknownLabels
 
-__all__ = ["FrameColumns", "read_frame", "to_frame"]
+__all__ = ["ROWS", "FrameColumns", "read_frame", "to_frame"]
 
+# As `order`: rows come in an order that means something.
+ROWS = "rows"
 Names = str | Sequence[str] | None
 Rows = Int64[np.ndarray, "rows"]
 
@@ -31,6 +34,8 @@ Rows = Int64[np.ndarray, "rows"]
 @dataclass(frozen=True)
 class FrameColumns:
     """Which columns of a frame play which part; a part with several columns takes a list.
+
+    `order` may also be the word "rows": the rows come in an order that means something.
 
     >>> FrameColumns(group="user", item="movie", value="stars").value
     'stars'
@@ -44,13 +49,46 @@ class FrameColumns:
     group_attributes: Names = ()
     position: Names = None
 
+    @property
+    def order_columns(self) -> list[str]:
+        """The columns to sort by: none where rows come in order.
+
+        >>> FrameColumns(group="user", order="rows").order_columns
+        []
+        """
+        return [] if self.order == ROWS else _listed(self.order)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether groups read with these columns are in an order that means something.
+
+        >>> FrameColumns(group="user", order="rows").ordered
+        True
+        """
+        return bool(_listed(self.order))
+
+    def check_rows(self, names: Iterable[Any], where: str = "") -> None:
+        """Raise DataError if order="rows" might also mean a column of that name.
+
+        >>> FrameColumns(group="user", order="rows").check_rows(["user", "movie"])
+        """
+        if self.order == ROWS and ROWS in names:
+            raise DataError(
+                "`order` must not be 'rows' where a column has that name, got a column 'rows'"
+                f"{where}. Pass order=['rows'] in Python to sort by the column, or rename it."
+            )
+
 
 @dataclass(frozen=True)
 class _Encoder:
-    """Turns labels into codes by the vocabularies given, or by sorted order."""
+    """Turns labels into codes by the vocabularies given, or by sorted order.
+
+    `found`: labels that they lack
+    """
 
     vocabulary: Mapping[str, Any]
     unknown: str
+    found: list[UnknownLabels] = field(default_factory=list)
 
     def encode(self, argument: str, name: str, labels: Labels) -> tuple[Rows, np.ndarray]:
         """The code of every row and the vocabulary; -1 for an unknown label that is allowed.
@@ -65,9 +103,13 @@ class _Encoder:
         known = np.asarray(self.vocabulary[name])
         lookup = {label: code for code, label in enumerate(known.tolist())}
         codes = np.array([lookup.get(label, -1) for label in labels.names.tolist()], dtype=np.int64)
+        lost = np.flatnonzero(codes < 0)
         codes = codes[labels.codes]
-        if self.unknown == "error" and (codes < 0).any():
+        if self.unknown == "error" and len(lost):
             raise _unknown(argument, name, labels, codes, len(known))
+        if len(lost):
+            rows, example = int((codes < 0).sum()), labels.names.tolist()[lost[0]]
+            self.found.append(UnknownLabels(argument, name, rows, len(lost), example))
         return codes, known
 
 
@@ -91,8 +133,11 @@ def read_frame(
     vocabulary: Mapping[str, Any] | None = None,
     unknown: str = "error",
     date_format: str | None = None,
+    found: list[UnknownLabels] | None = None,
 ) -> Groups:
     """The rows of `frame` as Groups; see `Groups.from_frame`.
+
+    `found`: a list that takes what labels the vocabularies lack (default None)
 
     >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
     >>> read_frame(frame, FrameColumns(group="user", item="movie"))
@@ -101,9 +146,10 @@ def read_frame(
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     check_date_format(date_format)
     table = open_frame(frame)
+    columns.check_rows(table)
     group = read_labels(table, "group", columns.group)
     _check_lengths(table, columns, len(group.codes))
-    encoder = _Encoder(dict(vocabulary or {}), unknown)
+    encoder = _Encoder(dict(vocabulary or {}), unknown, [] if found is None else found)
     item, labels = _read_item(table, columns.item, encoder)
     values, observed = _read_values(table, _listed(columns.value))
     attributes, more = _read_attributes(table, "attributes", columns.attributes, encoder)
@@ -112,7 +158,7 @@ def read_frame(
         read_numbers(table, "position", name, date_format=date_format)
         for name in _listed(columns.position)
     ]
-    rows = _sorted_rows(table, _listed(columns.order), group, date_format)
+    rows = _sorted_rows(table, columns.order_columns, group, date_format)
     kept, ignored = (rows, None) if unknown != "ignore" else _known_rows(rows, item, group)
     lengths = np.bincount(group.codes[kept], minlength=len(group.names))
     return Groups(
@@ -128,6 +174,7 @@ def read_frame(
         vocabulary=labels | more | most,
         group_names=group.names,
         ignored=ignored,
+        ordered=columns.ordered,
     )
 
 
@@ -141,7 +188,8 @@ def _check_lengths(table: Mapping[str, Any], columns: FrameColumns, n_rows: int)
     if n_rows == 0:
         raise DataError("`frame` must have at least one row, got none.")
     for argument in fields(columns):
-        for name in _listed(getattr(columns, argument.name)):
+        is_order = argument.name == "order"
+        for name in columns.order_columns if is_order else _listed(getattr(columns, argument.name)):
             check_column(table, argument.name, name)
             if len(table[name]) != n_rows:
                 raise DataError(

@@ -34,7 +34,8 @@ class Groups:
     (nothing is copied); `len` counts groups. Codes of -1 stand for labels the vocabulary does not
     know. `values` may be not `observed`: then they are neither predicted nor seen. `context_start`
     and `context_stop` name further ranges of the flat columns that a group sees and does not
-    predict (lags, windows). `ignored` counts elements dropped as unknown, by group.
+    predict (lags, windows). `ignored` counts elements dropped as unknown, by group. `ordered` says
+    whether the order of elements within a group means something; otherwise groups are sets.
     Raises DataError naming the column that disagrees with the others.
 
     >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
@@ -59,6 +60,7 @@ class Groups:
     vocabulary: dict[str, np.ndarray] = field(default_factory=dict)
     group_names: np.ndarray | None = None
     ignored: Int64[np.ndarray, "groups"] | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         self.__dict__.update(checked_fields(self.__dict__))
@@ -251,12 +253,13 @@ class Groups:
     ) -> "Groups":
         """The rows of a pandas or polars frame, an Arrow table or a mapping of columns.
 
-        Groups come in the order of their first rows, elements in that of `order` (ties keep the
-        frame's), where text counts as the numbers, dates or numbered names that it writes; other
-        text has no order and is refused. Columns keep their names. Text and booleans among the
-        attributes become codes, numbers stay numbers; labels are coded in sorted order unless
-        `vocabulary` has an entry (items under "item"). An element without one of its values is not
-        observed at all: its other values are left out too.
+        Groups come in the order of their first rows. Elements are sorted by `order` (ties keep the
+        frame's order), where text counts as the numbers, dates or numbered names that it writes;
+        other text has no order and is refused. Without `order` groups are sets; order="rows" says
+        that the order of the rows means something. Columns keep their names. Text and booleans
+        among the attributes become codes, numbers stay numbers; labels are coded in sorted order
+        unless `vocabulary` has an entry (items under "item"). An element without one of its values
+        is not observed at all.
 
         `unknown`: what to do with labels that a given vocabulary lacks: "error"; "ignore" drops
             elements of unknown items and counts them in `ignored`; "unk" gives them code -1.
@@ -328,7 +331,8 @@ class Groups:
         """One Groups with the groups of all parts, in order.
 
         Raises DataError unless the parts have the same columns and vocabularies. Where only some
-        say what is observed or what a role is, the others count as observed and as targets.
+        say what is observed or what a role is, the others count as observed and as targets. The
+        result is `ordered` if all parts are.
 
         >>> one = Groups(start=[0], stop=[2], item=[0, 1])
         >>> Groups.concatenate([one, one])

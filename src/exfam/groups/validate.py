@@ -37,6 +37,8 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     array([1, 0], dtype=int32)
     """
     checked = dict(fields) | _as_arrays(fields)
+    if not isinstance(checked.get("ordered", False), bool):
+        raise DataError(f"`ordered` must be True or False, got {checked['ordered']!r}.")
     _check_names(checked)
     n_groups, n_flat = len(checked["start"]), _n_flat(checked)
     for name, column in _columns(checked, GROUP_FIELDS, ("group_attributes",)):

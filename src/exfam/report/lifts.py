@@ -7,7 +7,8 @@ from jaxtyping import Float, Int64
 
 from exfam.analysis.evaluate import item_probabilities
 from exfam.estimators.base import GroupEstimator
-from exfam.estimators.recommend import TINY, append_blank
+from exfam.estimators.blanks import append_blank
+from exfam.estimators.recommend import TINY
 from exfam.report.material import alone
 
 __all__ = ["Related", "lifts_among", "related_items"]

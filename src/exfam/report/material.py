@@ -12,7 +12,7 @@ from exfam.analysis.summary import item_counts
 from exfam.checks import ExfamError
 from exfam.conditionals import Copies
 from exfam.estimators.base import GroupEstimator
-from exfam.estimators.recommend import append_blank
+from exfam.estimators.blanks import append_blank
 from exfam.groups import TARGET, Groups
 from exfam.models.two_part import TwoPartModel
 from exfam.report.words import ItemNames

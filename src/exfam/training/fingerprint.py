@@ -13,7 +13,7 @@ from exfam.training.optimizer import TrainingSettings
 __all__ = ["digest", "fit_fingerprint", "groups_digest"]
 
 # Fields of Groups that training does not look at.
-_UNUSED = ("source_row", "group_names", "ignored")
+_UNUSED = ("source_row", "group_names", "ignored", "ordered")
 
 
 def fit_fingerprint(

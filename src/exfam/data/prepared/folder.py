@@ -71,7 +71,7 @@ def prepare(
                 allocate=writer.allocate,
             )
         told = None if facts is None else asdict(facts)
-        Manifest(writer.write(groups), columns, told).write(new)
+        Manifest(writer.write(groups), columns, told, groups.ordered).write(new)
     return open_prepared(folder)
 
 
@@ -89,7 +89,7 @@ def open_prepared(folder: Place, *, verify: bool = False) -> Groups:
     manifest = Manifest.read(place)
     for shard in {shard.file: shard for shard in manifest.shards}.values():
         shard.check(place, verify=verify)
-    return mapped_groups(place, manifest.shards)
+    return mapped_groups(place, manifest.shards, ordered=manifest.ordered)
 
 
 def prepared_columns(folder: Place) -> FrameColumns | None:

@@ -57,11 +57,15 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The files of a prepared folder, the columns they were read from, what was met in reading."""
+    """The files of a prepared folder, the columns they were read from, what was met in reading.
+
+    `ordered`: whether elements are in an order that means something.
+    """
 
     shards: tuple[Shard, ...]
     columns: FrameColumns | None
     facts: Mapping[str, int] | None
+    ordered: bool = False
 
     def write(self, folder: Path) -> None:
         """Write `manifest.json`, the last file of a prepared folder."""
@@ -71,6 +75,7 @@ class Manifest:
             "exfam_version": sys.modules["exfam"].__version__,
             "read_with": None if self.columns is None else asdict(self.columns),
             "facts": None if self.facts is None else dict(self.facts),
+            "ordered": self.ordered,
             "shards": [asdict(shard) for shard in self.shards],
         }
         document["checksum"] = _own_checksum(document)
@@ -104,11 +109,14 @@ class Manifest:
         if document.pop("checksum", None) != _own_checksum(document):
             _damaged(file)
         shards = [{**shard, "shape": tuple(shard["shape"])} for shard in document["shards"]]
-        columns = document["read_with"]
+        told = document["read_with"]
+        columns = None if told is None else FrameColumns(**_with_tuples(told))
         return cls(
             shards=tuple(Shard(**shard) for shard in shards),
-            columns=None if columns is None else FrameColumns(**_with_tuples(columns)),
+            columns=columns,
             facts=document["facts"],
+            # Older folders do not say.
+            ordered=document.get("ordered", columns is not None and columns.ordered),
         )
 
 

@@ -129,9 +129,9 @@ class ShardWriter:
         )
 
 
-def mapped_groups(folder: Path, shards: Iterable[Shard]) -> Groups:
+def mapped_groups(folder: Path, shards: Iterable[Shard], *, ordered: bool) -> Groups:
     """The groups whose columns are these files; nothing is read but labels."""
-    fields: dict[str, Any] = {field: {} for field in MAPPINGS}
+    fields: dict[str, Any] = {field: {} for field in MAPPINGS} | {"ordered": ordered}
     for field in (*ELEMENT_FIELDS, *GROUP_FIELDS, "group_names"):
         fields.setdefault(field, None)
     labels: dict[str, dict[str, str]] = {}

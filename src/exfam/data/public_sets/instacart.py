@@ -120,4 +120,5 @@ def _as_groups() -> Groups:
         vocabulary={"item": np.array(names.to_pylist(), dtype=object)},
         source_row=np.arange(len(order)),
         group_names=order[start],
+        ordered=True,
     )

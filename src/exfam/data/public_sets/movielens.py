@@ -203,6 +203,7 @@ def _as_groups(data: MovieLens, rows: Int64[np.ndarray, "rows"], attributes: boo
         vocabulary={"item": data.title[movies[np.argsort(first)] - 1]},
         source_row=rows,
         group_names=users,
+        ordered=True,  # by time
     )
     return _with_attributes(groups, data) if attributes else groups
 

@@ -25,13 +25,15 @@ __all__ = ["Source", "assemble"]
 class Source:
     """What is read: a checked table, and the codes of its labels.
 
-    `ignores`: whether rows of unknown items are left out.
+    `ignores`: whether rows of unknown items are left out; `ordered`: whether elements of a group
+    come in an order that means something.
     """
 
     database: Database
     checked: Checked
     encodings: Encodings
     ignores: bool
+    ordered: bool
 
     @property
     def group(self) -> Part:
@@ -170,4 +172,5 @@ def _as_groups(source: Source, elements: ElementColumns, groups: GroupColumns) -
         vocabulary=vocabulary,
         group_names=source.encodings[source.group].labels.names,
         ignored=groups.ignored if source.ignores else None,
+        ordered=source.ordered,
     )

@@ -13,6 +13,7 @@ from exfam.data.reading.checks import Checked
 from exfam.data.reading.database import Database
 from exfam.data.reading.kinds import restored
 from exfam.data.reading.table import Part
+from exfam.groups.unknown import UnknownLabels
 
 __all__ = ["Encoding", "Labels", "encode", "find_labels"]
 
@@ -34,13 +35,18 @@ class Labels:
 class Encoding:
     """Codes for the labels of a part: label k has code `codes[k]`, -1 if `known` lacks it.
 
-    `n_unknown` counts the rows with such a label.
+    `unknown`: such labels, if there are any.
     """
 
     labels: Labels
     codes: Int64[np.ndarray, "labels"]
     known: np.ndarray
-    n_unknown: int = 0
+    unknown: UnknownLabels | None = None
+
+    @property
+    def n_unknown(self) -> int:
+        """How many rows have a label that `known` lacks."""
+        return 0 if self.unknown is None else self.unknown.rows
 
 
 def _key(part: Part) -> str:
@@ -97,11 +103,14 @@ def encode(
     known = np.asarray(vocabulary[_key(part)])
     codes = _codes(labels.names, known, typed=checked.table.typed)
     lost = np.flatnonzero(codes < 0)
-    encoding = Encoding(labels, codes, known, int(labels.count[lost].sum()))
-    if unknown == "error" and lost.size:
-        label = lost[labels.first[lost].argmin()]
-        got, row = labels.names.tolist()[label], int(labels.first[label])
-        raise _unknown(checked, part, encoding, got, row)
+    if not lost.size:
+        return Encoding(labels, codes, known)
+    label = lost[labels.first[lost].argmin()]
+    got, rows = labels.names.tolist()[label], int(labels.count[lost].sum())
+    found = UnknownLabels(part.argument, _key(part), rows, lost.size, got)
+    encoding = Encoding(labels, codes, known, found)
+    if unknown == "error":
+        raise _unknown(checked, part, encoding, got, int(labels.first[label]))
     return encoding
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import check_choice
+from exfam.checks import DataError, check_choice
 from exfam.data.reading.assemble import Source, assemble
 from exfam.data.reading.checks import check_table
 from exfam.data.reading.database import explained, open_database, unreadable
@@ -13,10 +13,11 @@ from exfam.data.reading.fill import Allocate
 from exfam.data.reading.labels import encode
 from exfam.data.reading.options import ReadingFacts, ReadingOptions
 from exfam.data.reading.sources import open_source
-from exfam.data.reading.table import parts_of
+from exfam.data.reading.table import Part, parts_of
 from exfam.data.reading.texts import with_sorted_text
 from exfam.groups import Groups
-from exfam.groups.frames import FrameColumns, Names
+from exfam.groups.frames import ROWS, FrameColumns, Names
+from exfam.groups.unknown import UnknownLabels
 
 __all__ = ["read", "read_groups", "read_with_facts"]
 
@@ -72,6 +73,7 @@ def read(
     with one number each, as t9 and t10; other text is refused. JSON lines and queries have types
     of their own.
 
+    Without `order` groups are sets; order="rows" says that the order of the rows means something.
     Rows with equal `order` stay in the order of the source. `source_row`, and the rows that errors
     name, count rows of data from 0: headers and blank lines do not count. `source_row` goes on
     from file to file, errors count within the file they name; where a file is not even cut into
@@ -137,8 +139,11 @@ def read_with_facts(
     vocabulary: Mapping[str, Any] | None = None,
     unknown: str = "error",
     allocate: Allocate | None = None,
+    found: list[UnknownLabels] | None = None,
 ) -> tuple[Groups, ReadingFacts]:
     """As `read_groups`, and what was met on the way.
+
+    `found`: a list that takes what labels the vocabularies lack (default None)
 
     >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
     >>> columns = FrameColumns(group="user", item="movie")
@@ -148,6 +153,7 @@ def read_with_facts(
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     known, parts = dict(vocabulary or {}), parts_of(columns)
     _check_names(columns)
+    _check_rows(source, columns, options)
     with open_database(options) as database:
         table = open_source(database, source, parts, connection=options.database, vocabulary=known)
         with explained(lambda error: unreadable(error, table.places.where)):
@@ -158,12 +164,29 @@ def read_with_facts(
                 encodings[part] = encode(
                     database, checked, part, known, unknown=unknown, table=f"labels{k}"
                 )
-            found = Source(database, checked, encodings, unknown == "ignore")
-            return assemble(found, duplicates=options.duplicates, allocate=allocate or _empty)
+            if found is not None:
+                found += [each.unknown for each in encodings.values() if each.unknown is not None]
+            opened = Source(
+                database, checked, encodings, ignores=unknown == "ignore", ordered=columns.ordered
+            )
+            return assemble(opened, duplicates=options.duplicates, allocate=allocate or _empty)
 
 
 def _empty(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     return np.empty(shape, dtype)
+
+
+def _check_rows(source: Any, columns: FrameColumns, options: ReadingOptions) -> None:
+    """Raise if order="rows" might mean a column of the source."""
+    if columns.order != ROWS:
+        return
+    with open_database(options) as database:
+        try:
+            part = Part("order", ROWS)
+            open_source(database, source, [part], connection=options.database, vocabulary={})
+        except DataError:  # no such column, which is as it should be
+            return
+    columns.check_rows([ROWS], " in the source")
 
 
 def _check_names(columns: FrameColumns) -> None:

@@ -33,8 +33,9 @@ def parts_of(columns: FrameColumns) -> tuple[Part, ...]:
     ['user', 'a', 'b']
     """
     assert set(ARGUMENTS) == {field.name for field in fields(columns)}
-    parts = [Part(each, name) for each in ARGUMENTS for name in _listed(getattr(columns, each))]
-    return tuple(dict.fromkeys(parts))
+    named = {each: _listed(getattr(columns, each)) for each in ARGUMENTS}
+    named["order"] = columns.order_columns
+    return tuple(dict.fromkeys(Part(each, name) for each in ARGUMENTS for name in named[each]))
 
 
 def _listed(names: Names) -> list[str]:

@@ -64,6 +64,7 @@ class AttentionProcess:
             item=item.ravel().astype(np.int32),
             vocabulary={"item": np.arange(self.n_items)},
             group_names=np.arange(n_groups),
+            ordered=True,
         )
 
     def contexts(self, groups: Groups) -> Float[np.ndarray, "own dim"]:

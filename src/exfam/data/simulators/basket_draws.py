@@ -59,6 +59,7 @@ def simulate_baskets(
         item=item,
         vocabulary={"item": _names(process)},
         group_names=np.arange(n_groups),
+        ordered=True,
     )
     return SimulatedBaskets(groups, process)
 

@@ -48,6 +48,7 @@ def simulate_ratings(n_users: int = 10_000, *, seed: int) -> Groups:
         values={"value": value.ravel()},
         vocabulary={"item": np.array([f"movie {n + 1}" for n in range(N_MOVIES)], dtype=object)},
         group_names=np.arange(n_users),
+        ordered=True,
     )
 
 
