@@ -5,7 +5,7 @@ arrays with one entry a row of the groups' columns, NaN where there is nothing t
 cut so that memory stays bounded; results do not depend on how they are cut.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "log_probs",
     "top_items",
     "top_of_means",
+    "total_nats",
     "value_parameters",
 ]
 
@@ -127,6 +128,19 @@ def log_probs(
                 nats = _mean_of_exp([one.value[column] for one in told])
                 _place(out, batch, batch.target & batch.observed, nats)
     return LogProbs(item, values)
+
+
+def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
+    """The sum over parts of log-probabilities, NaN for rows that have none.
+
+    And for those without one of "item" where there is that part: their item is unknown.
+
+    >>> total_nats({"item": np.array([-1.0, np.nan]), "stars": np.array([-2.0, -2.0])})
+    array([-3., nan])
+    """
+    flat = np.stack(list(parts.values()))
+    without = np.isnan(flat).all(axis=0) | np.isnan(parts.get("item", 0.0))
+    return np.where(without, np.nan, np.nansum(flat, axis=0))
 
 
 def value_parameters(

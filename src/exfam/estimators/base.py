@@ -11,7 +11,13 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.evaluate import item_probabilities, log_probs, top_items, value_parameters
+from exfam.analysis.evaluate import (
+    item_probabilities,
+    log_probs,
+    top_items,
+    total_nats,
+    value_parameters,
+)
 from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError, check_choice, check_fraction, check_whole
 from exfam.estimators.choices import (
@@ -23,6 +29,7 @@ from exfam.estimators.choices import (
     check_part_names,
 )
 from exfam.estimators.inputs import Inputs, read_inputs
+from exfam.estimators.levels import chosen_levels
 from exfam.estimators.parameters import check_distinct, listed
 from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
@@ -33,7 +40,7 @@ from exfam.models.schema import Schema
 from exfam.models.support import DIRECTIONS
 from exfam.models.two_part import TwoPartModel
 
-__all__ = ["GroupEstimator", "total_nats"]
+__all__ = ["GroupEstimator"]
 
 # Of the array that predict_proba gives.
 MAX_BYTES = 8e9
@@ -188,7 +195,7 @@ class GroupEstimator(BaseEstimator, ABC):
         two columns, its ends. One array a value column, in a dict if there are several; without a
         value part, the labels of the most probable items.
         """
-        levels = _levels(quantiles, interval)
+        levels = chosen_levels(quantiles, interval)
         inputs = self._inputs(X)
         if not self.schema_.values:
             if levels is not None:
@@ -352,12 +359,9 @@ class GroupEstimator(BaseEstimator, ABC):
     def _read(self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None) -> Inputs:
         """What the user passed as groups, coded by a vocabulary if there is one."""
         unknown = "error" if vocabulary is None else self.unknown
+        in_order = str(self.order) == ROWS
         return read_inputs(
-            X,
-            self._columns(),
-            vocabulary=vocabulary,
-            unknown=unknown,
-            ordered=isinstance(self.order, str) and self.order == ROWS,
+            X, self._columns(), vocabulary=vocabulary, unknown=unknown, ordered=in_order
         )
 
     def _check_order(self, groups: Groups) -> None:
@@ -406,19 +410,6 @@ class GroupEstimator(BaseEstimator, ABC):
         return next(iter(out.values())) if len(out) == 1 else out
 
 
-def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
-    """The sum over parts of log-probabilities, NaN for rows that have none.
-
-    And for those without one of "item" where there is that part: their item is unknown.
-
-    >>> total_nats({"item": np.array([-1.0, np.nan]), "stars": np.array([-2.0, -2.0])})
-    array([-3., nan])
-    """
-    flat = np.stack(list(parts.values()))
-    without = np.isnan(flat).all(axis=0) | np.isnan(parts.get("item", 0.0))
-    return np.where(without, np.nan, np.nansum(flat, axis=0))
-
-
 def _check_size(n_rows: int, n_items: int) -> None:
     size = n_rows * n_items * np.dtype(np.float64).itemsize
     if size > MAX_BYTES:
@@ -427,25 +418,3 @@ def _check_size(n_rows: int, n_items: int) -> None:
             f"and {n_items} items, {size / 1e9:.1f} GB. Ask for fewer rows, or recommend for the "
             "most probable items, or log_prob for those that occurred."
         )
-
-
-def _levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:
-    if quantiles is not None and interval is not None:
-        raise ExfamError("`quantiles` and `interval` must not both be given.")
-    if interval is not None:
-        _check_level("interval", interval)
-        return [(1 - interval) / 2, (1 + interval) / 2]
-    if quantiles is None:
-        return None
-    levels = list(quantiles) if np.ndim(quantiles) == 1 else []
-    if not levels:
-        raise ExfamError(f"`quantiles` must be a list of levels, got {quantiles!r}.")
-    for level in levels:
-        _check_level("quantiles", level)
-    return levels
-
-
-def _check_level(name: str, value: Any) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not 0 < value < 1:
-        raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")

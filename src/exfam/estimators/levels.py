@@ -1,0 +1,39 @@
+"""The levels of quantiles and intervals that a prediction is of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError
+
+__all__ = ["chosen_levels"]
+
+
+def chosen_levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:
+    """The levels of quantiles, or of the ends of a central interval; None where neither is given.
+
+    Raises ExfamError for both, or for levels that are not strictly between 0 and 1.
+
+    >>> chosen_levels(None, 0.5)
+    [0.25, 0.75]
+    """
+    if quantiles is not None and interval is not None:
+        raise ExfamError("`quantiles` and `interval` must not both be given.")
+    if interval is not None:
+        _check_level("interval", interval)
+        return [(1 - interval) / 2, (1 + interval) / 2]
+    if quantiles is None:
+        return None
+    levels = list(quantiles) if np.ndim(quantiles) == 1 else []
+    if not levels:
+        raise ExfamError(f"`quantiles` must be a list of levels, got {quantiles!r}.")
+    for level in levels:
+        _check_level("quantiles", level)
+    return levels
+
+
+def _check_level(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 1:
+        raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")
