@@ -8,6 +8,7 @@ from exfam.checks import (
     check_fraction,
     check_positive,
     check_seed,
+    check_whole,
     support_error,
 )
 
@@ -57,6 +58,12 @@ def test_a_seed_is_what_generators_take():
             check_seed("seed", wrong)
     with pytest.raises(ExfamError, match="`seed` must be an integer below 2.63, got 922337"):
         check_seed("seed", 2**63)
+
+
+def test_a_whole_number_is_one_that_64_bits_hold():
+    check_whole("dim", 2**63 - 1)
+    with pytest.raises(ExfamError, match="`dim` must be an integer below 2.63, got 922337"):
+        check_whole("dim", 2**63)
 
 
 def test_a_value_outside_the_support_is_named_with_its_row():

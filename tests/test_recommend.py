@@ -1,6 +1,7 @@
 """What comes next: blanks, probabilities over the whole catalog, complements and substitutes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -258,6 +259,9 @@ class TestRelations:
         for ask in (estimator.complements, estimator.substitutes):
             with pytest.raises(UnknownItemError, match="`item` must be one seen in training, got"):
                 ask("cocoa")
+            for wrong in (pd.NA, ["tea"], np.zeros(0), None):
+                with pytest.raises(UnknownItemError, match="`item` must be one seen in training"):
+                    ask(wrong)
 
     def test_with_attributes_and_hard_support(self):
         estimator = make(

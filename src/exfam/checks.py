@@ -94,13 +94,15 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
 
 
 def check_whole(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise unless `value` is an integer of at least `least`.
+    """Raise unless `value` is an integer of at least `least`, and one that 64 bits hold.
 
     >>> check_whole("window", 5)
     """
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < least:
         raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
+    if value >= 2**63:
+        raise ExfamError(f"`{name}` must be an integer below 2^63, got {value!r}.")
 
 
 def check_seed(name: str, value: Any) -> None:
@@ -109,8 +111,6 @@ def check_seed(name: str, value: Any) -> None:
     >>> check_seed("seed", 0)
     """
     check_whole(name, value, least=0)
-    if value >= 2**63:
-        raise ExfamError(f"`{name}` must be an integer below 2^63, got {value!r}.")
 
 
 def check_fraction(name: str, value: Any) -> None:

@@ -391,3 +391,9 @@ def test_a_fit_on_a_gpu_goes_on_too(tmp_path, monkeypatch):
     cut_at(monkeypatch, "begin_epoch", 3, model, tmp_path)
     model.fit(TRAIN, validation=VALIDATION, checkpoint=tmp_path)
     assert model.perplexity(TEST) == pytest.approx(whole.perplexity(TEST), rel=1e-3)
+
+
+@pytest.mark.parametrize("sizes", [{"n_tokens": 2**62}, {"n_tokens": 10**5, "n_texts": 10**5}])
+def test_more_tokens_than_memory_holds_are_not_drawn(fitted, sizes):
+    with pytest.raises(ExfamError, match="`n_tokens` times `n_texts` must be at most 100000000"):
+        fitted.sample(**sizes)

@@ -266,6 +266,13 @@ def test_text_without_known_pairs_has_no_score(fitted):
         fitted.score([["unknown", "words"]])
 
 
+@pytest.mark.parametrize("method", ["eigen", "svd"])
+def test_a_text_without_information_is_refused(method):
+    model = PMIFactorization(dim=1, min_count=1, method=method, positive=True, shift=9.0)
+    with pytest.raises(DataError, match="The matrix must have as many pairs as are wanted, got"):
+        model.fit(["a b", "b c"] * 4)
+
+
 def test_factorizing_needs_no_torch():
     code = (
         "import sys; from exfam.estimators.words.pmi import PMIFactorization as P; "

@@ -88,3 +88,18 @@ def test_near_spellings_are_bounded_and_nearest_first():
     words = [f"b{i:05d}" for i in range(5000)] + ["kitchen", "kitten"]
     assert near_spellings("kitchn", words) == ["kitchen", "kitten"]
     assert near_spellings("", words) == []
+
+
+@pytest.mark.parametrize("word", [3, None, np.array([1]), ["a"], b"a"])
+def test_what_is_no_word_is_unknown(word):
+    vectors = WordVectors(WORDS, matrix())
+    with pytest.raises(UnknownItemError, match="`word` must be one of 4 known words, got .*alike"):
+        vectors.code(word)
+    with pytest.raises(UnknownItemError, match="`word` must be one of 4 known words"):
+        vectors.codes([word])
+
+
+@pytest.mark.parametrize("words", [3, "cat", None, 0.5])
+def test_what_is_no_list_of_words_is_refused(words):
+    with pytest.raises(DataError, match="`words` must be a list of words, got"):
+        WordVectors(WORDS, matrix()).codes(words)

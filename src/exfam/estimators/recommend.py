@@ -1,6 +1,6 @@
 """What comes next, and which items go together or replace each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,11 +165,11 @@ def relations(
     check_whole("k", k)
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
-    names = labels.tolist()
-    if item not in names:
+    codes = {label: code for code, label in enumerate(labels.tolist())}
+    if not isinstance(item, Hashable) or item not in codes:
         raise UnknownItemError(f"`item` must be one seen in training, got {item!r}.")
-    code = names.index(item)
-    look = _strengths if len(names) <= MANY_ITEMS else _strengths_of_candidates
+    code = codes[item]
+    look = _strengths if len(codes) <= MANY_ITEMS else _strengths_of_candidates
     strength = look(members, schema, code, kind=kind)
     strength[code] = -np.inf
     best = np.argsort(-strength, kind="stable")[: int(k)]

@@ -1,5 +1,7 @@
 """The eigenvalues of a symmetric matrix of words, and how they lie about 0."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ __all__ = [
     "SignCounts",
     "Spectrum",
     "all_eigenvalues",
+    "lanczos_errors",
     "largest_eigenpairs",
     "product_eigenvalues",
     "semicircle_distance",
@@ -102,8 +105,8 @@ def largest_eigenpairs(
 
     By Lanczos iteration (ARPACK), from a start drawn with `seed`. The sign of a vector is such that
     its entry largest in absolute value is positive.
-    Raises DataError for a matrix that is not square, symmetric and finite, ExfamError unless `k` is
-    from 1 to one less than its rows.
+    Raises DataError for a matrix that is not square, symmetric and finite, and for one without such
+    pairs, ExfamError unless `k` is from 1 to one less than its rows.
 
     >>> values, vectors = largest_eigenpairs(np.diag([3.0, -4.0, 1.0]), 2, seed=0)
     >>> values.round(6), np.abs(vectors[:, 0]).round(6)
@@ -114,11 +117,28 @@ def largest_eigenpairs(
     if not 1 <= k < n:
         raise ExfamError(f"`k` must be from 1 to {n - 1} for a matrix of {n} rows, got {k}.")
     start = np.random.default_rng(seed).standard_normal(n)
-    values, vectors = scipy.sparse.linalg.eigsh(matrix.astype(np.float64), k, v0=start)
+    with lanczos_errors():
+        values, vectors = scipy.sparse.linalg.eigsh(matrix.astype(np.float64), k, v0=start)
     order = np.argsort(-np.abs(values), kind="stable")
     vectors = vectors[:, order]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
     return values[order], vectors * np.sign(largest)
+
+
+@contextlib.contextmanager
+def lanczos_errors() -> Iterator[None]:
+    """DataError for a matrix of which Lanczos iteration finds no pairs, as one of zeros alone.
+
+    >>> with lanczos_errors():
+    ...     pass
+    """
+    try:
+        yield
+    except scipy.sparse.linalg.ArpackError as error:
+        raise DataError(
+            f"The matrix must have as many pairs as are wanted, got {error}. If all its entries "
+            "are 0, take more text or a smaller `shift`; else, a smaller `dim`."
+        ) from error
 
 
 def product_eigenvalues(

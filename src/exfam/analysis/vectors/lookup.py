@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from exfam.checks import UnknownItemError
 
@@ -18,13 +19,13 @@ class UnknownWordError(UnknownItemError, KeyError):
         return str(self.args[0])  # KeyError shows the repr of its message
 
 
-def unknown_word(word: str, words: Sequence[str]) -> UnknownWordError:
+def unknown_word(word: Any, words: Sequence[str]) -> UnknownWordError:
     """The error of a word that is not among `words`, with near spellings.
 
     >>> print(unknown_word("kitchn", ["cat", "kitchen"]))
     `word` must be one of 2 known words, got 'kitchn'. Near: 'kitchen'.
     """
-    near = near_spellings(word, words)
+    near = near_spellings(word, words) if isinstance(word, str) else []
     hint = f"Near: {', '.join(map(repr, near))}." if near else "No known word is spelled alike."
     return UnknownWordError(f"`word` must be one of {len(words)} known words, got {word!r}. {hint}")
 

@@ -1,7 +1,7 @@
 """Words and their vectors."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -94,15 +94,20 @@ class WordVectors:
         row = self.index.get(word)
         return default if row is None else self.center[row]
 
-    def code(self, word: str) -> int:
+    def code(self, word: Any) -> int:
         """The word's row. Raises UnknownWordError, with near spellings, for an unknown word."""
-        row = self.index.get(word)
+        row = self.index.get(word) if isinstance(word, str) else None
         if row is None:
             raise unknown_word(word, self.words)
         return row
 
-    def codes(self, words: Sequence[str]) -> Int64[np.ndarray, "chosen"]:
-        """The words' rows. Raises UnknownWordError, with near spellings, for an unknown word."""
+    def codes(self, words: Any) -> Int64[np.ndarray, "chosen"]:
+        """The words' rows.
+
+        Raises UnknownWordError, with near spellings, for an unknown word; DataError for no list.
+        """
+        if isinstance(words, str) or not isinstance(words, Iterable):
+            raise DataError(f"`words` must be a list of words, got {words!r}.")
         return np.array([self.code(word) for word in words], dtype=np.int64)
 
     def matrix(self, of: str = "center") -> Float32[np.ndarray, "words dim"]:

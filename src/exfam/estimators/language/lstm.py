@@ -9,7 +9,14 @@ import torch
 from jaxtyping import Float64, Int64, Shaped
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.checks import DataError, check_choice, check_fraction, check_positive, check_whole
+from exfam.checks import (
+    DataError,
+    ExfamError,
+    check_choice,
+    check_fraction,
+    check_positive,
+    check_whole,
+)
 from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.scoring import draw_tokens, token_log_probs
 from exfam.estimators.language.tokens import Lexicon, encode, learn
@@ -19,6 +26,9 @@ from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 
 __all__ = ["LSTMLanguageModel"]
+
+# Tokens of all texts that are drawn together, which take 8 bytes each.
+_MOST_DRAWN = 10**8
 
 
 class LSTMLanguageModel(OneNetwork):
@@ -183,6 +193,11 @@ class LSTMLanguageModel(OneNetwork):
         check_whole("n_tokens", n_tokens, least=0)
         check_whole("n_texts", n_texts)
         check_whole("seed", seed, least=0)
+        if n_tokens * n_texts > _MOST_DRAWN:
+            raise ExfamError(
+                f"`n_tokens` times `n_texts` must be at most {_MOST_DRAWN}, got {n_tokens} times "
+                f"{n_texts}. Draw them in parts, each with a `seed` of its own."
+            )
         # Without the end of its last line.
         before = encode(iter(after.split("\n")), lexicon, name="after")[:-1]
         drawn = draw_tokens(

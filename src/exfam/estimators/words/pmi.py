@@ -10,7 +10,7 @@ import scipy.special
 from jaxtyping import Float
 
 from exfam.analysis.cooccurrence.pmi import Association, association
-from exfam.analysis.cooccurrence.spectrum import largest_eigenpairs
+from exfam.analysis.cooccurrence.spectrum import lanczos_errors, largest_eigenpairs
 from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.data.text.unknown import warn_unknown_words
@@ -288,7 +288,8 @@ def _singular_triplets(
     Signs are such that the entry of a left vector largest in absolute value is positive.
     """
     start = np.random.default_rng(seed).standard_normal(matrix.shape[0])
-    left, values, right = scipy.sparse.linalg.svds(matrix, k, v0=start)
+    with lanczos_errors():
+        left, values, right = scipy.sparse.linalg.svds(matrix, k, v0=start)
     order = np.argsort(-values, kind="stable")
     left, right = left[:, order], right[order].T
     sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(k)])
