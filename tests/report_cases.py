@@ -58,7 +58,13 @@ def model(kind, *, parts="both", direction="bidirectional", seed=0):
         made = Marginal(**common, parts=parts)
     else:
         made = ShrunkOffset(**common)
-    return made.fit(baskets(seed=seed))
+    return forgetful(made.fit(baskets(seed=seed)))
+
+
+def forgetful(model):
+    """The model as older versions saved it: it does not know which groups it has seen."""
+    model.seen_ = None
+    return model
 
 
 @functools.cache

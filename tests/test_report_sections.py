@@ -1,6 +1,7 @@
 """What the sections of a report say, before it is a page."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exfam
@@ -14,7 +15,7 @@ from exfam.report.sections.data import data_section
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
 from exfam.report.sections.scores import score_section
-from report_cases import baskets, model, movielens
+from report_cases import baskets, forgetful, model, movielens
 
 
 def gathered(made, data=None, train=None, *, baselines=True):
@@ -97,9 +98,11 @@ def test_a_baseline_that_is_ahead_is_named_first():
     pairs = {"basket": np.repeat(np.arange(300), 2), "product": np.tile(["a", "b"], 300)}
     lone = {"basket": 300 + np.arange(600), "product": random.choice(["c", "d"], 600)}
     both = {name: np.concatenate([pairs[name], lone[name]]) for name in pairs}
-    made = Marginal(group="basket", item="product", support="none").fit(both)
+    made = Marginal(group="basket", item="product", support="none")
+    made = forgetful(made.fit(both))
     (table,) = tables(scores(made, both))
-    assert table.caption.startswith("Ahead of this model in nats: latent factor. Not to be told")
+    assert table.caption.startswith("Ahead of this model in nats: latent factor, by 1.")
+    assert "Use the best of them, or fit this model to more data" in table.caption
     assert table.rows[0][0] == "latent factor"
     assert "at 1: the item among the first 1 of the whole catalog" in table.caption
 
@@ -129,7 +132,7 @@ def test_what_is_left_out_of_the_baselines_is_told():
     made = exfam.Marginal(
         group="basket", item="product", value="amount", family=exfam.Ordinal(9), unknown="unk"
     )
-    section = scores(made.fit(baskets()), baskets())
+    section = scores(forgetful(made.fit(baskets())), baskets())
     assert "shrunk offset: it needs a family that its mean determines" in section.text[-1]
 
 
@@ -141,7 +144,7 @@ def test_calibration_has_a_part_for_items_and_for_each_value():
     ]
     assert "Whole numbers" in pictures(section)[-1].caption
     frame = baskets().assign(amount=np.random.default_rng(0).normal(size=len(baskets())))
-    made = Marginal(group="basket", value="amount").fit(frame)
+    made = forgetful(Marginal(group="basket", value="amount").fit(frame))
     section = calibration(made, frame)
     assert "Whole numbers" not in pictures(section)[0].caption
     levels = np.array([row for row in tables(section)[0].rows])
@@ -152,6 +155,7 @@ def test_calibration_has_a_part_for_items_and_for_each_value():
 def test_values_never_observed_have_no_calibration():
     frame = baskets()
     made = Marginal(group="basket", value="amount", parts="values").fit(frame)
+    made = forgetful(made)
     section = calibration(made, frame.assign(amount=np.nan))
     assert section.text == ["Left out: the data hold no observed target."]
 
@@ -303,7 +307,8 @@ def test_few_items_have_no_map():
 
 
 def test_values_without_items_say_what_is_missing():
-    made = exfam.ShrunkOffset(group="basket", value="amount", family="poisson").fit(baskets())
+    made = exfam.ShrunkOffset(group="basket", value="amount", family="poisson")
+    made = forgetful(made.fit(baskets()))
     material = gathered(made, baskets())
     assert "ShrunkOffset has no vectors of items." in map_section(material).text[0]
     (table,) = tables(scores(made, baskets()))
@@ -319,3 +324,16 @@ def test_ratings_of_movies_are_told_by_their_titles(parts):
     made = Marginal(group="user", item="movie", value="stars", support="none", parts=parts)
     section = data_section(gathered(made.fit(frame), frame, baselines=False))
     assert "Star Wars (1977)" in [row[0] for row in tables(section)[0].rows]
+
+
+def test_what_the_model_has_seen_is_not_compared():
+    made = exfam.Marginal(group="basket", item="product", unknown="unk").fit(baskets())
+    whole = scores(made, baskets())
+    assert "60 of 60 groups are among those that the model was fitted on" in whole.text[1]
+    assert "too few groups are new to the model" in whole.text[2] and not tables(whole)
+    new = baskets(seed=1).assign(basket=lambda frame: "new " + frame.basket)
+    mixed = scores(made, pd.concat([baskets(), new]), baskets(seed=2))
+    assert "60 of 120 groups are among" in mixed.text[1] and tables(mixed)
+    assert "compared on 60 groups of the data new to the model" in mixed.text[2]
+    unseen = scores(made, new, baskets())
+    assert "among those" not in " ".join(unseen.text) and tables(unseen)

@@ -1,6 +1,7 @@
 import csv
 import io
 import os
+import re
 import signal
 import sys
 
@@ -291,3 +292,17 @@ def test_facts_are_told_at_once_on_a_terminal_and_after_success_elsewhere(
     assert main(words) == 2
     lines = capsys.readouterr().err.splitlines()
     assert "30 groups, 6 items" in lines[0] and lines[-1].startswith("exfam fit: `stars` must be")
+
+
+def test_scores_of_what_was_seen_and_baselines_that_are_ahead_are_told(run, place, tmp_path):
+    file, model = place / "ratings.csv", tmp_path / "m"
+    words = ["--group", "user", "--item", "movie", "--value", "stars", *QUICK, "-o", model]
+    status, _, err = run("fit", file, *words, "--learning-rate", "1e-9")
+    assert status == 0
+    assert re.search(
+        r"(Marginal|Marginal by item|ShrunkOffset) is ahead of EFA by \d+\.\d{3} nats( of 'stars')?"
+        r" on held-out groups: use it \(--model [\w -]+\), or give EFA more data",
+        err,
+    )
+    status, _, err = run("score", model, file)
+    assert status == 0 and re.search(r"(\d+) of \1 groups are among those that the model was", err)

@@ -48,7 +48,7 @@ def run(chosen: Any) -> None:
     from exfam.cli.fields import field_rows, field_scores, is_field
     from exfam.cli.output import beside, deliver, destination
     from exfam.cli.sources import file_rows, open_both, open_model, tell
-    from exfam.cli.tables import is_table, table_scores
+    from exfam.cli.tables import cells_of, is_table, table_scores
     from exfam.cli.vectors.scores import is_of_words, word_scores
 
     to, model = destination(chosen.format, chosen.output), open_model(chosen)
@@ -59,6 +59,7 @@ def run(chosen: Any) -> None:
     if is_table(model):
         columns = table_scores(model, groups, chosen)
         tell(met)
+        _tell_seen(model._seen(cells_of(model, groups)), "rows")
         deliver(columns, to)
         return
     if is_field(model):
@@ -66,6 +67,7 @@ def run(chosen: Any) -> None:
         if chosen.per_row:
             columns = beside(field_rows(model, chosen.file), columns)
         tell(met)
+        _tell_seen(model._seen(groups), "maps")
         deliver(columns, to)
         return
     parts = model.log_prob_parts(groups)
@@ -76,9 +78,18 @@ def run(chosen: Any) -> None:
     else:
         columns = _summary(parts)
     tell(met)
+    _tell_seen(model._seen(groups), "groups")
     if impossible := _impossible(parts, groups):
         tell(impossible)
     deliver(columns, to)
+
+
+def _tell_seen(seen: Any, what: str) -> None:
+    """Say how many of them the fit has seen, if any."""
+    from exfam.cli.sources import tell
+
+    if words := seen.words(what):
+        tell(words if seen.is_chance else f"{words}: new ones score lower")
 
 
 def _impossible(parts: dict[str, np.ndarray], groups: Any) -> str:

@@ -17,6 +17,14 @@ from exfam.models.fields.links import counts
 __all__ = ["scoreboard"]
 
 _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
+# How a baseline is fitted by itself.
+_REMEDIES = {
+    "FieldClimatology": "--model field-climatology",
+    "FieldKriging": "--model field-kriging",
+    "Marginal": "--model marginal",
+    "Marginal by item": "--model marginal --by-item true",
+    "ShrunkOffset": "--model shrunk-offset",
+}
 _SHARED_BY_FIELDS = (
     "time", "site", "coordinates", "value", "metric", "missing", "standardize", "period",
 )  # fmt: skip
@@ -42,6 +50,8 @@ def scoreboard(
         except ExfamError as error:
             told.append(f"{name} is left out: {error}")
     told.append(f"nats an observation on {len(groups):,} {which} {of}; higher is better")
+    if ahead := _ahead(rows, f"{which} {of}"):
+        told.append(ahead)
     told += [
         f"{row.name} has -inf nats: it met an observation of probability 0"
         for row in rows
@@ -66,6 +76,27 @@ def _row(name: str, model: Any, groups: Any, *, seconds: float) -> _Row:
     parts, _ = mean_parts(each)
     histories = model.histories_ if hasattr(model, "histories_") else []
     return _Row(name, parts, sum(map(len, histories)) or None, seconds)
+
+
+def _ahead(rows: list[_Row], of: str) -> str:
+    """Which baseline is ahead of the model, the first row, by most, and what to do; or nothing."""
+    model, *baselines = rows
+    best, by, part = model, 0.0, ""
+    for row in baselines:
+        same = list(row.parts) == list(model.parts)
+        mine, theirs = (
+            {"": sum(each.parts.values())} if same else each.parts for each in (model, row)
+        )
+        for name in theirs:
+            if (gap := theirs[name] - mine[name]) > by:
+                best, by, part = row, gap, name
+    if best is model:
+        return ""
+    what = f" of {part!r}" if part else ""
+    return (
+        f"{best.name} is ahead of {model.name} by {by:.3f} nats{what} on {of}: use it "
+        f"({_REMEDIES[best.name]}), or give {model.name} more data or other settings"
+    )
 
 
 def _table(rows: list[_Row]) -> pa.Table:

@@ -36,7 +36,9 @@ from exfam.estimators.recommend import Recommendations, Relations, recommend, re
 from exfam.estimators.sampling import continue_groups, fill_in
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns
+from exfam.groups.hashing import group_hashes
 from exfam.models.schema import Schema
+from exfam.models.seen import Overlap, Seen, overlap
 from exfam.models.support import DIRECTIONS
 from exfam.models.two_part import TwoPartModel
 
@@ -77,6 +79,7 @@ class GroupEstimator(BaseEstimator, ABC):
     vocabulary_: dict[str, np.ndarray]
     support_: str
     ordered_: bool
+    seen_: Seen
 
     @abstractmethod
     def _fit_members(self, plan: FitPlan) -> None:
@@ -111,8 +114,22 @@ class GroupEstimator(BaseEstimator, ABC):
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
         self.support_, self.ordered_ = plan.support, plan.train.ordered
+        seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
+        self.seen_ = Seen.of([group_hashes(groups) for groups in seen])
         self._fit_members(plan)
         return self
+
+    def seen_in_fit(self, X: Any) -> Overlap:
+        """Which groups of `X` the model was fitted on, or its epoch was chosen by.
+
+        Groups are the same if label, items and values are. Of those without labels some are equal
+        by chance: `Overlap` has the number to expect. All are unknown (NaN) of models that older
+        versions saved.
+        """
+        return self._seen(self._inputs(X).groups)
+
+    def _seen(self, groups: Groups) -> Overlap:
+        return overlap(self, group_hashes(groups))
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""

@@ -4,10 +4,12 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from exfam.checks import ModelFileError
 from exfam.estimators.parameters import from_plain, to_plain
+from exfam.models.seen import Seen
 from exfam.models.storage import Stored, load_folder, save_folder
 from exfam.training.history import History
 from exfam.training.ranks import is_main_rank
@@ -85,6 +87,9 @@ def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None
         for number, member in enumerate(estimator.members_)
         for name, tensor in _distinct(member).items()
     }
+    if (seen := getattr(estimator, "seen_", None)) is not None:
+        config["seen"] = seen.to_config()
+        tensors["seen"] = torch.from_numpy(seen.hashes.view(np.int64))
     save_folder(
         path,
         tensors=tensors,
@@ -151,6 +156,8 @@ def _restore(found: type, stored: Stored) -> Any:
     estimator: Any = found(**fitted)
     estimator.parameters_ = fitted
     estimator._tell(config, stored.tensors, stored.vocabulary)
+    if "seen" in config:  # older versions kept no hashes
+        estimator.seen_ = Seen.from_config(config["seen"], stored.tensors["seen"].numpy())
     if config["histories"]:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
     estimator.members_ = []

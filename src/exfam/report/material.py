@@ -14,6 +14,7 @@ from exfam.conditionals import Copies
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.blanks import append_blank
 from exfam.groups import TARGET, Groups
+from exfam.models.seen import Overlap
 from exfam.models.two_part import TwoPartModel
 from exfam.report.words import ItemNames
 
@@ -23,6 +24,8 @@ __all__ = ["Material", "alone", "draw_groups", "gather", "read_data"]
 _WORK = 3e7
 _LEAST_ELEMENTS, _MOST_ELEMENTS = 2_500, 40_000
 _MOST_NUMBERS = 3e8
+# Groups that the model has not seen, for a comparison on them alone.
+_FEWEST_NEW = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +34,10 @@ class Material:
 
     `data`: all groups given, in the model's vocabulary. `scored`: those that the model is scored
     on, all or a random sample. `learn`: what cheap baselines are fitted on, if anything; `compared`
-    says which groups of `scored` they may be compared on. `given_train`: whether `learn` was given
-    as training data, rather than being the other half of `data`. `frequency`: how often items occur
-    (or how likely they are without a context), by which they are ordered.
+    says which groups of `scored` they may be compared on. `overlap`: which groups of `scored` the
+    model has seen in its fit; of these there is no comparison. `given_train`: whether `learn` was
+    given as training data, rather than being the other half of `data`. `frequency`: how often items
+    occur (or how likely they are without a context), by which they are ordered.
     """
 
     model: GroupEstimator
@@ -43,6 +47,7 @@ class Material:
     learn: Groups | None
     compared: Bool[np.ndarray, "groups"]
     given_train: bool
+    overlap: Overlap | None
     frequency: Float[np.ndarray, "items"]
     seed: int
 
@@ -71,9 +76,14 @@ def gather(model: GroupEstimator, data: Any, train: Any, *, baselines: bool, see
     check_is_fitted(model, "members_")
     groups, given = read_data(model, data, "data"), read_data(model, train, "train")
     scored, learn, compared = groups, given, np.zeros(0, dtype=bool)
+    overlap = None
     if groups is not None:
         scored, learn, compared = _scored(model, groups, given if baselines else groups, seed)
         learn = learn if baselines else None
+        overlap = model._seen(scored)
+        if not overlap.is_chance:
+            compared &= overlap.seen == 0
+            learn = learn if compared.sum() >= _FEWEST_NEW else None
     labels = model.vocabulary_.get("item", np.array([]))
     return Material(
         model=model,
@@ -83,6 +93,7 @@ def gather(model: GroupEstimator, data: Any, train: Any, *, baselines: bool, see
         learn=learn,
         compared=compared,
         given_train=given is not None,
+        overlap=overlap,
         frequency=_frequency(model, groups if groups is not None else given),
         seed=seed,
     )

@@ -47,6 +47,12 @@ def table_scoreboard(
         "epochs": pa.array([sum(map(len, model.histories_)), None], pa.int64()),
         "seconds": [seconds, time.perf_counter() - started],
     }
+    mine, marginal_nats = columns["nats"]
+    if marginal_nats > mine:
+        told.append(
+            f"Marginal is ahead of {type(model).__name__} by {marginal_nats - mine:.3f} nats on "
+            f"{which} rows: the columns say little of each other, or there are too few rows"
+        )
     told += [
         f"{name} has -inf nats: it met a cell of probability 0"
         for name, nats in zip(rows, columns["nats"], strict=True)

@@ -43,10 +43,12 @@ from exfam.estimators.fields.units import family_in_units, in_units, restored, u
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.geometry import check_coordinates, check_metric
 from exfam.groups import Groups
+from exfam.groups.hashing import group_hashes
 from exfam.models.fields.assemble import FieldShape
 from exfam.models.fields.climate import CLIMATES, Climate, empty_climate, fit_climate
 from exfam.models.fields.links import counts
 from exfam.models.schema import check_values
+from exfam.models.seen import Overlap, Seen, overlap
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["FieldEstimator"]
@@ -116,6 +118,8 @@ class FieldEstimator(BaseEstimator, ABC):
         self.shape_, self.family_ = plan.shape, plan.family
         self.vocabulary_ = {"item": plan.train.vocabulary["item"]}
         self.site_coordinates_ = plan.places
+        seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
+        self.seen_ = Seen.of([group_hashes(maps) for maps in seen])
         self.members_ = [self._member(part) for part in self._fit_parts(plan.in_units())]
         return self
 
@@ -243,6 +247,17 @@ class FieldEstimator(BaseEstimator, ABC):
         inputs = self._inputs(X)
         told = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
         return told.in_unit(unit_of(self.family_))
+
+    def seen_in_fit(self, X: Any) -> Overlap:
+        """Which maps of `X` the model was fitted on, or its epoch was chosen by.
+
+        Maps are the same if time, sites and values are. All are unknown (NaN) of models that older
+        versions saved.
+        """
+        return self._seen(self._inputs(X).groups)
+
+    def _seen(self, groups: Groups) -> Overlap:
+        return overlap(self, group_hashes(groups))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""

@@ -38,6 +38,8 @@ from exfam.estimators.tables.laws import check_support, column_families
 from exfam.estimators.tables.plan import Response, learn_columns, split_rows
 from exfam.estimators.tables.training import Recipe, TablePlan, empty_model
 from exfam.families import Family, family_from_config, family_to_config
+from exfam.groups.hashing import row_hashes
+from exfam.models.seen import Overlap, Seen, overlap
 from exfam.models.tables.assemble import TableSettings
 from exfam.models.tables.model import MaskedTableModel
 from exfam.training.history import History
@@ -129,6 +131,18 @@ class TableEstimator(BaseEstimator, ABC):
             if column.name != self.response_ and column.part_of is None
         )
 
+    def seen_in_fit(self, X: Any, y: Any = None) -> Overlap:
+        """Which rows of `X` the model was fitted on, or its epoch was chosen by.
+
+        The response may be a column of `X`, or given beside it. Rows are the same if all cells are,
+        which new rows can be by chance: `Overlap` has the number to expect. All are unknown (NaN)
+        of models that older versions saved.
+        """
+        return self._seen(self._cells(X, y))
+
+    def _seen(self, cells: Cells) -> Overlap:
+        return overlap(self, row_hashes(cells.value))
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
         from exfam.estimators.saving import save_estimator
@@ -186,6 +200,8 @@ class TableEstimator(BaseEstimator, ABC):
             column = schema.place(name)
             check_support(name, families[column], cells, column)
         weight = given.weight
+        both = [cells] if validation is None else [cells, validation]
+        self.seen_ = Seen.of([row_hashes(part.value) for part in both])
         if validation is None:
             present = cells.present
             eligible = np.asarray(present.any(1) if place is None else present[:, place])

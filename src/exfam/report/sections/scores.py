@@ -35,7 +35,7 @@ def score_section(material: Material, told: Told | None) -> Section:
     """Nats of the model on the data, and tables of it and its rivals, one for each part."""
     if material.scored is None or told is None:
         return Section("Scores", text=["Left out: no data were given to score the model on."])
-    text = [_what(material)]
+    text = [_what(material), *_remembered(material)]
     parts: list[Part] = [Facts(_facts(material.scored, told))]
     if material.learn is None or not material.compared.any():
         text.append(_why_alone(material))
@@ -60,26 +60,44 @@ def _what(material: Material) -> str:
     )
 
 
+def _remembered(material: Material) -> list[str]:
+    """How many of the scored groups the model has seen in its fit."""
+    words = "" if material.overlap is None else material.overlap.words("groups")
+    if not words:
+        return []
+    assert material.overlap is not None
+    if material.overlap.is_chance:
+        return [f"{words}."]
+    return [
+        f"{words}: scores of these say how well the model remembers them, not how well it predicts."
+    ]
+
+
 def _why_alone(material: Material) -> str:
     if material.data is not None and len(material.data) < 2 and not material.given_train:
         return "Without cheap baselines: one group cannot be split to fit them on one half."
+    if material.overlap is not None and not material.overlap.is_chance:
+        return (
+            "Without cheap baselines: too few groups are new to the model for a fair comparison. "
+            "Give data that it was not fitted on."
+        )
     return "Without cheap baselines, as asked for."
 
 
 def _fairness(material: Material) -> str:
     assert material.learn is not None
     n, learned = int(material.compared.sum()), counted(len(material.learn), "group")
+    new = "" if material.overlap is None or material.overlap.is_chance else " new to the model"
     if material.given_train:
         return (
             f"The baselines were fitted on {learned} given as training data, and are compared on "
-            f"{counted(n, 'group')} of the data. The comparison is fair if the model was fitted on "
-            "the same training data and not on these."
+            f"{counted(n, 'group')} of the data{new}. The comparison is fair if the model was "
+            "fitted on the same training data."
         )
     return (
         f"No training data were given: the baselines were fitted on {learned} of the data, one "
-        f"half, and all are compared on {counted(n, 'group')} of the other half. If the model was "
-        "fitted on these very data, it is judged on what it has seen and the baselines are not; "
-        "for a fair comparison give the training data apart from data of its own."
+        f"half, and all are compared on {counted(n, 'group')} of the other half{new}. For a fair "
+        "comparison give the model's training data as well."
     )
 
 
@@ -217,7 +235,11 @@ def _caption(
     unclear = [each for each, interval in behind.items() if interval.low <= 0 <= interval.high]
     verdict = ""
     if ahead:
-        verdict = f"Ahead of this model in nats: {listing(ahead)}. "
+        nats = -min(behind[each].mean for each in ahead)
+        verdict = (
+            f"Ahead of this model in nats: {listing(ahead)}, by {figure(nats)} at most. Use the "
+            "best of them, or fit this model to more data or with other settings. "
+        )
     elif behind and not unclear:
         verdict = "This model is ahead of all baselines in nats. "
     if unclear:

@@ -1,0 +1,145 @@
+"""Models know which groups, maps and rows they were fitted on."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exfam
+from estimator_cases import make, ratings
+from exfam import Groups, ModelFileError
+from exfam.estimators.saving import GROUP_KINDS
+from exfam.groups.hashing import group_hashes, row_hashes
+from exfam.models.seen import Overlap, Seen
+from fields import field_cases
+from tables import table_estimator_cases as table_cases
+
+FRAME = ratings(least=2)
+STORED = Path(__file__).parent / "stored" / "v1"
+
+
+def new_ratings():
+    return FRAME.assign(user=FRAME.user + " again")
+
+
+@pytest.mark.parametrize("kind", GROUP_KINDS)
+class TestGroups:
+    def test_groups_of_the_fit_are_seen_those_held_out_too(self, kind, tmp_path):
+        share = {} if kind == "marginal" else {"validation_fraction": 0.25}
+        estimator = make(kind, **share).fit(FRAME)
+        estimator.save(tmp_path / "model")
+        for each in (estimator, exfam.load(tmp_path / "model")):
+            assert (each.seen_in_fit(FRAME).seen == 1).all()
+            new = each.seen_in_fit(new_ratings())
+            assert (new.seen == 0).all() and new.is_chance and new.words("groups") == ""
+            both = each.seen_in_fit(pd.concat([FRAME, new_ratings()]))
+            assert both.n_seen == FRAME.user.nunique() and not both.is_chance
+            assert "are among those that the model was fitted on" in both.words("groups")
+
+    def test_models_of_older_versions_do_not_know(self, kind):
+        frame = json.loads((STORED / "log_prob.json").read_text())["frame"]
+        overlap = exfam.load(STORED / kind).seen_in_fit(frame)
+        assert np.isnan(overlap.seen).all() and overlap.is_chance and not overlap.n_checked
+
+
+@pytest.mark.parametrize("kind", field_cases.KINDS)
+def test_maps_of_the_fit_are_seen(kind, tmp_path):
+    estimator = field_cases.fitted(kind, noise=False)
+    estimator.save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    assert (loaded.seen_in_fit(field_cases.FULL).seen == 1).all()
+    warmer = field_cases.FULL.assign(**{estimator.value: field_cases.FULL[estimator.value] + 1.0})
+    assert (loaded.seen_in_fit(warmer).seen == 0).all()
+
+
+@pytest.mark.parametrize("kind", table_cases.KINDS)
+def test_rows_of_the_fit_are_seen(kind, tmp_path):
+    estimator = table_cases.fitted(kind)
+    estimator.save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    whole = table_cases.whole(kind)
+    given = whole if isinstance(whole, tuple) else (whole,)
+    seen = loaded.seen_in_fit(*given)
+    assert seen.n_seen > 0.9 * len(seen.seen) and not seen.is_chance
+
+
+# Hashes
+
+
+def test_the_hash_of_a_group_is_of_its_content_alone():
+    groups = Groups.from_frame(FRAME, group="user", item="movie", value="stars")
+    shuffled = FRAME.sample(frac=1, random_state=0)
+    again = Groups.from_frame(shuffled, group="user", item="movie", value="stars")
+    by_name = dict(zip(groups.group_names.tolist(), group_hashes(groups).tolist(), strict=True))
+    assert by_name == dict(
+        zip(again.group_names.tolist(), group_hashes(again).tolist(), strict=True)
+    )
+    assert len(set(by_name.values())) == len(groups)
+    for change in (
+        {"values": {"stars": groups.values["stars"] + 1.0}},
+        {"group_names": groups.group_names[::-1]},
+        {"item": (groups.item + 1) % groups.n_items},
+        {"observed": np.zeros(groups.n_elements, dtype=bool)},
+    ):
+        assert (group_hashes(groups.with_(**change)) != group_hashes(groups)).all(), change
+
+
+def test_hashes_are_the_same_on_every_machine():
+    groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 2, 0], values={"y": [0.5, 1, 2, 3]})
+    assert group_hashes(groups).tolist() == [12395291479128868979, 331968418427827920]
+    zeros = row_hashes(np.array([[0.0, np.nan], [-0.0, -np.nan], [np.nan, 0.0]]))
+    assert zeros[0] == zeros[1] != zeros[2]
+
+
+def test_hashes_spread_over_all_bits():
+    hashes = row_hashes(np.arange(20_000.0)[:, None])
+    assert len(set(hashes.tolist())) == 20_000
+    ones = [(hashes >> np.uint64(bit) & np.uint64(1)).mean() for bit in range(64)]
+    np.testing.assert_allclose(ones, 0.5, atol=0.02)
+
+
+def test_rows_equal_by_chance_are_no_sign_of_the_fit():
+    random = np.random.default_rng(0)
+
+    def rows(n):
+        return row_hashes(random.integers(0, 40, (n, 2)).astype(float))
+
+    seen = Seen.of([rows(1000)])
+    new = seen.among(rows(500))
+    assert new.n_seen > 50 and new.is_chance
+    assert "no more than by chance" in new.words("rows")
+    half = Seen.of([kept := rows(1000)]).among(np.concatenate([kept[:250], rows(250)]))
+    assert not half.is_chance
+
+
+def test_of_many_a_sample_is_kept_the_same_in_all_data():
+    hashes = row_hashes(np.arange(5000.0)[:, None])
+    seen = Seen.of([hashes[:4000]], most=500)
+    assert 100 < len(seen.hashes) <= 500 and seen.bits > 0
+    told = seen.among(hashes)
+    known = ~np.isnan(told.seen)
+    assert (told.seen[known] == (np.arange(5000)[known] < 4000)).all()
+    assert 0.7 < told.n_seen / told.n_checked < 0.9
+    assert "(of 5,000, a sample)" in told.words("rows")
+
+
+@pytest.mark.parametrize(
+    ("config", "hashes", "message"),
+    [
+        ({"n": 2, "twice": 0}, [1], "a count 'bits' in a saved model, got None"),
+        ({"n": -2, "twice": 0, "bits": 0}, [1], "a count 'n' in a saved model, got -2"),
+        ({"n": 2, "twice": 0, "bits": 64}, [1], "a count 'bits' in a saved model, got 64"),
+        ([], [1], "a count 'n' in a saved model, got None"),
+        ({"n": 2, "twice": 0, "bits": 0}, [1.5], "hashes of 64 bits in a saved model, got float64"),
+    ],
+)
+def test_what_no_model_has_saved_is_refused(config, hashes, message):
+    with pytest.raises(ModelFileError, match=re.escape(message)):
+        Seen.from_config(config, np.array(hashes))
+
+
+def test_nothing_is_said_where_nothing_was_seen():
+    assert Overlap(np.array([0.0, np.nan]), 0.0).words("rows") == ""
