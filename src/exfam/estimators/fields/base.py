@@ -254,7 +254,7 @@ class FieldEstimator(BaseEstimator, ABC):
         Maps are the same if time, sites and values are. All are unknown (NaN) of models that older
         versions saved.
         """
-        return self._seen(self._inputs(X).groups)
+        return self._seen(self._inputs(X).given)
 
     def _seen(self, groups: Groups) -> Overlap:
         return overlap(self, group_hashes(groups))
