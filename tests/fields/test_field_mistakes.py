@@ -6,6 +6,7 @@ import pytest
 
 from exfam.checks import DataError, ExfamError, SupportError
 from exfam.data.fields import read_field
+from exfam.data.fields.reading import check_names
 from exfam.families import Bernoulli
 from exfam.groups import Groups
 from fields.field_cases import (
@@ -16,6 +17,7 @@ from fields.field_cases import (
     GROUPS,
     KINDS,
     LAGGING,
+    N_SITES,
     fitted,
     make,
     row_of,
@@ -237,3 +239,57 @@ def test_numbers_that_are_none_are_not_told():
     for method in ("predict", "log_prob", "score", "impute"):
         with pytest.raises(ExfamError, match="`X` must lead to parameters that are finite numbers"):
             getattr(estimator, method)(FRAME)
+
+
+def with_value(value, frame=FULL, row=3):
+    """The frame with another value in one row."""
+    return frame.assign(v=frame.v.where(np.arange(len(frame)) != row, value))
+
+
+@every_kind
+def test_values_far_beyond_all_others_are_named(kind):
+    message = (
+        r"`v` must be within 1e.08 times the usual spread of the column, .* got -1e.30 at row 3"
+    )
+    with pytest.raises(SupportError, match=message):
+        make(kind).fit(with_value(-1e30))
+    # What a fitted model is given may be anything finite: it is improbable, not impossible.
+    nats = fitted(kind).log_prob(with_value(-1e30))
+    assert np.isfinite(nats).all() and nats[3] < -1e6
+
+
+def test_spreads_whose_squares_are_no_numbers_are_refused():
+    with pytest.raises(DataError, match="`v` must have a usual spread from 1e-150 to 1e.150, got"):
+        make("field-kriging").fit(FULL.assign(v=FULL.v * 1e-200))
+
+
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+def test_counts_beyond_what_a_family_can_have_as_mean_are_refused(family):
+    message = "`v` must be at most 1e.12 for a family of counts, got 1e.15 at row 3 .*Use Gau"
+    counts = COUNTS.reset_index(drop=True)
+    assert np.isfinite(counts.v[3])
+    with pytest.raises(SupportError, match=message):
+        make("field-efa", family=family).fit(with_value(1e15, counts))
+    large = make("field-efa", family=family).fit(with_value(1e12, counts))
+    law = large.predict_dist(with_value(1e15, counts))
+    assert np.isfinite(law.mean).all() and np.isfinite(law.sd).all()
+
+
+@pytest.mark.parametrize("times", [np.arange(12) + (2**63 - 20), 1e308 * np.array([-1.0, 1.0])])
+def test_times_that_are_none_to_double_precision_are_refused(times):
+    frame = FULL.sort_values(["day", "site"]).assign(day=np.repeat(np.resize(times, 12), N_SITES))
+    frame = frame.drop_duplicates(["day", "site"])
+    with pytest.raises(DataError, match="`time` must hold times that double precision tells apart"):
+        make("field-kriging").fit(frame)
+
+
+@pytest.mark.parametrize("name", ["time", "site", "coordinates", "value"])
+def test_names_of_columns_are_text(name):
+    for wrong in (5, 1.5, {}, np.zeros(2), ["x", 3] if name == "coordinates" else ["x"]):
+        with pytest.raises(DataError, match=f"`{name}` must be .* of .*column.*, text, got"):
+            check_names(**{name: wrong})
+
+
+def test_more_neighbors_than_sites_are_all_of_them():
+    all_of_them, many = (make("field-efa", n_neighbors=k).fit(FULL) for k in (4, 10**15))
+    np.testing.assert_allclose(many.predict(FRAME), all_of_them.predict(FRAME), rtol=1e-5)

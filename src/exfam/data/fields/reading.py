@@ -18,7 +18,7 @@ from exfam.data.reading.table import Part
 from exfam.geometry import check_metric
 from exfam.groups import Groups
 
-__all__ = ["read_field", "read_field_with_facts"]
+__all__ = ["check_names", "read_field", "read_field_with_facts"]
 
 # Names that the columns of a field have for themselves.
 TAKEN = ("coordinates", "item", "time")
@@ -157,6 +157,7 @@ class _Layout:
 
 
 def _layout(time: str, site: str, coordinates: str | Sequence[str], value: str) -> _Layout:
+    check_names(time=time, site=site, coordinates=coordinates, value=value)
     if value in TAKEN:
         raise DataError(
             f"`value` must not be named {value!r}, which a field has for itself. Rename the column."
@@ -166,6 +167,19 @@ def _layout(time: str, site: str, coordinates: str | Sequence[str], value: str) 
         raise DataError("`coordinates` must name at least one column, got none.")
     places = tuple(Part("coordinates", name) for name in names)
     return _Layout(Part("time", time), Part("site", site), places, Part("value", value))
+
+
+def check_names(**given: Any) -> None:
+    """Raise DataError unless names of columns are text, those of coordinates one or several.
+
+    >>> check_names(time="day", coordinates=["lat", "lon"])
+    """
+    for argument, names in given.items():
+        several = argument == "coordinates" and isinstance(names, list | tuple)
+        for name in names if several else [names]:
+            if not isinstance(name, str):
+                rule = "names of columns" if argument == "coordinates" else "the name of a column"
+                raise DataError(f"`{argument}` must be {rule}, text, got {name!r}.")
 
 
 def _known_sites(sites: Any) -> np.ndarray:

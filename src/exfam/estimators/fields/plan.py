@@ -19,6 +19,7 @@ from exfam.estimators.fields.inputs import (
     site_places,
 )
 from exfam.estimators.fields.units import (
+    check_range,
     family_in_units,
     fitted_to,
     in_units,
@@ -87,11 +88,13 @@ def plan_field_fit(
     else:
         train, held_out = groups, _validation(estimator, validation, groups, shape)
         check_values(held_out, {column: family})
+    family = fitted_to(family, train)
+    check_range(train, family)
     return FieldPlan(
         train=train,
         validation=held_out,
         shape=shape,
-        family=fitted_to(family, train),
+        family=family,
         places=site_places(groups),
         checkpoint=None if checkpoint is None else Path(checkpoint),
     )
@@ -106,7 +109,13 @@ def _check_observed(groups: Groups) -> None:
 def _step(estimator: Any, groups: Groups) -> float:
     if estimator.step is not None:
         return float(estimator.step)
-    step = time_step(groups.group_attributes["time"].astype(np.float64))
+    with np.errstate(over="ignore"):
+        step = time_step(groups.group_attributes["time"].astype(np.float64))
+    if step is not None and not 0 < step < math.inf:
+        raise DataError(
+            "`time` must hold times that double precision tells apart, got a usual gap between "
+            f"two of {step:g}. Count them from another day, or in another unit."
+        )
     return 1.0 if step is None else step
 
 

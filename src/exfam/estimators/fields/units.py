@@ -7,14 +7,15 @@ and divided by one length.
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
-from exfam.checks import DataError
+from exfam.checks import DataError, support_error
 from exfam.families import Family, Scaled, scaled_to
 from exfam.groups import Groups
 from exfam.models.fields.assemble import FieldShape
 
 __all__ = [
+    "check_range",
     "family_in_units",
     "fitted_to",
     "in_units",
@@ -26,7 +27,10 @@ __all__ = [
 
 # Squares of larger coordinates are no numbers.
 FARTHEST = 1e150
+SMALLEST = 1e-150
 MOST_LENGTHS = 1e9
+MOST_SPREADS = 1e8
+MOST_COUNT = 1e12
 
 
 def fitted_to(family: Family, groups: Groups) -> Family:
@@ -37,10 +41,51 @@ def fitted_to(family: Family, groups: Groups) -> Family:
     >>> fitted_to(Gaussian(), groups).center
     2000000000.0
     """
-    own = groups.elements()
-    own = own if groups.observed is None else own[groups.observed[own]]
     (column,) = groups.values.values()
-    return scaled_to(family, torch.from_numpy(column[own].astype(np.float64)))
+    return scaled_to(family, torch.from_numpy(column[_observed(groups)].astype(np.float64)))
+
+
+def check_range(groups: Groups, family: Family) -> None:
+    """Raise for training values whose numbers would be cut in silence; `family` is fitted to them.
+
+    Scales that models predict lie between e^-20 and e^20 of the usual one, means of counts below
+    e^30. Raises SupportError naming the row of a value that is too far out, DataError for a column
+    whose usual spread has no square.
+
+    >>> from exfam.families import Gaussian
+    >>> groups = Groups(start=[0], stop=[4], values={"t": [1.0, 2.0, 3.0, 1e20]})
+    >>> check_range(groups, Scaled(Gaussian(), 2.0, 1.0))
+    Traceback (most recent call last):
+    ...
+    exfam.checks.SupportError: `t` must be within 1e+08 times the usual spread of the column, 1, of
+    its median, got 1e+20 at row 3 (1 of 4 rows). Mend such rows, or declare the number in missing.
+    """
+    ((column, values),) = groups.values.items()
+    own, unit = _observed(groups), unit_of(family)
+    if not SMALLEST <= unit <= 1 / SMALLEST:
+        raise DataError(
+            f"`{column}` must have a usual spread from {SMALLEST:g} to {1 / SMALLEST:g}, got "
+            f"{unit:g}. Give it in another unit."
+        )
+    value = values[own].astype(np.float64)
+    if isinstance(family, Scaled):
+        wrong = own[np.abs(value - family.center) / unit > MOST_SPREADS]
+        rule = f"within {MOST_SPREADS:g} times the usual spread of the column, {unit:g}, of its"
+        rule, hint = f"{rule} median", "Mend such rows, or declare the number in missing."
+    else:
+        wrong = own[value > MOST_COUNT]
+        rule = f"at most {MOST_COUNT:g} for a family of counts"
+        hint = "Use Gaussian() for numbers this large."
+    if len(wrong):
+        row = int(wrong[0] if groups.source_row is None else groups.source_row[wrong[0]])
+        got, counts = values[wrong[0]], (len(wrong), len(own))
+        raise support_error(column, got, support=rule, row=row, counts=counts, hint=hint)
+
+
+def _observed(groups: Groups) -> Int64[np.ndarray, "own"]:
+    """Own elements with an observed value."""
+    own = groups.elements()
+    return own if groups.observed is None else own[groups.observed[own]]
 
 
 def family_in_units(family: Family) -> Family:

@@ -125,7 +125,8 @@ class NearestSites:
     def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
         """Keys of every own element: `k` of its own map, then `k` of each earlier map."""
         n_maps = int(batch.steps_back.max()) + 1
-        index = np.zeros((*own.place.shape, n_maps * (self.k + 1)), dtype=np.int64)
+        k = min(self.k, shown.shape[1])
+        index = np.zeros((*own.place.shape, n_maps * (k + 1)), dtype=np.int64)
         told = np.zeros(index.shape, dtype=bool)
         arrays = [
             each.cpu().numpy()
@@ -136,7 +137,7 @@ class NearestSites:
             # Maps that show the same sites have the same neighbors.
             first = rows.setdefault(b"".join(part.tobytes() for part in parts), row)
             if first == row:
-                self._search(parts, index[row], told[row])
+                self._search(parts, index[row], told[row], k=k)
             else:
                 index[row], told[row] = index[first], told[first]
         device = shown.device
@@ -147,19 +148,21 @@ class NearestSites:
         parts: tuple[np.ndarray, ...],
         index: Int64[np.ndarray, "own key"],
         told: Bool[np.ndarray, "own key"],
+        *,
+        k: int,
     ) -> None:
         """The neighbors of one group, written into `index`, and into `told` which are some."""
         places, seen, steps_back, place, valid = parts
         asked = place[valid]
-        for back in range(index.shape[1] // (self.k + 1)):
+        for back in range(index.shape[1] // (k + 1)):
             among = np.flatnonzero(seen & (steps_back == back))
             if not len(among) or not len(asked):
                 continue
-            found, _ = nearest(places[asked], places[among], k=self.k + 1, metric=self.metric)
+            found, _ = nearest(places[asked], places[among], k=k + 1, metric=self.metric)
             chosen = among[found]
             keep = chosen != asked[:, None]
             # Without itself among the k + 1, the farthest goes.
-            keep &= keep.cumsum(1) <= self.k
-            columns = slice(back * (self.k + 1), back * (self.k + 1) + found.shape[1])
+            keep &= keep.cumsum(1) <= k
+            columns = slice(back * (k + 1), back * (k + 1) + found.shape[1])
             index[: len(asked), columns] = chosen
             told[: len(asked), columns] = keep

@@ -206,7 +206,7 @@ class FieldNetwork(nn.Module):
         parts = self._attending()
         if isinstance(self.neighborhood, NearestSites):
             width = max((each.n_heads * each.head_dim for each in parts), default=1)
-            return (self.neighborhood.k + 1) * width
+            return (min(self.neighborhood.k, longest) + 1) * width
         return longest * max((each.n_heads for each in parts), default=1)
 
     def _attending(self) -> list[Attention | ReadOut]:
