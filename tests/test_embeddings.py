@@ -20,6 +20,7 @@ from exfam.embeddings import (
     TokenEmbedding,
     reflection_signs,
 )
+from exfam.families import Categorical, Gaussian
 from exfam.layers import linear, mlp, normal, table
 from model_cases import make_groups, whole
 
@@ -48,9 +49,9 @@ def batch_with(*, observed=None, item=None):
 def value_fields():
     g = generator()
     return {
-        "raw": RawValue("value"),
-        "table": TableValue("value", n=3, start=1, dim=DIM, generator=g),
-        "number": NumberValue("value", center=2.0, spread=0.5, dim=DIM, generator=g),
+        "raw": RawValue("value", Gaussian()),
+        "table": TableValue("value", Categorical(3, start=1), dim=DIM, generator=g),
+        "number": NumberValue("value", Gaussian(), center=2.0, spread=0.5, dim=DIM, generator=g),
     }
 
 
@@ -199,7 +200,7 @@ class TestTokens:
         )
 
     def test_fields_of_different_length_cannot_be_summed(self):
-        fields = [ItemEmbedding(9, DIM, generator=generator()), RawValue("value")]
+        fields = [ItemEmbedding(9, DIM, generator=generator()), RawValue("value", Gaussian())]
         with pytest.raises(ValueError, match=r"`fields` must have one length .* got \[4, 1\]. Use"):
             TokenEmbedding(fields, join=Summed())
 

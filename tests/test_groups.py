@@ -106,7 +106,7 @@ def test_pad_puts_every_element_in_its_place():
     hidden = ~groups.observed[rows]
     assert hidden.any() and not hidden.all()
     for name in ("stars", "count"):
-        expected = np.where(hidden, 0, groups.values[name][rows]).astype(np.float32)
+        expected = np.where(hidden, 0, groups.values[name][rows])
         assert batch.values[name][present].tolist() == expected.tolist()
     assert batch.observed[present].tolist() == groups.observed[rows].tolist()
     assert batch.target[present].tolist() == (groups.role[rows] == TARGET).tolist()

@@ -310,7 +310,7 @@ def test_vectors_of_the_wrong_length_are_refused():
         LatentFactorValues(
             ItemEmbedding(N_ITEMS, 8, generator=generator()),
             ItemEmbedding(N_ITEMS, 4, generator=generator()),
-            columns=("value", "other"),
+            families=FAMILIES,
             dispersion=Dispersion(FAMILIES, torch.zeros(1)),
             direction="causal",
             pooling=POOLINGS["mean"],

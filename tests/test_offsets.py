@@ -29,7 +29,7 @@ def test_equals_the_shrunk_offset_with_its_numbers(direction):
     groups, families = rated(), {"stars": Gaussian(scale=1.0)}
     baseline = fit_shrunk_offset(groups, families, k=2.0, direction=direction, n_items=5)
     offset = GroupOffset(
-        ["stars"],
+        {"stars": Gaussian()},
         center=torch.zeros(1),
         slope=torch.ones(1, 1),
         direction=direction,
@@ -51,7 +51,10 @@ def test_equals_the_shrunk_offset_with_its_numbers(direction):
 def test_own_value_has_no_say(direction):
     groups = Groups(start=[0], stop=[4], item=[0, 1, 2, 3], values={"stars": [1.0, 5.0, 2.0, 4.0]})
     offset = GroupOffset(
-        ["stars"], center=torch.tensor([3.0]), slope=torch.ones(1, 1), direction=direction
+        {"stars": Gaussian()},
+        center=torch.tensor([3.0]),
+        slope=torch.ones(1, 1),
+        direction=direction,
     )
     before = offset(groups.pad(np.array([0])))[0, :, 0]
     changed = groups.with_(values={"stars": [1.0, 5.0, 20.0, 4.0]})
@@ -63,7 +66,7 @@ def test_own_value_has_no_say(direction):
 def test_shrinkage_must_be_positive():
     with pytest.raises(ValueError, match="`k` must be a number > 0, got -1"):
         GroupOffset(
-            ["stars"],
+            {"stars": Gaussian()},
             center=torch.zeros(1),
             slope=torch.ones(1, 1),
             direction="causal",

@@ -13,6 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError
+from exfam.families import Family
+from exfam.families.base import compressed
 from exfam.groups import Batch
 from exfam.layers import mlp, normal, rows_of, table
 
@@ -31,6 +33,9 @@ __all__ = [
     "TokenEmbedding",
     "reflection_signs",
 ]
+
+# Standard deviations from which on numbers enter as their logarithms.
+_FAR = 100.0
 
 Vectors = Float[Tensor, "batch length dim"]
 
@@ -120,40 +125,46 @@ class Reflected(nn.Module):
 
 
 class _Value(Field, ABC):
-    """A value column, known where it was observed."""
+    """A value column, known where it was observed; its family says how networks see values."""
 
     column: str
+    family: Family
 
     def known(self, batch: Batch) -> Bool[Tensor, "batch length"]:
         """Where the value was observed."""
         return batch.observed
 
     def values(self, batch: Batch) -> Float[Tensor, "batch length"]:
-        """The column, with 0 where it was not observed."""
-        return torch.where(batch.observed, batch.values[self.column], 0.0)
+        """The column as networks see it, with 0 where it was not observed."""
+        inputs = self.family.network_input(batch.values[self.column], item=batch.item)
+        return torch.where(batch.observed, inputs, 0.0)
 
 
 class RawValue(_Value):
-    """The value itself as a vector of length 1: the paper's identity lambda_1."""
+    """The value itself, standardized, as a vector of length 1: the paper's identity lambda_1."""
 
     dim = 1
+    like: Tensor
 
-    def __init__(self, column: str) -> None:
+    def __init__(self, column: str, family: Family) -> None:
         super().__init__()
-        self.column = column
+        self.column, self.family = column, family
+        # Has the precision of the model's parameters, of which this field has none.
+        self.register_buffer("like", torch.zeros(()), persistent=False)
 
     def forward(self, batch: Batch) -> Vectors:
-        return self.values(batch)[..., None]
+        return self.values(batch)[..., None].to(self.like)
 
 
 class TableValue(_Value):
-    """A learned vector for each of the values start .. start + n - 1."""
+    """A learned vector for each of the values of a finite family."""
 
     def __init__(
-        self, column: str, *, n: int, start: int, dim: int, generator: torch.Generator
+        self, column: str, family: Family, *, dim: int, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.column, self.n, self.start, self.dim = column, n, start, dim
+        self.column, self.family, self.dim = column, family, dim
+        n, self.start = len(family.categories), family.categories[0]
         self.table = table(n, dim, scale=0.1, generator=generator)
 
     def forward(self, batch: Batch) -> Vectors:
@@ -162,11 +173,12 @@ class TableValue(_Value):
 
 
 class NumberValue(_Value):
-    """A small network of the standardized value."""
+    """A small network of the standardized value; `center` and `spread` are those of its inputs."""
 
     def __init__(
         self,
         column: str,
+        family: Family,
         *,
         center: float,
         spread: float,
@@ -175,13 +187,13 @@ class NumberValue(_Value):
         hidden_dim: int = 32,
     ) -> None:
         super().__init__()
-        self.column, self.dim = column, dim
+        self.column, self.family, self.dim = column, family, dim
         self.center, self.spread = center, spread
         self.network = mlp([1, hidden_dim, dim], generator=generator)
 
     def forward(self, batch: Batch) -> Vectors:
         standardized = (self.values(batch) - self.center) / self.spread
-        return self.network(standardized[..., None])
+        return self.network(standardized[..., None].to(next(self.parameters()).dtype))
 
 
 class CategoryAttribute(Field):
@@ -228,7 +240,8 @@ class NumberAttribute(Field):
 
     def forward(self, batch: Batch) -> Vectors:
         number = batch.group_attributes if self.of_group else batch.attributes
-        vectors = self.network((number[self.name] - self.center) / self.spread)
+        standardized = (number[self.name] - self.center) / self.spread
+        vectors = self.network(compressed(standardized, _FAR))
         return vectors[:, None].expand(*batch.present.shape, -1) if self.of_group else vectors
 
 

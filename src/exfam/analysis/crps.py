@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exfam.analysis.calibration import has_jumps
 from exfam.analysis.mixtures import Mixture
-from exfam.families import Family, Gaussian, Histogram, StudentT
+from exfam.families import Family, Gaussian, Histogram, Scaled, StudentT
 from exfam.families.numeric import log_rising_factorial
 
 __all__ = ["crps"]
@@ -43,6 +43,10 @@ def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"
     """
     law = Mixture(mixture.family, mixture.eta.detach().double(), mixture.item)
     exact = value.double()
+    if isinstance(law.family, Scaled):
+        unit = Mixture(law.family.of_units, law.eta, law.item)
+        told = law.family.scale * crps(unit, law.family.to_units(exact))
+        return told.to(mixture.eta.dtype)
     out = torch.where(exact.isinf(), torch.inf, torch.nan).to(exact)
     ready = exact.isfinite() & law.eta.isfinite().all(-1).all(0)
     jumps = has_jumps(law, exact)

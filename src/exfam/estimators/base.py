@@ -419,7 +419,8 @@ class GroupEstimator(BaseEstimator, ABC):
                 continue
             told = torch.isfinite(eta[0]).all(-1)
             family = self.schema_.families[column]
-            mixture = Mixture(family, eta[:, told], None if item is None else item[told])
+            own = None if item is None else item[told]
+            mixture = Mixture(family, eta[:, told].double(), own)
             numbers = tell(mixture).double().numpy()
             flat = np.full((groups.n_rows, *numbers.shape[1:]), np.nan)
             flat[told.numpy()] = numbers

@@ -130,7 +130,7 @@ def pooled_vectors(
 ) -> Float[np.ndarray, "groups dim"]:
     """The context of one more, hidden element of each group, pooled by a latent factor part."""
     model.eval()
-    per_item = len(part.columns) if isinstance(part, LatentFactorValues) else 1
+    per_item = len(part.families) if isinstance(part, LatentFactorValues) else 1
     dim = part.context.dim // per_item
     return _sums_of_groups(model, append_blank(groups, schema), part.pooled, dim=dim)
 

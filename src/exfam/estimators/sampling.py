@@ -130,7 +130,7 @@ def _draw_values(
     at = torch.as_tensor(rows)
     item = None if groups.item is None else torch.as_tensor(groups.item[rows]).long()
     for column, eta in value_parameters(members, groups).items():
-        mixture = Mixture(members[0].families[column], eta[:, at], item)
+        mixture = Mixture(members[0].families[column], eta[:, at].double(), item)
         values[column][rows] = mixture.sample(generator).double().numpy()
     observed = np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
     observed = observed.copy()

@@ -160,6 +160,11 @@ class Family(ABC):
         observation away from 0. Raises ExfamError if no value is left.
         """
 
+    @property
+    def of_units(self) -> "Family":
+        """The family of standardized values: this one unless `Scaled`."""
+        return self
+
     def rescaled(self, scale: float) -> "Family":
         """The family of value / scale: what is held fixed in the unit of values is divided by it.
 
@@ -180,6 +185,16 @@ class Family(ABC):
     ) -> Float[Tensor, "..."]:
         """The values that `standardize` brings to `unit`, but for its rounding, float64."""
         return unit.double()
+
+    def unit_log_prob(
+        self,
+        unit: Real[Tensor, "*#shape"],
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """Log-probability in nats of standardized values: as `log_prob` unless `Scaled`."""
+        return self.log_prob(unit, eta, item=item)
 
     def network_input(
         self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None

@@ -199,6 +199,16 @@ class PerItem(Family):
         """Log-probability or density in nats, by the item's family."""
         return self._choose(lambda family, part: family.log_prob(value, part), eta, item)
 
+    def unit_log_prob(
+        self,
+        unit: Real[Tensor, "*#shape"],
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """Log-probability or density of standardized values, by the item's family."""
+        return self._choose(lambda family, part: family.unit_log_prob(unit, part), eta, item)
+
     def mean(
         self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
     ) -> Float[Tensor, "..."]:

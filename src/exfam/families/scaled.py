@@ -103,7 +103,7 @@ class Scaled(Family):
         self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
     ) -> Float[Tensor, "..."]:
         """z in float64, rounded as networks see it: multiples of 2^-20, or to single precision."""
-        unit = self._units(value)
+        unit = self.to_units(value)
         if self.family.equivariance == "location-scale":
             unit = (unit / _STEP).round() * _STEP
         return self._single(unit).double()
@@ -120,7 +120,8 @@ class Scaled(Family):
         """z, beyond 100 its logarithm."""
         return compressed(self.standardize(value), _FAR_INPUT)
 
-    def _units(self, value: Tensor) -> Tensor:
+    def to_units(self, value: Real[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """z in float64, not rounded."""
         return (value.double() - self.center) / self.scale
 
     def _single(self, unit: Tensor) -> Tensor:
@@ -132,7 +133,7 @@ class Scaled(Family):
     def _as(self, dtype: torch.dtype, value: Tensor) -> Tensor:
         """z for parameters of this dtype."""
         if dtype is torch.float64:
-            return self._units(value)
+            return self.to_units(value)
         return self.standardize(value).to(dtype)
 
     def in_support(
@@ -154,6 +155,16 @@ class Scaled(Family):
         lowest = torch.finfo(eta.dtype).min / 2
         nats = torch.where(self.of_units.in_support(unit), nats.clamp(min=lowest), nats)
         return nats - math.log(self.scale)
+
+    def unit_log_prob(
+        self,
+        unit: Real[Tensor, "*#shape"],
+        eta: Float[Tensor, "*#shape params"],
+        *,
+        item: Int[Tensor, "*#shape"] | None = None,
+    ) -> Float[Tensor, "..."]:
+        """Log-density of z."""
+        return self.of_units.log_prob(unit, eta)
 
     def mean(
         self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
@@ -177,7 +188,7 @@ class Scaled(Family):
         item: Int[Tensor, "*#shape"] | None = None,
     ) -> Float[Tensor, "..."]:
         """P(Y <= value), for any real number; NaN for NaN."""
-        return self.of_units.cdf(self._units(value).to(eta.dtype), eta)
+        return self.of_units.cdf(self.to_units(value).to(eta.dtype), eta)
 
     def quantile(
         self,
@@ -207,7 +218,7 @@ class Scaled(Family):
         item: Int[Tensor, "*#shape"] | None = None,
     ) -> Float[Tensor, "*out params"]:
         """The `eta` whose mean, in the unit of y, is `mean`."""
-        return self.of_units.from_mean(self._units(mean).to(mean.dtype), dispersion=dispersion)
+        return self.of_units.from_mean(self.to_units(mean).to(mean.dtype), dispersion=dispersion)
 
     def initial_eta(
         self, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None

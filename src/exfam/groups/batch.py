@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
 __all__ = ["Batch"]
@@ -31,7 +31,7 @@ class Batch:
     """
 
     item: Int64[Tensor, "batch length"] | None
-    values: dict[str, Float32[Tensor, "batch length"]]
+    values: dict[str, Float[Tensor, "batch length"]]
     attributes: dict[str, Tensor]
     group_attributes: dict[str, Tensor]
     position: Tensor

@@ -193,7 +193,7 @@ def _value_head(
 
 def _group_offset(schema: Schema, settings: ModelSettings) -> GroupOffset:
     return GroupOffset(
-        [value.column for value in schema.values],
+        schema.families,
         slope=torch.block_diag(*(_location_slopes(value) for value in schema.values)),
         center=torch.tensor([value.center for value in schema.values]),
         direction=settings.network.direction,
@@ -202,12 +202,12 @@ def _group_offset(schema: Schema, settings: ModelSettings) -> GroupOffset:
 
 
 def _location_slopes(spec: ValueSpec) -> Float[Tensor, "1 outputs"]:
-    """How location outputs change with the family's mean, at the outputs that fit all values.
+    """How location outputs change with the mean, standardized, at the outputs that fit all values.
 
     Categorical outputs move along the categories' values, as an exponential tilt does. 0 where an
     item is needed to tell the mean.
     """
-    family = spec.family
+    family = spec.family.of_units
     n_location = family.n_params - family.n_dispersion
     eta = torch.tensor(spec.initial_eta).requires_grad_()
     if isinstance(family, PerItem):
@@ -233,18 +233,21 @@ def _value_fields(
 def _value_field(spec: ValueSpec, kind: str, dim: int, generator: torch.Generator) -> Field:
     categories = spec.family.categories if spec.family.n_categories else ()
     if kind == "raw":
-        return RawValue(spec.column)
+        return RawValue(spec.column, spec.family)
     if kind == "table" and not categories:
         raise ExfamError(
             f"`value_embedding` must not be 'table' for family {spec.family.name!r}, whose values "
             "are not a few categories. Use 'network'."
         )
     if categories and kind != "network":
-        return TableValue(
-            spec.column, n=len(categories), start=categories[0], dim=dim, generator=generator
-        )
+        return TableValue(spec.column, spec.family, dim=dim, generator=generator)
     return NumberValue(
-        spec.column, center=spec.center, spread=spec.spread, dim=dim, generator=generator
+        spec.column,
+        spec.family,
+        center=spec.center,
+        spread=spec.spread,
+        dim=dim,
+        generator=generator,
     )
 
 

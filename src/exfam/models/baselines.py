@@ -18,13 +18,14 @@ from exfam.models.catalog import LinearEta
 from exfam.models.dispersion import item_rows
 from exfam.models.most_likely import (
     Sample,
+    in_units,
     minimize,
     most_likely,
     most_likely_of_items,
     observed_sample,
     target_elements,
 )
-from exfam.models.pooling import visible_sum
+from exfam.models.pooling import value_inputs, visible_sum
 from exfam.models.two_part import TwoPartModel
 
 __all__ = [
@@ -92,8 +93,9 @@ class MarginalValues(nn.Module):
 class ShrunkOffsetValues(nn.Module):
     """Item mean + (sum of the context's residuals) / (their number + k), as a family's mean.
 
-    The context's observed values only; all others of the group, or the earlier ones if causal.
-    Item means may be shrunk too: `fit_shrunk_offset` draws them to the global one.
+    Means and residuals are those of standardized values, where a family standardizes. The context's
+    observed values only; all others of the group, or the earlier ones if causal. Item means may be
+    shrunk too: `fit_shrunk_offset` draws them to the global one.
     Means stay within `low` and `high`. The last row of `item_mean` serves unknown items.
     """
 
@@ -122,10 +124,10 @@ class ShrunkOffsetValues(nn.Module):
         self.register_buffer("high", high)
 
     def mean(self, batch: Batch) -> Float[Tensor, "batch length columns"]:
-        """The predicted mean of each value column."""
+        """The predicted mean of each value column, standardized."""
         shown = batch.observed & batch.present
         own = self.item_mean[item_rows(batch, len(self.item_mean) - 1)]
-        value = torch.stack([batch.values[column] for column in self.families], dim=-1).to(own)
+        value = value_inputs(self.families, batch).to(own)
         one = shown[..., None].to(own)
         residuals = visible_sum(value - own, shown, self.direction)
         shrunk = residuals / (visible_sum(one, shown, self.direction) + self.k)
@@ -137,10 +139,12 @@ class ShrunkOffsetValues(nn.Module):
         sizes = [family.n_dispersion for family in self.families.values()]
         columns = zip(self.families.values(), means, self.dispersion.split(sizes), strict=True)
         etas = [
-            family.from_mean(mean, dispersion=dispersion, item=batch.item)
+            family.from_mean(
+                family.restore(mean, item=batch.item), dispersion=dispersion, item=batch.item
+            )
             for family, mean, dispersion in columns
         ]
-        return torch.cat(etas, dim=-1)
+        return torch.cat(etas, dim=-1).to(self.item_mean.dtype)
 
 
 def fit_marginal_items(
@@ -181,7 +185,7 @@ def fit_marginal_values(
     check_positive("prior", prior)
     columns = []
     for column, family in families.items():
-        sample = observed_sample(groups, column, weight=weight)
+        sample = in_units(observed_sample(groups, column, weight=weight), family)
         table = most_likely(family, sample)[None]
         if n_items:
             items = most_likely_of_items(
@@ -208,12 +212,15 @@ def fit_shrunk_offset(
     Raises ExfamError for a family that its mean does not determine.
     """
     check_positive("item_prior", item_prior)
-    samples = {name: observed_sample(groups, name, weight=weight) for name in families}
+    samples = []
     for column, family in families.items():
+        sample = observed_sample(groups, column, weight=weight)
         # A family that its mean does not determine raises here, before any work is done.
-        family.from_mean(samples[column].value[:1], item=samples[column].item[:1])
-    means = [_item_means(s, n_items=n_items, prior=item_prior) for s in samples.values()]
-    bounds = torch.tensor([_bounds(s.value) for s in samples.values()])
+        family.from_mean(sample.value[:1], item=sample.item[:1])
+        unit = family.network_input(sample.value, item=sample.item)
+        samples.append(Sample(unit, sample.item, sample.times))
+    means = [_item_means(sample, n_items=n_items, prior=item_prior) for sample in samples]
+    bounds = torch.tensor([_bounds(sample.value) for sample in samples])
     part = ShrunkOffsetValues(
         families,
         k=k,
@@ -291,9 +298,10 @@ def _most_likely_dispersion(
     found = []
     for index, (column, family) in enumerate(part.families.items()):
         if family.n_dispersion:
-            value = gathered([batch.values[column] for batch in batches]).double()
-            sample = Sample(value, item, times.double())
-            found.append(_dispersion_of(family, sample, mean[:, index]))
+            value = gathered([batch.values[column] for batch in batches])
+            sample = in_units(Sample(value, item, times.double()), family)
+            restored = family.restore(mean[:, index], item=item)
+            found.append(_dispersion_of(family, sample, restored))
     return torch.cat([*found, mean.new_zeros(0)]).float()
 
 
@@ -304,11 +312,12 @@ def _item_or_none(batch: Batch) -> Tensor:
 def _dispersion_of(
     family: Family, sample: Sample, mean: Float[Tensor, "n"]
 ) -> Float[Tensor, "dispersion"]:
-    start = family.initial_eta(sample.value, item=sample.item)[-family.n_dispersion :]
+    value = family.restore(sample.value, item=sample.item)
+    start = family.initial_eta(value, item=sample.item)[-family.n_dispersion :]
 
     def loss(dispersion: Tensor) -> Tensor:
         eta = family.from_mean(mean, dispersion=dispersion.expand(len(mean), -1), item=sample.item)
-        nats = family.log_prob(sample.value, eta, item=sample.item)
+        nats = family.unit_log_prob(sample.value, eta, item=sample.item)
         return -(sample.times * nats).sum() / sample.times.sum()
 
     return minimize(loss, start)

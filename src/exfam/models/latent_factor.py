@@ -14,7 +14,7 @@ from exfam.groups import Batch
 from exfam.layers import normal
 from exfam.models.catalog import LinearEta, item_products
 from exfam.models.dispersion import Dispersion, ItemBias, split_initial
-from exfam.models.pooling import POOLINGS, Pooling, pool
+from exfam.models.pooling import POOLINGS, Pooling, pool, value_inputs
 from exfam.models.support import DIRECTIONS
 
 __all__ = [
@@ -98,8 +98,9 @@ class LatentFactorItems(nn.Module):
 class LatentFactorValues(nn.Module):
     """kappa_i = rho_{x_i} . (pooled alpha_{x_j} y_j of the others) + intercepts.
 
-    Values enter as they are, unobserved ones not at all; with several value columns each has its
-    own alpha and all inform all. Dispersion outputs do not depend on the context.
+    Values enter as they are, continuous ones standardized, unobserved ones not at all; with several
+    value columns each has its own alpha and all inform all. Dispersion outputs do not depend on the
+    context.
     Proposition 3 with `mean` pooling, bidirectional, Poisson(shift=1) and no intercept.
     Source: "Exponential Family Attention", section 4.1.
     """
@@ -109,30 +110,28 @@ class LatentFactorValues(nn.Module):
         context: ItemEmbedding,
         center: ItemEmbedding,
         *,
-        columns: tuple[str, ...],
+        families: Mapping[str, Family],
         dispersion: Dispersion,
         direction: str,
         pooling: Pooling,
         intercept: ItemBias | None = None,
     ) -> None:
         super().__init__()
-        if context.dim * dispersion.n_location != center.dim * len(columns):
+        if context.dim * dispersion.n_location != center.dim * len(families):
             raise ExfamError(
-                f"`context` must have {len(columns)} vectors an item and `center` "
+                f"`context` must have {len(families)} vectors an item and `center` "
                 f"{dispersion.n_location} of the same length, got lengths {context.dim} and "
                 f"{center.dim} in all."
             )
         self.context, self.center = context, center
-        self.columns = columns
+        self.families = dict(families)
         self.dispersion, self.intercept = dispersion, intercept
         self.direction, self.pooling = direction, pooling
 
     def pooled(self, batch: Batch) -> Float[Tensor, "batch length dim"]:
         """The context of every element as one vector."""
-        alpha = self.context(batch).unflatten(-1, (len(self.columns), -1))
-        value = torch.stack([batch.values[column] for column in self.columns], dim=-1)
-        # Unobserved values may be NaN, and NaN times a zero gradient is NaN.
-        value = torch.where(batch.observed[..., None], value, 0.0).to(alpha.dtype)
+        alpha = self.context(batch).unflatten(-1, (len(self.families), -1))
+        value = value_inputs(self.families, batch).to(alpha.dtype)
         token = (alpha * value[..., None]).sum(-2)
         return pool(token, batch.observed, direction=self.direction, pooling=self.pooling)
 
@@ -198,7 +197,7 @@ def build_latent_factor_values(
     return LatentFactorValues(
         ItemEmbedding(n_items, len(families) * settings.dim, generator=generator),
         ItemEmbedding(n_items, n_location * settings.dim, generator=generator),
-        columns=tuple(families),
+        families=families,
         dispersion=dispersion,
         direction=settings.direction,
         pooling=POOLINGS[settings.pooling],

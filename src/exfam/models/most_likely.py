@@ -1,7 +1,7 @@
 """The most likely constant parameters of a family, for all values or for each item's."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from exfam.groups import TARGET, Groups
 
 __all__ = [
     "Sample",
+    "in_units",
     "minimize",
     "most_likely",
     "most_likely_of_items",
@@ -27,7 +28,10 @@ MAX_PRIOR_POINTS = 64
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Values with their items (-1: none or unknown) and how many times each counts."""
+    """Values with their items (-1: none or unknown) and how many times each counts.
+
+    Values are as they came, or standardized by their family where a function says so.
+    """
 
     value: Float[Tensor, "n"]
     item: Int64[Tensor, "n"]
@@ -67,6 +71,17 @@ def observed_sample(
     )
 
 
+def in_units(sample: Sample, family: Family) -> Sample:
+    """The sample with standardized values.
+
+    >>> from exfam.families import Gaussian, Scaled
+    >>> one = torch.ones(1)
+    >>> in_units(Sample(5 * one, one.long(), one), Scaled(Gaussian(), 1.0, 2.0)).value
+    tensor([2.], dtype=torch.float64)
+    """
+    return replace(sample, value=family.standardize(sample.value, item=sample.item))
+
+
 def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
     """Where a smooth function of a few numbers is smallest, by L-BFGS in float64.
 
@@ -93,7 +108,7 @@ def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
 
 
 def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
-    """The one `eta` under which the whole sample is most likely.
+    """The one `eta` under which the whole sample, standardized, is most likely.
 
     >>> from exfam.families import Bernoulli
     >>> one = torch.ones(4)
@@ -104,10 +119,12 @@ def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
     sample = _distinct(sample)
 
     def loss(eta: Tensor) -> Tensor:
-        nats = family.log_prob(sample.value, eta.expand(len(sample.value), -1), item=sample.item)
+        each = eta.expand(len(sample.value), -1)
+        nats = family.unit_log_prob(sample.value, each, item=sample.item)
         return -(sample.times * nats).sum() / sample.times.sum()
 
-    return minimize(loss, family.initial_eta(sample.value, item=sample.item))
+    value = family.restore(sample.value, item=sample.item)
+    return minimize(loss, family.initial_eta(value, item=sample.item))
 
 
 def most_likely_of_items(
@@ -118,7 +135,10 @@ def most_likely_of_items(
     prior: float,
     start: Float[Tensor, "eta"],
 ) -> Float[Tensor, "items eta"]:
-    """Each item's most likely `eta` given its values and `prior` more, spread as all values are."""
+    """Each item's most likely `eta` given its values and `prior` more, spread as all values are.
+
+    The sample's values are standardized.
+    """
     own = _distinct(_keep(sample, (sample.item >= 0) & (sample.item < n_items)))
     borrowed = _prior_of_items(family, sample, n_items=n_items, prior=prior)
     value, item, times = (
@@ -129,7 +149,7 @@ def most_likely_of_items(
     share = times / torch.bincount(item, weights=times, minlength=n_items)[item]
 
     def loss(table: Tensor) -> Tensor:
-        return -(share * family.log_prob(value, table[item], item=item)).sum()
+        return -(share * family.unit_log_prob(value, table[item], item=item)).sum()
 
     return minimize(loss, start.expand(n_items, -1))
 
@@ -162,4 +182,4 @@ def _prior_of_items(family: Family, sample: Sample, *, n_items: int, prior: floa
     item = torch.arange(n_items).repeat_interleave(len(points))
     borrowed = Sample(points.repeat(n_items), item, (prior * share).repeat(n_items))
     # Items whose own family (PerItem) cannot produce a value do not borrow it.
-    return _keep(borrowed, family.in_support(borrowed.value, item=item))
+    return _keep(borrowed, family.in_support(family.restore(borrowed.value, item=item), item=item))

@@ -1,16 +1,17 @@
 """A group's own level, read off its other values: the shrunk offset as a trainable part."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.checks import check_positive
+from exfam.families import Family
 from exfam.groups import Batch
 from exfam.models.dispersion import ItemBias
-from exfam.models.pooling import visible_sum
+from exfam.models.pooling import value_inputs, visible_sum
 
 __all__ = ["GroupOffset"]
 
@@ -18,18 +19,19 @@ __all__ = ["GroupOffset"]
 class GroupOffset(nn.Module):
     """slope * (sum of the context's residuals) / (their number + k), beside the attention.
 
-    A residual is a value minus its item's expected value. Expectations (from `center`), `k` and
-    slopes are learned. It is the mean of a random effect of the group, given its context.
+    A residual is a standardized value minus its item's expected one. Expectations (from `center`),
+    `k` and slopes are learned. It is the mean of a random effect of the group, given its context.
 
+    >>> from exfam.families import Gaussian
     >>> start = {"center": torch.tensor([3.0]), "slope": torch.ones(1, 1)}
-    >>> offset = GroupOffset(["stars"], direction="causal", **start)
+    >>> offset = GroupOffset({"stars": Gaussian()}, direction="causal", **start)
     >>> offset.log_k.exp().round().tolist()
     [5.0]
     """
 
     def __init__(
         self,
-        columns: Sequence[str],
+        families: Mapping[str, Family],
         *,
         slope: Float[Tensor, "columns outputs"],
         center: Float[Tensor, "columns"],
@@ -39,16 +41,17 @@ class GroupOffset(nn.Module):
     ) -> None:
         super().__init__()
         check_positive("k", k)
-        self.columns, self.direction = tuple(columns), direction
+        self.families, self.direction = dict(families), direction
         self.expected = ItemBias(center, n_items=n_items)
-        self.log_k = nn.Parameter(torch.full((len(self.columns),), math.log(k)))
+        self.log_k = nn.Parameter(torch.full((len(self.families),), math.log(k)))
         self.slope = nn.Parameter(slope.clone())
 
     def forward(self, batch: Batch) -> Float[Tensor, "batch length outputs"]:
         """What the context's residuals add to each location output."""
         shown = batch.observed & batch.present
-        values = torch.stack([batch.values[column] for column in self.columns], dim=-1)
-        residuals = torch.where(shown[..., None], values - self.expected(batch), 0.0)
+        expected = self.expected(batch)
+        values = value_inputs(self.families, batch).to(expected.dtype)
+        residuals = torch.where(shown[..., None], values - expected, 0.0)
         total = visible_sum(residuals, shown, self.direction)
         number = visible_sum(shown[..., None].to(total.dtype), shown, self.direction)
         return total / (number + self.log_k.exp()) @ self.slope

@@ -1,12 +1,24 @@
 """Sums over the context of every element at once, and what they are divided by."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["POOLINGS", "Pooling", "mean", "paper", "plain_sum", "pool", "visible_sum"]
+from exfam.families import Family
+from exfam.groups import Batch
+
+__all__ = [
+    "POOLINGS",
+    "Pooling",
+    "mean",
+    "paper",
+    "plain_sum",
+    "pool",
+    "value_inputs",
+    "visible_sum",
+]
 
 Vectors = Float[Tensor, "batch length dim"]
 Counts = Float[Tensor, "batch length 1"]
@@ -16,6 +28,25 @@ Pooling = Callable[[Vectors, Counts, Counts], Vectors]
 def _before(x: Vectors) -> Vectors:
     """Sum over strictly earlier elements."""
     return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1).cumsum(1)
+
+
+def value_inputs(
+    families: Mapping[str, Family], batch: Batch
+) -> Float[Tensor, "batch length columns"]:
+    """The value columns as networks see them, in float64, 0 where they were not observed.
+
+    >>> from exfam.families import Gaussian, Scaled
+    >>> from exfam.groups import Groups
+    >>> batch = Groups(start=[0], stop=[2], values={"t": [30.0, 10.0]}).pad([0])
+    >>> value_inputs({"t": Scaled(Gaussian(), center=20.0, scale=5.0)}, batch)[..., 0]
+    tensor([[ 2., -2.]], dtype=torch.float64)
+    """
+    columns = [
+        family.network_input(batch.values[column], item=batch.item)
+        for column, family in families.items()
+    ]
+    # Unobserved values may be NaN, and NaN times a zero gradient is NaN.
+    return torch.where(batch.observed[..., None], torch.stack(columns, dim=-1), 0.0)
 
 
 def visible_sum(vectors: Vectors, shown: Bool[Tensor, "batch length"], direction: str) -> Vectors:

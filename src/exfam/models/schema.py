@@ -10,18 +10,32 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from exfam.checks import ExfamError, support_error
-from exfam.families import Family, family_from_config, family_to_config
+from exfam.families import (
+    Family,
+    Scaled,
+    family_from_config,
+    family_to_config,
+    scaled_to,
+)
+from exfam.families.scaled import location_and_scale
 from exfam.groups import Groups
 from exfam.models.columns import moments, sampled
 
 __all__ = ["AttributeSpec", "Schema", "ValueSpec", "check_values"]
 
+# Squares of values, such as variances, are numbers below this.
+_LARGEST = 1e150
+
 
 @dataclass(frozen=True)
 class ValueSpec:
-    """A value column: its family, location and spread, and the outputs that fit it best alone."""
+    """A value column: its family, and the outputs that fit it best alone.
+
+    `center` and `spread`: of the values as networks see them, standardized if they are continuous
+    """
 
     column: str
     family: Family
@@ -149,14 +163,10 @@ def _observed(groups: Groups, column: str) -> Iterator[np.ndarray]:
         yield own if groups.observed is None else own[groups.observed[own]]
 
 
-def _values(groups: Groups, column: str) -> Iterator[np.ndarray]:
-    for own in _observed(groups, column):
-        yield np.asarray(groups.values[column][own], dtype=np.float64)
-
-
 def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
     """Raise SupportError naming the source row of the first value its family cannot produce."""
-    for column, family in families.items():
+    for column, plain in families.items():
+        family = _scaled_family(groups, column, plain)
         total = n_wrong = row = 0
         got, has_parts = 0.0, False
         for own in _observed(groups, column):
@@ -180,38 +190,66 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
 
 def _outside(groups: Groups, column: str, family: Family, own: np.ndarray) -> np.ndarray:
     """Which of the elements `own` have a value that the family cannot produce."""
-    # Models see single precision, in which 1e-50 is 0 and 1e50 infinite.
-    seen = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64)).float()
+    value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
     item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
-    return own[~family.in_support(seen, item=item).numpy()]
+    # Of counts, models see single precision, in which 1e50 is infinite.
+    seen = family.restore(family.standardize(value, item=item).float(), item=item)
+    inside = family.in_support(value, item=item) & family.in_support(seen, item=item)
+    return own[~(inside & (value.abs() < _LARGEST)).numpy()]
 
 
 def _support_hint(family: Family, has_parts: bool, got: float) -> str:
     """What to do about values that a family cannot produce; have they fractional parts?"""
-    size = np.finfo(np.float32)
-    if got and np.isfinite(got) and not size.smallest_subnormal <= abs(got) <= size.max:
-        return "Scale the column: models compute in single precision, from 1e-45 to 3e38 in size."
+    if np.isfinite(got) and abs(got) > np.finfo(np.float32).max:
+        return "Scale the column: continuous values may be below 1e150 in size, others below 3e38."
     if family.n_categories and has_parts:
         return "Code half steps as whole numbers (2 * value, say), or use Gaussian()."
     return family.hint or "Choose another family, or drop such rows."
 
 
-def _value_spec(groups: Groups, column: str, family: Family) -> ValueSpec:
-    told = moments(_values(groups, column))
-    if not told.n:
+def _sample(groups: Groups, column: str) -> tuple[Tensor, Tensor | None]:
+    """Observed values that stand for all, in float64, and their items."""
+    total = sum(len(own) for own in _observed(groups, column))
+    own = sampled(_observed(groups, column), total=total).astype(np.int64)
+    value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
+    return value, None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+
+
+def _scaled_family(groups: Groups, column: str, family: Family) -> Family:
+    """The family on values standardized as the groups' are; one that is fitted as it is."""
+    value, item = _sample(groups, column)
+    return scaled_to(family, value, item=item)
+
+
+def _value_spec(groups: Groups, column: str, plain: Family) -> ValueSpec:
+    value, item = _sample(groups, column)
+    if not len(value):
         raise ExfamError(f"`{column}` must have at least one observed value, got none.")
-    own = sampled(_observed(groups, column), total=told.n)
-    value = np.asarray(groups.values[column][own], dtype=np.float64)
-    item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
-    initial = family.initial_eta(torch.as_tensor(value), item=item)
-    spread = float(told.spread)
+    family = scaled_to(plain, value, item=item)
+    center, spread = _of_inputs(groups, column, family)
     return ValueSpec(
         column=column,
         family=family,
-        center=float(told.mean),
-        spread=spread if spread > 0 else 1.0,
-        initial_eta=tuple(float(x) for x in initial),
+        center=center,
+        spread=spread,
+        initial_eta=tuple(float(x) for x in family.initial_eta(value, item=item)),
     )
+
+
+def _of_inputs(groups: Groups, column: str, family: Family) -> tuple[float, float]:
+    """Location and spread > 0 of what networks see of a column."""
+    if isinstance(family, Scaled):
+        value, _ = _sample(groups, column)
+        return location_and_scale(family.network_input(value).numpy())
+    told = moments(_inputs(groups, column, family))
+    return float(told.mean), float(told.spread) or 1.0
+
+
+def _inputs(groups: Groups, column: str, family: Family) -> Iterator[np.ndarray]:
+    for own in _observed(groups, column):
+        value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
+        item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+        yield family.network_input(value, item=item).numpy()
 
 
 def _attribute(groups: Groups, name: str, of_group: bool) -> np.ndarray:
@@ -274,12 +312,13 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
         np.asarray(piece, dtype=np.float64).reshape(-1, width)
         for piece in _pieces(groups, column, of_group)
     )
+    usable = np.isfinite(told.spread) & (told.spread > 0)
     return AttributeSpec(
         name,
         of_group,
         known,
-        center=tuple(told.mean.tolist()),
-        spread=tuple(np.where(told.spread > 0, told.spread, 1.0).tolist()),
+        center=tuple(np.nan_to_num(told.mean).tolist()),
+        spread=tuple(np.where(usable, told.spread, 1.0).tolist()),
     )
 
 

@@ -86,10 +86,10 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
     7
     """
     _check_pooling(part.pooling, part.direction)
-    n_outputs, columns = part.dispersion.n_location, part.columns
+    n_outputs, columns = part.dispersion.n_location, part.families
     head_dim = part.context.dim // len(columns)
     rho, alpha = copy.deepcopy((part.center, part.context))
-    values = [hidden_by_zeros(RawValue(column)) for column in columns]
+    values = [hidden_by_zeros(RawValue(*column)) for column in part.families.items()]
     embedding = TokenEmbedding([rho, alpha, *values], join=Concatenated())
     attention = zeroed_attention(
         embedding.dim,
@@ -135,7 +135,8 @@ def _check_pooling(pooling: Pooling, direction: str) -> None:
 def hidden_by_zeros(field: Field) -> Hidden:
     """The field, hidden at the center behind a vector of zeros.
 
-    >>> hidden_by_zeros(RawValue("rating")).mask.tolist()
+    >>> from exfam.families import Gaussian
+    >>> hidden_by_zeros(RawValue("rating", Gaussian())).mask.tolist()
     [0.0]
     """
     hidden = Hidden(field, generator=torch.Generator())

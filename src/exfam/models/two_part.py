@@ -131,7 +131,7 @@ class TwoPartModel(nn.Module):
         # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
         where = (batch.target & batch.observed).nonzero(as_tuple=True)
         item = None if batch.item is None else batch.item[where]
-        value = batch.values[column][where].to(eta.dtype)
+        value = batch.values[column][where]
         nats = self.families[column].log_prob(value, eta[where], item=item)
         nats = nats - self.log_units[column]
         return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)

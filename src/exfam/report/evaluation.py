@@ -95,8 +95,7 @@ def told_values(model: GroupEstimator, groups: Groups) -> dict[str, ValueTold]:
     item = None if groups.item is None else torch.from_numpy(groups.item[rows].astype(np.int64))
     for column, eta in value_parameters(model.members_, groups).items():
         family = model.schema_.families[column]
-        # As single precision models saw them, doubles for the tails of their laws.
-        value = torch.from_numpy(groups.values[column][rows].astype(np.float32)).double()
+        value = torch.from_numpy(groups.values[column][rows].astype(np.float64))
         law = Mixture(family, eta[:, torch.from_numpy(rows)].double(), item)
         out[column] = ValueTold(rows, value, law)
     return out

@@ -20,7 +20,7 @@ from exfam.embeddings import (
     TokenEmbedding,
 )
 from exfam.encodings import ENCODINGS, DistanceBias, Encoding, EncodingSizes, build_encoding
-from exfam.families import Family
+from exfam.families import Family, Gaussian
 from exfam.geometry import distances
 from exfam.groups import Groups
 from exfam.layers import mlp
@@ -168,7 +168,12 @@ def build_field_network(
     if settings.site_embedding:
         fields.append(ItemEmbedding(shape.n_sites, settings.embed_dim, generator=generator))
     value = NumberValue(
-        shape.column, center=0.0, spread=1.0, dim=settings.embed_dim, generator=generator
+        shape.column,
+        Gaussian(),
+        center=0.0,
+        spread=1.0,
+        dim=settings.embed_dim,
+        generator=generator,
     )
     for field in (fields[0], value):
         _spread_kinks(cast(NumberAttribute | NumberValue, field).network, generator)

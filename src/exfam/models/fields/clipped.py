@@ -276,10 +276,10 @@ def pulls(model: ClippedFieldNetwork, batch: Batch) -> Float[Tensor, "batch cent
     >>> pulls(model, maps.pad([0])).shape
     torch.Size([1, 2, 2])
     """
-    value = batch.values[model.column]
+    value = torch.zeros_like(batch.values[model.column])
     answers = []
     for j in range(value.shape[1]):
-        single = torch.zeros_like(value)
+        single = value.clone()
         single[:, j] = 1.0
         answers.append(model.unclipped(replace(batch, values={model.column: single})))
     return torch.stack(answers, -1)

@@ -227,7 +227,7 @@ class FieldNetwork(nn.Module):
         self._check_size(batch)
         shown = self.hiding(batch)
         values = anomaly(batch.values[self.column], normal, self.family)
-        values = torch.where(shown, values, 0.0)
+        values = torch.where(shown, values, 0.0).to(normal.location.dtype)
         told = replace(batch, values={self.column: values}, observed=shown)
         keys = self.neighborhood.keys(batch, shown, own_places(batch))
         alike = keys.places is None and _alike(batch)

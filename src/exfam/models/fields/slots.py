@@ -46,7 +46,7 @@ def field_value(batch: Batch) -> Float[Tensor, "batch length"]:
     tensor([[1., 2.]])
     """
     (value,) = batch.values.values()
-    return torch.where(batch.observed, value, 0.0)
+    return torch.where(batch.observed, value, 0.0).float()
 
 
 def n_lags_of(groups: Groups) -> int:

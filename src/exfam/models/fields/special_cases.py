@@ -71,7 +71,7 @@ def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> Nei
     if part.climate is not None:
         raise ExfamError("`part` must be a model of the values as they are, got one of anomalies.")
     factors = copy.deepcopy(part.factors)
-    value = hidden_by_zeros(RawValue(column))
+    value = hidden_by_zeros(RawValue(column, Gaussian()))
     embedding = TokenEmbedding([factors, value], join=Concatenated())
     size, like = factors.dim, part.log_scale
     attention = zeroed_attention(embedding.dim, head_dim=size, kernel=Linear(), like=like)
