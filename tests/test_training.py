@@ -307,6 +307,9 @@ class Halving:
     def use_best(self):
         self.number = self.best
 
+    def last_nats(self):
+        return self.number
+
     def state(self):
         return {"number": np.array(self.number)}
 

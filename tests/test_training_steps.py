@@ -167,6 +167,13 @@ def test_a_gradient_that_is_not_finite_does_not_reach_the_weights():
     assert same_bits(model, ToyModel())
 
 
+@pytest.mark.parametrize("rate", [1e25, 1e38])
+def test_what_the_last_step_did_to_the_weights_is_seen(rate):
+    settings = toy_settings(learning_rate=rate, max_epochs=1, batch_size=10_000, warmup=0.0)
+    with pytest.raises(ExfamError, match=r"Training nats must be finite, got \w+ after the last"):
+        toy_fit(validation=None, settings=settings)
+
+
 def test_infinite_validation_is_named():
     def impossible(model, batch):
         nats, weight = squares(model, batch)

@@ -210,6 +210,18 @@ def test_numbers_of_any_size_are_learned_alike(encoder, unit):
     np.testing.assert_array_equal(told(unit * y), unit * told(y))
 
 
+@pytest.mark.parametrize(("a", "b"), [(1e-8, 0.0), (7.3, 1e3), (1e10, -1e12)])
+def test_the_unit_of_the_numbers_changes_nothing_but_the_unit(encoder, a, b):
+    def fitted(y):
+        return SentenceRegressor(**{**CHANGES, "max_epochs": 1}).fit(PAIRS, y, encoder=encoder)
+
+    one, other = fitted(NUMBERS), fitted(a * NUMBERS + b)
+    told = (other.predict(PAIRS) - b) / a
+    np.testing.assert_allclose(told, one.predict(PAIRS), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(other.predict_std(PAIRS) / a, one.predict_std(PAIRS), rtol=1e-6)
+    assert other.score(PAIRS, a * NUMBERS + b) == pytest.approx(one.score(PAIRS, NUMBERS))
+
+
 @pytest.mark.parametrize("kind", ["bool", "int", "object"])
 def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
     y = LABELS.astype(object) if kind == "object" else (LABELS == "it").astype(kind)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 __all__ = ["as_attributes", "pad_column", "pad_columns", "pad_position", "pad_ranges"]
 
-_LARGEST = float(np.finfo(np.float32).max)
+# Differences of numbers of this size fit single precision.
+_LARGEST = 1e37
 
 Index = Int64[np.ndarray, "batch length"]
 

@@ -28,6 +28,8 @@ __all__ = ["AttributeSpec", "Schema", "ValueSpec", "check_values"]
 
 # Squares of values, such as variances, are numbers below this.
 _LARGEST = 1e150
+# Of attributes, which batches clip to it.
+_LARGEST_NUMBER = 1e37
 
 
 @dataclass(frozen=True)
@@ -309,16 +311,17 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
     _check_finite(name, _pieces(groups, column, of_group))
     width = 1 if column.ndim == 1 else column.shape[1]
     told = moments(
-        np.asarray(piece, dtype=np.float64).reshape(-1, width)
+        np.asarray(piece, dtype=np.float64)
+        .clip(-_LARGEST_NUMBER, _LARGEST_NUMBER)
+        .reshape(-1, width)
         for piece in _pieces(groups, column, of_group)
     )
-    usable = np.isfinite(told.spread) & (told.spread > 0)
     return AttributeSpec(
         name,
         of_group,
         known,
-        center=tuple(np.nan_to_num(told.mean).tolist()),
-        spread=tuple(np.where(usable, told.spread, 1.0).tolist()),
+        center=tuple(told.mean.tolist()),
+        spread=tuple(np.where(told.spread > 0, told.spread, 1.0).tolist()),
     )
 
 

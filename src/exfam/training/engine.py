@@ -15,7 +15,7 @@ from exfam.training.optimizer import TrainingSettings, clip_gradients, make_opti
 from exfam.training.protocol import Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks
 from exfam.training.sources import Source
-from exfam.training.tensors import as_array, as_tensor, copy_into, unpacked
+from exfam.training.tensors import all_finite, as_array, as_tensor, copy_into, unpacked
 
 __all__ = ["Objective", "TorchEngine"]
 
@@ -167,6 +167,19 @@ class TorchEngine:
     def use_best(self) -> None:
         """Copy them back."""
         copy_into(self._tensors, self._best)
+
+    def last_nats(self) -> float:
+        """Nats of one batch by the parameters as they are; NaN if one of them is not finite."""
+        self.model.eval()
+        sums = (0.0, 0.0)
+        index = next(iter(self.train.sequential_batches(max_tokens=self._max_tokens)))
+        share = self._ranks.share(index, self._lengths)
+        if len(share):
+            with torch.inference_mode():
+                nats, weight = self.objective(self.model, self._batch(self.train, share))
+                sums = float(nats.item()), float(weight.item())
+        total, _ = self._ranks.sum(sums)
+        return total if all_finite(self._parameters) else math.nan
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's tensors as they are."""

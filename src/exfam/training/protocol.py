@@ -55,6 +55,9 @@ class Engine(Protocol):
     def use_best(self) -> None:
         """Return to the parameters that were kept."""
 
+    def last_nats(self) -> float:
+        """Nats of some training data by the parameters as they are; NaN if one is not finite."""
+
     def state(self) -> dict[str, np.ndarray]:
         """All that later steps depend on, the kept parameters included; may share memory."""
 
@@ -164,6 +167,7 @@ class Run:
             self._until_stopped()
         if best_of(self._place.rows) is not None:
             self._engine.use_best()
+        self._check_result()
         return History(tuple(self._place.rows), self._place.stopped or "interrupted")
 
     def _resume(self) -> None:
@@ -277,6 +281,15 @@ class Run:
         if best is not None and self._place.epoch - best.epoch >= self._patience:
             return "patience"
         return None
+
+    def _check_result(self) -> None:
+        """No step follows the last one that would show what it did to the parameters."""
+        nats = self._engine.last_nats()
+        if self._place.steps and not math.isfinite(nats):
+            raise ExfamError(
+                f"Training nats must be finite, got {nats} after the last step. Use a lower "
+                "`learning_rate`."
+            )
 
     def _save(self) -> None:
         if self._checkpoints is not None:

@@ -1,12 +1,24 @@
 """Named tensors as arrays that a checkpoint can hold, and back."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["as_array", "as_tensor", "copy_into", "unpacked"]
+__all__ = ["all_finite", "as_array", "as_tensor", "copy_into", "unpacked"]
+
+
+def all_finite(tensors: Iterable[Tensor]) -> bool:
+    """Whether no number is infinite or NaN; takes no memory of the tensors' size.
+
+    >>> all_finite([torch.ones(2), torch.tensor([torch.nan, 1.0])])
+    False
+    """
+    with torch.no_grad():
+        ends = [torch.aminmax(tensor) for tensor in tensors if tensor.numel()]
+        return all(math.isfinite(float(end)) for pair in ends for end in pair)
 
 
 def as_array(tensor: Tensor) -> np.ndarray:

@@ -18,6 +18,7 @@ from exfam.analysis.identifiability.diversity import Diversity, diversity_of
 from exfam.analysis.identifiability.embeddings import hidden_contexts
 from exfam.analysis.reflections.theory import Check
 from exfam.checks import DataError, ExfamError, check_positive
+from exfam.families import Scaled
 from exfam.groups import Groups
 from exfam.models.efa import EFANetwork
 from exfam.models.two_part import TwoPartModel
@@ -75,8 +76,11 @@ def value_embeddings(model: TwoPartModel, groups: Groups) -> ValueEmbeddings:
     """
     part, vector = _linear_part(model)
     context, element = hidden_contexts(model, part, groups)
-    (column,) = model.families
-    mean = value_parameters([model], groups)[column][0, element, 0].double().numpy()
+    ((column, family),) = model.families.items()
+    eta = value_parameters([model], groups)[column][0, element].double()
+    mean = family.mean(eta).numpy()
+    # The head's weights are of standardized values.
+    vector = vector * (family.scale if isinstance(family, Scaled) else 1.0)
     rest = mean - context @ vector
     return ValueEmbeddings(np.column_stack([context, rest]), np.append(vector, 1.0), mean)
 

@@ -17,7 +17,7 @@ from exfam.estimators.language.streams import Streams, cut
 from exfam.models.lstm_lm import LSTMNetwork, State
 from exfam.training.optimizer import clip_gradients
 from exfam.training.protocol import Sums
-from exfam.training.tensors import as_array, as_tensor, copy_into, unpacked
+from exfam.training.tensors import all_finite, as_array, as_tensor, copy_into, unpacked
 
 __all__ = ["Descent", "LanguageEngine"]
 
@@ -148,6 +148,10 @@ class LanguageEngine:
     def use_best(self) -> None:
         """Copy them back."""
         copy_into(self._parameters, self._best)
+
+    def last_nats(self) -> float:
+        """0, since no text is scored; NaN if a parameter is not finite."""
+        return 0.0 if all_finite(self._parameters.values()) else math.nan
 
     def state(self) -> dict[str, np.ndarray]:
         """Parameters, the best so far, the state carried along, the rate, the generator's state."""

@@ -341,7 +341,9 @@ class SentenceRegressor(_Tuned):
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
         unit = _power_of_two(self.scale_)
-        return (numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
+        told = (numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
+        # Whole multiples of 2^-20: what rounding leaves of another unit would grow in the fit.
+        return np.ldexp(np.round(np.ldexp(told, 20)), -20)
 
     @property
     def _n_outputs(self) -> int:

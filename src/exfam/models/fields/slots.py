@@ -43,10 +43,10 @@ def field_value(batch: Batch) -> Float[Tensor, "batch length"]:
     """The one value column of a field, 0 where it was not observed.
 
     >>> field_value(Groups(start=[0], stop=[2], values={"t": [1.0, 2.0]}).pad([0]))
-    tensor([[1., 2.]])
+    tensor([[1., 2.]], dtype=torch.float64)
     """
     (value,) = batch.values.values()
-    return torch.where(batch.observed, value, 0.0).float()
+    return torch.where(batch.observed, value, 0.0)
 
 
 def n_lags_of(groups: Groups) -> int:
