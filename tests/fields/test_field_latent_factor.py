@@ -148,7 +148,7 @@ def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
     groups = groups.with_(values={"value": level})
     part = built(groups, k=2, intercept=True)
     batch = batch_of(groups)
-    near = part.neighbors(batch).float()
+    near = part.neighbors(batch).double()
     mean = (near @ batch.values["value"][..., None])[..., 0] / near.sum(-1)
     assert ((part.eta(batch)[..., 0] - mean).abs() < 0.25 * mean.abs()).all()
     model = TwoPartModel(direction="bidirectional", value_part=part, families={"value": Gaussian()})

@@ -167,7 +167,6 @@ class Run:
             self._until_stopped()
         if best_of(self._place.rows) is not None:
             self._engine.use_best()
-        self._check_result()
         return History(tuple(self._place.rows), self._place.stopped or "interrupted")
 
     def _resume(self) -> None:
@@ -271,6 +270,8 @@ class Run:
         )
         place.step, place.nats, place.weight = 0, 0.0, 0.0
         place.stopped = self._reason_to_stop()
+        if place.stopped and validation is None:
+            self._check_last_step()
         if place.stopped or (self._checkpoints and self._checkpoints.due(epoch_end=True)):
             self._save()
 
@@ -282,11 +283,11 @@ class Run:
             return "patience"
         return None
 
-    def _check_result(self) -> None:
-        """No step follows the last one that would show what it did to the parameters."""
+    def _check_last_step(self) -> None:
+        """Neither a step nor validation follows that would show what it did to the parameters."""
         nats = self._engine.last_nats()
-        if self._place.steps and not math.isfinite(nats):
-            raise ExfamError(
+        if not math.isfinite(nats):
+            self._fail(
                 f"Training nats must be finite, got {nats} after the last step. Use a lower "
                 "`learning_rate`."
             )
