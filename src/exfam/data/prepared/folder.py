@@ -15,6 +15,9 @@ from exfam.groups.frames import FrameColumns, Names
 
 __all__ = ["is_prepared", "open_prepared", "prepare", "prepared_columns", "prepared_facts"]
 
+# Up to this size all numbers are looked at when a folder is opened: no code without a label.
+MUCH = 1 << 24
+
 Place = str | os.PathLike[str]
 
 
@@ -79,7 +82,8 @@ def open_prepared(folder: Place, *, verify: bool = False) -> Groups:
     """The groups of a prepared folder, their columns mapped into memory.
 
     Costs the same for any number of elements: files are checked by their size, small ones and the
-    vocabulary in full.
+    vocabulary in full. Numbers are checked against each other, codes against labels, in folders of
+    up to 16 MiB.
 
     `verify`: whether to read all files and check every byte (default False)
 
@@ -89,7 +93,14 @@ def open_prepared(folder: Place, *, verify: bool = False) -> Groups:
     manifest = Manifest.read(place)
     for shard in {shard.file: shard for shard in manifest.shards}.values():
         shard.check(place, verify=verify)
-    return mapped_groups(place, manifest.shards, ordered=manifest.ordered)
+    groups = mapped_groups(place, manifest.shards, ordered=manifest.ordered)
+    is_small = sum(shard.size for shard in manifest.shards) <= MUCH
+    if not (verify or is_small):
+        return groups
+    try:
+        return groups.with_()
+    except DataError as error:
+        raise DataError(f"{place} must hold columns that fit each other: {error}") from error
 
 
 def prepared_columns(folder: Place) -> FrameColumns | None:

@@ -32,10 +32,13 @@ def write_labels(file: Path, labels: Mapping[str, np.ndarray]) -> None:
 
 
 def read_labels(file: Path, dtypes: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """The labels of each column that `write_labels` wrote."""
-    table = pq.read_table(file).combine_chunks()
-    column, label = (table[name].to_numpy(zero_copy_only=False) for name in ("column", "label"))
-    return {name: _as_dtype(label[column == name], dtype) for name, dtype in dtypes.items()}
+    """The labels of each column that `write_labels` wrote; DataError for any other file."""
+    try:
+        table = pq.read_table(file).combine_chunks()
+        column, label = (table[name].to_numpy(zero_copy_only=False) for name in ("column", "label"))
+        return {name: _as_dtype(label[column == name], dtype) for name, dtype in dtypes.items()}
+    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
+        raise DataError(f"{file} must hold labels as they were written, got {error}.") from error
 
 
 def _as_text(column: str, labels: np.ndarray) -> pa.Array:

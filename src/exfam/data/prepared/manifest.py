@@ -8,13 +8,17 @@ group_names.parquet   only where the names of groups are long text
 
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from exfam.checks import DataError
+from exfam.data.prepared.shapes import check_shards
 from exfam.groups.frames import FrameColumns
 
 __all__ = ["FORMAT_VERSION", "MANIFEST", "Manifest", "Shard", "checksum", "fail", "is_ours"]
@@ -42,6 +46,11 @@ class Shard:
     offset: int
     size: int
     sha256: str
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of its numbers."""
+        return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape)
 
     def check(self, folder: Path, *, verify: bool) -> None:
         """Raise DataError unless the file is there, of its size, and if read in full, unchanged."""
@@ -94,7 +103,7 @@ class Manifest:
             fail(f"`folder` must be a prepared folder, got {got} {MANIFEST} at {folder}.")
         try:
             document = json.loads(file.read_bytes())
-        except ValueError:
+        except (ValueError, RecursionError):
             _damaged(file)
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             fail(
@@ -108,16 +117,31 @@ class Manifest:
             )
         if document.pop("checksum", None) != _own_checksum(document):
             _damaged(file)
+        try:
+            return cls._parsed(document)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(
+                f"{file} must describe the columns of groups, got {error}. It was not written by "
+                f"exfam. {_AGAIN}"
+            ) from error
+
+    @classmethod
+    def _parsed(cls, document: Mapping[str, Any]) -> "Manifest":
+        """What a document says. Raises as Python does where it is not what `write` writes."""
         shards = [{**shard, "shape": tuple(shard["shape"])} for shard in document["shards"]]
-        told = document["read_with"]
-        columns = None if told is None else FrameColumns(**_with_tuples(told))
-        return cls(
+        told, facts = document["read_with"], document["facts"]
+        columns = None if told is None else _columns(told)
+        if facts is not None and not all(isinstance(n, int) for n in facts.values()):
+            raise ValueError(f"facts that are no counts: {facts!r}")
+        manifest = cls(
             shards=tuple(Shard(**shard) for shard in shards),
             columns=columns,
-            facts=document["facts"],
+            facts=facts,
             # Older folders do not say.
-            ordered=document.get("ordered", columns is not None and columns.ordered),
+            ordered=bool(document.get("ordered", columns is not None and columns.ordered)),
         )
+        check_shards(manifest.shards)
+        return manifest
 
 
 def is_ours(folder: Path) -> bool:
@@ -158,7 +182,12 @@ def _own_checksum(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()
 
 
-def _with_tuples(columns: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: tuple(value) if isinstance(value, list) else value for name, value in columns.items()
+def _columns(written: Mapping[str, Any]) -> FrameColumns:
+    named = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
     }
+    for name, value in named.items():
+        each = value if isinstance(value, tuple) else () if value is None else (value,)
+        if not all(isinstance(column, str | int) for column in each):
+            raise ValueError(f"columns without a name: {name} = {value!r}")
+    return FrameColumns(**named)

@@ -10,15 +10,13 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.data.prepared.labels import is_narrow_text, read_labels, write_labels
 from exfam.data.prepared.manifest import Shard, checksum
+from exfam.data.prepared.shapes import ELEMENT_FIELDS, GROUP_FIELDS, MAPPINGS
 from exfam.groups import Groups
 from exfam.groups.groups import unchecked
 
 __all__ = ["ShardWriter", "mapped_groups"]
 
 VOCABULARY, GROUP_NAMES = "vocabulary.parquet", "group_names.parquet"
-ELEMENT_FIELDS = ("item", "values", "attributes", "position", "observed", "role", "source_row")
-GROUP_FIELDS = ("start", "stop", "context_start", "context_stop", "group_attributes", "ignored")
-MAPPINGS = ("values", "attributes", "group_attributes", "vocabulary")
 ROWS_PER_PIECE = 1 << 20
 
 

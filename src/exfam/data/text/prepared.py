@@ -89,11 +89,23 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
     """
     place = Path(folder)
     manifest = _read_manifest(place)
-    for name, told in manifest["files"].items():
-        _check_file(place / name, told, verify=verify or name == WORDS)
-    tokens = np.asarray(np.load(place / TOKENS, mmap_mode="r"))
-    vocabulary = Vocabulary.read_json(place / WORDS)
-    return PreparedText(tokens, vocabulary, manifest["n_tokens"], manifest["forgotten"])
+    try:
+        for name in (TOKENS, WORDS):
+            told = manifest["files"][name]
+            _check_file(place / name, told, verify=verify or name == WORDS)
+        tokens = np.asarray(np.load(place / TOKENS, mmap_mode="r"))
+        vocabulary = Vocabulary.read_json(place / WORDS)
+        counts = [int(manifest[name]) for name in ("n_tokens", "forgotten")]
+        if tokens.dtype != np.int32 or tokens.ndim != 1:
+            raise ValueError(f"tokens of type {tokens.dtype} and shape {tokens.shape}")
+    except DataError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"{place} must hold a text as it was prepared, got {error}. It was not written by "
+            f"exfam. {_AGAIN}"
+        ) from error
+    return PreparedText(tokens, vocabulary, *counts)
 
 
 def is_prepared_text(path: Any) -> bool:
@@ -114,7 +126,7 @@ def is_prepared_text(path: Any) -> bool:
 
 def recipe_of(folder: Path) -> str:
     """What a prepared text was made with and of; DataError as `open_text`."""
-    return _read_manifest(folder)["recipe"]
+    return str(_read_manifest(folder).get("recipe"))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -124,7 +136,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         _fail(f"`folder` must be a prepared text, got {got} {MANIFEST} at {folder}.")
     try:
         document = json.loads(file.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         _damaged(file)
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         _fail(f"`folder` must be a prepared text, got the {MANIFEST} of something else: {file}.")

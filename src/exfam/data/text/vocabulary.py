@@ -118,7 +118,7 @@ class Vocabulary:
                 told = json.load(file)
             words, n_tokens = tuple(map(str, told["words"])), int(told["n_tokens"])
             counts = np.array(told["counts"], np.int64)
-        except (OSError, KeyError, TypeError, ValueError, OverflowError) as error:
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise DataError(
                 f"`path` must be a file of a vocabulary, got {os.fspath(path)!r}: {error}."
             ) from error

@@ -1,0 +1,249 @@
+"""Manifests that are crafted, with right checksums: groups as they are, or one clear error."""
+
+import copy
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from exfam import DataError, open_prepared, prepare
+from exfam.data.prepared import folder as folders
+from exfam.data.prepared import prepared_columns, prepared_facts
+from exfam.data.prepared.manifest import MANIFEST
+from exfam.data.prepared.shapes import check_shards
+from exfam.data.text import open_text, prepare_text
+from exfam.data.text.prepared import MANIFEST as TEXT
+from exfam.data.text.prepared import TOKENS
+from group_cases import FRAME, full_groups
+
+COLUMNS = {"group": "user", "order": ["time"], "item": "movie", "value": "stars"}
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    3,
+    2**70,
+    0.5,
+    "",
+    "x",
+    "../outside.npy",
+    "O",
+    [],
+    [2],
+    {},
+    {"a": 1},
+    "\0",
+]
+
+
+def manifest_of(folder):
+    return next(folder / name for name in (MANIFEST, TEXT) if (folder / name).exists())
+
+
+def document_of(folder):
+    return json.loads(manifest_of(folder).read_text())
+
+
+def craft(folder, document):
+    """Write a manifest with the checksum that it should have."""
+    document = {key: value for key, value in document.items() if key != "checksum"}
+    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
+    manifest_of(folder).write_text(json.dumps(document))
+
+
+def set_in(document, path, value):
+    document = copy.deepcopy(document)
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return document
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("crafted") / "prepared"
+    prepare(FRAME, place, attributes=["genre"], **COLUMNS)
+    return place
+
+
+@pytest.fixture
+def document(folder):
+    whole = document_of(folder)
+    yield whole
+    craft(folder, whole)
+    open_prepared(folder)
+
+
+def number_of(document, field):
+    return next(k for k, shard in enumerate(document["shards"]) if shard["field"] == field)
+
+
+def shifted(document):
+    """One row less in a column of elements, with all sizes right."""
+    shard = document["shards"][number_of(document, "item")]
+    more = shard["offset"] + 4
+    return set_in(
+        set_in(document, ["shards", number_of(document, "item"), "offset"], more),
+        ["shards", number_of(document, "item"), "shape"],
+        [shard["shape"][0] - 1],
+    )
+
+
+CRAFTED = {
+    "outside": ("item", "file", "../outside.npy", "the file '../outside.npy'"),
+    "absolute": ("item", "file", "/etc/passwd.npy", "the file '/etc/passwd.npy'"),
+    "other drive": ("item", "file", "..\\outside.npy", "the file"),
+    "of another kind": ("item", "file", "manifest.json", "the file 'manifest.json'"),
+    "no text": ("item", "file", 3, "describe the columns of groups"),
+    "unknown field": ("item", "field", "price", "the column 'price'"),
+    "negative offset": ("item", "offset", -4, "the size -4"),
+    "offset of 2**70": ("item", "offset", 2**70, "where its shape needs others"),
+    "offset elsewhere": ("item", "offset", 0, "where its shape needs others"),
+    "negative shape": ("item", "shape", [-1], "the size -1"),
+    "no shape": ("item", "shape", [], r"item of shape \(\)"),
+    "many axes": ("item", "shape", [5, 1], r"item of shape \(5, 1\)"),
+    "a true shape": ("item", "shape", [True], "the size True"),
+    "objects": ("item", "dtype", "|O", "item of type '|O'"),
+    "another kind of number": ("item", "dtype", "<f4", "item of type '<f4'"),
+    "no type": ("item", "dtype", "what", "describe the columns of groups"),
+    "named item": ("item", "name", "a", "item named 'a'"),
+    "nameless value": ("values", "name", None, "values named None"),
+    "labels as numbers": ("vocabulary", "file", "item.npy", "vocabulary in the file 'item.npy'"),
+    "more": ("item", "more", 1, "unexpected keyword argument 'more'"),
+}
+
+
+@pytest.mark.parametrize(("field", "key", "value", "match"), CRAFTED.values(), ids=CRAFTED)
+def test_a_crafted_column_is_refused(folder, document, field, key, value, match):
+    craft(folder, set_in(document, ["shards", number_of(document, field), key], value))
+    with pytest.raises(DataError, match=match) as caught:
+        open_prepared(folder)
+    assert "manifest.json must describe the columns of groups, got" in str(caught.value)
+
+
+def test_columns_fit_each_other(folder, document):
+    craft(folder, document | {"shards": [*document["shards"], document["shards"][0]]})
+    with pytest.raises(DataError, match="got a column twice"):
+        open_prepared(folder)
+    shards = [shard for shard in document["shards"] if shard["field"] != "stop"]
+    craft(folder, document | {"shards": shards})
+    with pytest.raises(DataError, match="got no column stop"):
+        open_prepared(folder)
+    craft(folder, shifted(document))
+    with pytest.raises(DataError, match=r"got columns of 4 and 5 rows"):
+        open_prepared(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"read_with": {"group": [[1]]}}, "columns without a name: group"),
+        ({"read_with": {"group": "g", "table": "t"}}, "unexpected keyword argument 'table'"),
+        ({"facts": {"rows": "many"}}, "facts that are no counts"),
+        ({"facts": 3}, "has no attribute 'values'"),
+        ({"shards": None}, "is not iterable"),
+    ],
+)
+def test_what_is_said_of_the_reading_is_checked(folder, document, changes, match):
+    craft(folder, document | changes)
+    for reader in (open_prepared, prepared_columns, prepared_facts):
+        with pytest.raises(DataError, match=f"must describe the columns of groups, .*{match}"):
+            reader(folder)
+
+
+def test_numbers_fit_each_other(folder, document, monkeypatch):
+    number = number_of(document, "item")
+    shard = document["shards"][number]
+    file = folder / shard["file"]
+    whole = file.read_bytes()
+    np.array([99], "<i4").tofile(changed := folder / "changed")
+    content = whole[: shard["offset"]] + changed.read_bytes() + whole[shard["offset"] + 4 :]
+    changed.unlink()
+    file.write_bytes(content)
+    craft(
+        folder,
+        set_in(document, ["shards", number, "sha256"], hashlib.sha256(content).hexdigest()),
+    )
+    with pytest.raises(DataError, match="must hold columns that fit each other: `item` must be"):
+        open_prepared(folder)
+    monkeypatch.setattr(folders, "MUCH", 0)
+    open_prepared(folder)
+    with pytest.raises(DataError, match="must hold columns that fit each other"):
+        open_prepared(folder, verify=True)
+    file.write_bytes(whole)
+
+
+def test_nesting_without_end(folder, document):
+    (folder / MANIFEST).write_text('{"format": ' + "[" * 200_000)
+    with pytest.raises(DataError, match="must be as it was written, got a damaged or changed file"):
+        open_prepared(folder)
+
+
+def test_damaged_labels(folder, document):
+    number = number_of(document, "vocabulary")
+    file = folder / document["shards"][number]["file"]
+    whole = file.read_bytes()
+    file.write_bytes(content := b"PAR1" + whole[4:-8] + b"\0" * 8)
+    shards = [
+        shard | {"sha256": hashlib.sha256(content).hexdigest()}
+        if shard["file"] == file.name
+        else shard
+        for shard in document["shards"]
+    ]
+    craft(folder, document | {"shards": shards})
+    with pytest.raises(
+        DataError, match=r"vocabulary.parquet must hold labels as they were written"
+    ):
+        open_prepared(folder)
+    file.write_bytes(whole)
+
+
+def paths_in(inner, above=()):
+    pairs = inner.items() if isinstance(inner, dict) else enumerate(inner)
+    for key, value in pairs:
+        yield (*above, key)
+        if isinstance(value, dict | list):
+            yield from paths_in(value, (*above, key))
+
+
+def attack(opener, folder, whole, n_mutations, *, seed):
+    """Open many mutated manifests; how many were refused."""
+    rng, paths, n_refused = np.random.default_rng(seed), list(paths_in(whole)), 0
+    for _ in range(n_mutations):
+        path = paths[rng.integers(len(paths))]
+        craft(folder, set_in(whole, path, ODD[rng.integers(len(ODD))]))
+        try:
+            opener(folder)
+        except DataError:
+            n_refused += 1
+    return n_refused
+
+
+def test_mutated_manifests_of_groups(tmp_path):
+    prepare(full_groups(lags=1), tmp_path / "p")
+    n_refused = attack(open_prepared, tmp_path / "p", document_of(tmp_path / "p"), 300, seed=0)
+    assert n_refused > 200
+
+
+def test_mutated_manifests_of_texts(tmp_path):
+    prepare_text(["a b a", "b a b"], folder=tmp_path / "t", min_count=1)
+    n_refused = attack(open_text, tmp_path / "t", document_of(tmp_path / "t"), 150, seed=1)
+    assert n_refused > 60
+
+
+def test_a_text_of_other_numbers_is_refused(tmp_path):
+    folder = tmp_path / "t"
+    prepare_text(["a b a", "b a b"], folder=folder, min_count=1)
+    np.save(folder / TOKENS, np.zeros((2, 2)))
+    whole = document_of(folder)
+    size = (folder / TOKENS).stat().st_size
+    craft(folder, set_in(whole, ["files", TOKENS, "size"], size))
+    with pytest.raises(DataError, match="must hold a text as it was prepared, got tokens of type"):
+        open_text(folder)
+
+
+def test_the_columns_of_real_folders_pass(folder):
+    check_shards(folders.Manifest.read(folder).shards)
