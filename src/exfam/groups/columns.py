@@ -188,6 +188,7 @@ def read_numbers(
         return _to_numpy(array) / DAY
     if not _is_number(kind):
         column.complain("be numeric", pc.is_valid(array), "Convert the column to numbers first.")
+        array, kind = pa.nulls(len(array), pa.float64()), pa.float64()
     is_whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if is_whole and array.null_count == 0 and kind != pa.uint64():
         return _to_numpy(array).astype(np.int64)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from exfam.checks import DataError
+from exfam.checks import DataError, is_utf8
 from exfam.data.packed import unpacking
 from exfam.data.reading.database import literal
 
@@ -49,20 +49,28 @@ def find_files(source: str | os.PathLike[str]) -> Files:
     """
     name = os.fspath(source)
     path = Path(name)
+    if not name or not is_utf8(name):
+        raise DataError(f"`source` must be a name in UTF-8, got {name!r}. Name or rename the file.")
     if "://" in name:
         raise DataError(f"`source` must be on this machine, got {name!r}. Download it first.")
-    if path.is_dir():
+    if os.path.isdir(path):
         paths = sorted(each for each in path.iterdir() if each.is_file())
         paths = [each for each in paths if not each.name.startswith((".", "_"))]
-    elif path.exists():
+    elif os.path.isfile(path):
         paths = [path]
+    elif os.path.lexists(path) and not path.is_symlink():
+        raise DataError(f"`source` must be a file or a folder, got neither at {name!r}.")
     else:
         paths = sorted(Path(each) for each in glob.glob(name, recursive=True))
-        paths = [each for each in paths if each.is_file()]
+        paths = [each for each in paths if os.path.isfile(each)]
     if not paths:
-        what = "a folder without files" if path.is_dir() else "which is not there"
+        what = "a folder without files" if os.path.isdir(path) else "which is not there"
         raise DataError(f"`source` must name a file, a folder or a glob, got {name!r}, {what}.")
     for path in paths:
+        if not is_utf8(str(path)):
+            raise DataError(
+                f"`source` must have names in UTF-8, got {str(path)!r}. Rename the file."
+            )
         if not os.access(path, os.R_OK):
             raise DataError(f"`source` must be readable, got {str(path)!r} without the permission.")
     return Files(_one_kind(name, paths), tuple(paths))

@@ -1,11 +1,15 @@
 """How a source is read, and what was met on the way."""
 
+import re
 from dataclasses import dataclass
 
-from exfam.checks import check_choice, check_whole
+from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.groups.ordering import check_date_format
 
 __all__ = ["ReadingFacts", "ReadingOptions"]
+
+MOST_THREADS = 1024
+_SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|bytes?)\s*", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class ReadingOptions:
         check_choice("duplicates", self.duplicates, ("error", "drop", "keep"))
         if self.threads is not None:
             check_whole("threads", self.threads)
+            if self.threads > MOST_THREADS:
+                raise ExfamError(f"`threads` must be at most {MOST_THREADS}, got {self.threads}.")
+        if self.memory_limit is not None and not _SIZE.fullmatch(str(self.memory_limit)):
+            raise ExfamError(
+                f"`memory_limit` must be a size such as '2GB', got {self.memory_limit!r}."
+            )
         check_date_format(self.date_format)
 
 

@@ -1,6 +1,7 @@
 """Queries: DuckDB's own SQL, SQLite through the standard library, Postgres through ADBC."""
 
 import importlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -117,24 +118,26 @@ def _cannot_run(query: str, why: Exception) -> str:
 
 @contextmanager
 def _sqlite(query: str, path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise DataError(f"`database` must name a database file, got {str(path)!r}: not there.")
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as con:
         try:
             con.execute("BEGIN")  # both passes see the same rows
             yield con
-        except (sqlite3.Error, sqlite3.Warning) as error:
+        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
             raise DataError(_cannot_run(query, error)) from error
 
 
 def _sqlite_batches(query: str, parts: Sequence[Part], path: Path) -> Iterator[pa.Table]:
     with _sqlite(query, path) as con:
         text = _as_query(query)
-        cursor = con.execute(text)
-        names = [column[0] for column in cursor.description or ()]
+        with closing(con.execute(text)) as cursor:
+            names = [column[0] for column in cursor.description or ()]
         check_named(parts, names, " in the query")
         index = [names.index(part.name) for part in parts]
+        # SQLite ends queries that are under way, such as unions, when a view is made.
         schema = _sqlite_schema(con, text, parts, index)
+        cursor = con.execute(text)
         yield schema.empty_table()
         while rows := cursor.fetchmany(ROWS_A_BATCH):
             columns = [[row[i] for row in rows] for i in index]

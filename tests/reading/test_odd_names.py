@@ -1,0 +1,127 @@
+"""Names of files, limits and columns that are out of the ordinary: read, or one clear error."""
+
+import os
+import socket
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import exfam
+from exfam import DataError, ExfamError, Groups
+from exfam.data.reading.options import ReadingOptions
+
+NAMES = {"group": "user", "item": "movie"}
+
+
+def read(source, **options):
+    return exfam.read(source, **NAMES, threads=1, duplicates="keep", **options)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("user,movie\n1,2\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".csv", "/".join(["a" * 200] * 30), "a" * 300 + "*"])
+def test_names_too_long_for_a_disk_are_not_there(name):
+    with pytest.raises(DataError, match="must name a file, .* got 'a.*', which is not there"):
+        read(name)
+    with pytest.raises(DataError, match="must name a database file, got 'a.*': not there"):
+        read("t", database=f"sqlite:///{name}")
+
+
+def test_no_name_is_not_the_working_directory(file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    with pytest.raises(DataError, match="`source` must be a name in UTF-8, got ''"):
+        read("")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".csv.gz"])
+def test_names_that_are_not_utf_8(tmp_path, ending):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff" + ending.encode())
+    pq.write_table(pa.table({"user": [1], "movie": [2]}), tmp_path / "plain")
+    os.rename(tmp_path / "plain", path)
+    with pytest.raises(DataError, match=r"`source` must be a name in UTF-8, got .*\\udcff"):
+        read(path)
+    with pytest.raises(DataError, match=r"`source` must have names in UTF-8, got .*\\udcff"):
+        read(tmp_path)
+
+
+def test_queries_that_are_not_utf_8(tmp_path):
+    sqlite3.connect(tmp_path / "a.db").close()
+    with pytest.raises(DataError, match="must be a query that can be run, .* surrogates"):
+        read("t\udcff", database=f"sqlite:///{tmp_path / 'a.db'}")
+
+
+@pytest.mark.parametrize("kind", ["socket", "pipe"])
+def test_neither_file_nor_folder(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    if kind == "pipe":
+        os.mkfifo("a.csv")
+        held = None
+    else:
+        held = socket.socket(socket.AF_UNIX)
+        held.bind("a.csv")
+    with pytest.raises(DataError, match="`source` must be a file or a folder, got neither at"):
+        read("a.csv")
+    if held is not None:
+        held.close()
+
+
+@pytest.mark.parametrize("limit", ["-1GB", "x", "5", "80%", "nanGB", "1e9B", ""])
+def test_limits_of_memory_are_sizes(file, limit):
+    with pytest.raises(ExfamError, match=f"`memory_limit` must be a size .*, got '{limit}'"):
+        read(file, memory_limit=limit)
+
+
+def test_a_limit_beyond_numbers(file):
+    with pytest.raises(ExfamError, match="`memory_limit` must be a size .* value is too large"):
+        read(file, memory_limit="9" * 30 + "TB")
+
+
+@pytest.mark.parametrize("limit", ["100MB", "0.5 GiB", "1TB", "200000000 bytes"])
+def test_sizes_are_limits_of_memory(file, limit):
+    assert len(read(file, memory_limit=limit)) == 1
+
+
+def test_numbers_of_threads():
+    with pytest.raises(ExfamError, match="`threads` must be at most 1024, got 1000000000"):
+        ReadingOptions(threads=10**9)
+
+
+@pytest.mark.parametrize("union", ["UNION ALL", "UNION", "INTERSECT"])
+def test_compound_queries_of_sqlite(tmp_path, union):
+    rows = pd.DataFrame({"user": [1, 1, 2], "movie": [5, 6, 5]})
+    with sqlite3.connect(tmp_path / "a.db") as con:
+        rows.to_sql("t", con, index=False)
+    con.close()
+    query = f"SELECT user, movie FROM t {union} SELECT user, movie FROM t"
+    groups = read(query, database=f"sqlite:///{tmp_path / 'a.db'}")
+    assert groups.n_elements == (6 if union == "UNION ALL" else 3)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a{}b", "{}", 'a ""b""{}'])
+def test_headers_with_a_line_break(tmp_path, end, name):
+    path = tmp_path / "a.csv"
+    path.write_bytes(f'"{name.format(end)}",user,movie{end}3,1,2{end}'.encode())
+    assert read(path).n_elements == 1
+    groups = read(path, value=name.format(end).replace('""', '"'))
+    assert next(iter(groups.values.values())).tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
+def test_values_that_are_all_missing_may_be_of_any_kind(kind):
+    frame = pd.DataFrame({"user": [1, 2], "movie": [1, 2], "t": np.array(["NaT"] * 2, kind)})
+    for groups in (Groups.from_frame(frame, value="t", **NAMES), read(frame, value="t")):
+        assert np.isnan(groups.values["t"]).all()
+        assert not groups.observed.any()
+    for part in ("order", "position"):
+        with pytest.raises(DataError, match=f"`{part}` must not be missing, got nothing at row 0"):
+            Groups.from_frame(frame, **{part: "t"}, **NAMES)
