@@ -122,7 +122,9 @@ def assert_identical(one, other):
     """Equal in every field, dtypes included."""
     for field in fields(Groups):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(ours, dict):
+        if isinstance(ours, bool):
+            assert ours == theirs, field.name
+        elif isinstance(ours, dict):
             assert list(ours) == list(theirs), field.name
             for name in ours:
                 _assert_alike(ours[name], theirs[name], f"{field.name} {name}")
