@@ -92,7 +92,7 @@ def plot(rows: list[Row], folder: Path) -> None:
 def _views(out: Path | None, contender: Contender, fits: Sequence[Fit], task: str) -> list[Row]:
     """Table 3, and the figures of the model that the paper draws."""
     first = fits[0].estimator
-    drawn = isinstance(first, EFA) and first.direction == "causal"
+    drawn = contender.model == "efa-positions" and first.direction == "causal"
     if out is not None and drawn and contender.settings["support"] == "all":
         assert isinstance(first, EFA)
         draw_views(first, instacart_baskets().test[:N_BASKETS], out)
