@@ -34,8 +34,12 @@ __all__ = [
     "check_whole",
     "is_utf8",
     "regular_array",
+    "shown",
     "support_error",
 ]
+
+# Letters of a value that an error shows.
+_LONGEST = 400
 
 
 class ExfamError(ValueError):
@@ -72,12 +76,27 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     >>> check_choice("direction", "causal", ["causal", "bidirectional"])
     """
     allowed = list(choices)
-    if value not in allowed:
+    # What is no single value, such as an array, may not say whether it equals one.
+    single = value is None or isinstance(value, str | bool | int | float | np.generic)
+    if not single or value not in allowed:
         listed = ", ".join(repr(choice) for choice in allowed)
         names = [choice for choice in allowed if isinstance(choice, str)]
         near = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ExfamError(f"`{name}` must be one of {listed}, got {value!r}.{hint}")
+        raise ExfamError(f"`{name}` must be one of {listed}, got {shown(value)}.{hint}")
+
+
+def shown(value: Any) -> str:
+    """A value as an error names it: Python's text of it, cut where it is very long.
+
+    >>> shown("a"), len(shown(10**5000)) < 100
+    ("'a'", True)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # objects may raise anything; Python itself refuses very large integers
+        return f"a value of type {type(value).__name__} that Python cannot show"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
@@ -118,7 +137,8 @@ def check_fraction(name: str, value: Any) -> None:
 
     >>> check_fraction("dropout", 0.1)
     """
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < 1:
         raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
 
 

@@ -19,11 +19,8 @@ from exfam.analysis.evaluate import (
     value_parameters,
 )
 from exfam.analysis.mixtures import Mixture
-from exfam.checks import ExfamError, check_choice, check_fraction, check_whole
+from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.estimators.choices import (
-    PARTS,
-    SUPPORTS,
-    check_families,
     check_no_repeats,
     check_order,
     check_part_names,
@@ -33,13 +30,13 @@ from exfam.estimators.levels import chosen_levels
 from exfam.estimators.parameters import check_distinct, listed
 from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
+from exfam.estimators.rules import Rules, check_parameters
 from exfam.estimators.sampling import continue_groups, fill_in
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns
 from exfam.groups.hashing import group_hashes
 from exfam.models.schema import Schema
 from exfam.models.seen import Overlap, Seen, overlap
-from exfam.models.support import DIRECTIONS
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["GroupEstimator"]
@@ -57,6 +54,7 @@ class GroupEstimator(BaseEstimator, ABC):
     """
 
     kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
 
     group: Any
     order: Any
@@ -133,13 +131,7 @@ class GroupEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        check_choice("direction", self.direction, DIRECTIONS)
-        check_choice("parts", self.parts, PARTS)
-        check_choice("support", self.support, SUPPORTS)
-        check_choice("unknown", self.unknown, ("error", "ignore", "unk"))
-        check_fraction("validation_fraction", self.validation_fraction)
-        check_whole("seed", self.seed, least=0)
-        check_families(self.family)
+        check_parameters(self)
         names = ("value", "attributes", "group_attributes")
         columns = {name: listed(getattr(self, name)) for name in names}
         check_distinct(columns)

@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.checks import ExfamError
+from exfam.estimators import declarations
 from exfam.estimators.available import OnlyIn
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.plan import FitPlan
@@ -59,6 +60,7 @@ class Marginal(GroupEstimator):
     """
 
     kind = "marginal"
+    parameter_rules = declarations.MARGINAL
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
@@ -99,11 +101,6 @@ class Marginal(GroupEstimator):
         self.validation_fraction = validation_fraction
         self.seed = seed
         self.unknown = unknown
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("support", self.support, ("auto", "hard", "none"))
-        check_positive("smoothing", self.smoothing)
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0
@@ -175,6 +172,7 @@ class ShrunkOffset(GroupEstimator):
     """
 
     kind = "shrunk-offset"
+    parameter_rules = declarations.SHRUNK_OFFSET
     attributes = group_attributes = known = ()
     position = None
     parts, support = "values", "none"
@@ -212,12 +210,6 @@ class ShrunkOffset(GroupEstimator):
         self.validation_fraction = validation_fraction
         self.seed = seed
         self.unknown = unknown
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.k is not None:
-            check_positive("k", self.k)
-        check_positive("item_prior", self.item_prior)
 
     def _fit_members(self, plan: FitPlan) -> None:
         families = plan.schema.families

@@ -8,16 +8,15 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import PositionAttention, group_attention
-from exfam.checks import ExfamError, check_choice, check_positive, check_whole
-from exfam.conditionals import CONDITIONALS
-from exfam.encodings import ENCODINGS
+from exfam.checks import ExfamError
+from exfam.estimators import declarations
 from exfam.estimators.available import UnavailableError
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.choices import check_order, choose_encoding
 from exfam.estimators.explain import Explanation, explain, group_vectors
-from exfam.estimators.parameters import python_number
 from exfam.estimators.plan import FitPlan
-from exfam.estimators.training import train_members, training_settings
+from exfam.estimators.rules import python_number
+from exfam.estimators.training import train_members
 from exfam.groups import Groups
 from exfam.models.assemble import ModelSettings, build_efa
 from exfam.models.baselines import fit_marginal_items
@@ -112,6 +111,7 @@ class EFA(GroupEstimator):
     """
 
     kind = "efa"
+    parameter_rules = declarations.EFA
 
     def __init__(
         self,
@@ -214,16 +214,7 @@ class EFA(GroupEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("embed_dim", "n_heads", "head_dim", "n_layers", "ensemble"):
-            check_whole(name, getattr(self, name))
-        for name in ("feed_forward_dim", "head_hidden_dim", "n_sampled_items"):
-            check_whole(name, getattr(self, name), least=0)
-        if self.score_scale is not None:
-            check_positive("score_scale", self.score_scale)
-        check_choice("encoding", self.encoding, ["auto", *ENCODINGS])
-        check_choice("conditional", self.conditional, ["auto", *CONDITIONALS])
         self._model_settings(items=True, values=True, support="none", encoding="none")
-        training_settings(self)
         if self.value_embedding == "raw" and self.join == "sum":
             raise ExfamError(
                 "`join` must be 'concatenate' with value_embedding='raw', whose vectors have "
@@ -241,7 +232,7 @@ class EFA(GroupEstimator):
             connection=self.connection,
             encoding=encoding,
             kernel=self.attention,
-            score_scale=python_number(self.score_scale),
+            score_scale=None if self.score_scale is None else float(self.score_scale),
             null_token=self.null_token,
             sees_mask=self.sees_mask,
             conditional=self.conditional,

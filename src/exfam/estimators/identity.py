@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from exfam.estimators.parameters import python_number, to_plain
+from exfam.estimators.parameters import to_plain
+from exfam.estimators.rules import python_number
 from exfam.training.checkpoints import Checkpoint
 
 __all__ = ["identified"]

@@ -7,12 +7,13 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.checks import ExfamError
+from exfam.estimators import declarations
 from exfam.estimators.available import OnlyIn
 from exfam.estimators.base import GroupEstimator
 from exfam.estimators.explain import pooled_vectors
 from exfam.estimators.plan import FitPlan
-from exfam.estimators.training import train_members, training_settings
+from exfam.estimators.training import train_members
 from exfam.models.baselines import fit_marginal_items
 from exfam.models.catalog import ItemSampler, item_sampler
 from exfam.models.latent_factor import (
@@ -89,6 +90,7 @@ class LatentFactor(GroupEstimator):
     """
 
     kind = "latent-factor"
+    parameter_rules = declarations.LATENT_FACTOR
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
@@ -154,15 +156,6 @@ class LatentFactor(GroupEstimator):
         self.device = device
         self.unknown = unknown
         self.progress = progress
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole("dim", self.dim)
-        check_whole("ensemble", self.ensemble)
-        check_whole("n_sampled_items", self.n_sampled_items, least=0)
-        check_choice("dispersion", self.dispersion, ("global", "item"))
-        self._settings()
-        training_settings(self)
 
     def _settings(self) -> LatentFactorSettings:
         return LatentFactorSettings(

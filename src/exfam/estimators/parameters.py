@@ -8,7 +8,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.families import Family, family_from_config, family_to_config
 
-__all__ = ["check_distinct", "from_plain", "listed", "python_number", "to_plain"]
+__all__ = ["check_distinct", "from_plain", "listed", "to_plain"]
 
 FAMILY_KEY = "family_instance"
 
@@ -35,15 +35,6 @@ def listed(names: Any) -> tuple[str, ...]:
     if names is None:
         return ()
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def python_number(value: Any) -> Any:
-    """Python's own number for one of numpy's, as grids of parameters hold; all else as it is.
-
-    >>> python_number(np.int64(8))
-    8
-    """
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def to_plain(name: str, value: Any) -> Any:

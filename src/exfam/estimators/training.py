@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 
 from exfam.estimators.identity import identified
-from exfam.estimators.parameters import python_number
+from exfam.estimators.rules import python_number
 from exfam.groups import Groups
 from exfam.likelihoods import likelihood_for
 from exfam.models.two_part import TwoPartModel

@@ -45,7 +45,7 @@ class TorchEngine:
         self.train, self.validate_on = train, validation
         self.optimizer = make_optimizer(model, settings)
         self.device = next(model.parameters()).device
-        self.generator = torch.Generator(self.device).manual_seed(settings.seed)
+        self.generator = torch.Generator(self.device).manual_seed(int(settings.seed))
         self._ranks = ranks
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         self._small = [p for p in self._parameters if p.numel() < LARGE_PARAMETER]

@@ -18,14 +18,10 @@ from exfam.analysis.mixtures import Mixture
 from exfam.analysis.prediction import Prediction
 from exfam.checks import (
     ExfamError,
-    check_choice,
-    check_fraction,
-    check_positive,
     check_seed,
     check_whole,
 )
 from exfam.data.fields import with_places
-from exfam.estimators.choices import check_families
 from exfam.estimators.fields.draws import fill_maps, observed_of
 from exfam.estimators.fields.forecasts import Forecast, forecast
 from exfam.estimators.fields.imputation import filled
@@ -40,12 +36,13 @@ from exfam.estimators.fields.new_sites import refuse_places, warn_of_new_sites
 from exfam.estimators.fields.plan import FieldPlan, plan_field_fit
 from exfam.estimators.fields.sensing import Sensing, next_sites
 from exfam.estimators.fields.units import family_in_units, in_units, restored, unit_of
+from exfam.estimators.rules import Rules, check_parameters
 from exfam.families import Family, family_from_config, family_to_config
-from exfam.geometry import check_coordinates, check_metric
+from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.groups.hashing import group_hashes
 from exfam.models.fields.assemble import FieldShape
-from exfam.models.fields.climate import CLIMATES, Climate, empty_climate, fit_climate
+from exfam.models.fields.climate import Climate, empty_climate, fit_climate
 from exfam.models.fields.links import counts
 from exfam.models.schema import check_values
 from exfam.models.seen import Overlap, Seen, overlap
@@ -64,6 +61,7 @@ class FieldEstimator(BaseEstimator, ABC):
     """
 
     kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
     # Whether predictions at sites that training did not observe read the values around them.
     reads_around_new_sites: ClassVar[bool] = True
 
@@ -278,14 +276,7 @@ class FieldEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        check_metric(self.metric)
-        check_families(self.family)
-        check_choice("standardize", self.standardize, CLIMATES)
-        check_positive("period", self.period)
-        check_whole("lags", self.lags, least=0)
-        if self.step is not None:
-            check_positive("step", self.step)
-        check_fraction("validation_fraction", self.validation_fraction)
+        check_parameters(self)
 
     def _columns(self) -> FieldColumns:
         names = ("time", "site", "coordinates", "value", "metric", "missing")

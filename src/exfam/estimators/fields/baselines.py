@@ -4,12 +4,13 @@ from typing import Any
 
 from torch import nn
 
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import ExfamError
+from exfam.estimators.fields import declarations
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.plan import FieldPlan
 from exfam.models.fields.climatology import ClimatologyPart
-from exfam.models.fields.gaussian_process import KERNELS, GaussianProcessPart, fit_gaussian_process
-from exfam.models.fields.kriging import VARIOGRAMS, KrigingPart, fit_kriging
+from exfam.models.fields.gaussian_process import GaussianProcessPart, fit_gaussian_process
+from exfam.models.fields.kriging import KrigingPart, fit_kriging
 from exfam.models.fields.ridge import (
     RidgeCovariancePart,
     RidgeSitePart,
@@ -54,6 +55,7 @@ class FieldClimatology(FieldEstimator):
     """
 
     kind = "field-climatology"
+    parameter_rules = declarations.CLIMATOLOGY
     family = "gaussian"
     lags = 0
     step = None
@@ -128,6 +130,7 @@ class FieldGaussianProcess(FieldEstimator):
     """
 
     kind = "field-gaussian-process"
+    parameter_rules = declarations.GAUSSIAN_PROCESS
     family = "gaussian"
 
     def __init__(
@@ -158,10 +161,6 @@ class FieldGaussianProcess(FieldEstimator):
         self.standardize = standardize
         self.period = period
         self.validation_fraction = validation_fraction
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("kernel", self.kernel, KERNELS)
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)
@@ -200,6 +199,7 @@ class FieldKriging(FieldEstimator):
     """
 
     kind = "field-kriging"
+    parameter_rules = declarations.KRIGING
     family = "gaussian"
     lags = 0
     step = None
@@ -228,10 +228,6 @@ class FieldKriging(FieldEstimator):
         self.standardize = standardize
         self.period = period
         self.validation_fraction = validation_fraction
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("variogram", self.variogram, VARIOGRAMS)
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)
@@ -275,6 +271,7 @@ class FieldRidge(FieldEstimator):
     """
 
     kind = "field-ridge"
+    parameter_rules = declarations.RIDGE
     family = "gaussian"
     reads_around_new_sites = False
 
@@ -348,6 +345,7 @@ class FieldRidgeCovariance(FieldEstimator):
     """
 
     kind = "field-ridge-covariance"
+    parameter_rules = declarations.RIDGE
     family = "gaussian"
     reads_around_new_sites = False
 

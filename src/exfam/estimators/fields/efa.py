@@ -8,12 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from exfam.analysis.evaluate import value_parameters
-from exfam.checks import check_choice, check_whole
+from exfam.estimators.fields import declarations
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.explain import FieldExplanation, explain
 from exfam.estimators.fields.plan import FieldPlan
 from exfam.estimators.fields.units import family_in_units
-from exfam.estimators.training import train_members, training_settings
+from exfam.estimators.training import train_members
 from exfam.families import Family
 from exfam.groups import Groups
 from exfam.models.fields.assemble import FieldSettings, build_field_network
@@ -105,6 +105,7 @@ class FieldEFA(FieldEstimator):
     """
 
     kind = "field-efa"
+    parameter_rules = declarations.FIELD_EFA
 
     def __init__(
         self,
@@ -186,19 +187,6 @@ class FieldEFA(FieldEstimator):
         self.seed = seed
         self.device = device
         self.progress = progress
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("embed_dim", "n_heads", "head_dim", "ensemble"):
-            check_whole(name, getattr(self, name))
-        for name in ("n_layers", "feed_forward_dim", "head_hidden_dim", "read_out_heads", "seed"):
-            check_whole(name, getattr(self, name), least=0)
-        if self.n_neighbors is not None:
-            check_whole("n_neighbors", self.n_neighbors)
-        for name in ("site_embedding", "null_token", "calibrate"):
-            check_choice(name, getattr(self, name), (False, True))
-        self._settings()
-        training_settings(self)
 
     def _settings(self) -> FieldSettings:
         names = FieldSettings.__dataclass_fields__

@@ -7,10 +7,10 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from exfam.checks import check_choice, check_whole
+from exfam.estimators.fields import declarations
 from exfam.estimators.fields.base import FieldEstimator
 from exfam.estimators.fields.plan import FieldPlan
-from exfam.estimators.training import train_members, training_settings
+from exfam.estimators.training import train_members
 from exfam.groups import Groups
 from exfam.models.fields.climate import Climate
 from exfam.models.fields.latent_factor import (
@@ -73,6 +73,7 @@ class FieldLatentFactor(FieldEstimator):
     """
 
     kind = "field-latent-factor"
+    parameter_rules = declarations.LATENT_FACTOR
     family = "gaussian"
     lags = 0
     step = None
@@ -129,16 +130,6 @@ class FieldLatentFactor(FieldEstimator):
         self.seed = seed
         self.device = device
         self.progress = progress
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("dim", "hidden_dim", "ensemble"):
-            check_whole(name, getattr(self, name))
-        if self.k is not None:
-            check_whole("k", self.k)
-        check_whole("seed", self.seed, least=0)
-        check_choice("intercept", self.intercept, (False, True))
-        training_settings(self)
 
     def _settings(self) -> FieldLatentFactorSettings:
         return FieldLatentFactorSettings(

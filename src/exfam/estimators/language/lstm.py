@@ -12,16 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from exfam.checks import (
     DataError,
     ExfamError,
-    check_choice,
-    check_fraction,
-    check_positive,
     check_whole,
 )
+from exfam.estimators.language import declarations
 from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.scoring import draw_tokens, token_log_probs
 from exfam.estimators.language.tokens import Lexicon, encode, learn
-from exfam.estimators.language.training import PRECISIONS, train_language_model
-from exfam.models.lstm_lm import TIES, LSTMNetwork, build_lstm_lm
+from exfam.estimators.language.training import train_language_model
+from exfam.estimators.rules import check_parameters
+from exfam.models.lstm_lm import LSTMNetwork, build_lstm_lm
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 
@@ -67,6 +66,7 @@ class LSTMLanguageModel(OneNetwork):
     """
 
     kind: ClassVar[str] = "lstm-language-model"
+    parameter_rules = declarations.LSTM
 
     members_: list[LSTMNetwork]
     vocabulary_: dict[str, np.ndarray]
@@ -110,7 +110,7 @@ class LSTMLanguageModel(OneNetwork):
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on to the same
         bits. Raises DataError, naming file and line, for what is no text.
         """
-        self._check_parameters()
+        check_parameters(self)
         lexicon, tokens = learn(X, name="X")
         held = None
         if validation is not None:
@@ -134,19 +134,6 @@ class LSTMLanguageModel(OneNetwork):
         )
         self.histories_, self.members_ = [history], [model]
         return self
-
-    def _check_parameters(self) -> None:
-        """Raise ExfamError for a parameter that no data could make right."""
-        for name in ("dim", "n_layers", "batch_size", "bptt", "epochs"):
-            check_whole(name, getattr(self, name))
-        check_whole("seed", self.seed, least=0)
-        check_choice("tie", self.tie, TIES)
-        check_choice("precision", self.precision, tuple(PRECISIONS))
-        check_fraction("dropout", self.dropout)
-        check_fraction("validation_fraction", self.validation_fraction)
-        check_positive("learning_rate", self.learning_rate)
-        if self.clip is not None:
-            check_positive("clip", self.clip)
 
     @property
     def model_(self) -> LSTMNetwork:

@@ -10,33 +10,21 @@ import torch
 from jaxtyping import Float32, Float64, Int64
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.text_encoders import LONG_SENTENCES, TextEncoder, sentence_list
+from exfam.analysis.text_encoders import TextEncoder, sentence_list
 from exfam.checks import (
     DataError,
     ExfamError,
-    check_choice,
-    check_fraction,
     check_positive,
-    check_whole,
 )
-from exfam.data.text.subwords import (
-    END,
-    MASK,
-    SPECIAL,
-    START,
-    SUBWORDS,
-    UNKNOWN,
-    Subwords,
-    learn_subwords,
-)
+from exfam.data.text.subwords import END, MASK, SPECIAL, START, UNKNOWN, Subwords, learn_subwords
 from exfam.data.text.unknown import warn_unknown_words
-from exfam.encodings import ENCODINGS
 from exfam.estimators.identity import identified
+from exfam.estimators.language import declarations
 from exfam.estimators.language.fitted import OneNetwork
 from exfam.estimators.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.estimators.language.tokens import located_lines
 from exfam.estimators.language.training import PRECISIONS
-from exfam.estimators.parameters import python_number
+from exfam.estimators.rules import check_parameters
 from exfam.estimators.training import training_settings
 from exfam.models.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.models.token_pieces import MaskedTokens, TokenPieces
@@ -104,6 +92,7 @@ class MaskedLanguageModel(OneNetwork):
     """
 
     kind: ClassVar[str] = "masked-language-model"
+    parameter_rules = declarations.MASKED
 
     members_: list[MaskedLM]
     vocabulary_: dict[str, np.ndarray]
@@ -316,20 +305,8 @@ class MaskedLanguageModel(OneNetwork):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        for name in ("vocabulary_size", "min_count", "embed_dim", "n_heads", "n_layers"):
-            check_whole(name, getattr(self, name))
-        for name in ("batch_size", "max_epochs"):
-            check_whole(name, getattr(self, name))
-        check_whole("feed_forward_dim", self.feed_forward_dim, least=0)
-        check_whole("length", self.length, least=3)
-        check_whole("seed", self.seed, least=0)
-        check_choice("subwords", self.subwords, SUBWORDS)
-        check_choice("encoding", self.encoding, ENCODINGS)
-        check_choice("precision", self.precision, tuple(PRECISIONS))
-        check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
+        check_parameters(self)
         check_positive("mask_share", self.mask_share)
-        for name in ("mask_share", "validation_fraction", "dropout"):
-            check_fraction(name, python_number(getattr(self, name)))
         if self.embed_dim % self.n_heads:
             raise ExfamError(
                 f"`n_heads` must divide `embed_dim`, {self.embed_dim}, got {self.n_heads}."

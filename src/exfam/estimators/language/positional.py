@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import encoding_weights
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
+from exfam.checks import DataError, ExfamError
 from exfam.encodings import Attenuated
+from exfam.estimators.language import declarations
 from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
 from exfam.estimators.language.sentences import SentenceSource, known_words, sentence_words
 from exfam.estimators.language.targets import (
@@ -19,10 +20,9 @@ from exfam.estimators.language.targets import (
     known_labels,
     label_codes,
 )
-from exfam.estimators.parameters import python_number
+from exfam.estimators.rules import check_parameters, python_number
 from exfam.groups import Groups
 from exfam.models.positional_sentences import (
-    PADDINGS,
     PositionalSentenceNetwork,
     build_positional_sentences,
     sentence_nats,
@@ -71,6 +71,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     """
 
     kind: ClassVar[str] = "positional-sentence-classifier"
+    parameter_rules = declarations.POSITIONAL
 
     members_: list[PositionalSentenceNetwork]
     histories_: list[History]
@@ -110,6 +111,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
         Raises DataError for what are no sentences or not as many labels, for fewer than two
         labels, and where no word has a vector; ExfamError for other `vectors`.
         """
+        check_parameters(self)
         settings, weights = self._settings(), self._weights()
         if not isinstance(vectors, WordVectors):
             raise ExfamError(
@@ -183,10 +185,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
         )
 
     def _weights(self) -> torch.Tensor:
-        """Of attention; raises ExfamError for a parameter of the network that is wrong."""
-        check_whole("n_positions", self.n_positions)
-        check_choice("padding", self.padding, PADDINGS)
-        check_fraction("dropout", self.dropout)
+        """Of attention."""
         encoding = Attenuated(w=python_number(self.w), s=python_number(self.s))
         return encoding_weights(encoding, int(self.n_positions))[0]
 

@@ -12,10 +12,11 @@ from jaxtyping import Float64, Real
 from scipy.stats import spearmanr
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.text_encoders import LONG_SENTENCES, POOLINGS, TextEncoder, sentence_list
-from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
+from exfam.analysis.text_encoders import TextEncoder, sentence_list
+from exfam.checks import DataError, ExfamError
 from exfam.data.text.subwords import SPECIAL, Subwords
 from exfam.estimators.identity import identified
+from exfam.estimators.language import declarations
 from exfam.estimators.language.fitted import LabelPredictions, OneNetwork
 from exfam.estimators.language.masked import MaskedLanguageModel
 from exfam.estimators.language.targets import (
@@ -27,6 +28,7 @@ from exfam.estimators.language.targets import (
 )
 from exfam.estimators.language.training import PRECISIONS
 from exfam.estimators.parameters import to_plain
+from exfam.estimators.rules import Rules, check_parameters
 from exfam.estimators.training import training_settings
 from exfam.models.sentence_heads import LabeledPieces, LabelNats, NumberNats, SentenceHead
 from exfam.models.token_pieces import TokenPieces
@@ -44,6 +46,7 @@ class _Tuned(OneNetwork):
     """What both share: an encoder, one more layer, steps on both."""
 
     kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
 
     members_: list[SentenceHead]
     histories_: list[History]
@@ -120,11 +123,7 @@ class _Tuned(OneNetwork):
 
     def _check_parameters(self, encoder: Any) -> None:
         """Raise ExfamError for a parameter that no data could make right, and no encoder."""
-        check_choice("pooling", self.pooling, POOLINGS)
-        check_choice("long_sentences", self.long_sentences, LONG_SENTENCES)
-        check_choice("precision", self.precision, tuple(PRECISIONS))
-        check_fraction("dropout", self.dropout)
-        check_whole("seed", self.seed, least=0)
+        check_parameters(self)
         if not isinstance(encoder, MaskedLanguageModel):
             raise ExfamError(
                 f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
@@ -242,6 +241,7 @@ class SentenceClassifier(LabelPredictions, _Tuned):
     """
 
     kind: ClassVar[str] = "sentence-classifier"
+    parameter_rules = declarations.TUNED
 
     classes_: np.ndarray
 
@@ -305,6 +305,7 @@ class SentenceRegressor(_Tuned):
     """
 
     kind: ClassVar[str] = "sentence-regressor"
+    parameter_rules = declarations.TUNED
 
     center_: float
     scale_: float

@@ -12,17 +12,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exfam.checks import DataError, ExfamError, check_choice, check_fraction, check_whole
+from exfam.checks import DataError
 from exfam.data.tables import (
-    NUMERIC,
-    UNKNOWN,
     Cells,
     RawTable,
     TableSchema,
     encode,
     read_table,
 )
-from exfam.encodings import ENCODINGS
+from exfam.estimators.rules import Rules, check_parameters
 from exfam.estimators.tables.choice import Trial, best_of, fit_table, recipes_of
 from exfam.estimators.tables.inputs import (
     Given,
@@ -44,14 +42,12 @@ from exfam.models.tables.assemble import TableSettings
 from exfam.models.tables.model import MaskedTableModel
 from exfam.training.history import History
 
-__all__ = ["MISSING_COLUMNS", "TableEstimator"]
+__all__ = ["TableEstimator"]
 
 # Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.
 # Bins are as many as rows can fill; of knots more than a few cost more by chance than they tell.
 _ROWS_A_BIN, _BINS = 16, (8, 32)
 _ROOTS_A_KNOT, _KNOTS = 6, (4, 16)
-UNLABELED = ("absent", "mask")
-MISSING_COLUMNS = ("auto", "absent", "error")
 
 
 class TableEstimator(BaseEstimator, ABC):
@@ -63,6 +59,7 @@ class TableEstimator(BaseEstimator, ABC):
     """
 
     kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
 
     kinds: Any
     date_format: Any
@@ -162,25 +159,7 @@ class TableEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        check_choice("numeric", self.numeric, NUMERIC)
-        if self.n_bins != "auto":
-            check_whole("n_bins", self.n_bins, least=2)
-        check_choice("unknown", self.unknown, UNKNOWN)
-        check_choice("encoding", self.encoding, ENCODINGS)
-        check_choice("missing_columns", self.missing_columns, MISSING_COLUMNS)
-        check_fraction("validation_fraction", self.validation_fraction)
-        check_whole("seed", self.seed, least=0)
-        check_whole("ensemble", self.ensemble)
-        check_choice("unlabeled", self.unlabeled, UNLABELED)
-        if self.response_share is not None:
-            check_fraction("response_share", self.response_share)
-        told = {"kinds": "a kind or to labels in order", "families": "a family"}
-        for name, what in told.items():
-            given = getattr(self, name)
-            if not (given is None or isinstance(given, Mapping)):
-                raise ExfamError(
-                    f"`{name}` must map columns to {what}, got {type(given).__name__}."
-                )
+        check_parameters(self)
 
     def _fit(
         self,

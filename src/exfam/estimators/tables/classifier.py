@@ -7,18 +7,17 @@ from jaxtyping import Float64, Shaped
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.tables.decisions import RULES, decide
+from exfam.analysis.tables.decisions import decide
 from exfam.analysis.tables.laws import column_laws
-from exfam.checks import DataError, ExfamError, check_choice
+from exfam.checks import DataError, ExfamError
 from exfam.data.tables import FINITE, Column, RawColumn
 from exfam.data.tables.raw import cell_error
+from exfam.estimators.tables import declarations
 from exfam.estimators.tables.inputs import Given, read_response
 from exfam.estimators.tables.plan import Response
 from exfam.estimators.tables.supervised import SupervisedTable
 
 __all__ = ["MaskedTableClassifier"]
-
-TARGETS = ("auto", "categorical", "ordinal")
 
 
 class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
@@ -107,6 +106,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     """
 
     kind = "masked-table-classifier"
+    parameter_rules = declarations.CLASSIFIER
 
     target: str
 
@@ -217,11 +217,6 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
         """The log of `predict_proba`, in nats."""
         return np.log(self.predict_proba(X))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("target", self.target, TARGETS)
-        check_choice("decision", self.decision, RULES)
 
     def _response(self, given: Given) -> Response:
         assert given.name is not None

@@ -8,9 +8,9 @@ from sklearn.metrics import r2_score
 
 from exfam.analysis.tables.decisions import decide
 from exfam.analysis.tables.laws import column_laws
-from exfam.checks import DataError, ExfamError, check_choice
+from exfam.checks import DataError, ExfamError
 from exfam.data.tables import Column
-from exfam.estimators.choices import check_families
+from exfam.estimators.tables import declarations
 from exfam.estimators.tables.inputs import Given
 from exfam.estimators.tables.laws import number_family
 from exfam.estimators.tables.plan import Response
@@ -18,7 +18,6 @@ from exfam.estimators.tables.supervised import SupervisedTable
 
 __all__ = ["MaskedTableRegressor"]
 
-DECISIONS = ("mean", "median")
 # Families of labels, and one that needs items: no law of one number.
 BINNED = "binned"
 _TINY = np.finfo(np.float64).tiny
@@ -109,6 +108,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     """
 
     kind = "masked-table-regressor"
+    parameter_rules = declarations.REGRESSOR
 
     family: Any
 
@@ -205,12 +205,6 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         # In their own unit squares may be more than float64 holds.
         unit = max(np.abs(truth[rows]).max(), np.abs(told[rows]).max(), _TINY)
         return float(r2_score(truth[rows] / unit, told[rows] / unit, sample_weight=weight))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("decision", self.decision, DECISIONS)
-        if self.family != BINNED:
-            check_families(self.family)
 
     def _response(self, given: Given) -> Response:
         assert given.name is not None

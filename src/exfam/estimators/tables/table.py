@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from exfam.analysis.tables.joint import pseudo_parts
 from exfam.checks import DataError
 from exfam.data.tables import read_table
+from exfam.estimators.tables import declarations
 from exfam.estimators.tables.inputs import encode_all, read_given
 from exfam.estimators.tables.joint import JointTable
 from exfam.estimators.tables.weights import read_weight
@@ -96,6 +97,7 @@ class MaskedTable(TransformerMixin, JointTable):
     """
 
     kind = "masked-table"
+    parameter_rules = declarations.TABLE
     # Without a response there is nothing to weigh or to mask.
     response_share = None
     unlabeled = "absent"

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from exfam.checks import check_whole
 from exfam.data.tables import Cells, TableSchema
 from exfam.estimators.identity import identified
-from exfam.estimators.parameters import python_number
+from exfam.estimators.rules import python_number
 from exfam.families import Family
 from exfam.models.tables.assemble import TableSettings, build_masked_table
 from exfam.models.tables.model import MaskedTableModel

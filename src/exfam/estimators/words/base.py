@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, ExfamError, check_choice, check_positive, check_whole
+from exfam.checks import DataError, check_positive
 from exfam.data.text import Vocabulary, keep_probability, noise_probability
+from exfam.estimators.rules import Rules, check_parameters, python_number
 from exfam.estimators.words.matrices import WordMatrices
 from exfam.estimators.words.parameters import Parameters, check_fitted
 from exfam.estimators.words.texts import ReadingOptions, known_tokens, read_text
@@ -19,7 +20,7 @@ from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings
 from exfam.training.history import History
 
-__all__ = ["SampledPass", "TextEstimator", "check_share"]
+__all__ = ["SampledPass", "TextEstimator"]
 
 # Nats of training are told of one in so many groups of windows.
 _NATS_EVERY = 64
@@ -51,6 +52,7 @@ class TextEstimator(Parameters, ABC):
     """Models of words and their contexts, trained by passes over a text."""
 
     kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
 
     dim: int
     window: Any
@@ -192,33 +194,31 @@ class TextEstimator(Parameters, ABC):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        for name in ("dim", "negatives", "min_count", "epochs"):
-            check_whole(name, getattr(self, name))
-        check_whole("seed", self.seed, least=0)
-        check_positive("noise_exponent", self.noise_exponent, zero=True)
-        check_choice("deterministic", self.deterministic, (False, True))
-        self._settings()
+        check_parameters(self)
 
     def _settings(self) -> EpochSettings:
         threads = 1 if self.deterministic else self.threads
         check_positive("learning_rate", self.learning_rate)
         return EpochSettings(
             learning_rate=float(self.learning_rate),
-            epochs=self.epochs,
-            threads=threads,
-            seed=self.seed,
+            epochs=int(self.epochs),
+            threads=python_number(threads),
+            seed=int(self.seed),
         )
 
     def _reading(self) -> ReadingOptions:
-        return ReadingOptions(
-            self.min_count, self.max_words, self.sentences, self.lower, self.cleaning
-        )
+        given = (self.min_count, self.max_words, self.sentences, self.lower, self.cleaning)
+        return ReadingOptions(*map(python_number, given))
 
     def _checkpoint(self, checkpoint: Checkpoint | str | PathLike[str] | None) -> Checkpoint | None:
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
             return checkpoint
         parameters = self.get_params(deep=False)
-        identity = {name: parameters[name] for name in parameters if name not in _IRRELEVANT}
+        identity = {
+            name: python_number(each)
+            for name, each in parameters.items()
+            if name not in _IRRELEVANT
+        }
         return Checkpoint(checkpoint, identity={"kind": self.kind, **identity})
 
     def _pass(self, kernel: Any, *, told: bool) -> SampledPass:
@@ -239,13 +239,3 @@ class TextEstimator(Parameters, ABC):
             nats_every=1 if told else _NATS_EVERY,
         )
         return SampledPass(kernel, matrices=self.matrices_, sampling=sampling, plan=plan)
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise unless `value` is a number from 0 to 1.
-
-    >>> check_share("positive_share", 0.5)
-    """
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1:
-        raise ExfamError(f"`{name}` must be a number from 0 to 1, got {value!r}.")

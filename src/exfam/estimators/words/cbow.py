@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from exfam.checks import ExfamError, check_choice, check_positive, check_whole
-from exfam.estimators.words.base import TextEstimator, check_share
-from exfam.estimators.words.matrices import TIES, WordMatrices, initial_matrices
+from exfam.checks import ExfamError, check_positive
+from exfam.estimators.rules import python_number
+from exfam.estimators.words import declarations
+from exfam.estimators.words.base import TextEstimator
+from exfam.estimators.words.matrices import WordMatrices, initial_matrices
 from exfam.estimators.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 from exfam.kernels.cbow import train_cbow
 from exfam.training.checkpoints import Checkpoint
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from exfam.families import Bernoulli, Categorical
 
 __all__ = ["CBOW"]
-
-LIKELIHOODS = ("negative_sampling", "softmax")
 
 
 class CBOW(TextEstimator):
@@ -70,6 +70,7 @@ class CBOW(TextEstimator):
     """
 
     kind = "cbow"
+    parameter_rules = declarations.CBOW
 
     def __init__(
         self,
@@ -116,15 +117,8 @@ class CBOW(TextEstimator):
         return self.likelihood == "softmax"
 
     def _check_parameters(self) -> None:
-        check_choice("likelihood", self.likelihood, LIKELIHOODS)
         super()._check_parameters()
-        check_choice("tie", self.tie, TIES)
-        check_share("positive_share", self.positive_share)
-        check_positive("subsample", self.subsample, zero=True)
-        check_whole("batch_size", self.batch_size)
-        if self.window is not None:
-            check_whole("window", self.window)
-        elif not self._exact:
+        if self.window is None and not self._exact:
             raise ExfamError("`window` must be an integer >= 1 for negative sampling, got None.")
         if self._exact and self.tie is not None:
             raise ExfamError(
@@ -140,9 +134,9 @@ class CBOW(TextEstimator):
         single = self._exact or self.deterministic
         settings = EpochSettings(
             learning_rate=float(rate),
-            epochs=self.epochs,
-            threads=1 if single else self.threads,
-            seed=self.seed,
+            epochs=int(self.epochs),
+            threads=1 if single else python_number(self.threads),
+            seed=int(self.seed),
         )
         return replace(settings, last_share=1.0) if self._exact else settings
 

@@ -12,8 +12,10 @@ from jaxtyping import Float
 from exfam.analysis.cooccurrence.pmi import Association, association
 from exfam.analysis.cooccurrence.spectrum import lanczos_errors, largest_eigenpairs
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.checks import DataError, ExfamError
 from exfam.data.text.unknown import warn_unknown_words
+from exfam.estimators.rules import check_parameters
+from exfam.estimators.words import declarations
 from exfam.estimators.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
 from exfam.estimators.words.parameters import Parameters, check_fitted
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PMIFactorization"]
 
-METHODS = ("eigen", "svd")
 _LOGITS_AT_ONCE = 16_000_000
 
 
@@ -61,6 +62,7 @@ class PMIFactorization(Parameters):
     """
 
     kind = "pmi-factorization"
+    parameter_rules = declarations.PMI
 
     vectors_: WordVectors
     frequencies_: Float[np.ndarray, "words"]
@@ -238,12 +240,7 @@ class PMIFactorization(Parameters):
         return Association(self.positive, self.shift, self.exponent)
 
     def _check_parameters(self) -> None:
-        for name in ("dim", "window", "min_count", "max_bytes"):
-            check_whole(name, getattr(self, name))
-        check_whole("seed", self.seed, least=0)
-        check_choice("method", self.method, METHODS)
-        check_choice("positive", self.positive, (False, True))
-        self._association()
+        check_parameters(self)
         if self.method == "eigen" and self.exponent != 1:
             raise ExfamError(
                 f"`exponent` must be 1 for method='eigen', got {self.exponent}: information is not "

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exfam.checks import check_choice, check_positive, check_whole
-from exfam.estimators.words.base import TextEstimator, check_share
-from exfam.estimators.words.matrices import TIES, WordMatrices, initial_matrices
+from exfam.estimators.words import declarations
+from exfam.estimators.words.base import TextEstimator
+from exfam.estimators.words.matrices import WordMatrices, initial_matrices
 from exfam.kernels.skipgram import train_skipgram
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import fit_text
@@ -66,6 +66,7 @@ class SkipGram(TextEstimator):
     """
 
     kind = "skip-gram"
+    parameter_rules = declarations.SKIP_GRAM
 
     def __init__(
         self,
@@ -103,13 +104,6 @@ class SkipGram(TextEstimator):
         from exfam.families import Bernoulli
 
         return Bernoulli()
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole("window", self.window)
-        check_choice("tie", self.tie, TIES)
-        check_share("positive_share", self.positive_share)
-        check_positive("subsample", self.subsample, zero=True)
 
     def _start(self, n_words: int) -> WordMatrices:
         return initial_matrices(

@@ -1,0 +1,56 @@
+"""Values that a parameter may be given by mistake, of every kind there is."""
+
+import datetime
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+class Name(str):
+    """A text of another class."""
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "nan": lambda: math.nan,
+    "infinity": lambda: math.inf,
+    "minus one": lambda: -1,
+    "zero": lambda: 0,
+    "one": lambda: 1,
+    "one and a half": lambda: 1.5,
+    "a half": lambda: 0.5,
+    "tiny": lambda: 1e-300,
+    "huge": lambda: 10**30,
+    "too long to print": lambda: 10**5000,
+    "true": lambda: True,
+    "numpy true": lambda: np.True_,
+    "numpy integer": lambda: np.int64(2),
+    "numpy number": lambda: np.float32(0.5),
+    "complex": lambda: 1j,
+    "word": lambda: "x",
+    "auto": lambda: "auto",
+    "no letter": lambda: "",
+    "surrogate": lambda: "\ud800",
+    "text of another class": lambda: Name("x"),
+    "bytes": lambda: b"x",
+    "empty list": lambda: [],
+    "list": lambda: ["x"],
+    "nested list": lambda: ["x", ["y"]],
+    "tuple": lambda: ("x", 1),
+    "mapping": lambda: {"x": 1},
+    "empty mapping": lambda: {},
+    "set": lambda: {"x"},
+    "array": lambda: np.array([1.0, 2.0]),
+    "array of one": lambda: np.array([1]),
+    "array of texts": lambda: np.array(["x", "y"]),
+    "series": lambda: pd.Series([1, 2]),
+    "missing": lambda: pd.NA,
+    "time": lambda: datetime.datetime(2020, 1, 1),
+    "object": object,
+    "function": lambda: lambda: None,
+    "class": lambda: dict,
+    "generator": lambda: (letter for letter in "xy"),
+}

@@ -1,0 +1,120 @@
+"""Every class declares a rule for each parameter; a fit takes its value or names the parameter."""
+
+import inspect
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
+
+from every_estimator import case_of
+from exfam.checks import ExfamError, check_choice, shown
+from exfam.estimators.rules import (
+    ByColumn,
+    Choice,
+    ColumnName,
+    ColumnNames,
+    Flag,
+    Fraction,
+    Numbers,
+    OrNone,
+    OrWord,
+    Positive,
+    Rule,
+    Share,
+    Text,
+    TextByColumn,
+    Whole,
+    check_parameters,
+    python_number,
+)
+from exfam.estimators.saving import KINDS
+from parameter_values import VALUES
+
+# Drawn from all parameters of a class and all values, the same ones every time.
+N_DRAWN = 60
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_has_a_rule_that_its_default_obeys(kind):
+    class_ = case_of(kind).class_
+    rules = class_.parameter_rules
+    parameters = inspect.signature(class_.__init__).parameters
+    defaults = {name: each.default for name, each in parameters.items() if name != "self"}
+    assert rules.keys() == defaults.keys()
+    for name, default in defaults.items():
+        assert isinstance(rules[name], Rule) and rules[name].words
+        assert rules[name].allows(default), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rule_allows_what_it_does_not_refuse(kind):
+    for name, rule in case_of(kind).class_.parameter_rules.items():
+        for label, make in VALUES.items():
+            try:
+                rule.check(name, make())
+                refused = False
+            except ExfamError as error:
+                refused = True
+                assert f"`{name}`" in str(error) or name in ("family", "families"), label
+            assert refused != rule.allows(make()), (name, label)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_takes_a_value_or_names_the_parameter(kind):
+    case, random = case_of(kind), np.random.default_rng(0)
+    names, labels = list(case.make().get_params(deep=False)), list(VALUES)
+    for _ in range(N_DRAWN):
+        name, label = names[random.integers(len(names))], labels[random.integers(len(labels))]
+        value = VALUES[label]()
+        try:
+            check_parameters(case.make().set_params(**{name: value}))
+        except ExfamError as error:
+            assert f"`{name}`" in str(error), (name, label)
+            continue
+        # The types that tests check along the way are Python's own.
+        value = python_number(value)
+        # Of the right type, it may still not suit the data or another parameter.
+        with suppress(ExfamError):
+            case.make().set_params(**{name: value}).fit(*case.given, **case.also)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "message"),
+    [
+        (Whole(least=2), 1, "`x` must be an integer >= 2, got 1."),
+        (Whole(), 10**30, "`x` must be an integer <= 2147483647, got 1000"),
+        (Whole(), 10**5000, "got a value of type int that Python cannot show"),
+        (Whole(), True, "`x` must be an integer >= 1, got True"),
+        (Positive(), 0, "`x` must be a number > 0, got 0"),
+        (Positive(zero=True), -0.5, "`x` must be a number >= 0, got -0.5"),
+        (Positive(), 10**400, "`x` must be a number > 0, got 10000"),
+        (Fraction(), 1, r"`x` must be a number in \[0, 1\), got 1"),
+        (Share(), np.float32(2), "`x` must be a number from 0 to 1, got "),
+        (Choice(("a", None)), np.array(["a"]), "`x` must be one of 'a', None, got array"),
+        (Flag(), 1, "`x` must be one of False, True, got 1"),
+        (Text(), 3, "`x` must be text, got 3"),
+        (ColumnName(), 3, "`x` must be the name of a column, got 3"),
+        (ColumnNames(), [3], r"`x` must be the name of a column or a list of them, got \[3\]"),
+        (Numbers(), "a", "`x` must be a number or a list of them, got 'a'"),
+        (ByColumn("a kind"), {3: "count"}, "`x` must be a mapping of columns to a kind, got {3"),
+        (TextByColumn(), {"day": 3}, "`x` must be text or a mapping of columns to it, got {"),
+        (OrNone(Whole()), "a", "`x` must be an integer >= 1, got 'a'"),
+        (OrWord("auto", Whole()), "b", "`x` must be 'auto' or an integer >= 1, got 'b'"),
+        (OrWord("auto", Whole()), 0, "`x` must be an integer >= 1, got 0"),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_what_breaks_a_rule_is_told_by_it(rule, value, message):
+    with pytest.raises(ExfamError, match=message):
+        rule.check("x", value)
+
+
+def test_what_is_no_single_value_is_no_choice():
+    with pytest.raises(ExfamError, match=r"`x` must be one of 'a', got array\(\['a'\]"):
+        check_choice("x", np.array(["a"]), ["a"])
+
+
+def test_an_error_shows_a_long_value_in_part():
+    assert len(shown("a" * 10_000)) < 450 and shown("a") == "'a'"
