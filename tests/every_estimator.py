@@ -44,18 +44,19 @@ class Case:
     given: tuple[Any, ...]
     also: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def class_(self) -> type:
-        module, name = KINDS[self.kind]
-        return getattr(importlib.import_module(module), name)
-
     def make(self, **changes: Any) -> Any:
         """Not fitted."""
-        return self.class_(**{**self.parameters, **changes})
+        return class_of(self.kind)(**{**self.parameters, **changes})
 
     def fit(self, **changes: Any) -> Any:
         """Fitted."""
         return self.make(**changes).fit(*self.given, **self.also)
+
+
+def class_of(kind: str) -> type:
+    """The class that saved models name so."""
+    module, name = KINDS[kind]
+    return getattr(importlib.import_module(module), name)
 
 
 @functools.cache

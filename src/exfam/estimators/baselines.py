@@ -107,7 +107,7 @@ class Marginal(GroupEstimator):
         item_part = value_part = None
         if plan.items:
             item_part = fit_marginal_items(
-                plan.train, n_items, smoothing=self.smoothing, weight=plan.weight
+                plan.train, n_items, smoothing=float(self.smoothing), weight=plan.weight
             )
         if plan.values:
             value_part = fit_marginal_values(
