@@ -83,7 +83,7 @@ WRONG = {
     ],
     "direction": [("forward", "`direction` must be one of 'causal', 'bidirectional'")],
     "encoding": [("sine", "`encoding` must be one of 'alibi'.* got 'sine'")],
-    "support": [("soft", "`support` must be one of 'auto', 'hard', 'none', 'penalty'")],
+    "support": [("soft", "`support` must be one of 'auto', 'hard', 'none'")],
     "parts": [("all", "`parts` must be one of 'auto', 'both', 'items', 'values', got 'all'")],
     "unknown": [("drop", "`unknown` must be one of 'error', 'ignore', 'unk', got 'drop'")],
     "tie": [("tight", "`tie` must be one of 'none', 'reflection'")],

@@ -123,7 +123,10 @@ class TestTables:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"kinds": ["city"]}, "`kinds` must map columns to a kind or to labels in order"),
+            (
+                {"kinds": ["city"]},
+                "`kinds` must be a mapping of columns to a kind or to labels in order",
+            ),
             ({"kinds": {"town": "categorical"}}, "`kinds` must name columns of the table"),
             ({"numeric": "bins"}, "`numeric` must be one of 'continuous', 'binned'"),
             ({"n_bins": 1}, "`n_bins` must be an integer >= 2, got 1"),
@@ -231,7 +234,7 @@ def test_decisions_and_targets_that_make_no_sense():
 def test_families_that_cannot_produce_the_response():
     with pytest.raises(SupportError, match="`price` must be .* at row"):
         fit(REGRESSOR, family="poisson")
-    with pytest.raises(ExfamError, match="`family` must be one of"):
+    with pytest.raises(ExfamError, match="`family` must be 'binned' or a family"):
         fit(REGRESSOR, family="normal")
     with pytest.raises(ExfamError, match="`y` must hold numbers for a regressor, got texts"):
         fit(REGRESSOR, y=CLASS)

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from exfam.analysis.mixtures import Mixture
-from exfam.checks import ExfamError
 from exfam.data.tables.cells import Cells
 from exfam.data.tables.schema import TableSchema
 from exfam.estimators.tables import choice
@@ -70,12 +69,6 @@ def test_without_ordered_labels_there_is_no_order_to_choose():
     plan = TablePlan(MIXED, mixed_cells(), 3, MIXED_FAMILIES)
     assert isinstance(plan.families[4], Histogram)
     assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True, False}
-
-
-@pytest.mark.parametrize("name", ["ordinal", "extra_masking"])
-def test_other_words_than_auto_are_refused(name):
-    with pytest.raises(ExfamError, match=f"`{name}` must be 'auto' or one of its values, got 'on'"):
-        recipes_of(parameters(**{name: "on"}), alike_plan())
 
 
 # How it is chosen

@@ -49,7 +49,7 @@ def test_a_value_outside_the_support_is_named():
         ({"height": "gamma"}, "`families` must name columns of the table, got 'height'"),
         ({"city": "gamma"}, "`families` must name columns of continuous numbers or counts"),
         ({"wait": "ordinal"}, "`family` must be an instance where it has arguments"),
-        (["gamma"], "`families` must map columns to a family, got list"),
+        (["gamma"], r"`families` must be a mapping of columns to a family, got \['gamma'\]"),
     ],
 )
 def test_families_that_fit_no_column(families, told):

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
-from exfam.checks import ExfamError
 from exfam.data.tables import Cells
 from exfam.estimators.tables.training import (
     MANY_ROWS,
@@ -63,19 +62,15 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
 
 def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
     """All recipes that the parameters leave open, the one to be preferred first."""
-    ordinals = _open("ordinal", estimator.ordinal, (True, False))
+    ordinals = _open(estimator.ordinal, (True, False))
     if not any(_is_ordered(plan, place) for place in range(len(plan.schema.columns))):
         ordinals = ordinals[:1]
-    masks = _open("extra_masking", estimator.extra_masking, (0.0, _EXTRA_MASKING))
+    masks = _open(estimator.extra_masking, (0.0, _EXTRA_MASKING))
     return [Recipe(bool(o), float(m)) for o, m in product(ordinals, masks)]
 
 
-def _open(name: str, given: Any, choices: Sequence[Any]) -> Sequence[Any]:
-    if isinstance(given, str):
-        if given != "auto":
-            raise ExfamError(f"`{name}` must be 'auto' or one of its values, got {given!r}.")
-        return choices
-    return [given]
+def _open(given: Any, choices: Sequence[Any]) -> Sequence[Any]:
+    return choices if isinstance(given, str) else [given]
 
 
 def _is_ordered(plan: TablePlan, place: int) -> bool:
