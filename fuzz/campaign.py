@@ -112,7 +112,8 @@ def _work(
     """The forked process: verdicts of inputs, sent as (seed, verdict or None, CPU seconds)."""
     own = _virtual_bytes()
     resource.setrlimit(resource.RLIMIT_AS, (own + 2 * limits.bytes, resource.RLIM_INFINITY))
-    # Written even while C code runs; then the signal does what it does: it ends the process.
+    # Written even while C code runs, or after it failed; then the signal ends the process.
+    faulthandler.enable(trace, all_threads=False)
     faulthandler.register(signal.SIGXCPU, file=trace, all_threads=False, chain=True)
     for seed in seeds:
         used = time.process_time()
@@ -163,13 +164,13 @@ def _kill_if_beyond(worker: _Worker, limits: Limits) -> None:
 
 
 def _verdict_of_death(code: int, trace: IO[str]) -> Verdict:
+    trace.seek(0)
+    lines = [line.strip() for line in trace if "/exfam/" in line]
+    where = lines[0].rpartition("/exfam/")[2] if lines else "no line of exfam"
     if code == -signal.SIGXCPU:
-        trace.seek(0)
-        lines = [line.strip() for line in trace if "/exfam/" in line]
-        where = lines[0].rpartition("/exfam/")[2] if lines else "killed while it computed"
         return Verdict("hang", where, "the limit of CPU time")
     name = signal.Signals(-code).name if code < 0 else f"status {code}"
-    return Verdict("traceback", f"the process ended: {name}", name)
+    return Verdict("traceback", where, f"{name}: the process ended")
 
 
 def _virtual_bytes() -> int:

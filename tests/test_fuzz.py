@@ -73,7 +73,7 @@ def test_every_kind_of_failure_is_seen_and_the_rest_go_on(tmp_path):
     errors = {(failure["seed"], failure["outcome"]): failure for failure in document["failures"]}
     assert len(errors) == 5
     assert "check_whole" in errors[3, "traceback"]["error"]
-    assert "status 3" in errors[6, "traceback"]["where"]
+    assert "status 3" in errors[6, "traceback"]["error"]
     assert errors[6, "traceback"]["replay"].endswith("--replay planted 6")
 
 
