@@ -314,3 +314,51 @@ def test_a_sound_folder_that_cannot_be_built_is_told(tmp_path, what):
     match = f"`path` must hold a model as this version saves it, .*{re.escape(told)}"
     with pytest.raises(ModelFileError, match=match):
         exfam.load(tmp_path / "model")
+
+
+def crafted(folder, change):
+    """Change config.json, and give it the checksum that it then must have."""
+    file = folder / "config.json"
+    document = json.loads(file.read_text())
+    del document["checksum"]
+    change(document)
+    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
+    file.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document.pop("files"),
+        lambda document: document.update(files=[]),
+        lambda document: document.pop("config"),
+        lambda document: document.update(config=[1]),
+        lambda document: document["config"].update(estimator=["efa"]),
+        lambda document: document.update(vocabulary=3.5),
+        lambda document: document["vocabulary"].update(item="no type"),
+        lambda document: document["vocabulary"].pop("item"),
+        lambda document: document["config"].update(n_members=-1.5),
+        lambda document: document["config"]["fitted"].update(embed_dim="x"),
+    ],
+)
+def test_a_crafted_configuration_is_one_clear_error(change, tmp_path):
+    make("efa", max_epochs=1).fit(FRAME).save(tmp_path / "model")
+    crafted(tmp_path / "model", change)
+    with pytest.raises(ModelFileError, match="`path` must hold a model as this version saves it"):
+        exfam.load(tmp_path / "model")
+
+
+def test_a_configuration_nested_too_deep_is_one_clear_error(tmp_path):
+    make("efa", max_epochs=1).fit(FRAME).save(tmp_path / "model")
+    (tmp_path / "model" / "config.json").write_text('{"format": ' + "[" * 200_000)
+    with pytest.raises(ModelFileError, match="cannot be built .RecursionError"):
+        exfam.load(tmp_path / "model")
+    with pytest.raises(ExfamError, match="`path` must be free or a saved model"):
+        make("efa", max_epochs=1).fit(FRAME).save(tmp_path / "model", overwrite=True)
+
+
+def test_parameters_that_a_configuration_lacks_have_their_defaults(tmp_path):
+    estimator = make("efa", max_epochs=1).fit(FRAME)
+    estimator.save(tmp_path / "model")
+    crafted(tmp_path / "model", lambda document: document["config"]["fitted"].pop("unknown"))
+    assert exfam.load(tmp_path / "model").parameters_["unknown"] == class_of("efa")().unknown

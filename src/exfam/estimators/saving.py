@@ -10,7 +10,7 @@ import torch
 from exfam.checks import ModelFileError
 from exfam.estimators.parameters import from_plain, to_plain
 from exfam.models.seen import Seen
-from exfam.models.storage import Stored, load_folder, save_folder
+from exfam.models.storage import Stored, load_folder, model_file_errors, save_folder
 from exfam.training.history import History
 from exfam.training.ranks import is_main_rank
 
@@ -114,36 +114,22 @@ def load(path: str | Path) -> Any:
 def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
     """The estimator saved in a folder; ModelFileError if it is not an `expected` one."""
     stored = load_folder(path)
-    kind = stored.config.get("estimator")
-    if kind not in KINDS:
-        raise ModelFileError(
-            f"`path` must hold an estimator of this version, got {kind!r} in {path}. Upgrade exfam."
-        )
-    module, name = KINDS[kind]
-    found = getattr(importlib.import_module(module), name)
-    if expected not in (None, found):
-        raise ModelFileError(
-            f"`path` must hold a saved {expected.__name__}, got {name} in {path}. "
-            f"Use {name}.load or exfam.load."
-        )
-    try:
+    # Every byte is as it was saved, but another version of exfam or another program may have.
+    with model_file_errors(path):
+        kind = stored.config.get("estimator")
+        if kind not in KINDS:
+            raise ModelFileError(
+                f"`path` must hold an estimator of this version, got {kind!r} in {path}. Upgrade "
+                "exfam."
+            )
+        module, name = KINDS[kind]
+        found = getattr(importlib.import_module(module), name)
+        if expected not in (None, found):
+            raise ModelFileError(
+                f"`path` must hold a saved {expected.__name__}, got {name} in {path}. "
+                f"Use {name}.load or exfam.load."
+            )
         return _restore(found, stored)
-    except ModelFileError:  # says already what to do
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as error:
-        # Every byte is as it was saved: another version of exfam wrote it, or another program.
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ModelFileError(
-            f"`path` must hold a model as this version saves it, got one in {path} that cannot be "
-            f"built ({what}). Load it with the version that saved it, or fit and save it again."
-        ) from error
 
 
 def _restore(found: type, stored: Stored) -> Any:
@@ -154,7 +140,7 @@ def _restore(found: type, stored: Stored) -> Any:
         for told in (config["parameters"], config.get("fitted", config["parameters"]))
     )
     estimator: Any = found(**fitted)
-    estimator.parameters_ = fitted
+    estimator.parameters_ = estimator.get_params(deep=False)
     estimator._tell(config, stored.tensors, stored.vocabulary)
     if "seen" in config:  # older versions kept no hashes
         estimator.seen_ = Seen.from_config(config["seen"], stored.tensors["seen"].numpy())

@@ -15,7 +15,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,7 @@ __all__ = [
     "check_replaceable",
     "load_arrays",
     "load_folder",
+    "model_file_errors",
     "save_folder",
 ]
 
@@ -119,7 +121,42 @@ def load_arrays(path: str | os.PathLike[str]) -> Stored:
 
 
 def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, Any]]) -> Stored:
-    return read_whole(Path(os.path.realpath(path)), partial(_read, load_file=load_file))
+    with model_file_errors(path):
+        return read_whole(Path(os.path.realpath(path)), partial(_read, load_file=load_file))
+
+
+@contextmanager
+def model_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """ModelFileError for whatever is raised by files that are whole, but not as exfam writes them.
+
+    >>> with model_file_errors("model"):
+    ...     {}["config"]
+    Traceback (most recent call last):
+    ...
+    exfam.checks.ModelFileError: `path` must hold a model as this version saves it, got one in
+    model that cannot be built (KeyError: 'config'). Load it with the version that saved it, or
+    fit and save it again.
+    """
+    try:
+        yield
+    except ModelFileError:  # says already what to do
+        raise
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        RuntimeError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+    ) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ModelFileError(
+            f"`path` must hold a model as this version saves it, got one in {path} that cannot be "
+            f"built ({what}). Load it with the version that saved it, or fit and save it again."
+        ) from error
 
 
 def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
@@ -158,7 +195,7 @@ def check_replaceable(path: Path, *, overwrite: bool) -> None:
 def _is_ours(path: Path) -> bool:
     try:
         document = json.loads((path / _CONFIG).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, RecursionError, ValueError):
         return False
     return isinstance(document, dict) and document.get("format") == _FORMAT
 
