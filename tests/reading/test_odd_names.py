@@ -13,6 +13,8 @@ import pytest
 import exfam
 from exfam import DataError, ExfamError, Groups
 from exfam.data.reading.options import ReadingOptions
+from exfam.data.text import prepare_text
+from exfam.data.vector_files import read_vectors
 
 NAMES = {"group": "user", "item": "movie"}
 
@@ -34,6 +36,12 @@ def test_names_too_long_for_a_disk_are_not_there(name):
         read(name)
     with pytest.raises(DataError, match="must name a database file, got 'a.*': not there"):
         read("t", database=f"sqlite:///{name}")
+    with pytest.raises(DataError, match="which is not there"):
+        prepare_text(name)
+    with pytest.raises(DataError, match="`path` must be a file, got no such file at a"):
+        read_vectors(name)
+    with pytest.raises(DataError, match="must be a prepared folder, got no manifest.json at"):
+        exfam.open_prepared(name)
 
 
 def test_no_name_is_not_the_working_directory(file, monkeypatch):
@@ -55,6 +63,8 @@ def test_names_that_are_not_utf_8(tmp_path, ending):
 
 def test_queries_that_are_not_utf_8(tmp_path):
     sqlite3.connect(tmp_path / "a.db").close()
+    with pytest.raises(DataError, match="`source` must be a name in UTF-8, got .SELECT"):
+        read("SELECT '\udcff' AS user, 1 AS movie")
     with pytest.raises(DataError, match="must be a query that can be run, .* surrogates"):
         read("t\udcff", database=f"sqlite:///{tmp_path / 'a.db'}")
 

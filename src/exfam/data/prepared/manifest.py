@@ -9,6 +9,7 @@ group_names.parquet   only where the names of groups are long text
 import hashlib
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -98,8 +99,9 @@ class Manifest:
         Raises DataError if it is missing, damaged, of something else or of a newer version.
         """
         file = folder / MANIFEST
-        if not file.is_file():
-            got = "a folder without" if folder.is_dir() else "a file" if folder.exists() else "no"
+        if not os.path.isfile(file):
+            is_there = os.path.exists(folder)
+            got = "no" if not is_there else "a folder without" if folder.is_dir() else "a file"
             fail(f"`folder` must be a prepared folder, got {got} {MANIFEST} at {folder}.")
         try:
             document = json.loads(file.read_bytes())

@@ -22,7 +22,7 @@ __all__ = ["found", "new_folder"]
 def found(path: str | os.PathLike[str]) -> Path:
     """Where the folder is: at `path`, or moved aside by a run that was killed right then."""
     place = _resolved(path)
-    return _old(place) if not place.exists() and is_ours(_old(place)) else place
+    return _old(place) if not os.path.exists(place) and is_ours(_old(place)) else place
 
 
 @contextmanager

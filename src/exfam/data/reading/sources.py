@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exfam.checks import DataError
+from exfam.checks import DataError, is_utf8
 from exfam.data.reading.database import Database
 from exfam.data.reading.delimited import header_names, open_delimited
 from exfam.data.reading.files import find_files, unpacked
@@ -52,7 +52,12 @@ def open_source(
         return open_remote_query(database, source, parts, connection=connection)
     if not isinstance(source, (str, os.PathLike)):
         return open_arrays(database, source, parts, vocabulary)
-    if isinstance(source, str) and is_query(source) and not os.path.exists(source):
+    if (
+        isinstance(source, str)
+        and is_query(source)
+        and is_utf8(source)
+        and not os.path.exists(source)
+    ):
         return open_duckdb_query(database, source, parts)
     files = find_files(source)
     if files.kind == "parquet":

@@ -96,15 +96,15 @@ def _found(name: str) -> list[Path]:
     path = Path(name)
     if "://" in name:
         raise DataError(f"`source` must be on this machine, got {name!r}. Download it first.")
-    if path.is_dir():
+    if os.path.isdir(path):
         found = list(_below(path))
-    elif path.exists():
+    elif os.path.exists(path):
         found = [path]
     else:
         found = [Path(each) for each in sorted(glob.glob(name, recursive=True))]
-        found = [each for each in found if each.is_file()]
+        found = [each for each in found if os.path.isfile(each)]
     if not found:
-        what = "a folder without files" if path.is_dir() else "which is not there"
+        what = "a folder without files" if os.path.isdir(path) else "which is not there"
         raise DataError(
             f"`source` must name a file, a folder or a pattern, got {name!r}, {what}. Text itself "
             "is passed in a list."

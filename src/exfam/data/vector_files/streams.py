@@ -42,8 +42,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
     exfam.checks.DataError: `path` must be a file, got no such file at vectors.txt.
     """
     path = Path(path)
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else "no such file"
+    if not os.path.isfile(path):
+        what = "a folder" if os.path.isdir(path) else "no such file"
         raise DataError(f"`path` must be a file, got {what} at {path}.")
     if not path.stat().st_size:
         raise DataError(f"`path` must not be empty, got an empty file at {path}.")
