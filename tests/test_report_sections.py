@@ -205,7 +205,7 @@ def test_parameters_that_differ_from_the_defaults_are_listed():
     assert changed == {
         "batch_size": "16", "dim": "4", "family": "poisson", "group": "basket",
         "item": "product", "max_epochs": "3", "parts": "both", "progress": "False",
-        "unknown": "unk", "value": "amount",
+        "value": "amount",
     }  # fmt: skip
     groups = gathered(model("marginal")).model._inputs(baskets()).groups
     section = model_section(gathered(Marginal().fit(groups)))
