@@ -274,9 +274,8 @@ class Groups:
         >>> groups = Groups.from_frame(frame, group="user", item="movie", value="stars")
         >>> groups
         Groups(2 groups, 3 elements, 2 items, stars)
-        >>> groups.pad([0, 1]).values["stars"]
-        tensor([[4., 2.],
-                [0., 0.]])
+        >>> groups.pad([0, 1]).values["stars"].tolist()
+        [[4.0, 2.0], [0.0, 0.0]]
         """
         from exfam.groups.frames import FrameColumns, read_frame
 
