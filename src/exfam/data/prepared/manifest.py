@@ -185,7 +185,7 @@ def _own_checksum(document: Mapping[str, Any]) -> str:
 
 
 def _columns(written: Mapping[str, Any]) -> FrameColumns:
-    named = {
+    named: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
     }
     for name, value in named.items():
