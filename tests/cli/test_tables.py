@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.dummy import DummyClassifier
 
 from cli.cases import write_csv
-from exfam import MaskedTableClassifier, cli, load
+from exfam import ExfamWarning, MaskedTableClassifier, cli, load
 from exfam.cli.fit import form
 from exfam.cli.signatures import MODELS
 from exfam.estimators.tables.plan import split_rows
@@ -284,10 +284,11 @@ def test_a_label_that_training_did_not_have(run, place, tmp_path):
     rows = [*cars(5, 4), [3.0, 40, "steam", 9.0, "yes"]]
     file = write_csv(tmp_path / "r.csv", rows, HEADER)
     words = ["predict", place / "table-classifier", file, "--format", "csv"]
-    status, out, err = run(*words)
+    status, out, err = run(*words, "--unknown", "error")
     assert status == 2 and out == "" and err.count("\n") == 1
     assert "got 'steam' at row 5 in" in err and "r.csv" in err and "pass --unknown unk" in err
-    assert len(table(run(*words, "--unknown", "unk")[1])) == 6
+    with pytest.warns(ExfamWarning, match="1 of column 'fuel', such as 'steam' at row 5, are taken"):
+        assert len(table(run(*words)[1])) == 6
 
 
 def test_columns_are_read_as_in_training(run, place, tmp_path):

@@ -33,6 +33,7 @@ from exfam.estimators.tables.inputs import (
     without_column,
 )
 from exfam.estimators.tables.laws import check_support, column_families
+from exfam.estimators.tables.missing import missing_share, warn_of_missing
 from exfam.estimators.tables.plan import Response, learn_columns, split_rows
 from exfam.estimators.tables.training import Recipe, TablePlan, empty_model
 from exfam.families import Family, family_from_config, family_to_config
@@ -83,6 +84,7 @@ class TableEstimator(BaseEstimator, ABC):
     tables_: tuple[tuple[str, ...], ...]
     histories_: list[History]
     recipe_: Recipe
+    missing_share_: float
     trials_: tuple[Trial, ...]
     n_features_in_: int
 
@@ -203,6 +205,7 @@ class TableEstimator(BaseEstimator, ABC):
         self.schema_, self.families_, self.settings_ = schema, families, fitted.settings
         self.response_ = None if response is None else response.name
         self.tables_ = tuple(table.names for table in given.tables)
+        self.missing_share_ = missing_share(given.tables, self.features_)
         self.histories_ = [fitted.history]
         self.members_ = [fitted.model]
 
@@ -243,7 +246,7 @@ class TableEstimator(BaseEstimator, ABC):
         Raises DataError for other columns.
         """
         table = self._read(X, joint=False)
-        return encode(self.schema_, table, unknown=self.unknown)
+        return self._encoded(table)
 
     def _cells(self, X: Any, y: Any = None, *, becomes: Mapping[str, str] | None = None) -> Cells:
         """Whole rows: the response may be a column of `X`, or given beside it.
@@ -259,6 +262,15 @@ class TableEstimator(BaseEstimator, ABC):
                 )
             column = read_response(y, name=self.response_, n_rows=table.n_rows)
             table = with_column(table, self.response_, column)
+        return self._encoded(table, becomes=becomes)
+
+    def _encoded(self, table: RawTable, *, becomes: Mapping[str, str] | None = None) -> Cells:
+        warn_of_missing(
+            table,
+            self.features_,
+            fitted=self.missing_share_,
+            extra_masking=self.recipe_.extra_masking,
+        )
         return encode(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
     def _read(self, X: Any, *, joint: bool) -> RawTable:
@@ -322,6 +334,7 @@ class TableEstimator(BaseEstimator, ABC):
             "response": self.response_,
             "tables": [list(names) for names in self.tables_],
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
+            "missing_share": self.missing_share_,
             "recipe": asdict(self.recipe_),
             "trials": [asdict(trial) for trial in self.trials_],
         }
@@ -340,6 +353,8 @@ class TableEstimator(BaseEstimator, ABC):
         self.settings_ = TableSettings(**settings)
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
+        # Older files do not say it; then nothing is far more.
+        self.missing_share_ = float(config.get("missing_share", 1.0))
         self.recipe_ = Recipe(**config["recipe"])
         self.trials_ = tuple(
             Trial(**{**trial, "recipe": Recipe(**trial["recipe"])}) for trial in config["trials"]
