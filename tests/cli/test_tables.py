@@ -287,7 +287,9 @@ def test_a_label_that_training_did_not_have(run, place, tmp_path):
     status, out, err = run(*words, "--unknown", "error")
     assert status == 2 and out == "" and err.count("\n") == 1
     assert "got 'steam' at row 5 in" in err and "r.csv" in err and "pass --unknown unk" in err
-    with pytest.warns(ExfamWarning, match="1 of column 'fuel', such as 'steam' at row 5, are taken"):
+    with pytest.warns(
+        ExfamWarning, match="1 of column 'fuel', such as 'steam' at row 5, are taken"
+    ):
         assert len(table(run(*words)[1])) == 6
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from exfam import MaskedTableRegressor
 from exfam.analysis.mixtures import Mixture
 from exfam.data.tables.cells import Cells
 from exfam.data.tables.schema import TableSchema
@@ -24,7 +25,7 @@ from exfam.estimators.tables.training import (
     schedule,
     train_model,
 )
-from exfam.families import Histogram
+from exfam.families import Histogram, StudentT
 from exfam.models.tables.assemble import build_masked_table
 from exfam.training.steps import fit
 from table_model_cases import cells_of, drop_cells, labels
@@ -197,11 +198,11 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
         law = Mixture(model.families[3], model.eta(held, [3])[0])
         nats[recipe][part == fold] = law.log_prob(torch.from_numpy(held.value[:, 3])).numpy()
         np.testing.assert_allclose(
-            told[recipe][part[known] == fold], nats[recipe][part == fold], atol=2e-4
+            told[recipe][0, part[known] == fold], nats[recipe][part == fold], atol=2e-4
         )
     for each in trials:
-        assert each.nats == pytest.approx(told[each.recipe].mean())
-    gain = told[FREE] - told[ORDINAL]
+        assert each.nats == pytest.approx(told[each.recipe][0].mean())
+    gain = told[FREE][0] - told[ORDINAL][0]
     assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
 
 
@@ -243,7 +244,9 @@ def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best
     def told(estimator, small, recipes, *, part, folds):
         seen.extend(recipes)
         extra = {recipe: 0.1 * (recipe.extra_masking == 0.5) for recipe in recipes}
-        return {recipe: np.full(3, nats[recipe.length] + more) for recipe, more in extra.items()}
+        return {
+            recipe: np.full((1, 3), nats[recipe.length] + more) for recipe, more in extra.items()
+        }
 
     monkeypatch.setattr(choice, "_held_out", told)
     trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
@@ -285,7 +288,7 @@ def held_rows(plan, monkeypatch, **given):
 
     def spy(estimator, small, recipes, *, part, folds):
         seen.append((small, part, folds))
-        return {recipe: np.arange(3.0) for recipe in recipes}
+        return {recipe: np.arange(3.0)[None] for recipe in recipes}
 
     monkeypatch.setattr(choice, "_held_out", spy)
     trials = choose_recipe(parameters(**given), plan, ALL)
@@ -333,3 +336,52 @@ def test_without_a_response_all_cells_of_held_out_rows_are_told():
     assert all(np.isfinite([each.nats, each.gain, each.error]).all() for each in trials)
     # About those of four labels by chance.
     assert -2.5 < trials[0].nats < -0.5
+
+
+class TestHeldOutScale:
+    """The law of a default regressor is as wide as its errors on rows that it was not fitted to."""
+
+    @staticmethod
+    def rows(n, seed):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(n, 12))
+        return X, X[:, 0] + random.standard_t(5, size=n)
+
+    def test_an_overfitted_law_is_widened(self):
+        """Many columns of noise: nats on new rows were far below those of a law that is wider."""
+        X, y = self.rows(60, 0)
+        new = self.rows(400, 1)
+        quick = {"progress": False, "extra_masking": "auto", "max_epochs": 150}
+        model = MaskedTableRegressor(ordinal=True, **quick).fit(X, y)
+        chosen = next(trial for trial in model.trials_ if trial.recipe == model.recipe_)
+        assert chosen.log_scale > 0
+        wide = model.log_score(*new)
+        model.model_.widen(model.schema_.place("y"), -chosen.log_scale)
+        assert wide > model.log_score(*new) + 0.02
+
+    def test_the_default_law_has_heavy_tails(self):
+        X, y = self.rows(60, 0)
+        model = MaskedTableRegressor(max_epochs=2, progress=False).fit(X, y)
+        assert model.families_[-1] == StudentT(df=4.0)
+        far = model.log_scores(X[:1], [1e4 * y.std()])
+        plain = MaskedTableRegressor(max_epochs=2, progress=False, family="gaussian").fit(X, y)
+        assert far[0] > -100 > plain.log_scores(X[:1], [1e4 * y.std()])[0]
+
+    def test_every_scale_is_that_of_the_law_made_wider(self):
+        X, y = self.rows(60, 0)
+        model = MaskedTableRegressor(max_epochs=2, progress=False).fit(X, y)
+        cells = model._cells(X, y)
+        rows = model.model_.rows(cells)
+        batch = rows.pad(np.arange(len(X)))
+        place = model.schema_.place("y")
+        with torch.no_grad():
+            before, after = model.model_.log_prob_by_scale(batch, [place], [0.0, 0.7])
+        np.testing.assert_allclose(before[0, :, 0], model.log_scores(X, y), atol=1e-5)
+        model.model_.widen(place, 0.7)
+        np.testing.assert_allclose(after[0, :, 0], model.log_scores(X, y), atol=1e-5)
+
+    def test_laws_without_a_scale_are_left_alone(self):
+        X, y = self.rows(60, 0)
+        counts = np.rint(np.abs(y))
+        model = MaskedTableRegressor(max_epochs=2, progress=False, family="poisson").fit(X, counts)
+        assert {trial.log_scale for trial in model.trials_} == {0.0}

@@ -37,16 +37,23 @@ class Trial:
     """A recipe and its mean log-probability, in nats, of held-out rows.
 
     `gain`, `error`: by how much it is above that of the first recipe, and its standard error
+    `log_scale`: what is best added to the log of the response's scale, by the held-out rows; 0 for
+        a response without a scale (default 0)
     """
 
     recipe: Recipe
     nats: float
     gain: float
     error: float
+    log_scale: float = 0.0
 
 
 def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial, ...]]:
-    """The fitted model, after its recipe was chosen where there is a choice."""
+    """The fitted model, after its recipe was chosen where there is a choice.
+
+    Where rows were held out for that, they say how wide the response's law is, too: the rows of
+    training lie nearer to what was fitted to them than others do.
+    """
     recipes = recipes_of(estimator, plan)
     lengths = _lengths(estimator, plan)
     several = len(recipes) > 1 or lengths
@@ -57,6 +64,9 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
     fitted = train_model(
         estimator, plan, members, own_orders=own_orders, progress=estimator.progress
     )
+    if trials and plan.response is not None:
+        chosen = next(trial for trial in trials if trial.recipe == recipe)
+        fitted.model.widen(plan.response, chosen.log_scale)
     return fitted, trials
 
 
@@ -114,7 +124,7 @@ def choose_recipe(
         checkpoint=None,
     )
     told = _held_out(estimator, small, recipes, part=part, folds=folds)
-    first = told[recipes[0]]
+    first = told[recipes[0]][0]
     trials = [_trial(recipe, told[recipe], first) for recipe in recipes]
     for length in lengths:
         recipe = replace(best_of(trials), length=length)
@@ -143,8 +153,8 @@ def _held_out(
     *,
     part: Int64[np.ndarray, "rows"],
     folds: Sequence[int],
-) -> dict[Recipe, Float64[np.ndarray, "held"]]:
-    """Nats of the held-out rows by each recipe."""
+) -> dict[Recipe, Float64[np.ndarray, "scales held"]]:
+    """Nats of the held-out rows by each recipe, for all of `_LOG_SCALES`."""
     members = [(recipe, fold) for recipe in recipes for fold in folds]
     seen = np.stack([part != fold for _, fold in members]).astype(float)
     weight = seen if plan.weight is None else seen * plan.weight
@@ -157,33 +167,41 @@ def _held_out(
     out = {}
     for place, recipe in enumerate(recipes):
         mine = slice(place * len(folds), (place + 1) * len(folds))
-        out[recipe] = np.where(own[mine], nats[mine], 0.0).sum(0)
+        out[recipe] = np.where(own[mine], nats[:, mine], 0.0).sum(1)
     return out
 
 
 @torch.inference_mode()
 def _nats(
     plan: TablePlan, fitted: FittedTable, cells: Cells
-) -> Float64[np.ndarray, "members rows"]:
-    """Mean log-probability of each row's targets by each member."""
+) -> Float64[np.ndarray, "scales members rows"]:
+    """Mean log-probability of each row's targets by each member, for all of `_LOG_SCALES`."""
     model = fitted.model
     targets = _targets(plan)
     rows, parts = model.rows(cells), []
     for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
         batch = rows.pad(index).to(next(model.parameters()).device)
-        nats = model.log_prob(batch, batch, targets).double()
         known = batch.present[..., targets].sum(-1)
+        nats = model.log_prob_by_scale(batch, targets, _LOG_SCALES).double()
         parts.append((nats.sum(-1) / known).cpu().numpy())
-    return np.concatenate(parts, axis=1)
+    return np.concatenate(parts, axis=2)
 
 
 _CELLS_AT_ONCE = 1 << 16
 
 
+# What may be added to the log of a scale; first as it was fitted, by which recipes are compared.
+_LOG_SCALES = (0.0, *np.linspace(-0.5, 3.0, 71).tolist())
+
+
 def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
-    gain = nats - first
+    gain, by_scale = nats[0] - first, nats.mean(1)
     return Trial(
-        recipe, float(nats.mean()), float(gain.mean()), float(gain.std() / len(gain) ** 0.5)
+        recipe,
+        float(by_scale[0]),
+        float(gain.mean()),
+        float(gain.std() / len(gain) ** 0.5),
+        log_scale=_LOG_SCALES[int(by_scale.argmax())],
     )
 
 

@@ -66,6 +66,6 @@ CLASSIFIER: Rules = {
 
 REGRESSOR: Rules = {
     **_SUPERVISED,
-    "family": OrWord("binned", Families()),
+    "family": OrWord("auto", OrWord("binned", Families())),
     "decision": Choice(("mean", "median")),
 }

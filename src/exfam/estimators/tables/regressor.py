@@ -15,11 +15,14 @@ from exfam.estimators.tables.inputs import Given
 from exfam.estimators.tables.laws import number_family
 from exfam.estimators.tables.plan import Response
 from exfam.estimators.tables.supervised import SupervisedTable
+from exfam.families import StudentT
 
 __all__ = ["MaskedTableRegressor"]
 
 # Families of labels, and one that needs items: no law of one number.
-BINNED = "binned"
+BINNED, AUTO = "binned", "auto"
+# Few enough that a row far from all of training is not out of the question.
+_DF = 4.0
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -44,9 +47,11 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         warning that counts them, or an "error" (default "unk")
     `missing_columns`: what columns are that a table lacks after training: an "error", "absent", or
         "auto": absent if several tables were fitted (default "auto")
-    `family`: the law of the response: "gaussian", "student-t", "poisson", "negative-binomial",
-        "gamma", "exponential", an instance such as `Poisson(shift=1)`, or "binned": a histogram of
-        `n_bins` bins of equally many values (default "gaussian")
+    `family`: the law of the response: "auto", Student's t with 4 degrees of freedom, whose heavy
+        tails bear rows unlike those of training; "gaussian", "student-t", "poisson",
+        "negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`, or
+        "binned": a histogram of `n_bins` bins of equally many values. Where rows are held out to
+        choose something, they also say how wide a law with a scale is (default "auto")
     `decision`: the number to predict, the "mean" or the "median" (default "mean")
 
     Model:
@@ -119,7 +124,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         *,
         kinds: Any = None,
         date_format: Any = None,
-        family: Any = "gaussian",
+        family: Any = "auto",
         decision: str = "mean",
         numeric: str = "continuous",
         n_bins: int | str = "auto",
@@ -215,6 +220,8 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
                 )
         if self.family == BINNED:
             return Response(given.name, "numeric", None)
+        if isinstance(self.family, str) and self.family == AUTO:
+            return Response(given.name, "numeric", StudentT(df=_DF))
         return Response(given.name, "numeric", number_family(self.family, argument="family"))
 
     def _check_decision(self, column: Column) -> None:

@@ -98,6 +98,28 @@ class MaskedTableModel(RandomPart):
         told = self.bank.log_prob(eta, batch.value[..., places], targets)
         return torch.where(batch.present[..., places], told, 0.0)
 
+    def log_prob_by_scale(
+        self, batch: CellBatch, targets: Sequence[int], log_scales: Sequence[float]
+    ) -> Float[Tensor, "scales members batch targets"]:
+        """As `log_prob`, with each of these added to the log of the targets' scales.
+
+        Laws without a scale are as they are.
+        """
+        eta, places = self(batch, targets), list(targets)
+        has_scale = [self.laws[target].standardizes for target in targets]
+        wider = torch.zeros_like(eta[0, 0])
+        if any(has_scale):
+            wider[:, 1] = torch.tensor(has_scale).to(wider)
+        value, present = batch.value[..., places], batch.present[..., places]
+        nats = [self.bank.log_prob(eta + each * wider, value, targets) for each in log_scales]
+        return torch.where(present, torch.stack(nats), 0.0)
+
+    @torch.no_grad()
+    def widen(self, target: int, log_scale: float) -> None:
+        """Add to the log of a column's scale in all rows, if its law has a scale."""
+        if self.laws[target].standardizes:
+            self.network.readout.bias[:, target, 1] += log_scale
+
     def _shown(self, batch: CellBatch) -> CellBatch:
         if not self.masked_columns:
             return batch
