@@ -204,7 +204,8 @@ def _build_estimator(chosen: Any) -> Any:
     if parameters.get("families"):
         parameters["families"] = families_from_words(parameters["families"])
     # A histogram of a table's response is no family before its bins are known.
-    if "family" in parameters and (model.of, parameters["family"]) != ("tables", "binned"):
+    own = ("auto", "binned") if model.of == "tables" else ()
+    if "family" in parameters and parameters["family"] not in own:
         parameters["family"] = family_from_words(parameters["family"])
     return getattr(importlib.import_module(model.module), model.name)(**parameters)
 
