@@ -26,8 +26,19 @@ from exfam.models.assemble import JOINS, TIES, VALUE_EMBEDDINGS
 from exfam.models.pooling import POOLINGS
 from exfam.models.support import DIRECTIONS
 
-__all__ = ["EFA", "LATENT_FACTOR", "MARGINAL", "SEED", "SHRUNK_OFFSET", "TRAINING", "Families"]
+__all__ = [
+    "ANY_NUMBER",
+    "EFA",
+    "LATENT_FACTOR",
+    "MARGINAL",
+    "SEED",
+    "SHRUNK_OFFSET",
+    "TRAINING",
+    "Families",
+]
 
+# Numbers that may exceed what there is: all of it then counts.
+ANY_NUMBER = Whole(most=2**53)
 # Seeds are also added to, one for each member of an ensemble.
 SEED = Whole(least=0, most=2**63 - 1)
 
@@ -57,9 +68,9 @@ class Families(Rule):
 TRAINING: Rules = {
     "learning_rate": Positive(),
     "weight_decay": Positive(zero=True),
-    "batch_size": Whole(),
-    "max_epochs": Whole(),
-    "patience": Whole(),
+    "batch_size": ANY_NUMBER,
+    "max_epochs": ANY_NUMBER,
+    "patience": ANY_NUMBER,
     "warmup": Fraction(),
     "clip": OrNone(Positive()),
     "validation_fraction": Fraction(),
@@ -87,8 +98,8 @@ _TRAINED: Rules = {
     "parts": Choice(PARTS),
     "support": Choice(ALL_SUPPORTS),
     "dispersion": Choice(("global", "item")),
-    "batch_tokens": OrNone(Whole()),
-    "n_sampled_items": Whole(least=0),
+    "batch_tokens": OrNone(ANY_NUMBER),
+    "n_sampled_items": Whole(least=0, most=2**53),
 }
 
 EFA: Rules = {

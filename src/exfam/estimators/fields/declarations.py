@@ -1,7 +1,7 @@
 """Parameters that estimators of fields have."""
 
 from exfam.encodings import ENCODINGS
-from exfam.estimators.declarations import TRAINING, Families
+from exfam.estimators.declarations import ANY_NUMBER, TRAINING, Families
 from exfam.estimators.rules import (
     Choice,
     ColumnName,
@@ -50,7 +50,7 @@ GAUSSIAN_PROCESS: Rules = {**RIDGE, "kernel": Choice(KERNELS)}
 LATENT_FACTOR: Rules = {
     **CLIMATOLOGY,
     **TRAINING,
-    "k": OrNone(Whole()),
+    "k": OrNone(ANY_NUMBER),
     "dim": Whole(),
     "hidden_dim": Whole(),
     "intercept": Flag(),
@@ -71,7 +71,7 @@ FIELD_EFA: Rules = {
     "read_out_heads": Whole(least=0),
     "encoding": Choice(tuple(ENCODINGS)),
     "null_token": Flag(),
-    "n_neighbors": OrNone(Whole()),
+    "n_neighbors": OrNone(ANY_NUMBER),
     "hide": Fraction(),
     "dropout": Fraction(),
     "calibrate": Flag(),
