@@ -48,7 +48,8 @@ def baskets(n=60, *, n_items=24, seed=0):
 def model(kind, *, parts="both", direction="bidirectional", seed=0):
     """A fitted model of the baskets; the same for all tests, none of which changes it."""
     value = {"value": "amount", "family": "poisson"} if parts != "items" else {}
-    common = {**COLUMNS, **value, "direction": direction, "unknown": "unk"}
+    order = {"order": "rows"} if direction == "causal" else {}
+    common = {**COLUMNS, **value, **order, "direction": direction}
     if kind == "efa":
         sizes = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 4}
         made = EFA(**common, **sizes, **SMALL, parts=parts)
