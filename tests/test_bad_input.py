@@ -82,7 +82,7 @@ WRONG = {
         ({"stars": "gaussian", "x": "poisson"}, "`family` must name value columns .* got 'x'"),
     ],
     "direction": [("forward", "`direction` must be one of 'causal', 'bidirectional'")],
-    "encoding": [("sine", "`encoding` must be one of 'alibi'.* got 'sine'")],
+    "encoding": [("sine", "`encoding` must be one of 'auto', 'alibi'.* got 'sine'")],
     "support": [("soft", "`support` must be one of 'auto', 'hard', 'none'")],
     "parts": [("all", "`parts` must be one of 'auto', 'both', 'items', 'values', got 'all'")],
     "unknown": [("drop", "`unknown` must be one of 'error', 'ignore', 'unk', got 'drop'")],

