@@ -59,12 +59,13 @@ class TableSettings:
 
 
 def column_laws(schema: TableColumns, families: Sequence[Family]) -> list[ColumnLaw]:
-    """Each column's family, in standard units if it has a location and a scale."""
+    """Each column's family, in standard units if shifts and scales map it onto itself."""
     laws = []
     for column, family in zip(schema.columns, families, strict=True):
         law = ColumnLaw(family)
-        if law.standardizes:
-            law = ColumnLaw(family, center=column.center, scale=column.scale)
+        if family.equivariance == "location-scale":
+            unit = family.rescaled(column.scale)
+            law = ColumnLaw(unit, center=column.center, scale=column.scale)
         laws.append(law)
     return laws
 

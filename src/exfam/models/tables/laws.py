@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.families import Categorical, Family, Gaussian, StudentT
+from exfam.families import Categorical, Family, Gaussian, Scaled, StudentT
 
 __all__ = ["ColumnLaw", "LawBank"]
 
@@ -18,33 +18,30 @@ __all__ = ["ColumnLaw", "LawBank"]
 class ColumnLaw:
     """A family, and the unit in which a network speaks of it.
 
-    `center`, `scale`: (value - center) / scale is what the network's parameters are of; 0 and 1
-        unless the family has a location and a scale
+    `family`: of (value - center) / scale
+    `center`, `scale`: 0 and 1 unless shifts and scales map the family onto itself
 
     >>> law = ColumnLaw(Gaussian(), center=10.0, scale=2.0)
-    >>> law.in_unit(torch.tensor([1.0, 0.0], dtype=torch.float64)).tolist()
-    [12.0, 0.6931471805599453]
+    >>> law.own.mean(torch.tensor([1.0, 0.0], dtype=torch.float64)).item()
+    12.0
     """
 
     family: Family
     center: float = 0.0
     scale: float = 1.0
 
-    def in_unit(self, eta: Float[Tensor, "*shape params"]) -> Float[Tensor, "*shape params"]:
-        """Parameters of the value in its own unit, from those of the standardized value."""
+    @property
+    def own(self) -> Family:
+        """The law of the value in its own unit, by the same parameters."""
         if self.center == 0 and self.scale == 1:
-            return eta
-        location = eta[..., :1] * self.scale + self.center
-        return torch.cat([location, eta[..., 1:2] + math.log(self.scale), eta[..., 2:]], -1)
+            return self.family
+        return Scaled(self.family.rescaled(1 / self.scale), self.center, self.scale)
 
     @property
-    def standardizes(self) -> bool:
-        """Whether the family has a location and a scale among its parameters."""
-        return _has_location_and_scale(self.family)
-
-
-def _has_location_and_scale(family: Family) -> bool:
-    return isinstance(family, StudentT) or (isinstance(family, Gaussian) and family.scale is None)
+    def has_scale(self) -> bool:
+        """Whether the second of the parameters is the log of a scale."""
+        is_gaussian = isinstance(self.family, Gaussian) and self.family.scale is None
+        return is_gaussian or isinstance(self.family, StudentT)
 
 
 class LawBank:

@@ -57,7 +57,7 @@ class MaskedTableModel(RandomPart):
     @property
     def families(self) -> tuple[Family, ...]:
         """The family of each column's value, in the value's own unit."""
-        return tuple(law.family for law in self.laws)
+        return tuple(law.own for law in self.laws)
 
     def rows(
         self,
@@ -106,7 +106,7 @@ class MaskedTableModel(RandomPart):
         Laws without a scale are as they are.
         """
         eta, places = self(batch, targets), list(targets)
-        has_scale = [self.laws[target].standardizes for target in targets]
+        has_scale = [self.laws[target].has_scale for target in targets]
         wider = torch.zeros_like(eta[0, 0])
         if any(has_scale):
             wider[:, 1] = torch.tensor(has_scale).to(wider)
@@ -117,7 +117,7 @@ class MaskedTableModel(RandomPart):
     @torch.no_grad()
     def widen(self, target: int, log_scale: float) -> None:
         """Add to the log of a column's scale in all rows, if its law has a scale."""
-        if self.laws[target].standardizes:
+        if self.laws[target].has_scale:
             self.network.readout.bias[:, target, 1] += log_scale
 
     def _shown(self, batch: CellBatch) -> CellBatch:
@@ -148,7 +148,7 @@ class MaskedTableModel(RandomPart):
             told = self(batch, targets)
             for place, target in enumerate(targets):
                 own = told[:, :, place, : families[target].n_params]
-                out[place][:, rows] = self.laws[target].in_unit(own.double()).cpu()
+                out[place][:, rows] = own.double().cpu()
         return out
 
     def chunks(self, cells: TableCells, n_targets: int) -> Iterator[tuple[slice, CellBatch]]:

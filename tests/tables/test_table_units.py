@@ -1,0 +1,53 @@
+"""Another unit of a column of numbers changes its density by the unit alone, and nothing else."""
+
+import numpy as np
+import pytest
+
+from tables.table_estimator_cases import (
+    FRAME,
+    JOINT,
+    KINDS,
+    NUMBER,
+    REGRESSOR,
+    RESPONSES,
+    fitted,
+    make,
+)
+
+UNITS = [(1e-8, 0.0), (1e-8, 1e-3), (1e-3, 5.0), (1e4, -3.0), (1e10, 1e10)]
+
+
+@pytest.mark.parametrize(("a", "b"), UNITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_feature_in_another_unit(kind, a, b):
+    """Beyond 1e8 or so, laws in the value's own unit ended where scales do."""
+    plain, other = fitted(kind), FRAME.assign(height=a * FRAME["height"] + b)
+    moved = make(kind).fit(other, RESPONSES[kind])
+    known = FRAME["height"].notna().to_numpy()
+    told = moved.pseudo_log_likelihood(other) + known * np.log(a)
+    np.testing.assert_allclose(told, plain.pseudo_log_likelihood(FRAME), atol=1e-5)
+    means = [m.impute(X).frame["height"] for m, X in ((plain, FRAME), (moved, other))]
+    np.testing.assert_allclose((means[1] - b) / a, means[0], rtol=1e-4)
+    if kind != JOINT:
+        same = [m.log_scores(X, RESPONSES[kind]) for m, X in ((plain, FRAME), (moved, other))]
+        np.testing.assert_allclose(*same, atol=1e-5)
+
+
+@pytest.mark.parametrize(("a", "b"), UNITS)
+def test_a_response_in_another_unit(a, b):
+    plain, other = fitted(REGRESSOR, extra_masking="auto"), a * NUMBER + b
+    moved = make(REGRESSOR, extra_masking="auto").fit(FRAME, other)
+    told = moved.log_scores(FRAME, other) + np.log(a)
+    np.testing.assert_allclose(told, plain.log_scores(FRAME, NUMBER), atol=1e-5)
+    laws = moved.predict_dist(FRAME), plain.predict_dist(FRAME)
+    np.testing.assert_allclose((laws[0].mean - b) / a, laws[1].mean, rtol=1e-5)
+    np.testing.assert_allclose(laws[0].sd / a, laws[1].sd, rtol=1e-5)
+    crps = [law.crps(y) for law, y in zip(laws, (other, NUMBER), strict=True)]
+    np.testing.assert_allclose(crps[0] / a, crps[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("constant", [10**18, 4e38, -1e300, 1e-300])
+def test_a_constant_column_of_any_size(constant):
+    """Such a column of numbers above 3e38 was infinite in single precision."""
+    model = make(JOINT, kinds=None).fit(FRAME.assign(one=constant))
+    assert np.isfinite(model.pseudo_log_likelihood(FRAME.assign(one=constant))).all()
