@@ -237,7 +237,7 @@ def test_decisions_and_targets_that_make_no_sense():
 def test_families_that_cannot_produce_the_response():
     with pytest.raises(SupportError, match="`price` must be .* at row"):
         fit(REGRESSOR, family="poisson")
-    with pytest.raises(ExfamError, match="`family` must be 'binned' or a family"):
+    with pytest.raises(ExfamError, match="`family` must be 'auto' or 'binned' or a family"):
         fit(REGRESSOR, family="normal")
     with pytest.raises(ExfamError, match="`y` must hold numbers for a regressor, got texts"):
         fit(REGRESSOR, y=CLASS)
