@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from exfam.checks import (
     check_seed,
     check_whole,
     support_error,
+    with_types,
 )
 
 
@@ -72,3 +75,38 @@ def test_a_value_outside_the_support_is_named_with_its_row():
         "`value` must be an integer >= 1, got 0 at row 70 (2 of 4 rows). Use Poisson."
     )
     assert str(support_error("value", 0.5, **told)).endswith("got 0.5 at row 70 (2 of 4 rows).")
+
+
+@dataclass
+class Site:
+    name: str
+    at: tuple[float, float]
+    tags: tuple[str, ...] = ()
+    n: int | None = None
+    open: bool = True
+    families: dict | None = None
+
+
+def test_fields_of_the_types_declared_are_as_they_are():
+    site = Site("Bonn", (50.7, 7), ("a", "b"), 3, False, {1: 2})
+    assert with_types(site) is site and with_types(Site("Bonn", (0.0, 0.0)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": None},
+        {"at": (1.0,)},
+        {"at": [1.0, 2.0]},
+        {"at": (1.0, float("inf"))},
+        {"at": (1.0, True)},
+        {"tags": (1,)},
+        {"n": 1.5},
+        {"n": True},
+        {"open": 1},
+    ],
+)
+def test_fields_of_other_types_are_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(TypeError, match=f"{name} of Site must be .*, got"):
+        with_types(Site(**{"name": "Bonn", "at": (50.7, 7.1), **wrong}))

@@ -339,6 +339,10 @@ def crafted(folder, change):
         lambda document: document["vocabulary"].pop("item"),
         lambda document: document["config"].update(n_members=-1.5),
         lambda document: document["config"]["fitted"].update(embed_dim="x"),
+        lambda document: document["config"]["fitted"].update(progress="x"),
+        lambda document: document["config"]["parameters"].update(seed=-1),
+        lambda document: document["config"]["schema"]["values"][0].update(center="x"),
+        lambda document: document["config"]["schema"].update(n_positions=True),
     ],
 )
 def test_a_crafted_configuration_is_one_clear_error(change, tmp_path):
@@ -355,6 +359,13 @@ def test_a_configuration_nested_too_deep_is_one_clear_error(tmp_path):
         exfam.load(tmp_path / "model")
     with pytest.raises(ExfamError, match="`path` must be free or a saved model"):
         make("efa", max_epochs=1).fit(FRAME).save(tmp_path / "model", overwrite=True)
+
+
+def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
+    estimator = make("efa", max_epochs=1).fit(FRAME).set_params(embed_dim=-3)
+    with pytest.raises(ExfamError, match="`embed_dim` must be an integer >= 1, got -3"):
+        estimator.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_parameters_that_a_configuration_lacks_have_their_defaults(tmp_path):

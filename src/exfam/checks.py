@@ -14,6 +14,8 @@ UserWarning
 
 import difflib
 import math
+import types
+import typing
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,6 +38,7 @@ __all__ = [
     "regular_array",
     "shown",
     "support_error",
+    "with_types",
 ]
 
 # Letters of a value that an error shows.
@@ -140,6 +143,47 @@ def check_fraction(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not 0 <= value < 1:
         raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
+
+
+def with_types(record: Any) -> Any:
+    """A dataclass that was read from a file, if its plain fields are of the types declared.
+
+    Numbers must be finite. Fields of other classes are left to these.
+    Raises TypeError, which whoever reads the file says more about.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Place:
+    ...     name: str
+    ...     at: tuple[float, ...] | None = None
+    >>> with_types(Place("Bonn", (50.7, 7)))
+    Place(name='Bonn', at=(50.7, 7))
+    >>> with_types(Place("Bonn", ("50.7",)))
+    Traceback (most recent call last):
+    ...
+    TypeError: at of Place must be tuple[float, ...] | None, got ('50.7',)
+    """
+    kind = type(record)
+    for name, declared in typing.get_type_hints(kind).items():
+        value = getattr(record, name)
+        if not _is_of(value, declared):
+            raise TypeError(f"{name} of {kind.__name__} must be {declared}, got {value!r}")
+    return record
+
+
+def _is_of(value: Any, declared: Any) -> bool:
+    parts = typing.get_args(declared)
+    if typing.get_origin(declared) in (types.UnionType, typing.Union):
+        return any(_is_of(value, part) for part in parts)
+    if typing.get_origin(declared) is tuple:
+        if not isinstance(value, tuple):
+            return False
+        wanted = parts[:1] * len(value) if parts[-1] is ... else parts
+        return len(value) == len(wanted) and all(map(_is_of, value, wanted))
+    if declared in (int, float):
+        is_number = isinstance(value, int if declared is int else int | float)
+        return is_number and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, declared) if declared in (str, bool, type(None)) else True
 
 
 def is_utf8(text: str) -> bool:

@@ -149,6 +149,9 @@ class TestTables:
         model = fitted(kind)
         with pytest.raises(ExfamError, match=r"`member` must be in 0 .. 0, got 1"):
             model.experts(FRAME, member=1)
+        for wrong in (-1, 0.0, "a", None, []):
+            with pytest.raises(ExfamError, match="`member` must be an integer >= 0, got"):
+                model.experts(FRAME, member=wrong)
         law = model.conditional(["height"])
         with pytest.raises(DataError, match="`name` must be one of the columns height, got 'city'"):
             law.predict_dist("city")
@@ -176,8 +179,9 @@ class TestResponses:
         y = RESPONSES[kind]
         with pytest.raises(DataError, match="`y` must have one entry for each of 80 rows of `X`"):
             make(kind).fit(FRAME, y[:-1])
-        with pytest.raises(ValueError, match="y should be a 1d array"):
-            make(kind).fit(FRAME, np.stack([y, y], axis=1))
+        for wrong in (np.stack([y, y], axis=1), pd.DataFrame(index=FRAME.index), np.array(3.0)):
+            with pytest.raises(DataError, match="`y` must have one value a row: "):
+                make(kind).fit(FRAME, wrong)
         with pytest.raises(DataError, match="`y` must have one value a row, got rows of several"):
             make(kind).fit(FRAME, [[1], [1, 2]] * (len(FRAME) // 2))
         with pytest.raises(DataError, match="`y` must be a list of one response for each of 2 tab"):

@@ -9,6 +9,7 @@ import torch
 
 from exfam.checks import ModelFileError
 from exfam.estimators.parameters import from_plain, to_plain
+from exfam.estimators.rules import check_parameters
 from exfam.models.seen import Seen
 from exfam.models.storage import Stored, load_folder, model_file_errors, save_folder
 from exfam.training.history import History
@@ -74,6 +75,7 @@ def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None
     """
     if not is_main_rank():
         return
+    check_parameters(estimator)
     told, tensors = estimator._told()
     config = {
         "estimator": estimator.kind,
@@ -140,6 +142,7 @@ def _restore(found: type, stored: Stored) -> Any:
         for told in (config["parameters"], config.get("fitted", config["parameters"]))
     )
     estimator: Any = found(**fitted)
+    check_parameters(estimator)
     estimator.parameters_ = estimator.get_params(deep=False)
     estimator._tell(config, stored.tensors, stored.vocabulary)
     if "seen" in config:  # older versions kept no hashes
@@ -159,7 +162,9 @@ def _restore(found: type, stored: Stored) -> Any:
         member.load_state_dict(state)
         member.eval()
         estimator.members_.append(member)
-    return estimator.set_params(**parameters)
+    estimator.set_params(**parameters)
+    check_parameters(estimator)
+    return estimator
 
 
 def _first_names(member: torch.nn.Module) -> dict[str, str]:

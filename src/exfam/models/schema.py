@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exfam.checks import ExfamError, support_error
+from exfam.checks import ExfamError, support_error, with_types
 from exfam.families import (
     Family,
     Scaled,
@@ -103,22 +103,26 @@ class Schema:
     def from_config(cls, config: Mapping[str, Any]) -> "Schema":
         """The schema that `to_config` wrote."""
         values = tuple(
-            ValueSpec(
-                column=value["column"],
-                family=family_from_config(value["family"]),
-                center=value["center"],
-                spread=value["spread"],
-                initial_eta=tuple(value["initial_eta"]),
+            with_types(
+                ValueSpec(
+                    column=value["column"],
+                    family=family_from_config(value["family"]),
+                    center=value["center"],
+                    spread=value["spread"],
+                    initial_eta=tuple(value["initial_eta"]),
+                )
             )
             for value in config["values"]
         )
         attributes = tuple(
-            AttributeSpec(
-                **{**spec, "center": tuple(spec["center"]), "spread": tuple(spec["spread"])}
+            with_types(
+                AttributeSpec(
+                    **{**spec, "center": tuple(spec["center"]), "spread": tuple(spec["spread"])}
+                )
             )
             for spec in config["attributes"]
         )
-        return cls(**{**config, "values": values, "attributes": attributes})
+        return with_types(cls(**{**config, "values": values, "attributes": attributes}))
 
     def check(self, groups: Groups) -> None:
         """Raise if groups lack a column that the model uses, or hold what it cannot take."""

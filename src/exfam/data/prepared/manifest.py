@@ -190,6 +190,6 @@ def _columns(written: Mapping[str, Any]) -> FrameColumns:
     }
     for name, value in named.items():
         each = value if isinstance(value, tuple) else () if value is None else (value,)
-        if not all(isinstance(column, str | int) for column in each):
+        if not all(isinstance(column, str) for column in each):
             raise ValueError(f"columns without a name: {name} = {value!r}")
     return FrameColumns(**named)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from exfam.checks import with_types
+
 __all__ = ["FINITE", "KINDS", "Column", "label_array"]
 
 KINDS = ("categorical", "ordinal", "boolean", "numeric", "count", "date")
@@ -71,7 +73,9 @@ class Column:
             "labels": None if labels is None else label_array(labels),
             "knots": None if knots is None else np.array(knots, dtype=np.float64),
         }
-        return cls(**{**config, **held})
+        if labels is None and knots is None:
+            raise ValueError(f"the column {config['name']!r} must have labels or knots")
+        return with_types(cls(**{**config, **held}))
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:

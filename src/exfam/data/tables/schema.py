@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from exfam.checks import DataError
+from exfam.checks import DataError, with_types
 from exfam.data.tables.columns import Column
 from exfam.data.tables.dates import DateColumn
 
@@ -65,7 +65,7 @@ class TableSchema:
         """The schema that `to_config` wrote."""
         # Files older than dates have none.
         dates = [
-            DateColumn(each["name"], each["date_format"], tuple(each["parts"]))
+            with_types(DateColumn(each["name"], each["date_format"], tuple(each["parts"])))
             for each in config.get("dates", ())
         ]
         return cls(tuple(Column.from_config(each) for each in config["columns"]), tuple(dates))

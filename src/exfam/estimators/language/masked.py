@@ -319,6 +319,7 @@ class MaskedLanguageModel(OneNetwork):
         return TokenPieces(pieces, share=float(self.mask_share), n_special=len(SPECIAL))
 
     def _read(self, X: Any) -> TokenPieces:
+        self._check_parameters()
         subwords, length = self.subwords_, int(self.parameters_["length"])
         return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exfam.checks import DataError
+from exfam.checks import DataError, with_types
 from exfam.data.tables import (
     Cells,
     RawTable,
@@ -350,18 +350,18 @@ class TableEstimator(BaseEstimator, ABC):
             name: tuple(value) if isinstance(value, list) else value
             for name, value in config["settings"].items()
         }
-        self.settings_ = TableSettings(**settings)
+        self.settings_ = with_types(TableSettings(**settings))
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
         # Older files do not say it; then nothing is far more.
         self.missing_share_ = float(config.get("missing_share", 1.0))
-        self.recipe_ = Recipe(**config["recipe"])
+        self.recipe_ = with_types(Recipe(**config["recipe"]))
         self.trials_ = tuple(
             Trial(**{**trial, "recipe": Recipe(**trial["recipe"])}) for trial in config["trials"]
         )
         self.n_features_in_ = len(self.features_)
         if config["feature_names"]:
-            self.feature_names_in_ = np.array(config["feature_names"], dtype=object)
+            self.feature_names_in_ = np.array([str(n) for n in config["feature_names"]], object)
 
     def _restored_member(self, config: Any) -> MaskedTableModel:
         return empty_model(self.schema_, self.families_, self.settings_)

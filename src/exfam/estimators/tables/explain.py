@@ -13,7 +13,7 @@ from exfam.analysis.experts.tables import TableAttention
 from exfam.analysis.experts.view import attention_as_experts
 from exfam.analysis.tables.shift import Weights
 from exfam.analysis.tables.similarity import ColumnSimilarity, column_similarity
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_whole
 from exfam.data.tables import Cells, TableSchema
 from exfam.models.experts import Experts, ScoreComponents, SimilarityComponents
 from exfam.models.tables.model import MaskedTableModel
@@ -73,7 +73,8 @@ def attention_of(model: MaskedTableModel, *, member: int) -> TableAttention:
 
     Raises ExfamError for a deep network, or a member that the ensemble does not have.
     """
-    if not 0 <= member < model.n_members:
+    check_whole("member", member, least=0)
+    if member >= model.n_members:
         raise ExfamError(f"`member` must be in 0 .. {model.n_members - 1}, got {member}.")
     attention = attention_as_experts(model, member=member)
     assert isinstance(attention, TableAttention)

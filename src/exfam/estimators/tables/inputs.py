@@ -182,12 +182,17 @@ def _flat(y: Any) -> Any:
         if not any(isinstance(each, list | tuple | np.ndarray) for each in y):
             return list(y)
         rule = "`y` must have one value a row, got rows of several lengths. Give a list of values."
-        return column_or_1d(regular_array(y, otherwise=rule), warn=True)
+        y = regular_array(y, otherwise=rule)
     if len(getattr(y, "shape", ())) == 1 and (hasattr(y, "iloc") or hasattr(y, "to_arrow")):
         return y
     array = np.asarray(y)
     _check_finite(array)
-    return column_or_1d(array, warn=True) if array.ndim != 1 else array
+    if array.ndim == 1:
+        return array
+    try:
+        return column_or_1d(array, warn=True)
+    except ValueError as error:  # scikit-learn's own rule
+        raise DataError(f"`y` must have one value a row: {error}") from error
 
 
 def _check_finite(array: np.ndarray) -> None:

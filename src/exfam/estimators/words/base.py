@@ -133,6 +133,7 @@ class TextEstimator(Parameters, ABC):
         Raises DataError for a text without a known word that has a known word beside it.
         """
         check_fitted(self, "matrices_")
+        self._check_parameters()
         tokens = known_tokens(X, self._reading(), vocabulary=self.vocabulary_)
         nats, weight = self._log_likelihood(np.array(tokens))
         if weight == 0:

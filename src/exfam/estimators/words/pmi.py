@@ -199,6 +199,7 @@ class PMIFactorization(Parameters):
         Raises DataError for a text without any such pair.
         """
         check_fitted(self, "vectors_")
+        self._check_parameters()
         text = opened(X)
         counted = count_pairs(text, self.vectors_.words, self._options())
         pairs = counted.pairs

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from exfam.estimators.rules import check_parameters
 from exfam.models.storage import save_folder
 
 __all__ = ["save_arrays", "save_words"]
@@ -40,6 +41,7 @@ def save_arrays(
 
     `words`: lists of words by name; `told`: what else `_tell` needs, as plain JSON
     """
+    check_parameters(estimator)
     parameters = estimator.get_params(deep=False)
     save_folder(
         path,

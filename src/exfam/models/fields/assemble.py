@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.attention import Attention, Block, NullToken, build_block
-from exfam.checks import check_choice, check_fraction, check_positive
+from exfam.checks import check_choice, check_fraction, check_positive, with_types
 from exfam.embeddings import (
     Field,
     Hidden,
@@ -104,7 +104,7 @@ class FieldShape:
         """The shape that `to_config` wrote."""
         names = {"center", "spread", "origin"} & set(config)  # older files have no origin
         numbers = {name: tuple(config[name]) for name in names}
-        return cls(**{**config, **numbers})
+        return with_types(cls(**{**config, **numbers}))
 
 
 def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
