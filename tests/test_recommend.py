@@ -7,7 +7,7 @@ import torch
 
 from estimator_cases import CASES, WITH_ITEMS, fitted_on, make, random_weights, ratings
 from exfam import ExfamError, Groups, UnknownItemError
-from exfam.estimators import base
+from exfam.estimators import levels
 from exfam.estimators import recommend as recommendations
 from exfam.estimators.blanks import append_blank
 from exfam.estimators.recommend import item_lifts
@@ -297,9 +297,9 @@ def test_large_catalogs_are_told_of_as_small_ones_are(monkeypatch):
 def test_more_probabilities_than_memory_can_hold(monkeypatch):
     estimator = make("marginal").fit(FRAME)
     size = 8 * len(FRAME) * 6
-    monkeypatch.setattr(base, "MAX_BYTES", size)
+    monkeypatch.setattr(levels, "MAX_BYTES", size)
     assert estimator.predict_proba(FRAME).nbytes == size
-    monkeypatch.setattr(base, "MAX_BYTES", size - 1)
+    monkeypatch.setattr(levels, "MAX_BYTES", size - 1)
     with pytest.raises(
         ExfamError,
         match=rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB. Ask",

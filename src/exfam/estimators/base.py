@@ -26,7 +26,7 @@ from exfam.estimators.choices import (
     check_part_names,
 )
 from exfam.estimators.inputs import Inputs, read_inputs
-from exfam.estimators.levels import chosen_levels
+from exfam.estimators.levels import check_size, chosen_levels
 from exfam.estimators.parameters import check_distinct, listed
 from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
@@ -40,9 +40,6 @@ from exfam.models.seen import Overlap, Seen, overlap
 from exfam.models.two_part import TwoPartModel
 
 __all__ = ["GroupEstimator"]
-
-# Of the array that predict_proba gives.
-MAX_BYTES = 8e9
 
 
 class GroupEstimator(BaseEstimator, ABC):
@@ -238,7 +235,7 @@ class GroupEstimator(BaseEstimator, ABC):
         if chosen != "item":
             told = self._each_value(inputs, Mixture.probs, columns=(chosen,))
             return np.asarray(told)
-        _check_size(inputs.groups.n_rows, self._n_items)
+        check_size(inputs.groups.n_rows, self._n_items)
         flat = np.full((inputs.groups.n_rows, self._n_items), np.nan)
         for rows, probability in item_probabilities(self.members_, inputs.groups):
             flat[rows] = probability
@@ -418,13 +415,3 @@ class GroupEstimator(BaseEstimator, ABC):
             flat[told.numpy()] = numbers
             out[column] = inputs.spread(flat)
         return next(iter(out.values())) if len(out) == 1 else out
-
-
-def _check_size(n_rows: int, n_items: int) -> None:
-    size = n_rows * n_items * np.dtype(np.float64).itemsize
-    if size > MAX_BYTES:
-        raise ExfamError(
-            f"`X` must lead to at most {MAX_BYTES / 1e9:g} GB of probabilities, got {n_rows} rows "
-            f"and {n_items} items, {size / 1e9:.1f} GB. Ask for fewer rows, or recommend for the "
-            "most probable items, or log_prob for those that occurred."
-        )

@@ -1,4 +1,4 @@
-"""The levels of quantiles and intervals that a prediction is of."""
+"""How much a prediction may be asked for: its levels, and the size of its probabilities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,10 @@ import numpy as np
 
 from exfam.checks import ExfamError
 
-__all__ = ["chosen_levels"]
+__all__ = ["MAX_BYTES", "check_size", "chosen_levels"]
+
+# Of the array that predict_proba gives.
+MAX_BYTES = 8e9
 
 
 def chosen_levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:
@@ -37,3 +40,17 @@ def _check_level(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not 0 < value < 1:
         raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")
+
+
+def check_size(n_rows: int, n_items: int) -> None:
+    """Raise ExfamError if the probabilities of all items in all rows would not fit in memory.
+
+    >>> check_size(n_rows=10, n_items=100)
+    """
+    size = n_rows * n_items * np.dtype(np.float64).itemsize
+    if size > MAX_BYTES:
+        raise ExfamError(
+            f"`X` must lead to at most {MAX_BYTES / 1e9:g} GB of probabilities, got {n_rows} rows "
+            f"and {n_items} items, {size / 1e9:.1f} GB. Ask for fewer rows, or recommend for the "
+            "most probable items, or log_prob for those that occurred."
+        )
