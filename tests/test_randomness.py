@@ -87,6 +87,7 @@ def use(estimator, case):
 
 
 @pytest.mark.filterwarnings("ignore:.*unknown to the model:exfam.checks.ExfamWarning")
+@pytest.mark.filterwarnings("ignore::exfam.checks.ExfamWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_callers_random_states_are_left_alone(kind):
     case = case_of(kind)
