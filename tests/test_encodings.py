@@ -198,6 +198,9 @@ def test_sizes_are_checked():
 def test_a_table_starts_as_what_it_is_named_for():
     position = torch.arange(5)[None]
     q = torch.zeros(1, 2, 5, 4)
+    assert (Attenuated(w=2**64).w, Attenuated(w=1, s=2).s) == (2.0**64, 2.0)
+    whole = Attenuated(w=2**64).log_weights(position, position)
+    torch.testing.assert_close(whole, Attenuated(w=2.0**64).log_weights(position, position))
     fixed = Attenuated(w=0.3, s=0.5).log_weights(position, position)[0, 0]
     added = AttenuatedBias(Attenuated(w=0.3, s=0.5)).bias(q, position, position)[0, 0]
     log, probability = (

@@ -57,10 +57,10 @@ class Attenuated(Encoding):
 
     replaces = True
 
-    def __init__(self, *, w: float = W, s: float = S) -> None:
+    def __init__(self, *, w: float | int = W, s: float | int = S) -> None:
         super().__init__()
         _check_attenuation(w, s)
-        self.w, self.s = w, s
+        self.w, self.s = float(w), float(s)
 
     def log_weights(
         self, query_position: QueryPosition, key_position: KeyPosition
@@ -155,7 +155,7 @@ class AttenuatedTable(Encoding):
         return chosen.transpose(0, 1).to(q.dtype)
 
 
-def _check_attenuation(w: float, s: float) -> None:
+def _check_attenuation(w: float | int, s: float | int) -> None:
     check_positive("w", w)
     check_positive("s", s)
     if w > MOST_SLOPE or s > MOST_SLOPE / w:

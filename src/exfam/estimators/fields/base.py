@@ -361,7 +361,7 @@ class FieldEstimator(BaseEstimator, ABC):
 def _as_places(at: Any, shape: FieldShape) -> Float[np.ndarray, "places space"]:
     try:
         places = np.asarray(at, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ExfamError(f"`at` must be coordinates, one row a place, got {error}.") from error
     if places.ndim != 2 or places.shape[1] != shape.n_dims or not len(places):
         raise ExfamError(
