@@ -145,6 +145,16 @@ def check_fraction(name: str, value: Any) -> None:
         raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
 
 
+def check_inside(name: str, value: Any) -> None:
+    """Raise unless 0 < `value` < 1.
+
+    >>> check_inside("level", 0.9)
+    """
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    if not is_number or not 0 < value < 1:
+        raise ExfamError(f"`{name}` must be a number strictly between 0 and 1, got {value!r}.")
+
+
 def with_types(record: Any) -> Any:
     """A dataclass that was read from a file, if its plain fields are of the types declared.
 

@@ -94,7 +94,7 @@ class Prediction:
 
         Raises ExfamError unless 0 < p < 1.
         """
-        _check_inside("p", p)
+        check_inside("p", p)
         return self._placed(self._law.quantile(float(p)))
 
     def interval(
@@ -105,7 +105,7 @@ class Prediction:
         Outside of it, (1 - level) / 2 lies on each side.
         Raises ExfamError unless 0 < level < 1.
         """
-        _check_inside("level", level)
+        check_inside("level", level)
         tail = (1 - float(level)) / 2
         return self.quantile(tail), self.quantile(1 - tail)
 
@@ -190,8 +190,3 @@ class Prediction:
         if numbers.ndim and numbers.shape != (self.n_rows,):
             raise ExfamError(f"{rule}, got shape {numbers.shape}.")
         return np.broadcast_to(numbers, (self.n_rows,))
-
-
-def _check_inside(name: str, given: Any) -> None:
-    if not isinstance(given, int | float | np.floating) or not 0 < given < 1:
-        raise ExfamError(f"`{name}` must be a number strictly between 0 and 1, got {given!r}.")

@@ -10,7 +10,7 @@ from exfam.analysis.mixtures import Mixture
 from exfam.analysis.tables.decisions import decide
 from exfam.analysis.tables.laws import column_laws, row_blocks, table_schema
 from exfam.analysis.tables.sampling import put_values
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import check_choice, check_inside
 from exfam.data.tables.cells import Cells
 from exfam.data.tables.columns import FINITE, Column
 from exfam.models.tables.contract import TableModel
@@ -70,8 +70,7 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
     ([[1], [0]], [[0.8], [nan]])
     """
     check_choice("rule", rule, NUMBER_RULES)
-    if not 0 < level < 1:
-        raise ExfamError(f"`level` must be a number strictly between 0 and 1, got {level!r}.")
+    check_inside("level", level)
     schema = table_schema(model)
     predicted = np.array([not column.input_only for column in schema.columns], dtype=bool)
     absent = ~cells.present & predicted

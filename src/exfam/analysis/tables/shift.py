@@ -13,7 +13,7 @@ from exfam.analysis.tables.marginal_shift import MarginalShift, marginal_shift
 from exfam.analysis.tables.moves import Moved, bonferroni, moved
 from exfam.analysis.tables.shift_text import shift_text
 from exfam.analysis.tables.target_shift import TargetShift, target_shift
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, check_inside
 from exfam.data.tables.cells import Cells
 from exfam.models.tables.contract import TableModel
 
@@ -197,12 +197,11 @@ def _all_weights(weights: Weights, cells: Cells) -> Float64[np.ndarray, "rows co
 
 
 def _check(
-    train: Cells, new: Cells, target: str | None, weights: Weights | None, level: float
+    train: Cells, new: Cells, target: str | None, weights: Weights | None, level: Any
 ) -> None:
     for name, cells in (("train", train), ("new", new)):
         if not len(cells):
             raise DataError(f"`{name}` must hold at least one row, got none.")
     if weights is not None and target is None:
         raise ExfamError("`target` must name the column that `weights` predict, got None.")
-    if not 0 < level < 1:
-        raise ExfamError(f"`level` must be a number strictly between 0 and 1, got {level!r}.")
+    check_inside("level", level)

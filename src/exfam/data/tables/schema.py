@@ -46,7 +46,7 @@ class TableSchema:
 
     def place(self, name: str) -> int:
         """The place of a column, from 0. Raises DataError for an unknown name."""
-        if name not in self.names:
+        if not isinstance(name, str) or name not in self.names:
             listed = ", ".join(repr(each) for each in self.names)
             raise DataError(f"`name` must be a column of the table, one of {listed}, got {name!r}.")
         return self.names.index(name)

@@ -238,7 +238,10 @@ class TableEstimator(BaseEstimator, ABC):
             shell: Any = name_shell(names)
         else:
             shell = name_shell(given.tables[0].names) if has_names(X) else X
-        validate_data(self, shell, y, reset=True, skip_check_array=True)
+        try:
+            validate_data(self, shell, y, reset=True, skip_check_array=True)
+        except ValueError as error:  # scikit-learn's own
+            raise DataError(f"{error} Give `y`, the response of each row.") from error
 
     def _features(self, X: Any) -> Cells:
         """Rows to predict for, by the columns of `X` in training; no response among them.

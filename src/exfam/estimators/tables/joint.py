@@ -18,7 +18,7 @@ from exfam.analysis.tables.laws import checked_order
 from exfam.analysis.tables.sampling import sample_rows
 from exfam.analysis.tables.shift import ShiftReport, shift_report
 from exfam.analysis.tables.similarity import ColumnSimilarity
-from exfam.checks import ExfamError, check_whole
+from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.data.tables import Cells, read_table
 from exfam.estimators.tables.base import TableEstimator
 from exfam.estimators.tables.explain import (
@@ -98,7 +98,7 @@ class JointTable(TableEstimator):
         """
         model = self.model_
         check_whole("n", n)
-        check_whole("seed", seed, least=0)
+        check_seed("seed", seed)
         cells = as_cells(given, self.schema_, unknown=self.unknown)
         draws = sample_rows(model, cells, n=int(n), seed=int(seed))
         return columns_of(self.schema_, Cells.concatenate(draws))
@@ -129,7 +129,7 @@ class JointTable(TableEstimator):
         """
         cells = self._cells(X)
         check_whole("n_orders", n_orders, least=2)
-        check_whole("seed", seed, least=0)
+        check_seed("seed", seed)
         possible = _n_orders(len(self.schema_.targets), most=int(n_orders))
         return order_disagreement(self.model_, cells, n_orders=possible, seed=int(seed))
 
@@ -148,6 +148,8 @@ class JointTable(TableEstimator):
         """
         model = self.model_
         name = self.response_ if target is None else target
+        if name is not None:
+            self.schema_.place(name)
         cells = [self._cells(each) for each in (train, new)]
         linear = isinstance(model.network, LinearTableNetwork)
         drift = linear and name is not None
@@ -184,7 +186,8 @@ class JointTable(TableEstimator):
 
         See `exfam.analysis.positions.table_attention`.
         """
-        return table_attention(self.model_, self._cells(X), term=term, member=member)
+        check_whole("member", member, least=0)
+        return table_attention(self.model_, self._cells(X), term=term, member=int(member))
 
     def experts(self, X: Any, targets: Any = None, *, member: int = 0) -> TableExperts:
         """The weight and contribution of each cell to the outputs of each target, exactly.
@@ -225,8 +228,9 @@ class JointTable(TableEstimator):
         name = self.response_ if target is None else target
         if name is None:
             raise ExfamError("`target` must name a column where there is no response, got None.")
+        check_seed("seed", seed)
         cells = self._cells(X, y)
-        return expert_faithfulness(model, cells, name, seed=seed)
+        return expert_faithfulness(model, cells, name, seed=int(seed))
 
     def _targets(self, targets: Any) -> tuple[str, ...]:
         if targets is not None:

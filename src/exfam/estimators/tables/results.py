@@ -11,7 +11,7 @@ from exfam.analysis.prediction import Prediction
 from exfam.analysis.tables.conditional import Conditional
 from exfam.analysis.tables.imputation import Imputed
 from exfam.analysis.tables.laws import table_schema
-from exfam.checks import DataError
+from exfam.checks import DataError, check_seed, check_whole
 from exfam.data.tables import Cells, RawColumn, RawTable, TableSchema, as_frame_like, decode
 from exfam.estimators.tables.inputs import as_cells
 
@@ -101,7 +101,9 @@ class TableConditional:
 
         `seed`: of the draws; the same gives the same (default 0)
         """
-        draws = Cells.concatenate(self.law.sample(n, seed=seed))
+        check_whole("n", n)
+        check_seed("seed", seed)
+        draws = Cells.concatenate(self.law.sample(int(n), seed=int(seed)))
         told = columns_of(self._schema, draws)
         return {name: told[name] for name in self.columns}
 
@@ -110,7 +112,7 @@ class TableConditional:
         return table_schema(self.law.model)
 
     def _known(self, name: str) -> str:
-        if name not in self.columns:
+        if not isinstance(name, str) or name not in self.columns:
             raise DataError(
                 f"`name` must be one of the columns {', '.join(self.columns)}, got {name!r}."
             )

@@ -222,10 +222,11 @@ class MaskedTable(TransformerMixin, JointTable):
         """
         check_is_fitted(self)
         names = np.array(self.features_, dtype=object)
-        if input_features is not None and list(input_features) != names.tolist():
+        given = names if input_features is None else np.array(input_features, dtype=object)
+        if given.tolist() != names.tolist():
             raise DataError(
                 f"`input_features` must be equal to the columns of training, {names.tolist()}, got "
-                f"{list(input_features)}."
+                f"{input_features!r}."
             )
         return names
 
