@@ -1,6 +1,7 @@
 """Fitted estimators to folders and back."""
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from exfam.checks import ModelFileError
 from exfam.estimators.parameters import from_plain, to_plain
 from exfam.estimators.rules import check_parameters
+from exfam.models.bounds import Bounded
 from exfam.models.seen import Seen
 from exfam.models.storage import Stored, load_folder, model_file_errors, save_folder
 from exfam.training.history import History
@@ -119,7 +121,7 @@ def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
     # Every byte is as it was saved, but another version of exfam or another program may have.
     with model_file_errors(path):
         kind = stored.config.get("estimator")
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ModelFileError(
                 f"`path` must hold an estimator of this version, got {kind!r} in {path}. Upgrade "
                 "exfam."
@@ -131,7 +133,8 @@ def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
                 f"`path` must hold a saved {expected.__name__}, got {name} in {path}. "
                 f"Use {name}.load or exfam.load."
             )
-        return _restore(found, stored)
+        with Bounded(stored.tensors):
+            return _restore(found, stored)
 
 
 def _restore(found: type, stored: Stored) -> Any:
@@ -150,7 +153,7 @@ def _restore(found: type, stored: Stored) -> Any:
     if config["histories"]:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
     estimator.members_ = []
-    for number in range(config["n_members"]):
+    for number in range(_n_members(config, stored.tensors)):
         member = estimator._restored_member(config)
         prefix = f"{number}."
         tensors = {
@@ -165,6 +168,14 @@ def _restore(found: type, stored: Stored) -> Any:
     estimator.set_params(**parameters)
     check_parameters(estimator)
     return estimator
+
+
+def _n_members(config: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> int:
+    n = config["n_members"]
+    stored = {name.partition(".")[0] for name in tensors if name.partition(".")[0].isdigit()}
+    if type(n) is not int or n < 0 or stored - {str(number) for number in range(min(n, 10_000))}:
+        raise ValueError(f"n_members is {n!r}, with tensors of {len(stored)}")
+    return n
 
 
 def _first_names(member: torch.nn.Module) -> dict[str, str]:

@@ -47,6 +47,8 @@ _CONFIG, _TENSORS, _VOCABULARY = "config.json", "model.safetensors", "vocabulary
 _OURS = (_CONFIG, _TENSORS, _VOCABULARY)
 _RESTORE = "Restore the folder from a copy, or fit and save the model again."
 
+# Bytes that an array of short texts may take.
+_MOST_BYTES = 2**31
 _LABEL_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 _TABLE = pa.schema(
     {"column": pa.string(), "code": pa.int64(), "label": pa.string(), "label_type": pa.string()}
@@ -147,6 +149,7 @@ def model_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         AttributeError,
         LookupError,
         MemoryError,
+        OSError,
         RuntimeError,
         SafetensorError,
         TypeError,
@@ -167,11 +170,9 @@ def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
             _fail(f"Model file {file} must be there, got none. {_RESTORE}")
         if _checksum(file) != document["files"].get(name):
             _damaged(file)
-    return Stored(
-        tensors=load_file(path / _TENSORS),
-        config=document["config"],
-        vocabulary=_decode(pq.read_table(path / _VOCABULARY), document["vocabulary"]),
-    )
+    tensors = load_file(path / _TENSORS)
+    vocabulary = _decode(pq.read_table(path / _VOCABULARY), document["vocabulary"])
+    return Stored(tensors=tensors, config=document["config"], vocabulary=vocabulary)
 
 
 def check_replaceable(path: Path, *, overwrite: bool) -> None:
@@ -255,8 +256,8 @@ def _read_document(path: Path) -> dict[str, Any]:
     if not file.is_file():
         _fail(f"{path} must be a saved exfam model, got a folder without {_CONFIG}.")
     try:
-        document = json.loads(file.read_bytes())
-    except ValueError:
+        document = json.loads(file.read_bytes(), parse_constant=_refuse)
+    except (OSError, RecursionError, ValueError):
         _damaged(file)
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         _fail(f"{path} must be a saved exfam model, got a {_CONFIG} of something else.")
@@ -269,7 +270,14 @@ def _read_document(path: Path) -> dict[str, Any]:
     checksum = document.pop("checksum", None)
     if checksum != _own_checksum(document):
         _damaged(file)
+    for name in ("files", "vocabulary", "config"):
+        if not isinstance(document.get(name), dict):
+            _damaged(file)
     return document
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _damaged(file: Path) -> NoReturn:
@@ -322,7 +330,12 @@ def _decode(table: pa.Table, dtypes: Mapping[str, str]) -> dict[str, np.ndarray]
     for column, label, kind in zip(*names, strict=True):
         labels[column].append(label == "True" if kind == "bool" else _LABEL_TYPES[kind](label))
     vocabulary = {}
-    for column, dtype in dtypes.items():
+    for column, text in dtypes.items():
+        dtype = np.dtype(text)
+        longest = max((len(label) for label in labels[column] if isinstance(label, str)), default=0)
+        size = dtype.itemsize * len(labels[column])
+        if dtype.kind not in "biufUMO" or (size > _MOST_BYTES and dtype.itemsize > 4 * longest):
+            raise ValueError(f"labels of {column!r} as {text!r}")
         vocabulary[column] = np.empty(len(labels[column]), dtype=dtype)
         vocabulary[column][:] = labels[column]
     return vocabulary

@@ -1,0 +1,61 @@
+"""A bound on what a saved configuration can have built: no more than its tensors justify."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from exfam.checks import ModelFileError
+
+__all__ = ["Bounded"]
+
+# Beyond what is stored: masks, positions and tables that models compute, and steps of doing so.
+_SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 20_000
+_COPIES, _STEPS = 8, 500
+
+
+class Bounded(TorchDispatchMode):
+    """Within it, tensors have as many numbers together as a model of these tensors may have.
+
+    Raises ModelFileError before more is allocated, and where building takes too many steps.
+
+    >>> with Bounded({"weight": torch.zeros(3)}):
+    ...     torch.zeros(2)
+    tensor([0., 0.])
+    """
+
+    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.numbers = _SPARE_NUMBERS + _COPIES * sum(each.numel() for each in tensors.values())
+        self.steps = _SPARE_STEPS + _STEPS * len(tensors)
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run one operation of torch, if its result is within the bound."""
+        wanted = max((_size(argument) for argument in args), default=0)
+        self.steps -= 1
+        if wanted > self.numbers or self.steps < 0:
+            raise ModelFileError(
+                "`path` must hold tensors of the sizes that its configuration names, got a "
+                "configuration of a far larger model. Restore the folder from a copy."
+            )
+        result = func(*args, **(kwargs or {}))
+        if wanted and isinstance(result, torch.Tensor):
+            self.numbers -= result.numel()
+        return result
+
+
+def _size(argument: Any) -> int:
+    """How many numbers a tensor of such a shape, or a range of such a length, has."""
+    if isinstance(argument, int) and not isinstance(argument, bool):
+        return abs(argument)
+    if isinstance(argument, list | tuple) and all(type(each) is int for each in argument):
+        return math.prod(max(each, 1) for each in argument)
+    return 0

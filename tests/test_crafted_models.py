@@ -1,0 +1,107 @@
+"""Model folders with right checksums that no exfam has written: one clear error, or a model."""
+
+import copy
+import hashlib
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+import exfam
+from exfam import ExfamError, ModelFileError
+from exfam.estimators.saving import GROUP_KINDS
+from exfam.models.storage import save_folder
+
+STORED = Path(__file__).parent / "stored" / "v1"
+VALUES = (None, -1, 10**12, 1e300, "x", [], {}, True, 0, [[1]], {"a": 1}, 10**30)
+
+
+def rewritten(folder, document):
+    """The document as the folder's configuration, with the checksum that it should have."""
+    document.pop("checksum", None)
+    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
+    (folder / "config.json").write_text(json.dumps(document))
+
+
+def paths(node, above=()):
+    pairs = node.items() if isinstance(node, dict) else enumerate(node[:4])
+    for key, value in pairs:
+        yield (*above, key)
+        if isinstance(value, dict | list):
+            yield from paths(value, (*above, key))
+
+
+def mutated(document, draw):
+    """The document with one field removed or replaced."""
+    document = copy.deepcopy(document)
+    *above, last = draw.choice(list(paths(document)))
+    node = document
+    for key in above:
+        node = node[key]
+    if draw.random() < 0.2:
+        del node[last]
+    else:
+        node[last] = draw.choice(VALUES)
+    return document
+
+
+@pytest.fixture
+def folder(tmp_path, request):
+    return Path(shutil.copytree(STORED / request.param, tmp_path / "model"))
+
+
+@pytest.mark.parametrize("folder", GROUP_KINDS, indirect=True)
+def test_one_field_that_is_wrong_is_one_error_or_a_model(folder):
+    document, draw, errors = json.loads((folder / "config.json").read_text()), random.Random(0), 0
+    for _ in range(15):
+        rewritten(folder, mutated(document, draw))
+        try:
+            exfam.load(folder)
+        except ModelFileError as error:
+            errors += 1
+            assert "\n" not in str(error)
+    assert errors > 3
+
+
+def change(*keys, to):
+    def apply(document):
+        for key in keys[:-1]:
+            document = document[key]
+        document[keys[-1]] = to
+
+    return apply
+
+
+CRAFTED = {
+    "a huge table": (change("config", "fitted", "embed_dim", to=10**12), "far larger model"),
+    "many layers": (change("config", "fitted", "n_layers", to=10**9), "far larger model"),
+    "many members": (change("config", "n_members", to=10**12), "size|n_members|KeyError"),
+    "fewer members": (change("config", "n_members", to=0), "n_members is 0"),
+    "no kind": (change("config", "estimator", to=["efa"]), r"got \['efa'\]"),
+    "no labels": (change("vocabulary", "item", to="<U500000000"), "labels of 'item' as"),
+    "a list": (change("config", to=[]), "damaged or changed"),
+    "no number": (change("config", "support", to=float("nan")), "damaged or changed"),
+}
+
+
+@pytest.mark.parametrize("what", CRAFTED)
+@pytest.mark.parametrize("folder", ["efa"], indirect=True)
+def test_crafted_folders_are_one_clear_error(folder, what):
+    apply, message = CRAFTED[what]
+    document = json.loads((folder / "config.json").read_text())
+    document["config"].setdefault("fitted", copy.deepcopy(document["config"]["parameters"]))
+    apply(document)
+    rewritten(folder, document)
+    with pytest.raises(ModelFileError, match=message):
+        exfam.load(folder)
+
+
+@pytest.mark.parametrize("folder", ["efa"], indirect=True)
+def test_a_configuration_nested_without_end_is_damage(folder):
+    (folder / "config.json").write_text("[" * 200_000)
+    with pytest.raises(ModelFileError, match="damaged or changed"):
+        exfam.load(folder)
+    with pytest.raises(ExfamError, match="got something else"):
+        save_folder(folder, tensors={}, config={}, vocabulary={}, overwrite=True)
