@@ -121,7 +121,7 @@ def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
     # Every byte is as it was saved, but another version of exfam or another program may have.
     with model_file_errors(path):
         kind = stored.config.get("estimator")
-        if not isinstance(kind, str) or kind not in KINDS:
+        if kind not in KINDS:
             raise ModelFileError(
                 f"`path` must hold an estimator of this version, got {kind!r} in {path}. Upgrade "
                 "exfam."

@@ -7,19 +7,24 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exfam.checks import ModelFileError
-
 __all__ = ["Bounded"]
 
 # Beyond what is stored: masks, positions and tables that models compute, and steps of doing so.
 _SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 20_000
 _COPIES, _STEPS = 8, 500
+# Operations that are given a length rather than a shape.
+_RANGES = tuple(
+    getattr(operation, overload)
+    for operation in (torch.ops.aten.arange, torch.ops.aten.linspace, torch.ops.aten.eye)
+    for overload in operation.overloads()
+    if not overload.endswith("out")
+)
 
 
 class Bounded(TorchDispatchMode):
     """Within it, tensors have as many numbers together as a model of these tensors may have.
 
-    Raises ModelFileError before more is allocated, and where building takes too many steps.
+    Raises ValueError before more is allocated, and where building takes too many steps.
 
     >>> with Bounded({"weight": torch.zeros(3)}):
     ...     torch.zeros(2)
@@ -40,12 +45,11 @@ class Bounded(TorchDispatchMode):
     ) -> Any:
         """Run one operation of torch, if its result is within the bound."""
         wanted = max((_size(argument) for argument in args), default=0)
+        if func in _RANGES:
+            wanted = int(max(abs(argument) for argument in args))
         self.steps -= 1
         if wanted > self.numbers or self.steps < 0:
-            raise ModelFileError(
-                "`path` must hold tensors of the sizes that its configuration names, got a "
-                "configuration of a far larger model. Restore the folder from a copy."
-            )
+            raise ValueError("a configuration of a far larger model than its tensors are of")
         result = func(*args, **(kwargs or {}))
         if wanted and isinstance(result, torch.Tensor):
             self.numbers -= result.numel()
@@ -53,9 +57,7 @@ class Bounded(TorchDispatchMode):
 
 
 def _size(argument: Any) -> int:
-    """How many numbers a tensor of such a shape, or a range of such a length, has."""
-    if isinstance(argument, int) and not isinstance(argument, bool):
-        return abs(argument)
+    """How many numbers a tensor of such a shape has."""
     if isinstance(argument, list | tuple) and all(type(each) is int for each in argument):
         return math.prod(max(each, 1) for each in argument)
     return 0
