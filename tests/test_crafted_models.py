@@ -75,7 +75,7 @@ def change(*keys, to):
 
 
 CRAFTED = {
-    "a huge table": (change("config", "fitted", "embed_dim", to=10**12), "far larger model"),
+    "a huge table": (change("config", "fitted", "embed_dim", to=10**9), "far larger model"),
     "many layers": (change("config", "fitted", "n_layers", to=10**9), "far larger model"),
     "many members": (change("config", "n_members", to=10**12), "size|n_members|KeyError"),
     "fewer members": (change("config", "n_members", to=0), "n_members is 0"),

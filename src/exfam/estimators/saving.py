@@ -145,9 +145,10 @@ def _restore(found: type, stored: Stored) -> Any:
         for told in (config["parameters"], config.get("fitted", config["parameters"]))
     )
     estimator: Any = found(**fitted)
-    check_parameters(estimator)
     estimator.parameters_ = estimator.get_params(deep=False)
+    # Before the parameters are checked: it says which module has a family that is not registered.
     estimator._tell(config, stored.tensors, stored.vocabulary)
+    check_parameters(estimator)
     if "seen" in config:  # older versions kept no hashes
         estimator.seen_ = Seen.from_config(config["seen"], stored.tensors["seen"].numpy())
     if config["histories"]:
