@@ -13,7 +13,7 @@ from exfam.analysis.positions import (
     renormalized,
     table_attention,
 )
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, ExfamWarning
 from exfam.encodings import ALiBi, Attenuated
 from tables.table_estimator_cases import CLASSIFIER, JOINT, RESPONSES
 from tables.table_estimator_cases import FRAME as TABLE
@@ -193,7 +193,8 @@ def test_a_table_by_position_alone_has_the_encodings_attention(network):
 @NETWORKS
 def test_absent_columns_are_not_attended_to(network):
     model = fitted_table(network=network)
-    told = model.position_attention(TABLE.assign(city=None)).weights
+    with pytest.warns(ExfamWarning, match="are missing"):
+        told = model.position_attention(TABLE.assign(city=None)).weights
     city = list(TABLE).index("city")
     torch.testing.assert_close(told.sum(-1), torch.ones_like(told[..., 0]), atol=1e-5, rtol=0)
     others = torch.arange(TABLE.shape[1]) != city

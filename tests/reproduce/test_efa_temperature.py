@@ -55,7 +55,7 @@ def rows(same_day, others):
 def test_a_day_is_told_by_attention_the_papers_forms_factors_and_cheap_baselines(same_day):
     assert {row.task for row in same_day} == {SAME_DAY}
     assert {row.model for row in same_day} == {
-        "efa-coordinates", "efa-site", "efa-ensemble", "efa-l1", "efa-l2", "efa-l4",
+        "efa-coordinates", "efa-site", "efa-defaults", "efa-ensemble", "efa-l1", "efa-l2", "efa-l4",
         "latent-factor-k1", "latent-factor-k5", "ridge", "ridge-covariance", "gaussian-process",
         "kriging", "climatology",
     }  # fmt: skip
@@ -67,7 +67,7 @@ def test_a_day_is_told_by_attention_the_papers_forms_factors_and_cheap_baselines
 
 def test_with_lags_the_models_are_those_that_see_earlier_days(others):
     models = {row.model for row in find(others, task=ONE_LAG)}
-    assert models == {"efa-coordinates", "efa-site", "ridge", "ridge-covariance",
+    assert models == {"efa-coordinates", "efa-site", "efa-defaults", "ridge", "ridge-covariance",
                       "gaussian-process"}  # fmt: skip
 
 

@@ -102,6 +102,7 @@ def test_every_size_is_one_that_can_be_built(size, options):
     assert size in positions_pretraining.RATE
 
 
+@pytest.mark.filterwarnings("ignore:.*unknown to the model:exfam.checks.ExfamWarning")
 def test_encodings_are_compared_by_nats_positions_and_sentences(options, monkeypatch):
     monkeypatch.setattr(positions_pretraining, "COMPARED", ("tupe",))
     monkeypatch.setattr(positions_pretraining, "RATES", (1e-3, 1e-2))

@@ -44,6 +44,8 @@ Measure = Callable[[Any, Groups], Figures]
 Build = Callable[[int], Estimator]
 
 N_MEMBERS = 4
+# EFA with chosen settings, in tables that show several fits together.
+ENSEMBLED = frozenset({"efa", "efa-offset", "efa-positions", "efa-set"})
 FAST_GROUPS = 48
 FAST_EPOCHS = 2
 
@@ -134,12 +136,11 @@ def rows_of(
 ) -> list[Row]:
     """One row a metric: test and validation figures over the fits.
 
-    Further rows, of the model's name with "-ensemble", if it is EFA with chosen settings and there
-    are several fits.
+    Further rows, of the model's name with "-ensemble", if it is one of ENSEMBLED and there are
+    several fits.
     """
     rows = _measured(contender, fits, splits, task=task, measure=measure)
-    chosen = contender.model.startswith("efa") and not contender.model.endswith("-defaults")
-    together = ensemble_of(fits) if chosen else None
+    together = ensemble_of(fits) if contender.model in ENSEMBLED else None
     if together is None:
         return rows
     members = len(together.estimator.members_)
