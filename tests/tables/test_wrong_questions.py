@@ -8,8 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exfam.checks import ExfamError
-from tables.table_estimator_cases import FRAME, JOINT, KINDS, RESPONSES, SUPERVISED, fitted, make
+from exfam.checks import DataError, ExfamError
+from exfam.data.tables.columns import Column, label_array
+from tables.table_estimator_cases import (
+    FRAME,
+    JOINT,
+    KINDS,
+    REGRESSOR,
+    RESPONSES,
+    SUPERVISED,
+    fitted,
+    make,
+)
 
 TESTS = Path(__file__).parent.parent
 
@@ -51,3 +61,27 @@ def test_numbers_at_the_ends_of_what_there_is(kind, value):
 def test_names_that_are_no_list():
     with pytest.raises(ExfamError, match="`input_features` must be equal to the columns of tra"):
         fitted(JOINT).get_feature_names_out(5)
+
+
+def test_questions_name_columns_as_they_are():
+    model = fitted(JOINT)
+    asked = model.conditional(["city"])
+    with pytest.raises(DataError, match="`name` must be one of the columns city, got 'height'"):
+        asked.predict_dist("height")
+    with pytest.raises(DataError, match="`name` must be a column of labels, got 'height'"):
+        model.conditional(["height"]).labels("height")
+    with pytest.raises(DataError, match="`order` must be a list of names of columns, got 5"):
+        model.log_prob(FRAME[:2], order=5)
+
+
+def test_the_response_is_given_once():
+    model = fitted(REGRESSOR)
+    whole = FRAME.assign(**{model.response_: RESPONSES[REGRESSOR]})
+    with pytest.raises(DataError, match="`y` must be None where there is no response"):
+        model.faithfulness(whole, RESPONSES[REGRESSOR])
+
+
+def test_a_column_is_made_of_labels_or_of_knots():
+    column = Column("size", "ordinal", labels=label_array(["S", "M"]))
+    with pytest.raises(ValueError, match="'size' must have labels or knots"):
+        Column.from_config(column.to_config() | {"labels": None})

@@ -36,8 +36,9 @@ def _sorted(
         keys = _keys(distinct, table, part, date_format=date_format)
     except DataError:
         # Once more with all rows, so that the error counts them.
-        _keys(database.table(f"{query.format(row='row')} ORDER BY row"), table, part, date_format)
-        raise
+        keys = _keys(
+            database.table(f"{query.format(row='row')} ORDER BY row"), table, part, date_format
+        )
     stored = keys.view(pa.int64()) if types.is_timestamp(keys.type) else keys
     database.con.register(name, pa.table({"text": distinct["text"], f"{name}_key": stored}))
     relation = (
