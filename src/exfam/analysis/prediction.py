@@ -13,7 +13,7 @@ from torch import Tensor
 from exfam.analysis.calibration import probability_integral
 from exfam.analysis.crps import crps
 from exfam.analysis.mixtures import Mixture
-from exfam.checks import ExfamError, check_seed
+from exfam.checks import ExfamError, check_inside, check_seed
 from exfam.families.numeric import check_integer
 
 __all__ = ["Prediction"]
