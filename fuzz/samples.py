@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +97,7 @@ def sample_of(kind: str) -> Sample:
 
 def fit(estimator: Any, sample: Sample) -> Any:
     """Fit, with the response where there is one."""
-    if sample.y is None:
+    if "y" not in inspect.signature(estimator.fit).parameters:
         return estimator.fit(sample.X)
     return estimator.fit(sample.X, sample.y, **sample.more)
 

@@ -19,6 +19,7 @@ from fields.field_cases import TINY as TINY_FIELDS
 from tables.table_estimator_cases import FRAME, RESPONSES, SMALL
 from words import lstm_cases
 
+_FOLDER = tempfile.TemporaryDirectory()  # gone with the process
 RATINGS = ratings()
 SENTENCES = lstm_cases.lines(40)
 LABELS = np.array([line.split()[0] in ("the", "cat", "dog") for line in SENTENCES]).astype(str)
@@ -62,7 +63,7 @@ def class_of(kind: str) -> type:
 @functools.cache
 def text_file() -> Path:
     """The sentences, one a line, in a file."""
-    path = Path(tempfile.mkdtemp(prefix="exfam-text-")) / "text.txt"
+    path = Path(_FOLDER.name) / "text.txt"
     path.write_text("\n".join(SENTENCES), encoding="utf-8")
     return path
 

@@ -231,6 +231,8 @@ class TestBadInput:
             model("marginal").score(FRAME, sample_weight=weight)
         with pytest.raises(ExfamError, match="`sample_weight` must be numbers, got"):
             make("marginal").fit(FRAME, sample_weight=["a"] * len(FRAME))
+        with pytest.raises(ExfamError, match="`sample_weight` must be numbers, got int too large"):
+            make("marginal").fit(FRAME, sample_weight=[10**400] * len(FRAME))
 
     def test_groups_without_targets(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)

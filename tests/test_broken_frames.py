@@ -167,6 +167,15 @@ def test_two_columns_of_one_name_are_not_guessed_between(kind):
         Groups.from_frame(frame, group="g")
 
 
+def test_sparse_columns_are_read_as_they_are():
+    values = pd.arrays.SparseArray([0.0, 1.5, 0.0])
+    frame = pd.DataFrame({"g": [1, 1, 2], "item": ["a", "b", "a"], "y": values})
+    groups = Groups.from_frame(frame, group="g", item="item", value="y")
+    assert groups.values["y"].tolist() == [0.0, 1.5, 0.0]
+    with pytest.raises(DataError, match="must have at least one row"):
+        Groups.from_frame(frame[:0], group="g", item="item", value="y")
+
+
 def test_options_have_names():
     with pytest.raises(ExfamError, match="`unknown` must be one of 'error', 'ignore', 'unk'"):
         read(FRAME, unknown="skip")

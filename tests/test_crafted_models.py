@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import exfam
+from every_estimator import case_of
 from exfam import ExfamError, ModelFileError
 from exfam.estimators.saving import GROUP_KINDS
 from exfam.models.storage import save_folder
@@ -82,6 +83,31 @@ CRAFTED = {
     "no labels": (change("vocabulary", "item", to="<U500000000"), "labels of 'item' as"),
     "no number": (change("config", "support", to=float("nan")), "damaged or changed"),
 }
+
+
+# By kind: one field, what is put there, and what the error says of it.
+FIELDS = {
+    "skip-gram": (change("config", "n_tokens", to=[[118]]), "n_tokens.* must be|Type-check error"),
+    "sentence-regressor": (change("config", "learned", 0, to="<f8"), "could not convert"),
+    "sentence-classifier": (
+        change("config", "encoder", "n_layers", to=2**63),
+        "`n_layers` must be",
+    ),
+    "masked-table": (change("config", "families", 1, "start", to=-1), "labels from 0 on"),
+    "masked-table-classifier": (change("config", "columns", 0, "kind", to="x"), "`kind` must be"),
+}
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_fields_of_other_kinds_are_checked_too(kind, tmp_path):
+    apply, message = FIELDS[kind]
+    folder = tmp_path / "model"
+    case_of(kind).fit().save(folder)
+    document = json.loads((folder / "config.json").read_text())
+    apply(document)
+    rewritten(folder, document)
+    with pytest.raises(ModelFileError, match=message):
+        exfam.load(folder)
 
 
 @pytest.mark.parametrize("what", CRAFTED)

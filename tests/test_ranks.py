@@ -183,6 +183,11 @@ def test_asking_for_the_main_rank_needs_no_torch():
     assert run_python(code) == "False"
 
 
+def test_a_device_without_numbers_is_refused():
+    with pytest.raises(ExfamError, match="`device` must be one that torch finds .*, got 'meta'"):
+        choose_device("meta")
+
+
 def test_gpus_are_given_out_by_rank(as_rank, monkeypatch):
     as_rank()
     assert choose_device("cpu").type == "cpu"

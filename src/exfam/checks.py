@@ -31,6 +31,7 @@ __all__ = [
     "UnknownItemError",
     "check_choice",
     "check_fraction",
+    "check_inside",
     "check_positive",
     "check_seed",
     "check_whole",

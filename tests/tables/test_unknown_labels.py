@@ -139,3 +139,12 @@ def test_rows_without_a_response_are_no_part_of_a_score(kind):
 def test_one_row_has_no_spread_to_explain():
     with pytest.raises(DataError, match="`y` must hold a response in two rows or more for R"):
         fitted(REGRESSOR).score(FRAME[:1], NUMBER[:1])
+
+
+def test_a_date_is_a_label_of_no_column():
+    dates = FRAME[:4].assign(member=pd.date_range("2020-01-01", periods=4))
+    with pytest.warns(ExfamWarning, match="4 of 4 rows hold labels .*: 4 of column 'member'"):
+        told = fitted(JOINT).log_prob(dates)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExfamWarning)
+        np.testing.assert_allclose(told, fitted(JOINT).log_prob(dates.assign(member=None)))

@@ -44,7 +44,7 @@ def test_responses_that_are_none(kind, y):
     if y is not None:
         calls += [lambda: model.score(FRAME, y), lambda: model.log_score(FRAME, y)]
     for call in calls:
-        with pytest.raises(ExfamError):
+        with pytest.raises(ExfamError, match="`y`|response"):
             call()
 
 

@@ -370,6 +370,8 @@ def test_texts_are_checked(fitted):
         fitted.score([])
     with pytest.raises(ExfamError, match="`n_tokens` must be an integer >= 0"):
         fitted.sample(-1)
+    with pytest.raises(ExfamError, match="`after` must be text, got 5"):
+        fitted.sample(1, after=5)
 
 
 def test_what_is_not_fitted_says_so(tmp_path):

@@ -60,7 +60,7 @@ class Inputs:
             return None
         try:
             weight = np.asarray(sample_weight, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise ExfamError(f"`sample_weight` must be numbers, got {error}.") from error
         if weight.shape != (self.n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
             raise ExfamError(

@@ -254,6 +254,8 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
         return column.to_arrow()
     if isinstance(column, (list, tuple)) and column and isinstance(column[0], np.generic):
         column = np.asarray(column)
+    if type(getattr(column, "dtype", None)).__name__ == "SparseDtype":  # of pandas
+        column = np.asarray(column)
     try:
         return pa.array(column, from_pandas=True)
     except UnicodeEncodeError as error:

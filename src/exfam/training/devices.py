@@ -26,7 +26,9 @@ def choose_device(name: Any) -> torch.device:
     if place.size > 1 and str(name).startswith("cuda"):
         name = _own_gpu(name, place)
     try:
-        return torch.empty(0, device=name).device
+        device = torch.empty(0, device=name).device
+        torch.Generator(device)  # "meta" has none, and holds no numbers
+        return device
     except (AssertionError, RuntimeError, TypeError) as error:
         raise ExfamError(
             f"`device` must be one that torch finds on this machine, got {name!r}. Use 'cpu'."

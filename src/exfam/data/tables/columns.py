@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from exfam.checks import with_types
+from exfam.checks import check_choice, with_types
 
 __all__ = ["FINITE", "KINDS", "Column", "label_array"]
 
@@ -73,6 +73,7 @@ class Column:
             "labels": None if labels is None else label_array(labels),
             "knots": None if knots is None else np.array(knots, dtype=np.float64),
         }
+        check_choice("kind", config["kind"], KINDS)
         if labels is None and knots is None:
             raise ValueError(f"the column {config['name']!r} must have labels or knots")
         return with_types(cls(**{**config, **held}))

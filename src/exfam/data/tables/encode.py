@@ -192,7 +192,7 @@ def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
     """
     labels = column.labels
     assert labels is not None
-    if raw.is_empty:
+    if raw.is_empty or raw.type == "date":  # which is never a label
         return np.full(len(raw), -1)
     if raw.labels is not None:
         known = {label: code for code, label in enumerate(labels.tolist())}

@@ -13,6 +13,7 @@ from exfam.checks import (
     DataError,
     ExfamError,
     check_whole,
+    shown,
 )
 from exfam.estimators.language import declarations
 from exfam.estimators.language.fitted import OneNetwork
@@ -170,13 +171,15 @@ class LSTMLanguageModel(OneNetwork):
         return math.exp(-self.score(X))
 
     def sample(
-        self, n_tokens: int, *, n_texts: int = 1, after: str = "", seed: int = 0
+        self, n_tokens: int, *, n_texts: int = 1, after: Any = "", seed: int = 0
     ) -> Shaped[np.ndarray, "texts tokens"]:
         """Texts drawn token by token; the same seed gives the same draws.
 
         `after`: words that all go on from, in the same line (default "")
         """
         lexicon = self._lexicon()
+        if not isinstance(after, str):
+            raise ExfamError(f"`after` must be text, got {shown(after)}.")
         check_whole("n_tokens", n_tokens, least=0)
         check_whole("n_texts", n_texts)
         check_whole("seed", seed, least=0)

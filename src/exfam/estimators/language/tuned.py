@@ -200,6 +200,7 @@ class _Tuned(OneNetwork):
 
     def _restored_member(self, config: Any) -> SentenceHead:
         encoder = MaskedLanguageModel(**self.encoder_parameters_)
+        check_parameters(encoder)
         return self._head(encoder.network(self._subwords()))
 
     @abstractmethod
@@ -357,7 +358,7 @@ class SentenceRegressor(_Tuned):
         return [self.center_, self.scale_]
 
     def _relearn(self, learned: Any) -> None:
-        self.center_, self.scale_ = learned
+        self.center_, self.scale_ = map(float, learned)
 
 
 def _power_of_two(number: float) -> float:

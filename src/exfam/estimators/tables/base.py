@@ -32,7 +32,7 @@ from exfam.estimators.tables.inputs import (
     with_column,
     without_column,
 )
-from exfam.estimators.tables.laws import check_support, column_families
+from exfam.estimators.tables.laws import check_label_families, check_support, column_families
 from exfam.estimators.tables.missing import missing_share, warn_of_missing
 from exfam.estimators.tables.plan import Response, learn_columns, split_rows
 from exfam.estimators.tables.training import Recipe, TablePlan, empty_model
@@ -348,6 +348,7 @@ class TableEstimator(BaseEstimator, ABC):
         held = [{**each, "labels": vocabulary.get(each["name"])} for each in config["columns"]]
         self.schema_ = TableSchema.from_config({**config, "columns": held})
         self.families_ = tuple(family_from_config(each) for each in config["families"])
+        check_label_families(self.schema_, self.families_)
         # JSON knows no tuples.
         settings: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,7 +69,7 @@ class TableExperts:
         return self.experts.logits.numpy()
 
 
-def attention_of(model: MaskedTableModel, *, member: int) -> TableAttention:
+def attention_of(model: MaskedTableModel, *, member: Any) -> TableAttention:
     """One member as a mixture of experts.
 
     Raises ExfamError for a deep network, or a member that the ensemble does not have.

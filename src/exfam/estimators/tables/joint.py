@@ -189,7 +189,7 @@ class JointTable(TableEstimator):
         check_whole("member", member, least=0)
         return table_attention(self.model_, self._cells(X), term=term, member=int(member))
 
-    def experts(self, X: Any, targets: Any = None, *, member: int = 0) -> TableExperts:
+    def experts(self, X: Any, targets: Any = None, *, member: Any = 0) -> TableExperts:
         """The weight and contribution of each cell to the outputs of each target, exactly.
 
         `targets`: names of columns; None is the response, or all columns without one (default None)
@@ -201,7 +201,7 @@ class JointTable(TableEstimator):
         attention = attention_of(self.model_, member=member)
         return experts_of(attention, self._cells(X), self._targets(targets))
 
-    def explain(self, X: Any, targets: Any = None, *, member: int = 0) -> ExpertSummary:
+    def explain(self, X: Any, targets: Any = None, *, member: Any = 0) -> ExpertSummary:
         """Means over the rows of `X` of what each column's expert does for each target.
 
         `targets`: names of columns; None is the response, or all columns without one (default None)

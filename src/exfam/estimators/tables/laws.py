@@ -1,6 +1,6 @@
 """The family of each column of a table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from exfam.families import (
     PerItem,
 )
 
-__all__ = ["check_support", "column_families", "number_family"]
+__all__ = ["check_label_families", "check_support", "column_families", "number_family"]
 
 
 def column_families(
@@ -53,6 +53,23 @@ def _family(column: Column) -> Family:
         edges = tuple(column.knots.tolist())
         return Histogram(edges, tails=(column.scale,) * 2 if len(edges) == 1 else None)
     return Gaussian(scale=1.0) if len(column.knots) == 1 else Gaussian()
+
+
+def check_label_families(schema: TableSchema, families: Sequence[Family]) -> None:
+    """Raise ValueError unless each column of labels has a family of their codes, 0, 1, ….
+
+    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
+    >>> check_label_families(schema, (Categorical(2),))
+    """
+    for column, family in zip(schema.columns, families, strict=True):
+        if column.labels is None:
+            continue
+        codes = tuple(range(len(column.labels)))
+        if not isinstance(family, Categorical | Ordinal) or family.categories != codes:
+            raise ValueError(
+                f"the family of {column.name!r} must be of {len(column.labels)} labels from 0 on, "
+                f"got {family!r}"
+            )
 
 
 def _given_families(

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, check_positive
+from exfam.checks import DataError, check_positive, with_types
 from exfam.data.text import Vocabulary, keep_probability, noise_probability
 from exfam.estimators.rules import Rules, check_parameters, python_number
 from exfam.estimators.words.matrices import WordMatrices
@@ -190,7 +190,7 @@ class TextEstimator(Parameters, ABC):
         """Take back what `save` wrote."""
         stored = {name: tensor.numpy() for name, tensor in tensors.items()}
         counts, words = stored.pop("counts"), tuple(vocabulary["word"].tolist())
-        self.vocabulary_ = Vocabulary(words, counts, config["n_tokens"])
+        self.vocabulary_ = with_types(Vocabulary(words, counts, config["n_tokens"]))
         self.matrices_ = WordMatrices.restored(stored)
 
     def _check_parameters(self) -> None:
