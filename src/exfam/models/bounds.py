@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 __all__ = ["Bounded"]
 
 # Beyond what is stored: masks, positions and tables that models compute, and steps of doing so.
-_SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 20_000
+_SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 8_000
 _COPIES, _STEPS = 8, 500
 # Operations that are given a length rather than a shape.
 _RANGES = tuple(
