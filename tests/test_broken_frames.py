@@ -176,6 +176,13 @@ def test_sparse_columns_are_read_as_they_are():
         Groups.from_frame(frame[:0], group="g", item="item", value="y")
 
 
+def test_a_zone_that_is_not_known_is_no_traceback():
+    times = pa.array([1, 2], pa.timestamp("us", tz="Nowhere/Else"))
+    frame = pa.table({"g": [1, 1], "item": ["a", "b"], "when": times})
+    with pytest.raises(DataError, match=r"got datetime.datetime\(1970.* of column 'when'"):
+        Groups.from_frame(frame, group="g", item="item", attributes=["when"])
+
+
 def test_options_have_names():
     with pytest.raises(ExfamError, match="`unknown` must be one of 'error', 'ignore', 'unk'"):
         read(FRAME, unknown="skip")

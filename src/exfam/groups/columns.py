@@ -52,12 +52,19 @@ class _Column:
         rows = np.flatnonzero(np.asarray(wrong))
         if rows.size == 0:
             return
-        got = self.array[int(rows[0])].as_py()
+        got = _as_python(self.array[int(rows[0])])
         message = (
             f"`{self.argument}` must {rule}, got {'nothing' if got is None else repr(got)} at row "
             f"{rows[0]} of column {self.name!r} ({rows.size} of {len(self.array)} rows). {advice}"
         )
         raise DataError(message.rstrip())
+
+
+def _as_python(cell: pa.Scalar) -> Any:
+    try:
+        return cell.as_py()
+    except pa.ArrowInvalid:  # a time in a zone that this machine does not know
+        return cell.cast(pa.timestamp(cell.type.unit)).as_py()
 
 
 def open_frame(frame: Any) -> Mapping[str, Any]:
