@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.evaluate import (
@@ -32,6 +31,7 @@ from exfam.estimators.plan import FitPlan, plan_fit
 from exfam.estimators.recommend import Recommendations, Relations, recommend, relations
 from exfam.estimators.rules import Rules, check_parameters
 from exfam.estimators.sampling import continue_groups, fill_in
+from exfam.estimators.tags import NoArrays
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns
 from exfam.groups.hashing import group_hashes
@@ -42,7 +42,7 @@ from exfam.models.two_part import TwoPartModel
 __all__ = ["GroupEstimator"]
 
 
-class GroupEstimator(BaseEstimator, ABC):
+class GroupEstimator(NoArrays, ABC):
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
 
     Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that

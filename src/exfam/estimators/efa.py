@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.positions import PositionAttention, group_attention
@@ -28,7 +29,7 @@ from exfam.training.history import History
 __all__ = ["EFA"]
 
 
-class EFA(GroupEstimator):
+class EFA(TransformerMixin, GroupEstimator):
     """Exponential family attention: items and values of groups, each given its context.
 
     Columns of a frame (not needed for `Groups`):

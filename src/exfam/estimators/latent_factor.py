@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import ExfamError
@@ -29,7 +30,7 @@ from exfam.training.history import History
 __all__ = ["LatentFactor"]
 
 
-class LatentFactor(GroupEstimator):
+class LatentFactor(TransformerMixin, GroupEstimator):
     """A linear latent factor model: exponential family attention with equal weights.
 
     Items: eta_i = rho . pooled context vectors; values: kappa_i = rho_{x_i} . pooled alpha_{x_j}

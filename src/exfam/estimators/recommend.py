@@ -1,6 +1,6 @@
 """What comes next, and which items go together or replace each other."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.analysis.evaluate import item_probabilities, log_probs, top_items, top_of_means
-from exfam.checks import ExfamError, UnknownItemError, check_whole
+from exfam.checks import ExfamError, UnknownItemError, check_whole, shown
 from exfam.estimators.blanks import append_blank, gaps_of, insert_blank, typical_rows
 from exfam.groups import TARGET, Groups
 from exfam.models.schema import Schema
@@ -166,9 +166,12 @@ def relations(
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
     codes = {label: code for code, label in enumerate(labels.tolist())}
-    if not isinstance(item, Hashable) or item not in codes:
-        raise UnknownItemError(f"`item` must be one seen in training, got {item!r}.")
-    code = codes[item]
+    try:
+        code = codes[item]
+    except (KeyError, TypeError) as error:  # TypeError: a list or a frame
+        raise UnknownItemError(
+            f"`item` must be one seen in training, got {shown(item)}."
+        ) from error
     look = _strengths if len(codes) <= MANY_ITEMS else _strengths_of_candidates
     strength = look(members, schema, code, kind=kind)
     strength[code] = -np.inf

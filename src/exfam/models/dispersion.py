@@ -72,6 +72,8 @@ class Dispersion(nn.Module):
         super().__init__()
         self.n_dispersion = [family.n_dispersion for family in families.values()]
         self.n_locations = [family.n_params - family.n_dispersion for family in families.values()]
+        if len(start) != sum(self.n_dispersion):
+            raise ValueError(f"{len(start)} starting values for {self.n_dispersion} dispersions")
         self.bias = ItemBias(start, n_items=n_items)
 
     @property

@@ -91,7 +91,9 @@ def open_prepared(folder: Place, *, verify: bool = False) -> Groups:
     """
     place = found(folder)
     manifest = Manifest.read(place)
-    for shard in {shard.file: shard for shard in manifest.shards}.values():
+    # Labels share a file, whose size and checksum each of them tells.
+    distinct = {(shard.file, shard.size, shard.sha256): shard for shard in manifest.shards}
+    for shard in distinct.values():
         shard.check(place, verify=verify)
     groups = mapped_groups(place, manifest.shards, ordered=manifest.ordered)
     is_small = sum(shard.size for shard in manifest.shards) <= MUCH

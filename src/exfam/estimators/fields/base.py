@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -37,6 +36,7 @@ from exfam.estimators.fields.plan import FieldPlan, plan_field_fit
 from exfam.estimators.fields.sensing import Sensing, next_sites
 from exfam.estimators.fields.units import family_in_units, in_units, restored, unit_of
 from exfam.estimators.rules import Rules, check_parameters
+from exfam.estimators.tags import NoArrays
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
@@ -51,7 +51,7 @@ from exfam.models.two_part import TwoPartModel
 __all__ = ["FieldEstimator"]
 
 
-class FieldEstimator(BaseEstimator, ABC):
+class FieldEstimator(NoArrays, ABC):
     """Estimators of p(value at a place and time | values elsewhere, and before).
 
     Data are a frame (pandas, polars, pyarrow, dict of columns) or file with one row a time and

@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Shaped
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import DataError
 from exfam.estimators.language.targets import checked_targets
+from exfam.estimators.tags import NoArrays
 from exfam.training.history import History
 
 __all__ = ["LabelPredictions", "OneNetwork"]
@@ -18,7 +19,7 @@ __all__ = ["LabelPredictions", "OneNetwork"]
 _Loaded = TypeVar("_Loaded")
 
 
-class OneNetwork(BaseEstimator, ABC):
+class OneNetwork(NoArrays, ABC):
     """An estimator of one network, which is saved and loaded.
 
     `parameters_`: those of the fit. What is fitted is used, and built again, by these: what

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.text_encoders import TextEncoder, sentence_list
@@ -43,7 +44,7 @@ _UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(OneNetwork):
+class MaskedLanguageModel(TransformerMixin, OneNetwork):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Real
 from scipy.stats import spearmanr
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.analysis.text_encoders import TextEncoder, sentence_list
@@ -275,7 +276,7 @@ class SentenceClassifier(LabelPredictions, _Tuned):
         self.classes_ = np.array(learned)
 
 
-class SentenceRegressor(_Tuned):
+class SentenceRegressor(RegressorMixin, _Tuned):
     """A number for each sentence, or pair of sentences, by an encoder that is trained along.
 
     Numbers are normal around the output, with one standard deviation that is learned. `score` is
@@ -313,7 +314,8 @@ class SentenceRegressor(_Tuned):
 
     def predict(self, X: Any, *, term: str = "both") -> Float64[np.ndarray, "sentences"]:
         """The mean of each sentence's number. `term`: of the encoder's attention."""
-        return self.center_ + self.scale_ * self._outputs(X, term)[:, 0].numpy()
+        outputs = self._outputs(X, term)[:, 0].numpy()
+        return self.center_ + self.scale_ * outputs
 
     def predict_std(self, X: Any) -> Float64[np.ndarray, "sentences"]:
         """Standard deviations of the numbers, which are all alike."""

@@ -1,0 +1,50 @@
+"""scikit-learn's checks of estimators of frames and texts, without the checks of types of tests."""
+
+import importlib
+import json
+import warnings
+
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator
+
+from exfam.estimators.saving import KINDS, TABLE_KINDS
+
+OTHERS = [kind for kind in KINDS if kind not in TABLE_KINDS]
+# `check_estimator` leaves these out with all that fit arrays of numbers, though they apply.
+WITHOUT_ARRAYS = (
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_mixin_order",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+)
+
+
+def class_of(kind):
+    """The class that saved models name so."""
+    module, name = KINDS[kind]
+    return getattr(importlib.import_module(module), name)
+
+
+def outcomes(kind):
+    """Check -> "passed", or what it says."""
+    made = class_of(kind)()
+    found = {each["check_name"]: each["status"] for each in check_estimator(made, on_fail=None)}
+    for name in WITHOUT_ARRAYS:
+        try:
+            getattr(estimator_checks, name)(type(made).__name__, made)
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"
+        else:
+            found[name] = "passed"
+    return found
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", SkipTestWarning)
+    print(json.dumps({kind: outcomes(kind) for kind in OTHERS}))
