@@ -124,6 +124,18 @@ def test_a_crafted_column_is_refused(folder, document, field, key, value, match)
     assert "manifest.json must describe the columns of groups, got" in str(caught.value)
 
 
+def test_columns_that_share_a_file_are_each_checked(folder, document):
+    """Of a size that fits the last of them alone."""
+    first, last = number_of(document, "item"), number_of(document, "values")
+    shard = document["shards"][first]
+    crafted = set_in(document, ["shards", first, "file"], document["shards"][last]["file"])
+    crafted = set_in(crafted, ["shards", first, "size"], shard["size"] + 4_000)
+    crafted = set_in(crafted, ["shards", first, "offset"], shard["offset"] + 4_000)
+    craft(folder, crafted)
+    with pytest.raises(DataError, match="values-0.npy|the file"):
+        open_prepared(folder)
+
+
 def test_columns_fit_each_other(folder, document):
     craft(folder, document | {"shards": [*document["shards"], document["shards"][0]]})
     with pytest.raises(DataError, match="got a column twice"):

@@ -93,6 +93,10 @@ FIELDS = {
         change("config", "encoder", "n_layers", to=2**63),
         "`n_layers` must be",
     ),
+    "latent-factor": (
+        change("config", "schema", "values", 0, "family", "scale", to=1e-30),
+        "starting values for",
+    ),
     "masked-table": (change("config", "families", 1, "start", to=-1), "labels from 0 on"),
     "masked-table-classifier": (change("config", "columns", 0, "kind", to="x"), "`kind` must be"),
 }

@@ -259,7 +259,7 @@ class TestRelations:
         for ask in (estimator.complements, estimator.substitutes):
             with pytest.raises(UnknownItemError, match="`item` must be one seen in training, got"):
                 ask("cocoa")
-            for wrong in (pd.NA, ["tea"], np.zeros(0), None):
+            for wrong in (pd.NA, ["tea"], np.zeros(0), None, pd.DataFrame({"item": ["tea"]})):
                 with pytest.raises(UnknownItemError, match="`item` must be one seen in training"):
                     ask(wrong)
 
