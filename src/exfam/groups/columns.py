@@ -268,6 +268,8 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
     except UnicodeEncodeError as error:
         raise DataError(_unwritable(list(column), argument, name)) from error
     except (pa.ArrowException, TypeError, OverflowError) as error:
+        if not len(column):
+            return pa.nulls(0)
         raise DataError(_mixture(list(column), argument, name)) from error
 
 

@@ -106,7 +106,8 @@ class WordVectors:
 
         Raises UnknownWordError, with near spellings, for an unknown word; DataError for no list.
         """
-        if isinstance(words, str) or not isinstance(words, Iterable):
+        is_one = isinstance(words, np.ndarray) and not words.ndim
+        if isinstance(words, str) or is_one or not isinstance(words, Iterable):
             raise DataError(f"`words` must be a list of words, got {words!r}.")
         return np.array([self.code(word) for word in words], dtype=np.int64)
 

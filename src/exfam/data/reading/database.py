@@ -45,7 +45,10 @@ class Database:
 
     def table(self, query: str) -> pa.Table:
         """All rows of a query."""
-        return self.con.sql(query).to_arrow_table()
+        try:
+            return self.con.sql(query).to_arrow_table()
+        except UnicodeDecodeError as error:  # in a message of DuckDB's that quotes the file
+            raise duckdb.Error("Invalid Input Error: text that is not UTF-8") from error
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a query, some at a time; no other query may run before they are closed."""

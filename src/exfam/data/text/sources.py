@@ -58,7 +58,8 @@ def find_source(source: Any) -> FileSource | SentenceSource:
     """
     if isinstance(source, str | os.PathLike):
         return _files([source])
-    if not isinstance(source, Iterable) or isinstance(source, bytes | bytearray):
+    is_one = isinstance(source, bytes | bytearray) or getattr(source, "ndim", 1) == 0
+    if is_one or not isinstance(source, Iterable):
         raise DataError(f"`source` must be {KINDS}, got {type(source).__name__}.")
     entries = iter(source)
     first = list(itertools.islice(entries, 1))

@@ -109,7 +109,8 @@ class LanguageEngine:
             return told, weight
         (nats / weight).backward()
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        if not math.isfinite(clip_gradients(gradients, self._descent.clip)):
+        norm = clip_gradients(gradients, self._descent.clip)
+        if not math.isfinite(norm) or self._rate > torch.finfo(torch.float32).max:
             return math.nan, weight
         with torch.no_grad():
             for parameter in self._parameters.values():

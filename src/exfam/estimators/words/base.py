@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from exfam.analysis.vectors import WordVectors
-from exfam.checks import DataError, check_positive, with_types
+from exfam.checks import DataError, ExfamError, check_positive, with_types
 from exfam.data.text import Vocabulary, keep_probability, noise_probability
 from exfam.estimators.rules import Rules, check_parameters, python_number
 from exfam.estimators.words.matrices import WordMatrices
@@ -46,6 +46,10 @@ class SampledPass:
         fixed = self._matrices.vectors, self._matrices.kind, self._sampling, self._plan
         self._kernel(tokens, *fixed, np.float32(rate), np.uint64(seed), totals)
         return float(totals[0]), float(totals[1])
+
+
+# Products of two numbers beyond are none in single precision.
+_LARGEST = 1e18
 
 
 class TextEstimator(Parameters, ABC):
@@ -102,7 +106,7 @@ class TextEstimator(Parameters, ABC):
         self._check_parameters()
         tokens, vocabulary = read_text(X, self._reading())
         self.vocabulary_, self.matrices_ = vocabulary, self._start(len(vocabulary))
-        self.histories_ = [self._train(tokens, self._checkpoint(checkpoint))]
+        self.histories_ = [self._trained(tokens, checkpoint)]
         return self
 
     def partial_fit(
@@ -123,8 +127,19 @@ class TextEstimator(Parameters, ABC):
         tokens, vocabulary = read_text(X, self._reading(), vocabulary=self.vocabulary_)
         self.matrices_ = self.matrices_.grown(len(vocabulary), seed=int(self.seed))
         self.vocabulary_ = vocabulary
-        self.histories_.append(self._train(tokens, self._checkpoint(checkpoint)))
+        self.histories_.append(self._trained(tokens, checkpoint))
         return self
+
+    def _trained(self, tokens: Int32[np.ndarray, "tokens"], checkpoint: Any) -> History:
+        history = self._train(tokens, self._checkpoint(checkpoint))
+        for vectors in (self.matrices_.inputs, self.matrices_.outputs):
+            if not max(vectors.max(initial=0.0), -vectors.min(initial=0.0)) < _LARGEST:
+                del self.matrices_, self.vocabulary_
+                raise ExfamError(
+                    f"Word vectors must be below {_LARGEST:g} after a fit, got others. Use a lower "
+                    "`learning_rate`, and fit again."
+                )
+        return history
 
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a held-out text, of the words that are known; see class.
