@@ -405,3 +405,11 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="must name a column"):
         exfam.read(tmp_path / "a.csv.gz", group="nobody", **FEW)
     assert os.listdir(tmp_path) == ["a.csv.gz"]
+
+
+def test_an_error_that_quotes_half_a_character_is_told(tmp_path):
+    """DuckDB cuts the text that it quotes at a byte."""
+    path = tmp_path / "data.jsonl"
+    path.write_text('"' + "\\u6570" * 50 + '"\n' + '{"user": 1, "item": "a"}\n' * 20)
+    with pytest.raises(exfam.DataError, match="must have one JSON object a line, got a str"):
+        exfam.read(path, group="user", item="item")
