@@ -97,6 +97,10 @@ FIELDS = {
         change("config", "schema", "values", 0, "family", "scale", to=1e-30),
         "starting values for",
     ),
+    "field-latent-factor": (
+        change("config", "family", "scale", to=0.5),
+        "must be gaussian, got Gaussian",
+    ),
     "masked-table": (change("config", "families", 1, "start", to=-1), "labels from 0 on"),
     "masked-table-classifier": (change("config", "columns", 0, "kind", to="x"), "`kind` must be"),
 }

@@ -37,7 +37,7 @@ from exfam.estimators.fields.sensing import Sensing, next_sites
 from exfam.estimators.fields.units import family_in_units, in_units, restored, unit_of
 from exfam.estimators.rules import Rules, check_parameters
 from exfam.estimators.tags import NoArrays
-from exfam.families import Family, family_from_config, family_to_config
+from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.groups.hashing import group_hashes
@@ -351,8 +351,15 @@ class FieldEstimator(NoArrays, ABC):
         """Take back what `_told` gave."""
         self.shape_ = FieldShape.from_config(config["shape"])
         self.family_ = family_from_config(config["family"])
+        self._check_family()
         self.site_coordinates_ = tensors["site_coordinates"].numpy()
         self.vocabulary_ = vocabulary
+
+    def _check_family(self) -> None:
+        # A class whose family is no parameter is built for Gaussian values of any scale.
+        own = family_in_units(self.family_)
+        if hasattr(type(self), "family") and family_to_config(own) != family_to_config(Gaussian()):
+            raise ExfamError(f"`family` of {type(self).__name__} must be gaussian, got {own!r}.")
 
     def _restored_member(self, config: Any) -> TwoPartModel:
         return self._member(self._empty_part())
