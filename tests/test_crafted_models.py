@@ -102,6 +102,10 @@ FIELDS = {
         "must be gaussian, got Gaussian",
     ),
     "masked-table": (change("config", "families", 1, "start", to=-1), "labels from 0 on"),
+    "masked-table-regressor": (
+        change("config", "columns", 0, "knots", 1, to=None),
+        "knots of the column .* must be finite and increasing",
+    ),
     "masked-table-classifier": (change("config", "columns", 0, "kind", to="x"), "`kind` must be"),
 }
 

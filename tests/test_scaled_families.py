@@ -101,6 +101,8 @@ def test_no_finite_value_of_the_support_is_impossible(family):
     eta = torch.zeros(4, one.n_params, requires_grad=True)
     nats = one.log_prob(value, eta)
     assert nats.isfinite().all() and one.network_input(value).abs().max() < 1e5
+    many = value.repeat(250)
+    assert one.log_prob(many, torch.zeros(1000, one.n_params).double()).sum().isfinite()
     assert torch.autograd.grad(nats.sum(), eta)[0].isfinite().all()
 
 

@@ -51,3 +51,9 @@ def test_a_constant_column_of_any_size(constant):
     """Such a column of numbers above 3e38 was infinite in single precision."""
     model = make(JOINT, kinds=None).fit(FRAME.assign(one=constant))
     assert np.isfinite(model.pseudo_log_likelihood(FRAME.assign(one=constant))).all()
+
+
+def test_a_score_of_numbers_far_beyond_those_fitted_is_a_number():
+    """Each row had one; the sum of their densities was minus infinity."""
+    model = make(JOINT, kinds=None).fit(FRAME.assign(one=NUMBER))
+    assert np.isfinite(model.score(FRAME.assign(one=-1e300)))

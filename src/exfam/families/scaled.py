@@ -34,6 +34,8 @@ __all__ = ["Scaled", "location_and_scale", "scaled_to"]
 _STEP = 2.0**-20
 # In single precision; a density this far out is 0 for all purposes, but not minus infinity nats.
 _FARTHEST = 1e18
+# Nats of which the sum of a billion is a number still.
+_LOWEST = -1e299
 # Inputs of networks grow by logarithms from here on.
 _FAR_INPUT = 100.0
 _NORMAL_MAD, _NORMAL_Q90 = 0.6745, 1.6449  # quantiles of |z| of a normal law, levels .5 and .9
@@ -152,7 +154,7 @@ class Scaled(Family):
         """Log-density in nats a unit of y; -inf with gradient 0 outside the support only."""
         unit = self._as(eta.dtype, value)
         nats = self.of_units.log_prob(unit, eta)
-        lowest = torch.finfo(eta.dtype).min / 2
+        lowest = max(torch.finfo(eta.dtype).min / 2, _LOWEST)
         nats = torch.where(self.of_units.in_support(unit), nats.clamp(min=lowest), nats)
         return nats - math.log(self.scale)
 

@@ -76,7 +76,17 @@ class Column:
         check_choice("kind", config["kind"], KINDS)
         if labels is None and knots is None:
             raise ValueError(f"the column {config['name']!r} must have labels or knots")
+        _check_held(config["name"], **held)
         return with_types(cls(**{**config, **held}))
+
+
+def _check_held(name: str, labels: np.ndarray | None, knots: np.ndarray | None) -> None:
+    if labels is not None and labels.ndim != 1:
+        raise ValueError(f"labels of the column {name!r} must be one list, got a nested one")
+    if knots is None:
+        return
+    if knots.ndim != 1 or not np.isfinite(knots).all() or (np.diff(knots) <= 0).any():
+        raise ValueError(f"knots of the column {name!r} must be finite and increasing numbers")
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:

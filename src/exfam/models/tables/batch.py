@@ -150,7 +150,7 @@ _BLOCK = 1 << 16
 def cell_batch(
     code: np.ndarray, fraction: np.ndarray, value: np.ndarray, weight: np.ndarray | None = None
 ) -> CellBatch:
-    """Arrays of rows and columns as tensors; NaN values become 0.
+    """Arrays of rows and columns as tensors; NaN values become 0, and none is infinite.
 
     One set of rows, or with three dimensions one for each member.
 
@@ -158,10 +158,12 @@ def cell_batch(
     0.0
     """
     sets = (-1, *code.shape[-2:])
+    most = np.finfo(np.float32).max
+    value = np.clip(np.nan_to_num(value, nan=0.0), -most, most)
     between = bool(fraction.any())
     return CellBatch(
         torch.from_numpy(code.astype(np.int64).reshape(sets)),
         torch.from_numpy(fraction.astype(np.float32).reshape(sets)) if between else None,
-        torch.from_numpy(np.nan_to_num(value, nan=0.0).astype(np.float32).reshape(sets)),
+        torch.from_numpy(value.astype(np.float32).reshape(sets)),
         None if weight is None else torch.from_numpy(np.atleast_2d(weight).astype(np.float32)),
     )
