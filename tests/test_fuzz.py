@@ -116,9 +116,9 @@ def test_an_input_can_be_repeated(capsys):
 
 def test_a_few_kills_lose_nothing(tmp_path):
     file = tmp_path / "results.json"
-    words = ["--kills", 8, "--processes", 1, "--resume", file]
-    run("-m", "fuzz.kills", *words, "--only", "save", "two saves", "prepare", "fit skip-gram")
+    words = ["--kills", 3, "--processes", 1, "--resume", file]
+    run("-m", "fuzz.kills", *words, "--only", "two saves", "prepare", "fit skip-gram")
     document = json.loads(file.read_text())
     assert document["failures"] == []
-    assert sum(counts["kills"] for counts in document["victims"].values()) >= 8
-    assert len(document["victims"]) == 4
+    assert sum(counts["kills"] for counts in document["victims"].values()) >= 3
+    assert len(document["victims"]) == 3

@@ -136,14 +136,14 @@ def test_a_file_never_has_a_module_imported(tmp_path):
 
     data = "{'g': [1, 1, 2, 2], 'i': ['a', 'b'] * 2, 'y': [1.0, 2.0, 3.0, 5.0]}"
     fit = f"exfam.Marginal(group='g', item='i', value='y', family='narrow').fit({data})"
-    done = run(f"import narrow_families, exfam; {fit}.save('model')")
+    loaded = f"print(exfam.load('model').score({data}))"
+    done = run(f"import narrow_families, exfam; {fit}.save('model'); {loaded}")
     assert done.returncode == 0, done.stderr
+    assert np.isfinite(float(done.stdout.splitlines()[-1]))
     refused = run("import exfam; exfam.load('model')")
     assert "imported" not in refused.stdout
     told = "got 'narrow' of module 'narrow_families'. Import that module"
     assert told in refused.stderr.splitlines()[-1]
-    loaded = run(f"import narrow_families, exfam; print(exfam.load('model').score({data}))")
-    assert np.isfinite(float(loaded.stdout.splitlines()[-1]))
 
 
 def test_a_family_that_nobody_registered_is_refused():

@@ -223,8 +223,8 @@ make({kind!r}, **{parameters!r}).fit(ratings(least=2), checkpoint={folder!r})
 def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
     kind, ensemble = "efa", 2
     parameters = {
-        "max_epochs": 30,
-        "patience": 30,
+        "max_epochs": 12,
+        "patience": 12,
         "ensemble": ensemble,
         "validation_fraction": 0.2,
     }

@@ -21,7 +21,7 @@ from exfam.families import (
 
 N_GROUPS, SIZE, N_ITEMS = 30, 6, 8
 COLUMNS = {"group": "user", "item": "item", "value": "y", "parts": "values", "seed": 0}
-SHORT = {"max_epochs": 4, "batch_size": 8, "progress": False, "validation_fraction": 0.2}
+SHORT = {"max_epochs": 2, "batch_size": 8, "progress": False, "validation_fraction": 0.2}
 SMALL = {"embed_dim": 8, "head_dim": 4, "head_hidden_dim": 8, "n_layers": 1}
 
 ESTIMATORS = {

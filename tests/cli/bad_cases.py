@@ -7,12 +7,14 @@ import io
 import json
 import math
 import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
 
 from exfam import cli
+from exfam.checks import ExfamWarning
 from exfam.cli.signatures import estimator_options
 from exfam.estimators.saving import GROUP_KINDS
 
@@ -75,7 +77,13 @@ class Asked:
 def answer(words):
     """The status of a command, its stdout and its stderr."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        # Shown, as to a user, where pytest makes errors of them.
+        warnings.simplefilter("always", ExfamWarning)
         status = cli.main(words)
     for stream in (out, err):
         stream.flush()

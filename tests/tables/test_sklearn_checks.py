@@ -18,7 +18,7 @@ EXPECTED = {
     REGRESSOR: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS},
     JOINT: {},
 }
-STEPS = {**SMALL, "max_epochs": 2, "batch_size": 32, "learning_rate": 3e-2}
+STEPS = {**SMALL, "max_epochs": 1, "batch_size": 64, "learning_rate": 3e-2}
 # Of these, scikit-learn asks for some accuracy, or for all classes to be predicted.
 ACCURATE = ("check_classifiers_classes", "check_classifiers_train", "check_regressors_train")
 
