@@ -85,3 +85,5 @@ def test_a_column_is_made_of_labels_or_of_knots():
     column = Column("size", "ordinal", labels=label_array(["S", "M"]))
     with pytest.raises(ValueError, match="'size' must have labels or knots"):
         Column.from_config(column.to_config() | {"labels": None})
+    with pytest.raises(ValueError, match="'size' must be one list, got a nested one"):
+        Column.from_config(column.to_config() | {"labels": [["S"], ["M"]]})
