@@ -25,11 +25,16 @@ REACHED = pytest.StashKey[set[str]]()
 
 
 def pytest_configure(config):
-    if config.getoption("--check-raises"):
-        from house import raises
+    # Only now are the folders of tests on the path.
+    import shape_checks
+    from house import raises
+    from house.imports import change_imports
 
-        raises.watch()
+    changes = [shape_checks.decorate]
+    if config.getoption("--check-raises"):
+        changes.append(raises.mark)
         config.stash[REACHED] = raises.REACHED
+    change_imports(changes)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -88,7 +88,10 @@ CRAFTED = {
 
 # By kind: one field, what is put there, and what the error says of it.
 FIELDS = {
-    "skip-gram": (change("config", "n_tokens", to=[[118]]), "n_tokens.* must be|Type-check error"),
+    "skip-gram": (
+        change("config", "n_tokens", to=[[118]]),
+        "n_tokens.* must be|violates type hint",
+    ),
     "sentence-regressor": (change("config", "learned", 0, to="<f8"), "could not convert"),
     "sentence-classifier": (
         change("config", "encoder", "n_layers", to=2**63),

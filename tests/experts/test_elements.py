@@ -3,7 +3,6 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-import jaxtyping
 import pytest
 import torch
 
@@ -12,6 +11,7 @@ from exfam.analysis.experts.elements import ElementAttention
 from exfam.analysis.experts.view import attention_as_experts
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
+from shape_checks import unchecked
 
 SCHEMA = rich_schema(rich_groups(), known=("genre",))
 LINEAR = {"n_layers": 1, "connection": "residual"}
@@ -25,15 +25,13 @@ def precise(columns):
 def batch():
     """All groups, padded, in float64: more than a batch is allowed, which is annotated float32."""
     padded = rich_groups().pad(range(len(LENGTHS)))
-    jaxtyping.config.update("jaxtyping_disable", True)
-    whole = replace(
-        padded,
-        values=precise(padded.values),
-        attributes=precise(padded.attributes),
-        group_attributes=precise(padded.group_attributes),
-    )
-    jaxtyping.config.update("jaxtyping_disable", False)
-    return whole
+    with unchecked():
+        return replace(
+            padded,
+            values=precise(padded.values),
+            attributes=precise(padded.attributes),
+            group_attributes=precise(padded.group_attributes),
+        )
 
 
 def linear_model(*, network=None, **choices):

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jaxtyping
 import pytest
 import torch
 
@@ -19,6 +18,7 @@ from exfam.models.experts import (
     score_components,
     similarity_components,
 )
+from shape_checks import unchecked
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 N_POSITIONS, ROWS = 4, 30
@@ -270,9 +270,8 @@ def test_the_target_s_own_cell_is_never_seen():
 @pytest.fixture
 def unchecked_shapes():
     """As outside of tests, where annotated shapes are not checked before the code's own checks."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    with unchecked():
+        yield
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

@@ -1,12 +1,14 @@
 """What is told of raise statements that no test reaches; `--check-raises` looks at a whole run."""
 
+import ast
 import importlib.util
 import linecache
 
 import pytest
 
 import exfam.checks
-from house.raises import REACHED, Marking, marked, places, unreached, watch
+from house.imports import Changing, change_imports, changed
+from house.raises import REACHED, mark, places, unreached
 from house.sources import FILES, ROOT, SOURCE, parsed
 
 CODE = """def f(x):
@@ -36,7 +38,7 @@ def nothing_reached():
 @pytest.fixture
 def function():
     names = {}
-    exec(compile(marked(CODE.encode(), PATH), PATH, "exec"), names)
+    exec(changed(CODE.encode(), PATH, [mark]), names)
     return names["f"]
 
 
@@ -51,10 +53,11 @@ def test_those_reached_are_told_apart(nothing_reached, function, value, message,
 
 
 def test_marks_move_no_line():
-    source = CODE.encode()
-    assert marked(source, PATH) != source
-    assert marked(source, PATH).count(b"\n") == source.count(b"\n")
-    assert marked(b"x = 1\n", PATH) == b"x = 1\n"
+    tree = ast.parse(CODE)
+    before = places(PATH, tree)
+    mark(tree, PATH)
+    assert places(PATH, ast.fix_missing_locations(tree)) == before
+    assert "REACHED.add" in ast.unparse(tree)
 
 
 def test_all_files_are_looked_at():
@@ -64,7 +67,7 @@ def test_all_files_are_looked_at():
 
 
 def test_modules_are_marked_as_they_are_imported(nothing_reached):
-    spec = Marking().find_spec("exfam.checks", exfam.__path__)
+    spec = Changing([mark]).find_spec("exfam.checks", exfam.__path__)
     again = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(again)
     with pytest.raises(ValueError, match="`kind` must be one of 'linear'"):
@@ -75,9 +78,9 @@ def test_modules_are_marked_as_they_are_imported(nothing_reached):
 
 
 def test_other_modules_are_left_alone():
-    assert Marking().find_spec("json.decoder") is None
+    assert Changing([mark]).find_spec("json.decoder") is None
 
 
 def test_modules_already_imported_are_told():
     with pytest.raises(AssertionError, match=r"imported before .*exfam\.checks"):
-        watch()
+        change_imports([mark])
