@@ -294,3 +294,10 @@ def test_names_of_columns_are_text(name):
 def test_more_neighbors_than_sites_are_all_of_them():
     all_of_them, many = (make("field-efa", n_neighbors=k).fit(FULL) for k in (4, 10**15))
     np.testing.assert_allclose(many.predict(FRAME), all_of_them.predict(FRAME), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "ridge-covariance"])
+def test_regressions_need_two_values_of_a_site(kind):
+    once = FRAME.drop_duplicates(COLUMNS["item"])
+    with pytest.raises(DataError, match="at least 2 observed values of some site"):
+        make(kind).fit(once)

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from exfam.checks import DataError
 from exfam.groups import Batch, Groups
 from exfam.models.fields.joint_normal import JointNormal, Rows, fit_normal, leave_one_out
 from exfam.models.fields.slots import Placed, n_lags_of, slot_rows, slot_table, time_folds
@@ -121,7 +122,7 @@ def fit_ridge_covariance(
     Held out are the maps of `validation`, or else folds of the training maps: whole seasons where
     time has long gaps, blocks of time otherwise. Cells that are missing in training are integrated
     out by expectation-maximization. `ridges` are in units of the anomalies' mean variance.
-    Raises DataError for fewer than 2 maps.
+    Raises DataError for fewer than 2 maps, or where no site has 2 observed values.
 
     >>> import numpy as np
     >>> from exfam.models.fields.climate import empty_climate
@@ -159,7 +160,7 @@ def fit_ridge_site(
     Held out are the maps of `validation`, or else folds of the training maps, as in
     `fit_ridge_covariance`; the same maps give the scale of the residuals. Where training misses
     cells, the moments of the regressions come from expectation-maximization.
-    Raises DataError for fewer than 2 maps.
+    Raises DataError for fewer than 2 maps, or where no site has 2 observed values.
 
     >>> import numpy as np
     >>> from exfam.models.fields.climate import empty_climate
@@ -222,6 +223,11 @@ def _try(
     sizes = {"n_sites": part.n_sites, "n_lags": part.n_lags}
     rows = slot_table(groups, part.climate, **sizes)
     part.seen.copy_(rows.known.sum(0) >= 2)
+    if not part.seen.any():
+        raise DataError(
+            "`groups` must hold at least 2 observed values of some site, got no site with more "
+            "than 1: give more maps, or fit `FieldClimatology` alone."
+        )
     rows = Rows(rows.value, rows.known & part.seen)
     folds = time_folds(groups.group_attributes["time"], n_folds=N_FOLDS)
     if validation is None:
