@@ -59,12 +59,17 @@ def in_another_form(random: np.random.Generator, frame: pd.DataFrame) -> Any:
         lambda f: f.to_numpy(),
         lambda f: pl.from_pandas(f).lazy(),
     )
-    if random.random() < 0.5:
+    if random.random() < 0.5 or _ends_arrow(frame):
         return frame
     try:
         return pick(random, forms)(frame)
     except Exception:  # what the other library cannot hold
         return frame
+
+
+def _ends_arrow(frame: pd.DataFrame) -> bool:
+    """Whether a column mixes objects at which Arrow's own conversion ends the process."""
+    return any(isinstance(cell, np.datetime64) for cell in frame.to_numpy(dtype=object).flat)
 
 
 def _object_array(lines: list[Any]) -> np.ndarray:

@@ -254,3 +254,15 @@ class TestBadInput:
         groups = Groups.from_frame(FRAME, group="user", item="movie")
         with pytest.raises(ExfamError, match="`value` column 'stars' must be in the groups"):
             model("efa").score(groups)
+
+
+@pytest.mark.parametrize("wrong", [["a"], ([1, 2], 0.5), [1j], [np.complex64(0.5)], [[0.5]], [2]])
+def test_levels_are_numbers_between_0_and_1(wrong):
+    with pytest.raises(ExfamError, match="`quantiles` must be strictly between 0 and 1, got "):
+        chosen_levels(wrong, None)
+
+
+@pytest.mark.parametrize("wrong", [0.5, "0.5", {}, {0.5}, [], np.array(0.5), iter([0.5])])
+def test_levels_are_a_list(wrong):
+    with pytest.raises(ExfamError, match="`quantiles` must be a list of levels, got "):
+        chosen_levels(wrong, None)

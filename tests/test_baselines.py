@@ -87,6 +87,13 @@ def test_item_weights_count_like_repeated_elements():
     )
 
 
+@pytest.mark.parametrize("smoothing", [1e308, 1e-320])
+def test_any_smoothing_gives_a_distribution(smoothing):
+    fitted = fit_marginal_items(make_groups(repeats=True), N_ITEMS, smoothing=smoothing)
+    np.testing.assert_allclose(fitted.log_frequency.exp().sum(), 1, rtol=1e-5)
+    assert np.isfinite(fitted.log_frequency.numpy()).all()
+
+
 def test_item_frequencies_need_items_and_smoothing():
     with pytest.raises(ExfamError, match="`item` must be given for item frequencies"):
         fit_marginal_items(Groups(start=[0], stop=[2]), 3)

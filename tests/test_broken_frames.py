@@ -5,6 +5,7 @@ import pytest
 
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
+from exfam.groups.columns import read_labels
 from group_cases import FRAME, day, read
 
 
@@ -188,3 +189,20 @@ def test_options_have_names():
         read(FRAME, unknown="skip")
     with pytest.raises(ExfamError, match="`kind` must be one of 'pandas', 'polars', 'arrow'"):
         read(FRAME).to_frame("excel")
+
+
+DATES = [np.datetime64("2024-01-02"), np.int8(3)]
+
+
+@pytest.mark.parametrize("form", [list, lambda cells: pd.Series(cells, dtype=object)])
+@pytest.mark.parametrize("cells", [DATES, [np.timedelta64(1, "D"), np.float16(2)]])
+def test_times_of_numpy_beside_its_numbers_are_told(form, cells):
+    frame = {"user": form(cells), "movie": ["a", "b"]}
+    with pytest.raises(DataError, match=r"of one plain type, got .* at row 1 of column 'user'"):
+        Groups.from_frame(frame, group="user", item="movie")
+
+
+def test_an_empty_column_of_an_odd_type_has_no_labels():
+    period = pd.Series([], dtype="period[D]")
+    for empty in (period, pa.array([], pa.list_(pa.int64()))):
+        assert read_labels({"user": empty}, "group", "user").codes.size == 0

@@ -296,8 +296,9 @@ def test_more_neighbors_than_sites_are_all_of_them():
     np.testing.assert_allclose(many.predict(FRAME), all_of_them.predict(FRAME), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["ridge", "ridge-covariance"])
+@pytest.mark.parametrize("kind", ["field-ridge", "field-ridge-covariance"])
 def test_regressions_need_two_values_of_a_site(kind):
-    once = FRAME.drop_duplicates(COLUMNS["item"])
+    day_of = dict(zip(FULL.site.unique(), FULL.day.unique(), strict=False))
+    once = FULL[FULL.day == FULL.site.map(day_of)]
     with pytest.raises(DataError, match="at least 2 observed values of some site"):
         make(kind).fit(once)

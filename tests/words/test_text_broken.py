@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 
+import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
@@ -151,6 +152,7 @@ class TestSentences:
             (None, "got NoneType at sentence 3"),
             (b"a b", "got bytes at sentence 3"),
             ({"a", "b"}, "got set at sentence 3"),
+            (np.array("a"), "got ndarray at sentence 3"),
             (["a", 4], r"words that are text, got 4 \(int\) in sentence 3"),
             (["a", None, 4], r"words that are text, got None \(NoneType\) in sentence 3"),
             ([["a", "b"]], r"words that are text, got \['a', 'b'\] \(list\) in sentence 3"),

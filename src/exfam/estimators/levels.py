@@ -1,6 +1,6 @@
 """How much a prediction may be asked for: its levels, and the size of its probabilities."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ __all__ = ["MAX_BYTES", "check_size", "chosen_levels"]
 MAX_BYTES = 8e9
 
 
-def chosen_levels(quantiles: Sequence[float] | None, interval: float | None) -> list[float] | None:
+def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:
     """The levels of quantiles, or of the ends of a central interval; None where neither is given.
 
     Raises ExfamError for both, or for levels that are not strictly between 0 and 1.
@@ -28,7 +28,8 @@ def chosen_levels(quantiles: Sequence[float] | None, interval: float | None) -> 
         return [(1 - interval) / 2, (1 + interval) / 2]
     if quantiles is None:
         return None
-    levels = list(quantiles) if np.ndim(quantiles) == 1 else []
+    is_list = np.iterable(quantiles) and not isinstance(quantiles, str | Mapping | Set | Iterator)
+    levels = list(quantiles) if is_list else []
     if not levels:
         raise ExfamError(f"`quantiles` must be a list of levels, got {quantiles!r}.")
     for level in levels:
@@ -37,7 +38,9 @@ def chosen_levels(quantiles: Sequence[float] | None, interval: float | None) -> 
 
 
 def _check_level(name: str, value: Any) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+        value, bool
+    )
     if not is_number or not 0 < value < 1:
         raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")
 

@@ -159,6 +159,7 @@ def read_labels(columns: Mapping[str, Any], argument: str, name: str) -> Labels:
         array = array.cast(pa.int64())
     elif pa.types.is_temporal(kind) and argument != "group" or not _is_plain(kind):
         column.complain(rule, np.ones(len(array), dtype=bool), "Convert the column first.")
+        array = pa.nulls(0)
     encoded = array.dictionary_encode()
     names = encoded.dictionary
     is_text = pa.types.is_large_string(names.type)
@@ -259,8 +260,8 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
         return column
     if hasattr(column, "to_arrow"):
         return column.to_arrow()
-    if isinstance(column, (list, tuple)) and column and isinstance(column[0], np.generic):
-        column = np.asarray(column)
+    if isinstance(column, list | tuple) or getattr(column, "dtype", None) == np.dtype(object):
+        column = _of_plain_types(column, argument, name)
     if type(getattr(column, "dtype", None)).__name__ == "SparseDtype":  # of pandas
         column = np.asarray(column)
     try:
@@ -271,6 +272,19 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
         if not len(column):
             return pa.nulls(0)
         raise DataError(_mixture(list(column), argument, name)) from error
+
+
+def _of_plain_types(column: Any, argument: str, name: str) -> Any:
+    """Objects that Arrow can look at: a list of NumPy's numbers as an array.
+
+    Raises DataError for times of NumPy beside its numbers, at which Arrow ends the process.
+    """
+    kinds = set(map(type, column)) - {type(None)}
+    of_numpy = {kind for kind in kinds if issubclass(kind, np.generic)}
+    if len(of_numpy) > 1 and of_numpy & {np.datetime64, np.timedelta64}:
+        raise DataError(_mixture(list(column), argument, name))
+    is_array = isinstance(column, list | tuple) and of_numpy and of_numpy == kinds
+    return np.asarray(column) if is_array else column
 
 
 def _unwritable(values: list[Any], argument: str, name: str) -> str:

@@ -165,8 +165,9 @@ def fit_marginal_items(
         own = own[groups.item[own] >= 0]
         times = None if weight is None else weight[own]
         count += np.bincount(groups.item[own], weights=times, minlength=n_items)
-    count += smoothing
-    return MarginalItems(torch.from_numpy(np.log(count / count.sum())).float())
+    log_count = np.log(count + smoothing)
+    # Counts of any size: their sum may be beyond the largest float.
+    return MarginalItems(torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float())
 
 
 def fit_marginal_values(

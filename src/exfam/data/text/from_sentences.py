@@ -72,7 +72,8 @@ def _batches(sentences: Iterator[Any], number: int, size: int) -> Iterator[list[
 def _line(sentence: Any, number: int) -> Line:
     if isinstance(sentence, str):
         return sentence, None
-    if not isinstance(sentence, Sequence | np.ndarray) or isinstance(sentence, bytes):
+    is_list = isinstance(sentence, Sequence | np.ndarray) and np.iterable(sentence)
+    if not is_list or isinstance(sentence, bytes):
         raise DataError(
             "`source` must hold sentences, each a text or a list of words, got "
             f"{type(sentence).__name__} at sentence {number}."

@@ -222,6 +222,7 @@ def _try(
     """Fits with every ridge, judged on held-out maps; fills the part's `seen`."""
     sizes = {"n_sites": part.n_sites, "n_lags": part.n_lags}
     rows = slot_table(groups, part.climate, **sizes)
+    folds = time_folds(groups.group_attributes["time"], n_folds=N_FOLDS)
     part.seen.copy_(rows.known.sum(0) >= 2)
     if not part.seen.any():
         raise DataError(
@@ -229,7 +230,6 @@ def _try(
             "than 1: give more maps, or fit `FieldClimatology` alone."
         )
     rows = Rows(rows.value, rows.known & part.seen)
-    folds = time_folds(groups.group_attributes["time"], n_folds=N_FOLDS)
     if validation is None:
         splits = [
             (rows.take(~fold), rows.take(fold)) for fold in (torch.from_numpy(f) for f in folds)
