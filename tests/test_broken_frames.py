@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -206,3 +207,18 @@ def test_an_empty_column_of_an_odd_type_has_no_labels():
     period = pd.Series([], dtype="period[D]")
     for empty in (period, pa.array([], pa.list_(pa.int64()))):
         assert read_labels({"user": empty}, "group", "user").codes.size == 0
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"user": [1], "a\0": [2]}),
+        pl.DataFrame({"user": [1], "a\0": [2]}).lazy(),
+        pl.Series("a\0", [1]),
+        {"user": pl.Series("a\0", [1]), "movie": [2]},
+    ],
+    ids=["frame", "lazy", "series", "mapping"],
+)
+def test_names_with_a_nul_do_not_end_the_process(frame):
+    with pytest.raises(DataError, match="`frame` must "):
+        Groups.from_frame(frame, group="user", item="movie")

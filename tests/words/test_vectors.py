@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from exfam.analysis.vectors import WordVectors
 from exfam.analysis.vectors.lookup import near_spellings
@@ -99,7 +100,7 @@ def test_what_is_no_word_is_unknown(word):
         vectors.codes([word])
 
 
-@pytest.mark.parametrize("words", [3, "cat", None, 0.5])
+@pytest.mark.parametrize("words", [3, "cat", None, 0.5, np.array("cat"), torch.tensor(2)])
 def test_what_is_no_list_of_words_is_refused(words):
     with pytest.raises(DataError, match="`words` must be a list of words, got"):
         WordVectors(WORDS, matrix()).codes(words)

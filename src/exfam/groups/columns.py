@@ -80,8 +80,11 @@ def open_frame(frame: Any) -> Mapping[str, Any]:
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas column by column: others of its columns may be of types unknown to Arrow.
         return _by_name(frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns))))
+    speaks_arrow = hasattr(frame, "__arrow_c_stream__")
+    if speaks_arrow:
+        _check_names([*getattr(frame, "columns", ()), getattr(frame, "name", None)])
     try:
-        table = pa.table(frame) if hasattr(frame, "__arrow_c_stream__") else None
+        table = pa.table(frame) if speaks_arrow else None
     except pa.ArrowInvalid:  # a single column speaks Arrow too
         table = None
     if table is None:
@@ -90,6 +93,13 @@ def open_frame(frame: Any) -> Mapping[str, Any]:
             f"got {type(frame).__name__}."
         )
     return _by_name(table.column_names, table.columns)
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    """Raise DataError for a name with a NUL, at which polars ends the process."""
+    for name in names:
+        if isinstance(name, str) and "\0" in name:
+            raise DataError(f"`frame` must have names without NUL, got {name!r}. Rename it.")
 
 
 def _by_name(names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:
@@ -259,6 +269,7 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return column
     if hasattr(column, "to_arrow"):
+        _check_names([getattr(column, "name", None)])
         return column.to_arrow()
     if isinstance(column, list | tuple) or getattr(column, "dtype", None) == np.dtype(object):
         column = _of_plain_types(column, argument, name)

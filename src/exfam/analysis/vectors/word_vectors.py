@@ -1,7 +1,7 @@
 """Words and their vectors."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -106,8 +106,7 @@ class WordVectors:
 
         Raises UnknownWordError, with near spellings, for an unknown word; DataError for no list.
         """
-        is_one = isinstance(words, np.ndarray) and not words.ndim
-        if isinstance(words, str) or is_one or not isinstance(words, Iterable):
+        if isinstance(words, str) or not np.iterable(words):
             raise DataError(f"`words` must be a list of words, got {words!r}.")
         return np.array([self.code(word) for word in words], dtype=np.int64)
 

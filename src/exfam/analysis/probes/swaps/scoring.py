@@ -1,7 +1,7 @@
 """What a swap of words does to the accuracy of whatever labels pairs of sentences."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +114,7 @@ def _told(predict: Predictor, pairs: list[tuple[str, str]], first: int) -> list[
     except DataError as error:
         # A model names sentences by their place in what it was given.
         raise type(error)(re.sub(r"^Sentence (\d+) ", among_all, str(error))) from error
-    labels = list(got) if isinstance(got, Iterable) else None
+    labels = list(got) if np.iterable(got) else None
     if labels is None or len(labels) != len(pairs):
         what = type(got).__name__ if labels is None else len(labels)
         raise DataError(
