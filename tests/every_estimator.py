@@ -98,7 +98,7 @@ def _of_sentences(kind: str) -> Case:
 
 def tensors_of(estimator: Any) -> dict[str, np.ndarray]:
     """All that was learned, as arrays."""
-    if not hasattr(estimator, "members_"):
+    if not getattr(estimator, "members_", None):  # words have vectors alone
         return {"vectors": estimator.vectors_.center, "others": estimator.vectors_.context}
     found = {}
     for number, member in enumerate(estimator.members_):
