@@ -44,14 +44,14 @@ fuzz: $(STAMP)
 kills: $(STAMP)
 	$(BIN)/python -m fuzz.kills $(KILLS)
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "exfam needs Python 3.11 or newer, but '$(PYTHON)' is older or missing." >&2; \
 		echo "Name another interpreter: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Installing into $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) -r requirements.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable . --editable studies
 	@touch $@
 
 clean:

@@ -28,14 +28,14 @@ from rich.console import Console
 from rich.table import Table
 
 import exfam
-from exfam.analysis.estimates import mean_over_groups
-from exfam.analysis.evaluate import item_ranks
-from exfam.analysis.recommenders import item_knn
-from exfam.analysis.scores import paired_bootstrap, ranks
-from exfam.data.simulators import BasketProcess, simulate_baskets, write_baskets
+from exfam.efa.recommenders import item_knn
+from exfam.estimator.evaluate import item_ranks
 from exfam.files import write_atomically
 from exfam.groups import Groups
-from exfam.reproduce.provenance import this_run
+from exfam.scores.estimates import mean_over_groups
+from exfam.scores.metrics import paired_bootstrap, ranks
+from exfam.simulators import BasketProcess, simulate_baskets, write_baskets
+from exfam_studies.common.provenance import this_run
 
 DEVELOPMENT_DRAW, REPORTED_DRAW = 1, 2
 N_TEST = 2_000

@@ -16,14 +16,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.data.batching import epoch_batches
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
+from exfam.estimator.schema import Schema
 from exfam.groups import Groups
-from exfam.likelihoods import likelihood_for
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
-from exfam.models.schema import Schema
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import TorchEngine, Weighted
 

@@ -27,10 +27,7 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional
 
-from exfam.estimators import EFA, LatentFactor
-from exfam.estimators.base import GroupEstimator
-from exfam.groups import Groups
-from exfam.models.catalog import (
+from exfam.catalog import (
     Choice,
     ContextItems,
     ItemSampler,
@@ -38,6 +35,10 @@ from exfam.models.catalog import (
     log_prob_of,
     sampled_log_prob,
 )
+from exfam.efa.efa import EFA
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.latent_factor import LatentFactor
+from exfam.groups import Groups
 
 ROWS, DIM, BATCH, N_SAMPLED, N_ASKED = 512, 32, 512, 1000, 1000
 LIMIT_GB = 4.0
@@ -123,7 +124,7 @@ def estimator(way: str, **parameters: object) -> GroupEstimator:
 def measure_fit(way: str, n_items: int) -> dict[str, float]:
     """A fit of two epochs; the second one's CPU seconds a step, batches included."""
     if way.endswith("dense"):
-        from exfam.models import two_part
+        from exfam.likelihoods.terms import two_part
 
         two_part.LARGE_CATALOG = 10**9
     n_steps = 10 if way.endswith("sampled") else 1

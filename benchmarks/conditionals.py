@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from exfam.data.batching import epoch_batches
-from exfam.data.public_sets.movielens import movielens_items
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.schema import Schema
+from exfam.reading.public_sets.movielens import movielens_items
+from exfam.training.batching import epoch_batches
 
 EMBED_DIM, N_HEADS, N_LAYERS, BATCH_SIZE = 32, 2, 2, 64
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)

@@ -27,15 +27,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.estimators.fields import FieldEFA
 from exfam.families import Gaussian
+from exfam.fields import FieldEFA
+from exfam.fields.networks.assemble import FieldSettings, build_field_network, field_shape
+from exfam.fields.networks.climate import fit_climate
+from exfam.fields.networks.gaussian_process import fit_gaussian_process
+from exfam.fields.networks.kriging import fit_kriging
 from exfam.groups import Batch, Groups
-from exfam.models.fields.assemble import FieldSettings, build_field_network, field_shape
-from exfam.models.fields.climate import fit_climate
-from exfam.models.fields.gaussian_process import fit_gaussian_process
-from exfam.models.fields.kriging import fit_kriging
-from exfam.models.two_part import TwoPartModel
-from exfam.reproduce.temperature_data import field_splits, read_temperatures
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.efa.temperature_data import field_splits, read_temperatures
 
 N_NEIGHBORS, N_MAPS, N_LEFT_OUT = 32, 3, 10
 FULL = (50, 100, 200, 500, 1000, 2000)

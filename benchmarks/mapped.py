@@ -23,13 +23,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.data.batching import epoch_batches
-from exfam.data.prepared import open_prepared
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.estimator.schema import Schema
 from exfam.families import Gaussian, Poisson
-from exfam.likelihoods import likelihood_for
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.schema import Schema
+from exfam.likelihoods.terms import likelihood_for
+from exfam.reading.prepared import open_prepared
+from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings, make_optimizer
 
 SIZES = (600_000, 6_000_000, 60_000_000)

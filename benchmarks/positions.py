@@ -19,7 +19,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.analysis.positions import locality, symmetry
+from exfam.positions import locality, symmetry
 
 TARGET = 20
 console = Console(highlight=False, width=100)

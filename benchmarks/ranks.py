@@ -20,12 +20,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.data.prepared import open_prepared, prepare
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.estimator.schema import Schema
 from exfam.groups import Groups
-from exfam.likelihoods import likelihood_for
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.schema import Schema
+from exfam.likelihoods.terms import likelihood_for
+from exfam.reading.prepared import open_prepared, prepare
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.ranks import is_main_rank
 from exfam.training.steps import fit

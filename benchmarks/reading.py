@@ -56,8 +56,8 @@ def write(folder: Path, n_rows: int) -> dict[str, Path]:
 
 
 def read(path: str, threads: int, memory_limit: str | None) -> int:
-    from exfam.data.reading import ReadingOptions, read_with_facts
     from exfam.groups.frames import FrameColumns
+    from exfam.reading import ReadingOptions, read_with_facts
 
     columns = FrameColumns(group="user", order="time", item="item")
     options = ReadingOptions(threads=threads, memory_limit=memory_limit)
@@ -84,7 +84,7 @@ WORK: dict[str, Callable[[str, int, str | None], int]] = {"read": read, "duckdb"
 def measure(work: str, path: str, threads: int, memory_limit: str | None) -> dict[str, float]:
     import duckdb  # noqa: F401  (imports are not part of the time)
 
-    import exfam.data.reading  # noqa: F401
+    import exfam.reading  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder

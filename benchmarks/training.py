@@ -19,17 +19,17 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from exfam.data.batching import epoch_batches
-from exfam.data.public_sets.movielens import movielens_items
-from exfam.data.simulators import simulate_ratings
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_values
+from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import Batch, Groups
-from exfam.likelihoods import likelihood_for
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_values
-from exfam.models.schema import Schema
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.reading.public_sets.movielens import movielens_items
+from exfam.simulators import simulate_ratings
+from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings, make_optimizer
 from exfam.training.steps import fit
 

@@ -82,8 +82,8 @@ def fit_gensim(path: Path, options: argparse.Namespace, seed: int) -> dict[str, 
 
 
 def fit_ours(path: Path, options: argparse.Namespace, seed: int, tie: str | None) -> dict[str, Any]:
-    from exfam.data.text import prepare_text
-    from exfam.estimators.words import SkipGram
+    from exfam.reading.text import prepare_text
+    from exfam.words import SkipGram
 
     common: dict[str, Any] = {
         "dim": options.dim, "negatives": options.negatives, "tie": tie, "seed": seed,
@@ -118,9 +118,9 @@ def one_fit(options: argparse.Namespace) -> None:
 
 def measure(name: str, seed: int) -> dict[str, Any]:
     """A fit in a process of its own, and what its vectors are worth."""
-    from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity
-    from exfam.data.public_sets.word_pairs import word_pairs
-    from exfam.data.public_sets.word_questions import word_questions
+    from exfam.reading.public_sets.word_pairs import word_pairs
+    from exfam.reading.public_sets.word_questions import word_questions
+    from exfam.vectors import WordVectors, evaluate_analogies, evaluate_similarity
 
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, *sys.argv[1:], "--fit", name, str(seed), folder]

@@ -11,7 +11,7 @@ from typing import Any
 
 from page_blocks import ROOT, PageBlock, markdown_table, run_sentence
 
-from exfam.reproduce.provenance import Run
+from exfam_studies.common.provenance import Run
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 

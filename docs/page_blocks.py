@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.files import write_atomically
-from exfam.reproduce.provenance import Run
-from exfam.reproduce.rows import Row
+from exfam_studies.common.provenance import Run
+from exfam_studies.common.rows import Row
 
 __all__ = [
     "README",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from exfam.reproduce.demo import draw_ratings, fit_all, picture_of_means
+from exfam.cli.demonstration import draw_ratings, fit_all, picture_of_means
 
 if __name__ == "__main__":
     draw = draw_ratings(0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from page_blocks import ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
-from exfam.reproduce.rows import Row, read_rows
+from exfam_studies.common.rows import Row, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note
 
-from exfam.reproduce import EXPERIMENTS
-from exfam.reproduce.rows import Row, read_rows
-from exfam.reproduce.tables import best_rows
+from exfam_studies.common.experiments import EXPERIMENTS
+from exfam_studies.common.printed import best_rows
+from exfam_studies.common.rows import Row, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
-from exfam.reproduce.rows import Row, read_rows
+from exfam_studies.common.rows import Row, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 

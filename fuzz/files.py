@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import exfam
-from exfam.data.tables.files import read_table_file
+from exfam.tables.data.table_files import read_table_file
 from fuzz.samples import make, sample_of
 from fuzz.values import odd_text, pick
 from fuzz.verdicts import check_finite

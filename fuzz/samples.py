@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from exfam.analysis.vectors import WordVectors
-from exfam.estimators.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS
+from exfam.estimator.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS
+from exfam.vectors import WordVectors
 from fuzz.verdicts import check_finite
 
 __all__ = ["SLICES", "Sample", "class_of", "fit", "make", "sample_of", "slice_of", "use"]

@@ -14,8 +14,8 @@ from exfam.families import (
     Poisson,
     StudentT,
 )
-from exfam.likelihoods import likelihood_for
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import TwoPartModel
 from model_cases import (
     make_groups,
     whole,

@@ -2,7 +2,7 @@
 
 import torch
 
-from exfam.models.catalog import Choice, ContextItems, LinearEta
+from exfam.catalog import Choice, ContextItems, LinearEta
 
 N_ITEMS, DIM = 11, 3
 

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.estimator.schema import Schema
 from exfam.families import Family, Gaussian, Ordinal
 from exfam.groups import Groups
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.schema import Schema
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.two_part import TwoPartModel
 from model_cases import make_groups
 
 N_ITEMS = 9

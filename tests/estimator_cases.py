@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 
 COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
 TINY = {

@@ -12,7 +12,7 @@ import numpy as np
 from estimator_cases import COLUMNS as GROUP_COLUMNS
 from estimator_cases import TINY as TINY_GROUPS
 from estimator_cases import ratings
-from exfam.estimators.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS, WORD_KINDS
+from exfam.estimator.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS, WORD_KINDS
 from fields.field_cases import COLUMNS as FIELD_COLUMNS
 from fields.field_cases import FULL
 from fields.field_cases import TINY as TINY_FIELDS

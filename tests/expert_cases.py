@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from exfam.data.tables.cells import Cells
-from exfam.data.tables.columns import Column
-from exfam.data.tables.schema import TableSchema
+from exfam.experts import LinearAttention, Sentences, forward, random_network
 from exfam.families import Categorical
-from exfam.models.experts import LinearAttention, Sentences, forward, random_network
+from exfam.tables.data.cells import Cells
+from exfam.tables.data.columns import Column
+from exfam.tables.data.schema import TableSchema
 
 N_TOKENS = (4, 4, 4, 4)
 SCHEMA = TableSchema(

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from exfam.checks import ExfamError
-from exfam.data.prepared import open_prepared
+from exfam.reading.prepared import open_prepared
 from exfam.training.checkpoints import Checkpoint
 from toy_fit import ToyModel, counting, squares, told, toy_fit, toy_settings
 
@@ -73,7 +73,7 @@ class Fits:
 
     def estimator(self):
         """From a prepared folder to a saved model, as a user's script."""
-        from exfam.estimators.efa import EFA  # a second and a half that other plans need not wait
+        from exfam.efa.efa import EFA  # a second and a half that other plans need not wait
 
         efa = EFA(**ESTIMATOR).fit(self.folder / "train", validation=self.folder / "validation")
         self.write("estimator", efa.members_[0], efa.history_)

@@ -2,14 +2,7 @@
 
 import torch
 
-from exfam.attention import (
-    CONNECTIONS,
-    SCORE_KERNELS,
-    Attention,
-    Block,
-    FeedForward,
-    NullToken,
-)
+from exfam.attention import CONNECTIONS, SCORE_KERNELS, Attention, Block, FeedForward, NullToken
 from exfam.conditionals import Tokens
 from exfam.encodings import Encoding, EncodingSizes, build_encoding
 

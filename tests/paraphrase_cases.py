@@ -4,15 +4,15 @@ import itertools
 
 import numpy as np
 
-from exfam.analysis.paraphrase import (
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam_studies.experts.paraphrases import (
     Factors,
     WordLaw,
     attention_scales,
     attention_windows,
     sentence_windows,
 )
-from exfam.data.public_sets.word_questions import WordQuestions
-from exfam.data.simulators.toy_sentences import ADJECTIVES, SUBJECTS, toy_population
+from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_population
 
 MASK = 0.7
 

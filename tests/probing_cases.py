@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from exfam.data.parses import DependencyParse
+from exfam_studies.positions.parses import DependencyParse
 
 
 def made_text(n, *, seed=0, words=40):

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from exfam.estimators import EFA, LatentFactor, Marginal, ShrunkOffset
+from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.efa import EFA
+from exfam.efa.latent_factor import LatentFactor
 from exfam.report import write_report
 
 AWKWARD = [
@@ -82,6 +84,6 @@ def movielens():
     folder = os.environ.get("EXFAM_DATA")
     if not folder or not Path(folder, "movielens").is_dir():
         pytest.skip("EXFAM_DATA must name a folder that holds movielens")
-    from exfam.data.public_sets.movielens import movielens_100k
+    from exfam.reading.public_sets.movielens import movielens_100k
 
     return movielens_100k()

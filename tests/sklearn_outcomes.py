@@ -8,7 +8,7 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 
-from exfam.estimators.saving import KINDS, TABLE_KINDS
+from exfam.estimator.saving import KINDS, TABLE_KINDS
 
 OTHERS = [kind for kind in KINDS if kind not in TABLE_KINDS]
 # `check_estimator` leaves these out with all that fit arrays of numbers, though they apply.

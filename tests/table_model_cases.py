@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from exfam.data.tables.cells import Cells
-from exfam.data.tables.columns import Column
-from exfam.data.tables.schema import TableSchema
-from exfam.data.tables.values import encode_values
 from exfam.families import Categorical, Gaussian
+from exfam.tables.data.cells import Cells
+from exfam.tables.data.columns import Column
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.data.values import encode_values
 
 
 def cells_of(schema, value):

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from exfam.data.tables.cells import Cells
-from exfam.data.tables.columns import Column
-from exfam.data.tables.schema import TableSchema
-from exfam.estimators.tables.training import TablePlan
 from exfam.families import Categorical, Gaussian, Histogram, NegativeBinomial
-from exfam.models.tables.assemble import TableSettings, build_masked_table
+from exfam.tables.data.cells import Cells
+from exfam.tables.data.columns import Column
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.training import TablePlan
 from table_model_cases import cells_of, drop_cells, labels
 
 EDGES = (-1.0, 0.5, 2.0)

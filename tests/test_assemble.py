@@ -11,19 +11,19 @@ from efa_cases import FAMILIES, N_ITEMS, rich_groups, rich_schema, small_model
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
-from exfam.encodings import ENCODINGS
-from exfam.families import Binomial, Categorical, Gaussian, Ordinal, Poisson
-from exfam.groups import Groups
-from exfam.models.assemble import (
+from exfam.efa.networks.assemble import (
     JOINS,
     TIES,
     VALUE_EMBEDDINGS,
     ModelSettings,
     build_value_network,
 )
-from exfam.models.efa import EFASettings
-from exfam.models.schema import Schema
-from exfam.models.support import DIRECTIONS, SUPPORTS
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.encodings import ENCODINGS
+from exfam.estimator.schema import Schema
+from exfam.families import Binomial, Categorical, Gaussian, Ordinal, Poisson
+from exfam.groups import Groups
+from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
 from model_cases import make_groups, more_padding, with_item, with_value
 
 SCHEMA = rich_schema(rich_groups(), known=("genre",))

@@ -5,8 +5,8 @@ import pytest
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.simulators import draw_attention_process
 from exfam.groups import Groups
+from exfam.simulators import draw_attention_process
 
 PROCESS = draw_attention_process(10, dim=3, seed=0)
 

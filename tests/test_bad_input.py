@@ -6,8 +6,8 @@ import pytest
 
 from estimator_cases import COLUMNS, fitted_on, make, ratings
 from exfam import DataError, ExfamError, Groups, SupportError
-from exfam.estimators.levels import chosen_levels
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.estimator.levels import chosen_levels
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Binomial, Categorical, Gamma, Poisson
 
 FRAME = ratings(least=2)

@@ -7,7 +7,12 @@ import torch
 
 from baseline_cases import BY_MEAN, DRAWS, N_ITEMS, RATINGS, drawn, groups_of, score
 from exfam.checks import ExfamError
-from exfam.data.public_sets.movielens import movielens_items, movielens_ratings
+from exfam.efa.networks.frequencies import (
+    fit_marginal_items,
+    fit_marginal_values,
+    fit_shrunk_offset,
+)
+from exfam.efa.networks.most_likely import Sample, most_likely
 from exfam.families import (
     Bernoulli,
     Categorical,
@@ -18,14 +23,9 @@ from exfam.families import (
     Poisson,
 )
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.models.baselines import (
-    fit_marginal_items,
-    fit_marginal_values,
-    fit_shrunk_offset,
-)
-from exfam.models.most_likely import Sample, most_likely
-from exfam.models.support import DIRECTIONS, SUPPORTS, HardExclusion
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.support import DIRECTIONS, SUPPORTS, HardExclusion
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.reading.public_sets.movielens import movielens_items, movielens_ratings
 from model_cases import (
     make_groups,
     more_padding,

@@ -9,13 +9,8 @@ import pytest
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.simulators import (
-    BasketSettings,
-    draw_process,
-    simulate_baskets,
-    write_baskets,
-)
 from exfam.groups import Groups
+from exfam.simulators import BasketSettings, draw_process, simulate_baskets, write_baskets
 
 SMALL = BasketSettings(
     theme_size=6,
@@ -155,7 +150,7 @@ def test_popularity_has_a_heavy_tail():
 
 
 def test_drawing_in_blocks_keeps_to_the_conditionals(monkeypatch):
-    from exfam.data.simulators import basket_draws
+    from exfam.simulators import basket_draws
 
     monkeypatch.setattr(basket_draws, "_GROUPS_AT_ONCE", 700)
     baskets = simulate_baskets(3_000, N_ITEMS, settings=SMALL, seed=5)

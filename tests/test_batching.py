@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam.data.batching import element_weights, epoch_batches, sequential_batches
 from exfam.groups import Groups
+from exfam.training.batching import element_weights, epoch_batches, sequential_batches
 
 
 def ragged(lengths, **columns):

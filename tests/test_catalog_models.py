@@ -5,16 +5,16 @@ import pytest
 import torch
 
 from efa_cases import small_model
-from exfam.analysis import evaluate
 from exfam.checks import ExfamError
+from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
+from exfam.efa.networks.frequencies import MarginalItems
+from exfam.estimator import evaluate
+from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
-from exfam.models import two_part
-from exfam.models.baselines import MarginalItems
-from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
-from exfam.models.schema import Schema
-from exfam.models.support import DIRECTIONS, SUPPORTS
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
+from exfam.likelihoods.terms import two_part
+from exfam.likelihoods.two_part import TwoPartModel
 from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9

@@ -7,7 +7,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
-from exfam.models.catalog import Choice, LinearEta, OnePerRow, linear, log_normalizer, log_prob_of
+from exfam.catalog import Choice, LinearEta, OnePerRow, linear, log_normalizer, log_prob_of
 
 SUPPORTS = ("none", "hard", "penalty")
 

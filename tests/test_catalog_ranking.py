@@ -5,15 +5,8 @@ import pytest
 import torch
 
 from catalog_cases import N_ITEMS, dense_log_probs, make_choice
-from exfam.analysis.scores import ranks
-from exfam.models.catalog import (
-    Choice,
-    LinearEta,
-    all_log_probs,
-    best_items,
-    item_rank,
-    linear,
-)
+from exfam.catalog import Choice, LinearEta, all_log_probs, best_items, item_rank, linear
+from exfam.scores.metrics import ranks
 
 SUPPORTS = ("none", "hard", "penalty")
 TILES = [(2**20, 512), (12, 4)]

@@ -7,8 +7,7 @@ import torch
 from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
 from estimator_cases import TRAINED, make, ratings, same_bits
 from exfam import ExfamError, load
-from exfam.likelihoods import likelihood_for
-from exfam.models.catalog import (
+from exfam.catalog import (
     Choice,
     Drawn,
     ItemSampler,
@@ -18,9 +17,10 @@ from exfam.models.catalog import (
     log_prob_of,
     sampled_log_prob,
 )
-from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
-from exfam.models.support import DIRECTIONS, SUPPORTS
-from exfam.models.two_part import TwoPartModel
+from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
+from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
+from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from efa_cases import rich_groups, rich_schema
 from exfam.checks import ExfamError, SupportError
-from exfam.estimators.plan import _has_target
+from exfam.efa.networks.frequencies import fit_marginal_items
+from exfam.efa.plan import _has_target
+from exfam.estimator.columns import moments, sampled
+from exfam.estimator.schema import Schema, check_values
 from exfam.families import Gaussian, Ordinal, Poisson
 from exfam.groups import arrange
-from exfam.models.baselines import fit_marginal_items
-from exfam.models.columns import moments, sampled
-from exfam.models.schema import Schema, check_values
 from group_cases import bounds, full_groups
 from model_cases import make_groups
 

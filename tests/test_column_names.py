@@ -7,7 +7,7 @@ import pytest
 
 from estimator_cases import COLUMNS, WITH_ITEMS, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Binomial, Poisson
 
 FRAME = ratings(least=2)

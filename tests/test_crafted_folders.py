@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from exfam import DataError, open_prepared, prepare
-from exfam.data.prepared import folder as folders
-from exfam.data.prepared import prepared_columns, prepared_facts
-from exfam.data.prepared.manifest import MANIFEST
-from exfam.data.prepared.shapes import check_shards
-from exfam.data.text import open_text, prepare_text
-from exfam.data.text.prepared import MANIFEST as TEXT
-from exfam.data.text.prepared import TOKENS
+from exfam.reading.prepared import folder as folders
+from exfam.reading.prepared import prepared_columns, prepared_facts
+from exfam.reading.prepared.manifest import MANIFEST
+from exfam.reading.prepared.shapes import check_shards
+from exfam.reading.text import open_text, prepare_text
+from exfam.reading.text.prepared import MANIFEST as TEXT
+from exfam.reading.text.prepared import TOKENS
 from group_cases import FRAME, full_groups
 
 COLUMNS = {"group": "user", "order": ["time"], "item": "movie", "value": "stars"}

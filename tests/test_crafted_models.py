@@ -12,9 +12,9 @@ import pytest
 import exfam
 from every_estimator import case_of
 from exfam import ExfamError, ModelFileError
-from exfam.estimators.saving import GROUP_KINDS
-from exfam.models import bounds
-from exfam.models.storage import save_folder
+from exfam.estimator import bounds
+from exfam.estimator.saving import GROUP_KINDS
+from exfam.estimator.storage import save_folder
 
 STORED = Path(__file__).parent / "stored" / "v1"
 VALUES = (None, -1, 10**12, 1e300, "x", [], {}, True, 0, [[1]], {"a": 1}, 10**30)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 import exfam
 from exfam.checks import CheckpointError
-from exfam.data.prepared import open_prepared, prepare
+from exfam.reading.prepared import open_prepared, prepare
 from exfam.training.checkpoints import Checkpoint
 from many_ranks import ESTIMATOR
 from toy_fit import ToyModel, counting, squares, told, toy_fit, toy_groups, toy_settings

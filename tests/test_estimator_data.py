@@ -16,9 +16,9 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups, Marginal
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.estimator.saving import GROUP_KINDS as KINDS
+from exfam.estimator.schema import Schema
 from exfam.families import Gaussian, PerItem, Poisson
-from exfam.models.schema import Schema
 
 FRAME = ratings()
 

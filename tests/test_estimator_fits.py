@@ -17,10 +17,10 @@ from estimator_cases import (
     same_bits,
 )
 from exfam import ExfamError, Groups
-from exfam.estimators.plan import hold_out
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.efa.networks.frequencies import ShrunkOffsetValues
+from exfam.efa.plan import hold_out
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Poisson
-from exfam.models.baselines import ShrunkOffsetValues
 
 FRAME = ratings()
 
@@ -170,7 +170,7 @@ class TestValidation:
             seen["train"], seen["validation"] = plan.train, plan.validation
             return [build(torch.Generator().manual_seed(0))], []
 
-        monkeypatch.setattr("exfam.estimators.efa.train_members", note)
+        monkeypatch.setattr("exfam.efa.efa.train_members", note)
         make("efa", validation_fraction=0.25).fit(FRAME)
         train, held_out = set(seen["train"].group_names), set(seen["validation"].group_names)
         assert not train & held_out and train | held_out == set(FRAME["user"])

@@ -21,7 +21,7 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Categorical, Ordinal, Poisson
 
 FRAME = ratings()
@@ -258,8 +258,8 @@ class TestScores:
 
 def small_chunks(monkeypatch, cuts):
     """Make every evaluation take one group at a time, and note how many it took."""
-    from exfam.analysis import evaluate
-    from exfam.estimators import explain
+    from exfam.efa import explain
+    from exfam.estimator import evaluate
 
     cut = evaluate.evaluation_batches
 

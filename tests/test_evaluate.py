@@ -5,18 +5,18 @@ import pytest
 import torch
 
 from efa_cases import small_model
-from exfam.analysis import evaluate
-from exfam.analysis.evaluate import (
+from exfam.checks import ExfamError
+from exfam.efa.networks.frequencies import MarginalItems, MarginalValues
+from exfam.estimator import evaluate
+from exfam.estimator.evaluate import (
     evaluation_batches,
     item_probabilities,
     log_probs,
     value_parameters,
 )
-from exfam.checks import ExfamError
+from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
-from exfam.models.baselines import MarginalItems, MarginalValues
-from exfam.models.schema import Schema
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.two_part import TwoPartModel
 from model_cases import make_groups
 
 GROUPS = make_groups(lengths=(4, 1, 6, 2, 5, 3), seed=1)

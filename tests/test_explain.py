@@ -5,7 +5,7 @@ import pytest
 
 from estimator_cases import COLUMNS, DIRECTIONS, fitted_on, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimators.explain import explain, group_vectors
+from exfam.efa.explain import explain, group_vectors
 
 FRAME = ratings(least=2)
 

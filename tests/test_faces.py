@@ -8,8 +8,8 @@ from sklearn.base import clone
 import exfam
 from estimator_cases import CASES, COLUMNS, DIRECTIONS, TRAINED, class_of, fitted_on, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimators.saving import GROUP_KINDS as KINDS
-from exfam.models.latent_factor import LatentFactorItems
+from exfam.efa.networks.factor_network import LatentFactorItems
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 
 FRAME = ratings(least=2)
 OWNERS = {

@@ -9,14 +9,8 @@ import torch
 import exfam
 from estimator_cases import COLUMNS, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimators.saving import GROUP_KINDS as KINDS
-from exfam.families import (
-    Gaussian,
-    PerItem,
-    Poisson,
-    family_from_config,
-    family_to_config,
-)
+from exfam.estimator.saving import GROUP_KINDS as KINDS
+from exfam.families import Gaussian, PerItem, Poisson, family_from_config, family_to_config
 
 FRAME = ratings(least=2)
 SHIFTED, PLAIN = Poisson(shift=1), Gaussian()

@@ -6,15 +6,15 @@ from scipy.integrate import quad
 from scipy.stats import kstest, multivariate_normal
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.simulators import (
+from exfam.families import NegativeBinomial, Poisson
+from exfam.groups import Groups
+from exfam.simulators import (
     FieldSettings,
     Regimes,
     draw_field_process,
     simulate_counts,
     simulate_field,
 )
-from exfam.families import NegativeBinomial, Poisson
-from exfam.groups import Groups
 
 CASES = {
     "same map": {},

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from exfam import files
-from exfam.data.reading.database import open_database
-from exfam.data.reading.options import ReadingOptions
 from exfam.files import (
     hold_folder,
     lock_folder,
@@ -17,12 +15,14 @@ from exfam.files import (
     write_atomically,
 )
 from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam.reading.database import open_database
+from exfam.reading.options import ReadingOptions
 
 # A process that reads, and waits for its end in the midst of it.
 READER = """
 import sys
-from exfam.data.reading.database import open_database
-from exfam.data.reading.options import ReadingOptions
+from exfam.reading.database import open_database
+from exfam.reading.options import ReadingOptions
 with open_database(ReadingOptions()) as database:
     (database.folder / "unpacked.csv").write_text("user,item")
     print("reading", flush=True)

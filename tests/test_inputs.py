@@ -15,9 +15,9 @@ from estimator_cases import (
     ratings,
 )
 from exfam import DataError, ExfamError, ExfamWarning, Groups, UnknownItemError
-from exfam.estimators.choices import check_no_repeats, choose_parts, choose_support
-from exfam.estimators.inputs import read_inputs
-from exfam.estimators.parameters import from_plain, to_plain
+from exfam.efa.inputs import read_inputs
+from exfam.estimator.choices import check_no_repeats, choose_parts, choose_support
+from exfam.estimator.parameters import from_plain, to_plain
 from exfam.families import Poisson
 from exfam.groups.frames import FrameColumns
 

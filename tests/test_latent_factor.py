@@ -6,18 +6,18 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
-from exfam.families import Categorical, Gaussian, Poisson
-from exfam.models.dispersion import Dispersion, ItemBias, item_rows
-from exfam.models.latent_factor import (
+from exfam.efa.networks.dispersion import Dispersion, ItemBias, item_rows
+from exfam.efa.networks.factor_network import (
     LatentFactorItems,
     LatentFactorSettings,
     LatentFactorValues,
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.models.pooling import POOLINGS, visible_sum
-from exfam.models.support import DIRECTIONS
+from exfam.efa.networks.pooling import POOLINGS, visible_sum
+from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
+from exfam.families import Categorical, Gaussian, Poisson
+from exfam.likelihoods.support import DIRECTIONS
 from model_cases import (
     first_elements,
     make_groups,

@@ -6,7 +6,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods import LIKELIHOODS, LogProb, counted, likelihood_for
+from exfam.likelihoods.terms import LIKELIHOODS, LogProb, counted, likelihood_for
 from model_cases import make_groups, whole
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError
 from exfam.families import Categorical, Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
+from exfam.families.mixtures import Mixture
 
 LEVELS = (0.03, 0.25, 0.5, 0.75, 0.97)
 

@@ -9,7 +9,7 @@ import pytest
 
 import exfam
 from exfam.checks import ExfamError
-from exfam.estimators import LatentFactor
+from exfam.efa.latent_factor import LatentFactor
 from exfam.groups import Groups
 from exfam.report import write_report
 from page_reader import LOADED_FROM, Reader

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from exfam.efa.networks.frequencies import fit_shrunk_offset
+from exfam.efa.networks.offsets import GroupOffset
 from exfam.families import Gaussian
 from exfam.groups import Groups
-from exfam.models.baselines import fit_shrunk_offset
-from exfam.models.offsets import GroupOffset
 
 
 def rated():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from exfam import DataError, read
-from exfam.data import packed
-from exfam.data.text import dump_lines, prepare_text
-from exfam.data.vector_files import read_vectors
-from exfam.data.vector_files.tensors import StoredVectors, write_tensors
-from exfam.estimators.language.tokens import learn
+from exfam.language.tokens import learn
+from exfam.reading import packed
+from exfam.reading.text import dump_lines, prepare_text
+from exfam.vectors.files import read_vectors
+from exfam.vectors.files.tensors import StoredVectors, write_tensors
 
 LIMIT = 1 << 16
 

@@ -11,7 +11,7 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 from every_estimator import case_of, class_of
 from exfam.checks import ExfamError, check_choice, shown
-from exfam.estimators.rules import (
+from exfam.estimator.rules import (
     ByColumn,
     Choice,
     ColumnName,
@@ -29,7 +29,7 @@ from exfam.estimators.rules import (
     Whole,
     check_parameters,
 )
-from exfam.estimators.saving import KINDS
+from exfam.estimator.saving import KINDS
 from parameter_values import VALUES
 
 # Drawn from all parameters of a class and all values, the same ones every time.

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from exfam import plots
-from exfam.analysis.calibration import Reliability
 from exfam.checks import ExfamError
-from exfam.estimators.explain import Explanation
+from exfam.efa.explain import Explanation
+from exfam.scores.calibration import Reliability
 from exfam.training.history import Epoch, History
 
 

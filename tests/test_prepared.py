@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import exfam
 from exfam import DataError, Groups, open_prepared, prepare
-from exfam.data.prepared import is_prepared, prepared_columns, prepared_facts
-from exfam.data.prepared import place as places
-from exfam.data.prepared.manifest import FORMAT_VERSION, MANIFEST
-from exfam.data.reading import ReadingFacts
 from exfam.groups.frames import FrameColumns
+from exfam.reading import ReadingFacts
+from exfam.reading.prepared import is_prepared, prepared_columns, prepared_facts
+from exfam.reading.prepared import location as places
+from exfam.reading.prepared.manifest import FORMAT_VERSION, MANIFEST
 from group_cases import FRAME, assert_same, full_groups
 
 COLUMNS = {
@@ -229,13 +229,13 @@ class TestMapped:
 
     def test_what_was_read_is_not_written_twice(self, folder, monkeypatch):
         written = []
-        whole = exfam.data.prepared.shards.ShardWriter._write
+        whole = exfam.reading.prepared.shards.ShardWriter._write
 
         def counted(self, field, *arguments, **more):
             written.append(field)
             return whole(self, field, *arguments, **more)
 
-        monkeypatch.setattr(exfam.data.prepared.shards.ShardWriter, "_write", counted)
+        monkeypatch.setattr(exfam.reading.prepared.shards.ShardWriter, "_write", counted)
         prepare(FRAME, folder, **COLUMNS)
         assert not {"item", "values", "source_row"} & set(written) and "start" in written
 
@@ -271,7 +271,7 @@ class TestDamage:
         open_prepared(folder)
 
     def test_in_a_large_file_is_found_when_asked_for(self, folder, monkeypatch):
-        monkeypatch.setattr("exfam.data.prepared.manifest._SMALL", 0)
+        monkeypatch.setattr("exfam.reading.prepared.manifest._SMALL", 0)
         prepare(full_groups(), folder)
         flip(folder / "item.npy")
         open_prepared(folder)
@@ -419,7 +419,7 @@ SLOW_READER = """
 import sys, time
 import numpy as np
 from exfam import Groups, prepare
-from exfam.data.prepared import shards
+from exfam.reading.prepared import shards
 
 def slow(column):
     print("writing", flush=True)

@@ -6,10 +6,10 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from exfam.checks import DataError, ExfamError
-from exfam.data import public
-from exfam.data.public_sets import instacart
-from exfam.data.public_sets.instacart import NAMES, instacart_baskets
-from exfam.estimators import Marginal
+from exfam.efa.baselines import Marginal
+from exfam.reading.public_sets import instacart
+from exfam.reading.public_sets.instacart import NAMES, instacart_baskets
+from exfam.reading.public_sets.named import public
 
 PARTS = ("train", "validation", "test")
 

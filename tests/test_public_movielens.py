@@ -4,13 +4,13 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from exfam.checks import ExfamError
-from exfam.data import public
-from exfam.data.public_sets.movielens import (
+from exfam.reading.public_sets.movielens import (
     GENRES,
     movielens_100k,
     movielens_items,
     movielens_ratings,
 )
+from exfam.reading.public_sets.named import public
 
 PARTS = ("train", "validation", "test")
 READERS = {"items": movielens_items, "ratings": movielens_ratings}

@@ -7,15 +7,14 @@ import threading
 import zipfile
 from functools import partial
 
+import exfam.data
 import pyarrow as pa
 import pytest
 
-import exfam.data
 from exfam.checks import DataError, ExfamError
-from exfam.data import public
-from exfam.data.public_sets.files import Archive, Source, cache_folder, read_file
-from exfam.data.public_sets.movielens import SOURCE, movielens_items
-from exfam.data.public_sets.named import PUBLIC_SETS
+from exfam.reading.public_sets.files import Archive, Source, cache_folder, read_file
+from exfam.reading.public_sets.movielens import SOURCE, movielens_items
+from exfam.reading.public_sets.named import PUBLIC_SETS, public
 
 FILE = "toy/letters.csv"
 LETTERS = b"letter\na\nb\n"

@@ -7,14 +7,14 @@ import torch
 
 from estimator_cases import CASES, WITH_ITEMS, fitted_on, make, random_weights, ratings
 from exfam import ExfamError, Groups, UnknownItemError
-from exfam.estimators import levels
-from exfam.estimators import recommend as recommendations
-from exfam.estimators.blanks import append_blank
-from exfam.estimators.recommend import item_lifts
+from exfam.efa import recommend as recommendations
+from exfam.efa.blanks import append_blank
+from exfam.efa.recommend import item_lifts
+from exfam.estimator import levels
+from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
-from exfam.models import two_part
-from exfam.models.schema import Schema
+from exfam.likelihoods.terms import two_part
 
 FRAME = ratings(least=2)
 WITHOUT_VALUES = {"group": "user", "item": "movie"}

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from exfam.analysis.recommenders import LinearRecommender
-from exfam.analysis.scores import ranks
 from exfam.checks import ExfamError
-from exfam.estimators import EFA, LatentFactor, Marginal
-from exfam.estimators.recommend import item_lifts
+from exfam.efa.baselines import Marginal
+from exfam.efa.efa import EFA
+from exfam.efa.latent_factor import LatentFactor
+from exfam.efa.recommend import item_lifts
+from exfam.efa.recommenders import LinearRecommender
 from exfam.families import Ordinal
 from exfam.groups import Groups
 from exfam.report.evaluation import tell, tell_of_rival, told_values
@@ -16,6 +17,7 @@ from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import draw_groups, gather
 from exfam.report.rivals import fit_rivals
 from exfam.report.words import ItemNames, clean, counted, figure, listing, percent
+from exfam.scores.metrics import ranks
 from report_cases import baskets, forgetful, model
 
 

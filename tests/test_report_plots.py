@@ -8,11 +8,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from exfam import plots
-from exfam.analysis.calibration import Reliability
 from exfam.checks import DataError, ExfamError
-from exfam.estimators.explain import Explanation
+from exfam.efa.explain import Explanation
 from exfam.plots.style import drawable, name_width, shortened, write_name
 from exfam.report.inline import inline_svg
+from exfam.scores.calibration import Reliability
 
 STRANGE = ["$x$ & <b>", "$", "寿司 🍣", "naïve\u200d", "a\ud800b", "_^{\\frac", "é\u0301"]
 

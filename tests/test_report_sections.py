@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import exfam
-from exfam.estimators import EFA, Marginal
+from exfam.efa.baselines import Marginal
+from exfam.efa.efa import EFA
 from exfam.report import Facts, Pairs, Picture, SideBySide, TableData
 from exfam.report.evaluation import tell
 from exfam.report.material import gather

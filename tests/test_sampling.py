@@ -46,7 +46,7 @@ class TestContinuations:
     def test_draws_do_not_depend_on_batches(self, kind, monkeypatch):
         estimator = fitted(kind, "causal", support="none")
         whole = columns_of(estimator.sample(GROUPS, steps=2, seed=3))
-        from exfam.analysis import evaluate
+        from exfam.estimator import evaluate
 
         cut = evaluate.evaluation_batches
         monkeypatch.setattr(

@@ -16,7 +16,7 @@ import pytest
 import exfam
 from estimator_cases import CASES, DIRECTIONS, TRAINED, class_of, make, ratings, same_bits
 from exfam import CheckpointError, ExfamError, ModelFileError
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Bernoulli, Gaussian, Ordinal, PerItem, Poisson
 
 FRAME = ratings(least=2)
@@ -157,7 +157,7 @@ class TestSavedModels:
         assert sizes[1] < sizes[0]
 
     def test_unknown_kinds(self, tmp_path):
-        from exfam.models.storage import save_folder
+        from exfam.estimator.storage import save_folder
 
         save_folder(tmp_path / "model", tensors={}, config={"estimator": "GAM"}, vocabulary={})
         with pytest.raises(ModelFileError, match="an estimator of this version, got 'GAM' in"):

@@ -11,9 +11,9 @@ import pytest
 import exfam
 from estimator_cases import make, ratings
 from exfam import Groups, ModelFileError
-from exfam.estimators.saving import GROUP_KINDS
+from exfam.estimator.saving import GROUP_KINDS
+from exfam.estimator.seen import Overlap, Seen
 from exfam.groups.hashing import group_hashes, row_hashes
-from exfam.models.seen import Overlap, Seen
 from fields import field_cases
 from tables import table_estimator_cases as table_cases
 

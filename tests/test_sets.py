@@ -7,11 +7,11 @@ import pytest
 import exfam
 from estimator_cases import COLUMNS, WITH_ITEMS, class_of, make, random_weights, ratings
 from exfam import EFA, DataError, ExfamError, Groups
-from exfam.estimators import blanks
-from exfam.estimators import recommend as recommendations
-from exfam.estimators.saving import GROUP_KINDS as KINDS
+from exfam.efa import blanks
+from exfam.efa import recommend as recommendations
+from exfam.estimator.saving import GROUP_KINDS as KINDS
+from exfam.estimator.schema import Schema
 from exfam.groups import TARGET
-from exfam.models.schema import Schema
 
 FRAME = ratings(least=2)
 # Columns beside the usual ones under which data stay sets.

@@ -6,18 +6,10 @@ import torch
 
 from baseline_cases import BY_MEAN, N_ITEMS, RATINGS, drawn, groups_of, score
 from exfam.checks import ExfamError
-from exfam.data.public_sets.movielens import movielens_ratings
-from exfam.families import (
-    Categorical,
-    Gamma,
-    Gaussian,
-    Poisson,
-)
-from exfam.models.baselines import (
-    choose_k,
-    fit_shrunk_offset,
-)
-from exfam.models.support import DIRECTIONS
+from exfam.efa.networks.frequencies import choose_k, fit_shrunk_offset
+from exfam.families import Categorical, Gamma, Gaussian, Poisson
+from exfam.likelihoods.support import DIRECTIONS
+from exfam.reading.public_sets.movielens import movielens_ratings
 from model_cases import (
     first_elements,
     make_groups,
@@ -211,7 +203,7 @@ def test_many_groups_are_worked_through_in_batches(monkeypatch):
     families = {"value": Gaussian()}
     kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
     at_once = fit_shrunk_offset(groups, families, **kwargs)
-    monkeypatch.setattr("exfam.models.baselines.MAX_PADDED", 7)
+    monkeypatch.setattr("exfam.efa.networks.frequencies.MAX_PADDED", 7)
     in_pieces = fit_shrunk_offset(groups, families, **kwargs)
     torch.testing.assert_close(in_pieces.dispersion, at_once.dispersion)
 

@@ -3,13 +3,6 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.data.simulators import (
-    RATING_CASES,
-    ratings_cases,
-    ratings_true_means,
-    simulate_latent_factor,
-    simulate_ratings,
-)
 from exfam.families import (
     Bernoulli,
     Binomial,
@@ -24,6 +17,13 @@ from exfam.families import (
     StudentT,
 )
 from exfam.groups import Groups
+from exfam.simulators import (
+    RATING_CASES,
+    ratings_cases,
+    ratings_true_means,
+    simulate_latent_factor,
+    simulate_ratings,
+)
 
 
 def movies(groups):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exfam.estimators.saving import SENTENCE_KINDS
+from exfam.estimator.saving import SENTENCE_KINDS
 from sklearn_outcomes import OTHERS, class_of
 
 TESTS = Path(__file__).parent

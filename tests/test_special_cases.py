@@ -8,17 +8,17 @@ import torch
 from torch import nn
 
 from exfam.attention import Linear, Visibility
-from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
-from exfam.families import Gaussian, Poisson
-from exfam.models.latent_factor import (
+from exfam.efa.networks.factor_network import (
     LatentFactorItems,
     LatentFactorSettings,
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.models.pooling import POOLINGS
-from exfam.models.special_cases import items_from_latent_factor, values_from_latent_factor
-from exfam.models.two_part import TwoPartModel
+from exfam.efa.networks.pooling import POOLINGS
+from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
+from exfam.families import Gaussian, Poisson
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.efa.special_cases import items_from_latent_factor, values_from_latent_factor
 from model_cases import make_groups, whole
 
 N_ITEMS, DIM = 9, 4

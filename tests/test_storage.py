@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 
 import exfam
 from exfam.checks import ExfamError, ModelFileError
-from exfam.models import folders, storage
-from exfam.models.storage import FORMAT_VERSION, load_arrays, load_folder, save_folder
+from exfam.estimator import folders, storage
+from exfam.estimator.storage import FORMAT_VERSION, load_arrays, load_folder, save_folder
 
 FILES = ("config.json", "model.safetensors", "vocabulary.parquet")
 
@@ -330,7 +330,7 @@ SOURCE = {**os.environ, "PYTHONPATH": str(Path(exfam.__file__).parents[1])}
 HAMMER = """
 import sys
 import numpy as np
-from exfam.models.storage import load_arrays, save_folder
+from exfam.estimator.storage import load_arrays, save_folder
 
 path, number = sys.argv[1], int(sys.argv[2])
 print("ready", flush=True)

@@ -6,7 +6,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, TARGET
-from exfam.models.support import (
+from exfam.likelihoods.support import (
     DIRECTIONS,
     SUPPORTS,
     HardExclusion,

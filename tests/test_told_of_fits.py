@@ -27,7 +27,7 @@ class TestItemPrior:
         )
 
     def test_it_matters_to_the_choice_of_k(self, monkeypatch):
-        from exfam.estimators import baselines
+        from exfam.efa import baselines
 
         asked = []
 

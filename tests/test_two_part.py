@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.families import Binomial, Gaussian, PerItem, Poisson
-from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods import likelihood_for
-from exfam.models.latent_factor import (
+from exfam.efa.networks.factor_network import (
     LatentFactorSettings,
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.models.support import DIRECTIONS, SUPPORTS
-from exfam.models.two_part import TwoPartModel
+from exfam.families import Binomial, Gaussian, PerItem, Poisson
+from exfam.groups import CONTEXT, TARGET
+from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
+from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import TwoPartModel
 from model_cases import first_elements, make_groups, more_padding, whole, with_item, with_value
 
 N_ITEMS = 9

@@ -4,10 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exfam.data import windows
-from exfam.data.batching import epoch_batches
-from exfam.data.windows import read_at_random, reading_windows
 from exfam.groups import Groups
+from exfam.training import windows
+from exfam.training.batching import epoch_batches
+from exfam.training.windows import read_at_random, reading_windows
 
 ELEMENTS_PER_BLOCK, BLOCKS_PER_WINDOW = 64, 4
 

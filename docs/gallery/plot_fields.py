@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from exfam import FieldEFA, FieldKriging
-from exfam.data.simulators import FieldSettings, simulate_field
 from exfam.plots import coverage_curve, crps_by_site, field_map, site_attention_map
+from exfam.simulators import FieldSettings, simulate_field
 
 n_sites, n_old = 20, 260
 field = simulate_field(n_sites, 300, settings=FieldSettings(season=0.0), missing=0.15, seed=0)

@@ -9,7 +9,7 @@ it; attention with positions can.
 
 import matplotlib.pyplot as plt
 
-from exfam.reproduce.demo import draw_ratings, fit_all, picture_of_means
+from exfam.cli.demonstration import draw_ratings, fit_all, picture_of_means
 
 draw = draw_ratings(0)
 results = fit_all(draw, seed=0, max_epochs=6)

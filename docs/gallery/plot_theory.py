@@ -11,7 +11,31 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from exfam.analysis.factorization import (
+from exfam.checks import ExfamError
+from exfam.efa.efa import EFA
+from exfam.plots import agreement_curves, rate_curve
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.reading.text import prepare_text
+from exfam.simulators import draw_attention_process
+from exfam.words import CBOW
+from exfam_studies.efa.clipped_attention import build_clipped_field, known_clipped_field
+from exfam_studies.efa.efa_generalization import (
+    ATTRACTION,
+    REPULSION,
+    SIZES,
+    least_loss_fit,
+    simulated_maps,
+)
+from exfam_studies.efa.generalization import measure_fit, model_class
+from exfam_studies.efa.identifiability import (
+    align,
+    check_values,
+    item_embeddings,
+    shuffled_names,
+    value_counterexample,
+)
+from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention
+from exfam_studies.experts.factorized import (
     agreement,
     asymmetry,
     attention_factors,
@@ -20,15 +44,7 @@ from exfam.analysis.factorization import (
     count_word_pairs,
     gamma_sums,
 )
-from exfam.analysis.generalization import measure_fit, model_class
-from exfam.analysis.identifiability import (
-    align,
-    check_values,
-    item_embeddings,
-    shuffled_names,
-    value_counterexample,
-)
-from exfam.analysis.paraphrase import (
+from exfam_studies.experts.paraphrases import (
     TERMS,
     Factors,
     WordLaw,
@@ -38,23 +54,7 @@ from exfam.analysis.paraphrase import (
     text_windows,
     truncated_factors,
 )
-from exfam.checks import ExfamError
-from exfam.data.public_sets.word_questions import WordQuestions
-from exfam.data.simulators import draw_attention_process
-from exfam.data.simulators.toy_sentences import toy_population, toy_sentences
-from exfam.data.text import prepare_text
-from exfam.estimators.efa import EFA
-from exfam.estimators.words import CBOW
-from exfam.models.fields.clipped import build_clipped_field, known_clipped_field
-from exfam.plots import agreement_curves, rate_curve
-from exfam.reproduce.efa_generalization import (
-    ATTRACTION,
-    REPULSION,
-    SIZES,
-    least_loss_fit,
-    simulated_maps,
-)
-from exfam.reproduce.factorization_fits import AttentionRecipe, fit_attention
+from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
 
 # %%
 # Words by the words around them

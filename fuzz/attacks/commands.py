@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from exfam import cli
-from exfam.cli.commands import COMMANDS, split_command
-from exfam.estimators.saving import GROUP_KINDS
+from exfam.cli.commands import commands, split_command
+from exfam.estimator.saving import GROUP_KINDS
 from fuzz.attacks.parameters import is_affordable
 from fuzz.files import changed_bytes, columns_of
 from fuzz.samples import sample_of
@@ -97,7 +97,7 @@ def _option(random: np.random.Generator, words: list[str]) -> list[str]:
     """One option of the command, with an odd value."""
     name, rest = split_command(words)
     try:
-        options = importlib.import_module(COMMANDS[name].module).form(rest).options
+        options = importlib.import_module(commands()[name].module).form(rest).options
     except Exception:  # the words chosen so far name no form: the command itself must say so
         return ["--nothing"]
     option = pick(random, [option for option in options if option.name != "output"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.estimators.saving import KINDS
+from exfam.estimator.saving import KINDS
 from fuzz.attacks.parameters import is_affordable
 from fuzz.samples import fit, make, sample_of
 from fuzz.spoiling import spoiled_data

@@ -3,7 +3,10 @@ import pytest
 import torch
 from scipy import stats
 
-from exfam.analysis.calibration import (
+from exfam.checks import DataError, ExfamError
+from exfam.families import Gaussian, Poisson, StudentT
+from exfam.families.mixtures import Mixture
+from exfam.scores.calibration import (
     TopItem,
     distance_to_uniform,
     has_jumps,
@@ -12,9 +15,6 @@ from exfam.analysis.calibration import (
     reliability,
     top_item,
 )
-from exfam.analysis.mixtures import Mixture
-from exfam.checks import DataError, ExfamError
-from exfam.families import Gaussian, Poisson, StudentT
 from family_cases import CASES
 
 N = 2000

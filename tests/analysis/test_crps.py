@@ -5,10 +5,6 @@ import pytest
 import torch
 from scipy import integrate, special, stats
 
-from exfam.analysis import crps as module
-from exfam.analysis import scores
-from exfam.analysis.crps import crps
-from exfam.analysis.mixtures import Mixture
 from exfam.families import (
     Categorical,
     Exponential,
@@ -18,6 +14,10 @@ from exfam.families import (
     Poisson,
     StudentT,
 )
+from exfam.families.mixtures import Mixture
+from exfam.scores import crps as module
+from exfam.scores import metrics as scores
+from exfam.scores.crps import crps
 from family_cases import CASES, extreme_eta
 
 DOUBLE = torch.float64

@@ -8,7 +8,21 @@ import pytest
 import torch
 from torch import nn
 
-from exfam.analysis.generalization import (
+from exfam.checks import DataError, ExfamError
+from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.efa_network import EFASettings
+from exfam.estimator.schema import Schema
+from exfam.families import Gaussian
+from exfam.groups import Groups
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
+from exfam_studies.efa.clipped_attention import (
+    ClippedFieldSizes,
+    build_clipped_field,
+    known_clipped_field,
+    pulls,
+)
+from exfam_studies.efa.generalization import (
     MeasuredFit,
     ModelClass,
     check_theorem_2,
@@ -20,20 +34,6 @@ from exfam.analysis.generalization import (
     rate_term,
     theorem_network,
 )
-from exfam.checks import DataError, ExfamError
-from exfam.data.simulators.auto_normal import draw_auto_normal, random_maps
-from exfam.families import Gaussian
-from exfam.groups import Groups
-from exfam.models.assemble import ModelSettings, build_efa
-from exfam.models.efa import EFASettings
-from exfam.models.fields.clipped import (
-    ClippedFieldSizes,
-    build_clipped_field,
-    known_clipped_field,
-    pulls,
-)
-from exfam.models.schema import Schema
-from exfam.models.two_part import TwoPartModel
 
 SIZES = ClippedFieldSizes(
     n_dims=3, place_dim=2, place_hidden_dim=5, n_layers=2, n_heads=3, feed_forward_dim=4,

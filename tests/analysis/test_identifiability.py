@@ -5,7 +5,12 @@ import pytest
 import torch
 
 from efa_cases import N_ITEMS, rich_groups, rich_schema, small_model
-from exfam.analysis.identifiability import (
+from exfam.checks import DataError, ExfamError
+from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
+from exfam.estimator.schema import Schema
+from exfam.families import Gaussian
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.efa.identifiability import (
     ItemEmbeddings,
     ValueEmbeddings,
     affine_map,
@@ -25,13 +30,8 @@ from exfam.analysis.identifiability import (
     value_diversity,
     value_embeddings,
 )
-from exfam.analysis.identifiability.alignment import explained
-from exfam.analysis.identifiability.diversity import diversity_of
-from exfam.checks import DataError, ExfamError
-from exfam.families import Gaussian
-from exfam.models.latent_factor import LatentFactorSettings, build_latent_factor_items
-from exfam.models.schema import Schema
-from exfam.models.two_part import TwoPartModel
+from exfam_studies.efa.identifiability.alignment import explained
+from exfam_studies.efa.identifiability.diversity import diversity_of
 
 DIM, ITEMS, CONTEXTS = 3, 12, 400
 SHIFT = np.array([0.5, -2.0, 1.0])

@@ -5,13 +5,13 @@ import pytest
 import torch
 from scipy import stats
 
-from exfam.analysis import prediction as module
-from exfam.analysis.calibration import probability_integral
-from exfam.analysis.crps import crps
-from exfam.analysis.mixtures import Mixture
-from exfam.analysis.prediction import Prediction
 from exfam.checks import ExfamError
 from exfam.families import Gaussian, PerItem, Poisson, StudentT
+from exfam.families.mixtures import Mixture
+from exfam.scores import prediction as module
+from exfam.scores.calibration import probability_integral
+from exfam.scores.crps import crps
+from exfam.scores.prediction import Prediction
 
 N_ROWS = 7
 ROWS = np.array([5, 0, 3, 2])

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from exfam.analysis import recommenders
-from exfam.analysis.recommenders import ease, item_knn, popularity
-from exfam.analysis.scores import ranks
 from exfam.checks import DataError, ExfamError
+from exfam.efa import recommenders
+from exfam.efa.recommenders import ease, item_knn, popularity
 from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.scores.metrics import ranks
 
 N_ITEMS = 9
 VOCABULARY = {"item": np.array([f"item {code}" for code in range(N_ITEMS)], dtype=object)}

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from exfam.analysis import scores
-from exfam.analysis.scores import (
+from exfam.checks import DataError, ExfamError
+from exfam.scores import metrics as scores
+from exfam.scores.metrics import (
     mean_given_true,
     mrr,
     mse,
@@ -13,7 +14,6 @@ from exfam.analysis.scores import (
     recall_at,
     rmse,
 )
-from exfam.checks import DataError, ExfamError
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from scipy import stats
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity
 
-from exfam.analysis.estimates import mean_over_groups
-from exfam.analysis.item_map import nearest_items, principal_plane
-from exfam.analysis.summary import item_counts, summarize
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
+from exfam.report.summary import item_counts, summarize
+from exfam.scores.estimates import mean_over_groups
+from exfam.vectors.plane import nearest_items, principal_plane
 
 
 def drawn(seed=0, n_groups=60):

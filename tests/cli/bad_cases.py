@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from exfam import cli
 from exfam.checks import ExfamWarning
 from exfam.cli.signatures import estimator_options
-from exfam.estimators.saving import GROUP_KINDS
+from exfam.estimator.saving import GROUP_KINDS
 
 HEADER = ["user", "movie", "time", "stars", "genre"]
 ROWS = [

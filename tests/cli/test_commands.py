@@ -77,10 +77,10 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
 
 def test_the_demo_gets_its_options(monkeypatch, tmp_path):
     got = {}
-    module = ModuleType("exfam.reproduce.demo")
+    module = ModuleType("exfam.cli.demonstration")
     module.run = lambda **options: got.update(options)
-    monkeypatch.setitem(sys.modules, "exfam.reproduce.demo", module)
-    monkeypatch.setattr("exfam.reproduce.demo", module, raising=False)
+    monkeypatch.setitem(sys.modules, "exfam.cli.demonstration", module)
+    monkeypatch.setattr("exfam.cli.demonstration", module, raising=False)
     assert cli.main(["demo", "--out", str(tmp_path), "--seed", "3"]) == 0
     assert got == {"out": tmp_path, "seed": 3}
 
@@ -94,7 +94,7 @@ def test_the_demo_needs_a_folder(tmp_path, capsys):
 def test_reproduce_passes_its_options_on(monkeypatch, tmp_path):
     got = {}
     monkeypatch.setattr(
-        "exfam.reproduce.harness.reproduce", lambda name, **rest: got.update(name=name, **rest)
+        "exfam_studies.common.harness.reproduce", lambda name, **rest: got.update(name=name, **rest)
     )
     words = ["efa-synthetic", "--seeds", "2", "--fast", "--only", "a", "--only", "b"]
     files = ["--json", str(tmp_path / "x.json"), "--out", str(tmp_path)]
@@ -132,7 +132,7 @@ def test_the_version_is_printed(capsys):
 def test_every_command_is_in_the_help(capsys):
     assert cli.main(["--help"]) == 0
     told = capsys.readouterr().out
-    assert all(f"\n  {name} " in told for name in cli.COMMANDS)
+    assert all(f"\n  {name} " in told for name in cli.commands())
 
 
 @pytest.mark.parametrize("module", ["exfam", "exfam.cli"])

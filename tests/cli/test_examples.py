@@ -10,7 +10,7 @@ from encoder_cases import save_tiny_bert
 from exfam import cli
 from exfam.checks import ExfamError
 from exfam.cli import fit
-from exfam.cli.commands import COMMANDS, split_command
+from exfam.cli.commands import commands, split_command
 from exfam.cli.configs import read_config
 from house.sources import ROOT
 
@@ -23,8 +23,8 @@ SHORT = {
 
 
 def examples():
-    for name in (*FIRST, *(name for name in COMMANDS if name not in FIRST)):
-        form = importlib.import_module(COMMANDS[name].module).form([])
+    for name in (*FIRST, *(name for name in commands() if name not in FIRST)):
+        form = importlib.import_module(commands()[name].module).form([])
         for line in form.example.replace("\\\n", " ").splitlines():
             yield name, line
 
@@ -54,8 +54,8 @@ def folder(tmp_path_factory):
 def test_an_example_works(name, line, folder, monkeypatch, capfd):
     monkeypatch.chdir(folder)
     # These run for minutes and have tests of their own.
-    monkeypatch.setattr("exfam.reproduce.demo.run", lambda **_: print("ran"))
-    monkeypatch.setattr("exfam.reproduce.harness.reproduce", lambda *_, **__: print("ran"))
+    monkeypatch.setattr("exfam.cli.demonstration.run", lambda **_: print("ran"))
+    monkeypatch.setattr("exfam_studies.common.harness.reproduce", lambda *_, **__: print("ran"))
     program, *rest = shlex.split(line)
     command, words = split_command(rest)
     assert program == "exfam" and (command == name or command in FIRST)
@@ -67,7 +67,7 @@ def test_an_example_works(name, line, folder, monkeypatch, capfd):
 
 
 def test_every_help_shows_an_example(capfd):
-    for name in COMMANDS:
+    for name in commands():
         assert cli.main([*name.split(), "--help"]) == 0
         told = capfd.readouterr()
         assert told.err == "" and f"Example:\n  exfam {name}" in told.out

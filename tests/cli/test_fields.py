@@ -11,8 +11,8 @@ import pytest
 from cli.cases import COLUMNS, ratings, write_csv
 from exfam import FieldClimatology, FieldEFA, FieldKriging, cli, load
 from exfam.cli.signatures import MODELS
-from exfam.data.simulators import FieldSettings, simulate_field
-from exfam.estimators.fields.plan import plan_field_fit
+from exfam.fields.plan import plan_field_fit
+from exfam.simulators import FieldSettings, simulate_field
 
 N_SITES = 5
 PLACES = ("--time", "day", "--site", "station", "--coordinates", "[lat, lon]")

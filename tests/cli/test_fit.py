@@ -11,7 +11,7 @@ import pytest
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import EFA, Categorical, Gaussian, Marginal, Ordinal, ShrunkOffset, load, read
 from exfam.cli import main
-from exfam.estimators.plan import hold_out
+from exfam.efa.plan import hold_out
 from exfam.training.progress import EpochProgress
 
 STARS = ("--value", "stars", "--family", "ordinal(n=5, start=1)")

@@ -11,7 +11,7 @@ import pytest
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import cli, load
 from exfam.cli import places
-from exfam.models import storage
+from exfam.estimator import storage
 
 QUICK = ("--max-epochs", "1", "--progress", "false")
 TINY = ("--dim", "4", "--epochs", "1", "--min-count", "1", "--progress", "false")

@@ -8,9 +8,9 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 from cli.test_probe_swaps import PAIR
 from cli.test_probes import SENTENCE
-from exfam.data.public_sets.snli import LABELS
-from exfam.estimators import Marginal
-from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier
+from exfam.efa.baselines import Marginal
+from exfam.language import MaskedLanguageModel, SentenceClassifier
+from exfam_studies.positions.snli import LABELS
 
 TEXT = ["cats eat a big fish", "the dog sleeps", "cats sleep"] * 30
 SMALL = {

@@ -4,12 +4,12 @@ import re
 import pytest
 
 from exfam.checks import ExfamError
-from exfam.cli.commands import COMMANDS
+from exfam.cli.commands import commands
 from exfam.cli.families import family_from_words
 from exfam.cli.fit import form
 from exfam.cli.parser import parse
 from exfam.cli.signatures import MODELS, estimator_options, parameters_of
-from exfam.estimators import saving
+from exfam.estimator import saving
 from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
 
 
@@ -74,7 +74,7 @@ def test_the_options_are_those_of_the_chosen_model(words, model, tmp_path):
 
 
 def test_the_titles_of_commands_are_short():
-    assert all(len(command.title) < 75 for command in COMMANDS.values())
+    assert all(len(command.title) < 75 for command in commands().values())
 
 
 @pytest.mark.parametrize(

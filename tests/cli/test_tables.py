@@ -18,7 +18,7 @@ from cli.cases import write_csv
 from exfam import MaskedTableClassifier, cli, load
 from exfam.cli.fit import form
 from exfam.cli.signatures import MODELS
-from exfam.estimators.tables.plan import split_rows
+from exfam.tables.plan import split_rows
 
 HEADER = ("age", "km", "fuel", "price", "sold")
 TINY = (

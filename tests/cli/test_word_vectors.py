@@ -13,14 +13,14 @@ import pytest
 
 import exfam
 from exfam import cli
-from exfam.analysis.vectors import WordVectors
 from exfam.cli.signatures import WORD_MODELS, estimator_options, parameters_of
 from exfam.cli.vectors import convert
 from exfam.cli.vectors.fit import form
-from exfam.data.vector_files import FORMATS
-from exfam.estimators.words import PMIFactorization, SkipGram
-from exfam.models.storage import save_folder
+from exfam.estimator.storage import save_folder
 from exfam.training.history import History
+from exfam.vectors import WordVectors
+from exfam.vectors.files import FORMATS
+from exfam.words import PMIFactorization, SkipGram
 
 TINY = ("--dim", "4", "--epochs", "2", "--threads", "1", "--subsample", "0")
 PLANE = np.array([[1, 0], [0, 1], [1, 1], [-1, 1], [0, 2], [3, 3]], dtype=np.float32)
@@ -263,7 +263,7 @@ class TestEvaluate:
         assert rows["quiz.txt", "semantic analogies"]["n"] == 1
 
     def test_published_sets_are_found(self, run, vectors, tmp_path, monkeypatch):
-        from exfam.data.public_sets import files, word_pairs
+        from exfam.reading.public_sets import files, word_pairs
 
         monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
         monkeypatch.setenv("EXFAM_DATA", str(tmp_path))

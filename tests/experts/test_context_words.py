@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.experts.view import attention_as_experts
-from exfam.analysis.experts.words import WordAttention
 from exfam.checks import ExfamError
-from exfam.data.simulators.toy_sentences import toy_sentences
-from exfam.data.text import prepare_text
+from exfam.efa.networks.factor_network import LatentFactorItems
+from exfam.efa.networks.pooling import POOLINGS
 from exfam.embeddings import ItemEmbedding
-from exfam.estimators.words.matrices import WordMatrices
-from exfam.estimators.words.softmax import contexts, log_likelihood
 from exfam.groups import Groups
-from exfam.likelihoods import LeaveOneOut
-from exfam.models.context_words import (
+from exfam.likelihoods.terms import LeaveOneOut
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.reading.text import prepare_text
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+from exfam.words.matrices import WordMatrices
+from exfam.words.softmax import contexts, log_likelihood
+from exfam_studies.experts.attended_words import WordAttention
+from exfam_studies.experts.context_words import (
     CONTEXT_WEIGHTS,
     ContextWords,
     ContextWordsSettings,
@@ -24,11 +27,8 @@ from exfam.models.context_words import (
     WithOffsets,
     build_context_words,
 )
-from exfam.models.latent_factor import LatentFactorItems
-from exfam.models.pooling import POOLINGS
-from exfam.models.two_part import TwoPartModel
-from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
+from exfam_studies.experts.toy_sentences import toy_sentences
+from exfam_studies.experts.view import attention_as_experts
 
 N_WORDS, DIM, KEY = 7, 4, 3
 EXACT = {"rtol": 0.0, "atol": 1e-10}

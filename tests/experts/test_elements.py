@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from efa_cases import LENGTHS, rich_groups, rich_schema, small_model
-from exfam.analysis.experts.elements import ElementAttention
-from exfam.analysis.experts.view import attention_as_experts
 from exfam.checks import ExfamError
+from exfam.efa.element_attention import ElementAttention
 from exfam.encodings import ENCODINGS
+from exfam_studies.experts.view import attention_as_experts
 from shape_checks import unchecked
 
 SCHEMA = rich_schema(rich_groups(), known=("genre",))

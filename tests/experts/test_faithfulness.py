@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.experts.faithfulness import (
+from exfam.checks import DataError, ExfamError
+from exfam.families import Bernoulli
+from exfam.tables.data.cells import Cells
+from exfam.tables.data.columns import Column
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.experts.faithfulness import (
     deletion_insertion,
     faithfulness,
     permutation_importance,
     random_importance,
 )
-from exfam.analysis.experts.importance import expert_importance
-from exfam.checks import DataError, ExfamError
-from exfam.data.tables.cells import Cells
-from exfam.data.tables.columns import Column
-from exfam.data.tables.schema import TableSchema
-from exfam.families import Bernoulli
+from exfam.tables.experts.importance import expert_importance
 from expert_cases import linear_table, random_cells
 
 STRENGTH = np.array([0.5, 3.0, 0.0, 1.0])

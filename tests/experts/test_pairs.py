@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.experts.pair_summary import summarize_context_pairs, summarize_pairs
-from exfam.analysis.experts.pairs import pair_experts
-from exfam.analysis.experts.tables import TableAttention
 from exfam.checks import ExfamError
+from exfam.experts import Sentences, as_experts, forward, random_network
 from exfam.groups import Groups
-from exfam.models.context_words import ContextWordsSettings, build_context_words
-from exfam.models.experts import Sentences, as_experts, forward, random_network
+from exfam.tables.experts.table_attention import TableAttention
+from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
+from exfam_studies.experts.pair_summary import summarize_context_pairs, summarize_pairs
+from exfam_studies.experts.pairs import pair_experts
 from expert_cases import SCHEMA, linear_table, random_cells
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -94,7 +94,7 @@ def test_cells_between_two_tokens_are_no_units():
 
 
 def test_a_summary_is_the_mean_over_the_sentences_where_a_pair_stands(monkeypatch):
-    monkeypatch.setattr("exfam.analysis.experts.pair_summary._AT_ONCE", 7)
+    monkeypatch.setattr("exfam_studies.experts.pair_summary._AT_ONCE", 7)
     attention, rows = network(), sentences()
     summary = summarize_pairs(attention, rows, TARGETS)
     experts, law = as_experts(attention, rows, TARGETS), {}

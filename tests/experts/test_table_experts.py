@@ -7,20 +7,16 @@ import pytest
 import torch
 from torch.distributions import Categorical, kl_divergence
 
-from exfam.analysis.experts.importance import (
-    expert_importance,
-    parts_towards,
-    removal_effects,
-)
-from exfam.analysis.experts.summary import summarize_experts
-from exfam.analysis.experts.tables import TableAttention
-from exfam.analysis.experts.view import attention_as_experts
 from exfam.checks import DataError, ExfamError
-from exfam.data.tables.schema import TableSchema
 from exfam.families import Categorical as OurCategorical
 from exfam.families import Gaussian
-from exfam.models.tables.assemble import TableSettings, build_masked_table
-from exfam.models.tables.independent import IndependentColumns
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.experts.importance import expert_importance, parts_towards, removal_effects
+from exfam.tables.experts.summary import summarize_experts
+from exfam.tables.experts.table_attention import TableAttention
+from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.networks.independent import IndependentColumns
+from exfam_studies.experts.view import attention_as_experts
 from expert_cases import SCHEMA, linear_table, random_cells
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -97,7 +93,7 @@ def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):
     np.testing.assert_allclose(whole.spread, np.sqrt(parts.var(0).sum(-1)))
     effects = removal_effects(experts, [3, 0]).norm(dim=-1).mean(0).numpy()
     np.testing.assert_allclose(whole.effect, effects)
-    monkeypatch.setattr("exfam.analysis.experts.tables._MAX_NUMBERS", 300)
+    monkeypatch.setattr("exfam.tables.experts.table_attention._MAX_NUMBERS", 300)
     cut = summarize_experts(view, cells, ["d", "a"])
     for name in ("weight", "size", "spread", "effect"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)

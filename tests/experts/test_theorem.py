@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.models.experts import (
+from exfam.experts import (
     LinearAttentionStack,
     Sentences,
     as_experts,

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from exfam.checks import ExfamWarning
-from exfam.data.fields import read_field
-from exfam.estimators.saving import FIELD_KINDS
+from exfam.estimator.saving import FIELD_KINDS
+from exfam.fields.data import read_field
 
 N_SITES, N_DAYS = 5, 12
 SITES = [f"s{k}" for k in range(N_SITES)]

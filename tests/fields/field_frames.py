@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from exfam.data.fields import read_field, read_field_with_facts
+from exfam.fields.data import read_field, read_field_with_facts
 
 COLUMNS = {
     "time": "day",

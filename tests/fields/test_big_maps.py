@@ -6,11 +6,11 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian
+from exfam.fields.networks import network as network_module
+from exfam.fields.networks.assemble import FieldSettings, build_field_network, field_shape
+from exfam.fields.networks.climate import fit_climate
+from exfam.fields.networks.neighborhood import NearestSites, own_places
 from exfam.groups import Groups
-from exfam.models.fields import network as network_module
-from exfam.models.fields.assemble import FieldSettings, build_field_network, field_shape
-from exfam.models.fields.climate import fit_climate
-from exfam.models.fields.neighborhood import NearestSites, own_places
 
 N_SITES, N_MAPS = 6, 3
 
@@ -88,7 +88,7 @@ def test_neighborhoods_of_all_others_are_full_attention():
 
 
 def test_maps_that_show_the_same_sites_share_a_search(monkeypatch):
-    from exfam.models.fields import neighborhood
+    from exfam.fields.networks import neighborhood
 
     groups = field().with_(observed=None)
     batch = groups.pad(np.arange(N_MAPS))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.fields import check_field, field_facts
+from exfam.fields.data import check_field, field_facts
 from exfam.groups import Groups
 from fields.field_frames import field_frame, read
 

@@ -5,10 +5,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from exfam.checks import DataError, ExfamError
-from exfam.models.fields import surface
-from exfam.models.fields.climate import CLIMATES, Climate, empty_climate, fit_climate
-from exfam.models.fields.places import chord_distances, great_circle, to_points
-from exfam.models.fields.seasons import fit_courses
+from exfam.fields.networks import surface
+from exfam.fields.networks.climate import CLIMATES, Climate, empty_climate, fit_climate
+from exfam.fields.networks.places import chord_distances, great_circle, to_points
+from exfam.fields.networks.seasons import fit_courses
 from fields.maps import everything, field
 
 YEAR = 365.25

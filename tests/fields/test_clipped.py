@@ -8,17 +8,17 @@ import torch
 from scipy.stats import truncnorm
 
 from exfam.checks import ExfamError
-from exfam.data.simulators.auto_normal import auto_normal_means, draw_auto_normal, random_maps
 from exfam.families import Gaussian
 from exfam.groups import Groups
-from exfam.models.fields.clipped import (
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.efa.auto_normal import auto_normal_means, draw_auto_normal, random_maps
+from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
     ClippedFieldSizes,
     build_clipped_field,
     known_clipped_field,
     pulls,
 )
-from exfam.models.two_part import TwoPartModel
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 N_SITES, N_MAPS = 5, 6

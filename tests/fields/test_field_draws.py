@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.fields import read_field
+from exfam.fields.data import read_field
 from fields.field_cases import (
     COLUMNS,
     COUNTS,

@@ -6,7 +6,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS, ALiBi, Rotary, Sinusoidal
-from exfam.models.fields.line import AlongLine
+from exfam.fields.networks.line import AlongLine
 from fields.field_cases import FRAME, FULL, class_of, make
 
 # Those that keep a number or a vector for each whole position.

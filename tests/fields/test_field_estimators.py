@@ -9,9 +9,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from exfam.checks import DataError, ExfamError, ExfamWarning
-from exfam.data.fields import only_observed, read_field
-from exfam.estimators.saving import FIELD_KINDS
+from exfam.estimator.saving import FIELD_KINDS
 from exfam.families import Gaussian
+from exfam.fields.data import only_observed, read_field
 from fields.field_cases import (
     BOUND,
     COLUMNS,

@@ -9,22 +9,22 @@ import torch
 from exfam.attention import Visibility
 from exfam.checks import ExfamError
 from exfam.conditionals import Static
+from exfam.efa.networks.efa_network import EFANetwork
 from exfam.encodings import NoEncoding
 from exfam.families import Gaussian
-from exfam.geometry import distances
-from exfam.likelihoods import likelihood_for
-from exfam.models.efa import EFANetwork
-from exfam.models.fields.climate import fit_climate
-from exfam.models.fields.latent_factor import (
+from exfam.fields.networks.climate import fit_climate
+from exfam.fields.networks.factor_network import (
     FieldLatentFactorSettings,
     Neighbors,
     build_field_latent_factor,
     distinct_places,
 )
-from exfam.models.fields.special_cases import field_from_latent_factor
-from exfam.models.two_part import TwoPartModel
+from exfam.geometry import distances
+from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
+from exfam_studies.efa.field_special_cases import field_from_latent_factor
 from map_cases import LEVEL, assert_leave_one_out, batch_of, in_order, make_maps
 
 KS = (1, 3, None)

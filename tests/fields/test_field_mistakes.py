@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from exfam.checks import DataError, ExfamError, SupportError
-from exfam.data.fields import read_field
-from exfam.data.fields.reading import check_names
 from exfam.families import Bernoulli
+from exfam.fields.data import read_field
+from exfam.fields.data.read import check_names
 from exfam.groups import Groups
 from fields.field_cases import (
     COLUMNS,

@@ -8,18 +8,18 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian, NegativeBinomial, Poisson, StudentT
-from exfam.models.fields import network as network_module
-from exfam.models.fields.assemble import (
+from exfam.fields.networks import network as network_module
+from exfam.fields.networks.assemble import (
     FieldSettings,
     FieldShape,
     build_field_network,
     field_shape,
 )
-from exfam.models.fields.climate import Normal, fit_climate
-from exfam.models.fields.links import anomaly, check_field_family, placed
-from exfam.models.fields.neighborhood import AllSites, NearestSites, own_places
-from exfam.models.fields.tokens import Hiding
-from exfam.models.two_part import TwoPartModel
+from exfam.fields.networks.climate import Normal, fit_climate
+from exfam.fields.networks.links import anomaly, check_field_family, placed
+from exfam.fields.networks.neighborhood import AllSites, NearestSites, own_places
+from exfam.fields.networks.tokens import Hiding
+from exfam.likelihoods.two_part import TwoPartModel
 from fields.maps import field
 from map_cases import N_SITES, assert_leave_one_out, batch_of, make_maps, with_map_value
 

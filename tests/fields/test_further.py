@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from exfam.checks import DataError
-from exfam.data.fields import (
+from exfam.fields.data import (
     field_facts,
     has_history,
     only_observed,

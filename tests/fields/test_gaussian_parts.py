@@ -11,17 +11,17 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian
-from exfam.models.fields import anomalies, patterns
-from exfam.models.fields.climate import empty_climate, fit_climate
-from exfam.models.fields.climatology import ClimatologyPart
-from exfam.models.fields.conditionals import condition
-from exfam.models.fields.gaussian_process import (
+from exfam.fields.networks import anomalies, patterns
+from exfam.fields.networks.climate import empty_climate, fit_climate
+from exfam.fields.networks.climatology import ClimatologyPart
+from exfam.fields.networks.conditionals import condition
+from exfam.fields.networks.gaussian_process import (
     KERNELS,
     GaussianProcessPart,
     fit_gaussian_process,
 )
-from exfam.models.fields.kriging import VARIOGRAMS, KrigingPart, fit_kriging, variogram
-from exfam.models.two_part import TwoPartModel
+from exfam.fields.networks.kriging import VARIOGRAMS, KrigingPart, fit_kriging, variogram
+from exfam.likelihoods.two_part import TwoPartModel
 from fields.maps import everything, field, smooth_maps
 from map_cases import assert_leave_one_out, batch_of, make_maps, with_map_value
 

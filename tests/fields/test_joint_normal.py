@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from exfam.models.fields.joint_normal import JointNormal, Rows, fit_normal, leave_one_out
+from exfam.fields.networks.joint_normal import JointNormal, Rows, fit_normal, leave_one_out
 from map_cases import true_covariance
 
 P = 5

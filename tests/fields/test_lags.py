@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.fields import has_history, only_observed, read_field, with_lags
-from exfam.data.fields.lags import time_step
+from exfam.fields.data import has_history, only_observed, read_field, with_lags
+from exfam.fields.data.lags import time_step
 from exfam.groups import Groups
 from fields.field_frames import cells, field_frame, read
 

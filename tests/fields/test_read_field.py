@@ -7,7 +7,7 @@ import polars
 import pyarrow as pa
 import pytest
 
-from exfam.data.fields import FieldFacts, check_field, field_facts, read_field_with_facts
+from exfam.fields.data import FieldFacts, check_field, field_facts, read_field_with_facts
 from exfam.groups import Groups
 from fields.field_frames import (
     COLUMNS,

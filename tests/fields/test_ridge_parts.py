@@ -8,14 +8,14 @@ import torch
 from sklearn.linear_model import Ridge
 
 from exfam.checks import DataError, ExfamError
-from exfam.models.fields.climate import empty_climate, fit_climate
-from exfam.models.fields.ridge import (
+from exfam.fields.networks.climate import empty_climate, fit_climate
+from exfam.fields.networks.ridge import (
     RidgeCovariancePart,
     RidgeSitePart,
     fit_ridge_covariance,
     fit_ridge_site,
 )
-from exfam.models.fields.slots import n_lags_of, slot_table, time_folds
+from exfam.fields.networks.slots import n_lags_of, slot_table, time_folds
 from map_cases import (
     LEVEL,
     N_SITES,

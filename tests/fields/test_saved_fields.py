@@ -8,7 +8,7 @@ import torch
 
 import exfam
 from exfam.checks import CheckpointError, ModelFileError
-from exfam.estimators.saving import load
+from exfam.estimator.saving import load
 from exfam.training import engine
 from fields.field_cases import (
     BOUND,

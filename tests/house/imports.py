@@ -1,4 +1,4 @@
-"""Modules of exfam, changed as they are imported; neither source nor bytecode is stored."""
+"""Modules of exfam and its studies, changed as they are imported; nothing is stored."""
 
 import ast
 import importlib
@@ -8,6 +8,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType
+
+from house.sources import NAMES
 
 # Given the parsed file and its path, it changes the first in place.
 Change = Callable[[ast.Module, Path], None]
@@ -28,7 +30,7 @@ class Changing(MetaPathFinder):
         self.changes = changes
 
     def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != "exfam":
+        if fullname.partition(".")[0] not in NAMES:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
         found = (finder.find_spec(fullname, path, target) for finder in others)
@@ -47,8 +49,9 @@ class Changing(MetaPathFinder):
 
 def change_imports(changes: Sequence[Change]) -> None:
     """From now on, modules of exfam are changed as they are imported."""
-    early = [name for name in sys.modules if name.partition(".")[0] == "exfam"]
+    early = [name for name in sys.modules if name.partition(".")[0] in NAMES]
     assert not early, f"imported before they could be changed: {early}"
     sys.meta_path.insert(0, Changing(changes))
-    # By collecting doctests the package itself would be imported past all finders.
-    importlib.import_module("exfam")
+    # By collecting doctests the packages themselves would be imported past all finders.
+    for name in NAMES:
+        importlib.import_module(name)

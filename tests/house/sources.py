@@ -1,12 +1,13 @@
-"""The source files of exfam and of its tests, for the tests that read them."""
+"""The source files of exfam, of its studies and of their tests, for the tests that read them."""
 
 import ast
 import functools
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "exfam"
-FILES = sorted(SOURCE.rglob("*.py"))
+PACKAGES = (ROOT / "src" / "exfam", ROOT / "studies" / "src" / "exfam_studies")
+NAMES = tuple(package.name for package in PACKAGES)
+FILES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
@@ -20,7 +21,8 @@ def shown(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    (package,) = (package for package in PACKAGES if path.is_relative_to(package))
+    parts = path.relative_to(package.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from exfam.cli.commands import COMMANDS, split_command
+from exfam.cli.commands import commands, split_command
 from exfam.cli.parser import parse
 from exfam.families import FAMILIES
 from house.sources import ROOT, shown
@@ -63,7 +63,7 @@ def test_commands_exist(path):
             assert set(named) <= set(targets), shlex.join(words)
         elif words[0] == "exfam":
             name, asked = split_command(words[1:])
-            form = importlib.import_module(COMMANDS[name].module).form(asked)
+            form = importlib.import_module(commands()[name].module).form(asked)
             parse(form, asked)
 
 

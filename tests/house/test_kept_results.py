@@ -5,8 +5,8 @@ import json
 import pytest
 from page_blocks import ROOT
 
-from exfam.reproduce.provenance import Run
-from exfam.reproduce.rows import read_rows
+from exfam_studies.common.provenance import Run
+from exfam_studies.common.rows import read_rows
 
 FILES = sorted((ROOT / "docs" / "results").glob("*.json"))
 # Estimators of exfam, by the beginning of the names that rows give them.

@@ -2,7 +2,7 @@
 
 import natural_shifts_table
 
-from exfam.reproduce.rows import Row, write_rows
+from exfam_studies.common.rows import Row, write_rows
 
 
 def cells(text, head):

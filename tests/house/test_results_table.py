@@ -2,7 +2,7 @@
 
 import results_table
 
-from exfam.reproduce.rows import Row, write_rows
+from exfam_studies.common.rows import Row, write_rows
 
 
 def test_without_files_there_is_a_sentence(tmp_path):

@@ -4,7 +4,7 @@ import math
 
 from shifted_tables_table import EMPTY, HEAD, HEAD_OF_CARS, render
 
-from exfam.reproduce.rows import Row, write_rows
+from exfam_studies.common.rows import Row, write_rows
 
 POOLED = {"bins": "pooled", "rule": "mean"}
 

@@ -2,7 +2,7 @@
 
 import words_table
 
-from exfam.reproduce.rows import Row, write_rows
+from exfam_studies.common.rows import Row, write_rows
 
 
 def test_without_files_there_are_sentences(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from exfam.encodings import ENCODINGS
-from exfam.models.masked_lm import MaskedLMSizes, build_masked_lm
+from exfam.language.networks.masked_lm import MaskedLMSizes, build_masked_lm
 
 SUBJECTS, VERBS, OBJECTS = ["a man", "the dog", "two women"], ["sees", "likes"], ["a red car", "it"]
 NAMES = sorted(ENCODINGS)

@@ -14,16 +14,9 @@ from sklearn.pipeline import make_pipeline
 pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
 
 import exfam
-from exfam.analysis import text_encoders
-from exfam.checks import (
-    CheckpointError,
-    DataError,
-    ExfamError,
-    ExfamWarning,
-    UnknownItemError,
-)
-from exfam.estimators.language import MaskedLanguageModel, masked_scoring
-from exfam.models.token_pieces import MaskedTokens
+from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning, UnknownItemError
+from exfam.language import MaskedLanguageModel, masked_scoring, text_encoders
+from exfam.language.networks.token_pieces import MaskedTokens
 from exfam.training.checkpoints import Checkpoint
 from language.masked_cases import NAMES, SMALL, TEST, TRAIN
 
@@ -198,7 +191,7 @@ def test_a_sentence_without_words_has_a_vector_too(fitted):
 
 
 def test_a_text_of_one_line_is_read_in_parts(monkeypatch):
-    from exfam.estimators.language import masked
+    from exfam.language import masked
 
     whole = small(max_epochs=1).fit([" ".join(TRAIN)])
     monkeypatch.setattr(masked, "_WORDS_AT_ONCE", 7)

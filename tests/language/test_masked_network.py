@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from exfam.checks import ExfamError
-from exfam.models.masked_lm import MaskedLMSizes, build_masked_lm
+from exfam.language.networks.masked_lm import MaskedLMSizes, build_masked_lm
 from language.masked_cases import NAMES, network, sentences
 
 EVERYWHERE = pytest.mark.parametrize("encoding", NAMES)

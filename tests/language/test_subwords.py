@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.text import subwords
-from exfam.data.text.subwords import SPECIAL, SUBWORDS, Subwords, learn_subwords
+from exfam.reading.text import subwords
+from exfam.reading.text.subwords import SPECIAL, SUBWORDS, Subwords, learn_subwords
 
 LINES = [
     "the quick brown fox jumps over the lazy dog",

@@ -5,7 +5,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from exfam.models.token_pieces import MaskedTokens, TokenPieces, padded, sequential_places
+from exfam.language.networks.token_pieces import (
+    MaskedTokens,
+    TokenPieces,
+    padded,
+    sequential_places,
+)
 from exfam.randomness import lend_generator
 from language.masked_cases import network
 

@@ -10,8 +10,8 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError
-from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
-from exfam.models.sentence_heads import NumberNats, SentenceHead
+from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
+from exfam.language.networks.sentence_heads import NumberNats, SentenceHead
 from exfam.training.checkpoints import Checkpoint
 from language.masked_cases import SMALL, TEST, TRAIN
 

@@ -5,7 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from exfam.analysis.paraphrase import (
+from exfam.checks import DataError, ExfamError
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.vectors import WordVectors
+from exfam.vectors.lookup import UnknownWordError
+from exfam_studies.experts.paraphrases import (
     TERMS,
     AnalogyErrors,
     Factors,
@@ -20,10 +24,6 @@ from exfam.analysis.paraphrase import (
     sentence_windows,
     truncated_factors,
 )
-from exfam.analysis.vectors import WordVectors
-from exfam.analysis.vectors.lookup import UnknownWordError
-from exfam.checks import DataError, ExfamError
-from exfam.data.public_sets.word_questions import WordQuestions
 from paraphrase_cases import toy_law, toy_questions, toy_scales, unscaled
 
 RESIDUAL = TERMS.index("residual")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from exfam.analysis.paraphrase import (
+from exfam.checks import DataError, ExfamError
+from exfam_studies.experts.paraphrases import (
     Factors,
     WordLaw,
     asymmetry,
@@ -15,8 +16,7 @@ from exfam.analysis.paraphrase import (
     factorized_matrix,
     truncated_factors,
 )
-from exfam.analysis.paraphrase.conditions import PARTS
-from exfam.checks import DataError, ExfamError
+from exfam_studies.experts.paraphrases.conditions import PARTS
 from paraphrase_cases import independent_windows, toy_law, toy_questions, toy_scales, unscaled
 
 ASKED = ("history", "boring", "statistics", "fun")

@@ -5,8 +5,8 @@ import pytest
 import scipy.stats
 from sklearn.metrics import roc_auc_score
 
-from exfam.analysis.paraphrase import TERMS, AnalogyErrors, failure_predictors
 from exfam.checks import DataError, ExfamError
+from exfam_studies.experts.paraphrases import TERMS, AnalogyErrors, failure_predictors
 
 
 def drawn(n=400, seed=0):

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from exfam.analysis.paraphrase import (
+from exfam.checks import DataError, ExfamError
+from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam.reading.text import prepare_text
+from exfam.vectors.lookup import UnknownWordError
+from exfam_studies.experts.paraphrases import (
     WordLaw,
     attention_scales,
     attention_windows,
@@ -16,11 +20,7 @@ from exfam.analysis.paraphrase import (
     sentence_windows,
     text_windows,
 )
-from exfam.analysis.vectors.lookup import UnknownWordError
-from exfam.checks import DataError, ExfamError
-from exfam.data.simulators.toy_sentences import toy_population, toy_sentences
-from exfam.data.text import prepare_text
-from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
 from paraphrase_cases import MASK, drawn_tau, independent_windows, toy_law, toy_windows
 
 

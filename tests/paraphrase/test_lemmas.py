@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from exfam.analysis.paraphrase import WordLaw, check_lemma_11, check_lemma_15, disjoint_pairs
 from exfam.checks import DataError
-from exfam.data.simulators.toy_sentences import toy_population, toy_sentences
+from exfam_studies.experts.paraphrases import (
+    WordLaw,
+    check_lemma_11,
+    check_lemma_15,
+    disjoint_pairs,
+)
+from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
 from paraphrase_cases import MASK, drawn_tau, toy_windows
 
 

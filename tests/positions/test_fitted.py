@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from estimator_cases import make, random_weights, ratings
-from exfam.analysis.positions import (
+from exfam.checks import ExfamError, ExfamWarning
+from exfam.encodings import ALiBi, Attenuated
+from exfam.positions import (
     encoding_weights,
     group_attention,
     own_weights,
@@ -13,8 +15,6 @@ from exfam.analysis.positions import (
     renormalized,
     table_attention,
 )
-from exfam.checks import ExfamError, ExfamWarning
-from exfam.encodings import ALiBi, Attenuated
 from tables.table_estimator_cases import CLASSIFIER, JOINT, RESPONSES
 from tables.table_estimator_cases import FRAME as TABLE
 from tables.table_estimator_cases import make as make_table

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.positions import (
+from exfam.checks import DataError, ExfamError
+from exfam.encodings import (
+    ALiBi,
+    Attenuated,
+    DistanceBias,
+    RelativeBias,
+    RelativeKeys,
+    Rotary,
+    Sinusoidal,
+)
+from exfam.positions import (
     check_weights,
     encoding_weights,
     locality,
@@ -17,16 +27,6 @@ from exfam.analysis.positions import (
     row_locality,
     row_symmetry,
     symmetry,
-)
-from exfam.checks import DataError, ExfamError
-from exfam.encodings import (
-    ALiBi,
-    Attenuated,
-    DistanceBias,
-    RelativeBias,
-    RelativeKeys,
-    Rotary,
-    Sinusoidal,
 )
 from positions.direct import locality_by_loops, symmetry_by_loops
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from encoder_cases import SPECIAL, save_tiny_bert
-from exfam.analysis.positions import identical_word_probe, locality, renormalized, symmetry
-from exfam.analysis.pretrained import PretrainedEncoder
 from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.language.pretrained import PretrainedEncoder
+from exfam.positions import identical_word_probe, locality, renormalized, symmetry
 
 transformers = pytest.importorskip(
     "transformers", reason="transformers (extra hf) is not installed"

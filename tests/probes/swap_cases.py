@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
-from exfam.analysis.probes.swaps import tree_sentence
-from exfam.data.parses import parse_brackets, plain_words
-from exfam.data.public_sets.snli import SentencePair, read_snli
+from exfam_studies.positions.parses import parse_brackets, plain_words
+from exfam_studies.positions.snli import SentencePair, read_snli
+from exfam_studies.positions.swaps import tree_sentence
 
 # Written words, then constituents.
 GUITAR = (

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from exfam.checks import DataError
-from exfam.data.parses import (
+from exfam_studies.positions.parses import (
     Tree,
     constituents,
     depth,

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from exfam.checks import DataError
-from exfam.data.parses import read_conllu
+from exfam_studies.positions.parses import read_conllu
 
 SENTENCE = [
     "# text = Don't stop it",

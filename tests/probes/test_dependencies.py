@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from encoder_cases import SPECIAL, save_tiny_bert, save_tiny_roberta
-from exfam.analysis.pretrained import PretrainedEncoder
-from exfam.analysis.probes import (
+from exfam.checks import DataError, ExfamError
+from exfam.language.pretrained import PretrainedEncoder
+from exfam_studies.positions.dependencies import (
     attention_hits,
     best_predictors,
     distance_accuracy,
     offset_hits,
     score_predictors,
 )
-from exfam.checks import DataError, ExfamError
-from exfam.data.parses import DependencyParse
+from exfam_studies.positions.parses import DependencyParse
 
 
 def parse(heads, relations=None):

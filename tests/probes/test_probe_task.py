@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from exfam.analysis.probes.linguistic import (
+from exfam.checks import DataError, ExfamError
+from exfam_studies.positions.linguistic import (
     Example,
     HashedWords,
     LengthAlone,
@@ -18,8 +19,7 @@ from exfam.analysis.probes.linguistic import (
     sentence_length_task,
     task_features,
 )
-from exfam.analysis.probes.linguistic.softmax import fit_softmax
-from exfam.checks import DataError, ExfamError
+from exfam_studies.positions.linguistic.softmax import fit_softmax
 from probing_cases import made_text, parsed
 
 TEXT = made_text(900)

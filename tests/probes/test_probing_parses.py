@@ -6,7 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from exfam.analysis.probes.linguistic import (
+from exfam.checks import DataError, ExfamError
+from exfam_studies.positions.linguistic import (
     coordination_inversion_task,
     object_number_task,
     subject_number_task,
@@ -14,8 +15,7 @@ from exfam.analysis.probes.linguistic import (
     top_constituents_task,
     tree_depth_task,
 )
-from exfam.checks import DataError, ExfamError
-from exfam.data.parses import parse_brackets
+from exfam_studies.positions.parses import parse_brackets
 from probing_cases import assert_sound, everything, parsed
 
 FINITE = "VERB/VerbForm=Fin|Tense="

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from exfam.analysis.probes.linguistic import (
+from exfam.checks import DataError, ExfamError
+from exfam_studies.positions.linguistic import (
     Example,
     Rule,
     Sizes,
@@ -17,8 +18,7 @@ from exfam.analysis.probes.linguistic import (
     sentence_length_task,
     word_content_task,
 )
-from exfam.analysis.probes.linguistic.splitting import distinct
-from exfam.checks import DataError, ExfamError
+from exfam_studies.positions.linguistic.splitting import distinct
 from probing_cases import assert_sound, everything, made_text, parsed
 
 TEXT = made_text(900)

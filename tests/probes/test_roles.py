@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from exfam.analysis.probes.swaps import (
+from exfam.checks import DataError
+from exfam_studies.positions.english_parses import english_parses
+from exfam_studies.positions.parses import DependencyParse, parse_brackets
+from exfam_studies.positions.swaps import (
     Roles,
     dependency_roles,
     parsed_sentence,
@@ -11,11 +14,8 @@ from exfam.analysis.probes.swaps import (
     tree_roles,
     tree_sentence,
 )
-from exfam.analysis.probes.swaps.roles import AUXILIARIES, PRONOUNS
-from exfam.analysis.probes.swaps.sentences import Sentence
-from exfam.checks import DataError
-from exfam.data.parses import DependencyParse, parse_brackets
-from exfam.data.public_sets.english_parses import english_parses
+from exfam_studies.positions.swaps.roles import AUXILIARIES, PRONOUNS
+from exfam_studies.positions.swaps.sentences import Sentence
 from probes.swap_cases import parsed, real_pairs
 
 

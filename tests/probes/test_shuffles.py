@@ -5,17 +5,17 @@ import collections
 import numpy as np
 import pytest
 
-from exfam.analysis.probes.swaps import (
+from exfam.checks import ExfamError
+from exfam_studies.positions.english_parses import english_parses
+from exfam_studies.positions.parses import DependencyParse, parse_brackets
+from exfam_studies.positions.swaps import (
     parsed_sentence,
     phrases_of_length,
     shuffle_phrases,
     shuffle_words,
     tree_sentence,
 )
-from exfam.analysis.probes.swaps.sentences import Sentence, written_words
-from exfam.checks import ExfamError
-from exfam.data.parses import DependencyParse, parse_brackets
-from exfam.data.public_sets.english_parses import english_parses
+from exfam_studies.positions.swaps.sentences import Sentence, written_words
 from probes.swap_cases import GUITAR, PLAIN, parsed, real_pairs, words_of
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from exfam.analysis.probes.swaps import (
+from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam_studies.positions.snli import LABELS
+from exfam_studies.positions.swaps import (
     SwapSet,
     phrase_shuffles,
     role_swaps,
@@ -10,9 +12,7 @@ from exfam.analysis.probes.swaps import (
     swap_sets,
     word_shuffles,
 )
-from exfam.analysis.probes.swaps.sets import VERSION
-from exfam.checks import DataError, ExfamError, UnknownItemError
-from exfam.data.public_sets.snli import LABELS
+from exfam_studies.positions.swaps.sets import VERSION
 from probes.swap_cases import GUITAR, PLAIN, pair, words_of
 
 MAN = ("A man sings.", "(S (NP (DT A) (NN man)) (VP (VBZ sings)) (. .))")

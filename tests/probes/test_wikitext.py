@@ -2,7 +2,7 @@
 
 import pytest
 
-from exfam.data.text.wikitext import wikitext_sentences
+from exfam_studies.positions.wikitext import wikitext_sentences
 
 
 def sentences(*lines, least=2, most=28):

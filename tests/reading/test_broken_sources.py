@@ -10,9 +10,9 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError, UnknownItemError
-from exfam.data.reading import lines
-from exfam.data.reading.database import open_database
-from exfam.data.reading.options import ReadingOptions
+from exfam.reading import lines
+from exfam.reading.database import open_database
+from exfam.reading.options import ReadingOptions
 from group_cases import FRAME
 from reading.cases import FEW, ROWS, pack, read, write_csv, write_folder, write_json, write_parquet
 

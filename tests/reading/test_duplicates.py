@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import exfam
 from exfam.checks import DataError
-from exfam.data.reading import ReadingOptions, duplicates, read_with_facts, stream
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
+from exfam.reading import ReadingOptions, duplicates, read_with_facts, stream
 from reading.cases import FEW, assert_identical, write_csv, write_folder
 
 REPEATED = {

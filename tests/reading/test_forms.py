@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import exfam
-from exfam.data.reading import ReadingOptions, read_groups, read_with_facts
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
+from exfam.reading import ReadingOptions, read_groups, read_with_facts
 from group_cases import FRAME
 from reading.cases import (
     COLUMNS,

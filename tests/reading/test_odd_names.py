@@ -12,9 +12,9 @@ import pytest
 
 import exfam
 from exfam import DataError, ExfamError, Groups
-from exfam.data.reading.options import ReadingOptions
-from exfam.data.text import prepare_text
-from exfam.data.vector_files import read_vectors
+from exfam.reading.options import ReadingOptions
+from exfam.reading.text import prepare_text
+from exfam.vectors.files import read_vectors
 
 NAMES = {"group": "user", "item": "movie"}
 

@@ -14,9 +14,9 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError
-from exfam.data.reading import ReadingOptions, queries
-from exfam.data.reading.database import open_database
 from exfam.groups import Groups
+from exfam.reading import ReadingOptions, queries
+from exfam.reading.database import open_database
 from reading.cases import COLUMNS, FEW, ROWS, assert_identical, read, write_parquet, write_sqlite
 
 

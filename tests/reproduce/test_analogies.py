@@ -9,23 +9,18 @@ import pandas as pd
 import pytest
 
 from encoder_cases import save_tiny_bert
-from exfam.analysis.paraphrase import WordLaw, asymmetry, attention_windows, text_windows
-from exfam.analysis.vectors import (
-    WordVectors,
-    answer_by_offsets,
-    common_questions,
-    plain_words,
-)
 from exfam.checks import DataError
-from exfam.data.public_sets.word_questions import WordQuestions
-from exfam.data.text import prepare_text
-from exfam.estimators.language import MaskedLanguageModel
-from exfam.estimators.words import SkipGram
-from exfam.reproduce import analogies, analogy_errors, analogy_sets
-from exfam.reproduce.analogy_errors import EXPLAINED, stretches
-from exfam.reproduce.analogy_sets import FITTED, given_sets, text_lines
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.word_corpus import read_corpus
+from exfam.language import MaskedLanguageModel
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.reading.text import prepare_text
+from exfam.vectors import WordVectors, answer_by_offsets, common_questions, plain_words
+from exfam.words import SkipGram
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.word_corpus import read_corpus
+from exfam_studies.experts import analogies, analogy_errors, analogy_sets
+from exfam_studies.experts.analogy_errors import EXPLAINED, stretches
+from exfam_studies.experts.analogy_sets import FITTED, given_sets, text_lines
+from exfam_studies.experts.paraphrases import WordLaw, asymmetry, attention_windows, text_windows
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
 NEEDS_TOKENIZERS = pytest.mark.skipif(

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.simulators.toy_sentences import ADJECTIVES, SUBJECTS, toy_sentences
-from exfam.data.text import prepare_text
-from exfam.reproduce import cbow_factorization
-from exfam.reproduce.cbow_factorization import conditional
-from exfam.reproduce.harness import Options
-from exfam.reproduce.kept_figures import FigureKey, Kept, figure_store, measured, metric_row
-from exfam.reproduce.rows import Row
+from exfam.reading.text import prepare_text
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import FigureKey, Kept, figure_store, measured, metric_row
+from exfam_studies.common.rows import Row
+from exfam_studies.experts import cbow_factorization
+from exfam_studies.experts.cbow_factorization import conditional
+from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_sentences
 
 
 def test_toy_sentences_follow_the_papers_law():

@@ -6,8 +6,8 @@ import pytest
 
 from exfam import EFA, load
 from exfam.checks import ExfamError
-from exfam.data.simulators import ratings_true_means, simulate_ratings
-from exfam.reproduce import demo
+from exfam.cli import demonstration as demo
+from exfam.simulators import ratings_true_means, simulate_ratings
 
 
 @pytest.fixture(scope="module")

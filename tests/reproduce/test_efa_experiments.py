@@ -2,8 +2,17 @@
 
 import pytest
 
-from exfam.reproduce import efa_movielens_items, efa_movielens_ratings, efa_synthetic, fits
-from exfam.reproduce.harness import Options
+from exfam_studies.common import fits
+from exfam_studies.common.harness import Options
+from exfam_studies.efa import (
+    movielens_items as efa_movielens_items,
+)
+from exfam_studies.efa import (
+    movielens_ratings as efa_movielens_ratings,
+)
+from exfam_studies.efa import (
+    synthetic as efa_synthetic,
+)
 
 
 def find(rows, **wanted):

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exfam.analysis.generalization import parameter_norm
-from exfam.data.simulators.auto_normal import auto_normal_means
-from exfam.models.fields.clipped import pulls
-from exfam.reproduce import efa_generalization as experiment
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.rows import higher_is_better
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.rows import higher_is_better
+from exfam_studies.efa import efa_generalization as experiment
+from exfam_studies.efa.auto_normal import auto_normal_means
+from exfam_studies.efa.clipped_attention import pulls
+from exfam_studies.efa.generalization import parameter_norm
 
 
 @pytest.fixture(autouse=True)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from exfam.reproduce import efa_special_cases
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.rows import Row, higher_is_better
-from exfam.reproduce.tables import print_rows
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.printed import print_rows
+from exfam_studies.common.rows import Row, higher_is_better
+from exfam_studies.efa import efa_special_cases
 
 
 def test_every_proposition_holds_to_double_precision():

@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from exfam.reproduce import efa_temperature, fits
-from exfam.reproduce.efa_temperature import DRAWS, TASKS
-from exfam.reproduce.fits import Fit
-from exfam.reproduce.harness import Options
-from exfam.reproduce.tables import best_rows, cheaper_winners
-from exfam.reproduce.temperature_models import PAPER_FM
+from exfam_studies.common import fits
+from exfam_studies.common.fits import Fit
+from exfam_studies.common.harness import Options
+from exfam_studies.common.printed import best_rows, cheaper_winners
+from exfam_studies.efa import temperature as efa_temperature
+from exfam_studies.efa.temperature import DRAWS, TASKS
+from exfam_studies.efa.temperature_models import PAPER_FM
 
 SAME_DAY, ONE_LAG, TWO_LAGS, NEW_SITES, SIMULATED = TASKS
 METRICS = {"mse", "nats", "crps", "coverage-90"}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam.data.simulators.toy_sentences import toy_conditionals, toy_population, toy_sentences
-from exfam.reproduce import expert_weights
-from exfam.reproduce.harness import Options
+from exfam_studies.common.harness import Options
+from exfam_studies.experts import expert_weights
+from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
 
 KINDS = [
     (model, offsets) for model in ("cbow", "linear-attention", "awe") for offsets in (False, True)

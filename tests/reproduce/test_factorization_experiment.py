@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from exfam.data.simulators.toy_sentences import toy_sentences
-from exfam.data.text import prepare_text
-from exfam.reproduce import factorization
-from exfam.reproduce.factorization_fits import (
+from exfam.reading.text import prepare_text
+from exfam_studies.common.harness import Options
+from exfam_studies.experts import factorization
+from exfam_studies.experts.factorization_fits import (
     AttentionRecipe,
     by_frequency,
     fit_attention,
@@ -16,7 +16,7 @@ from exfam.reproduce.factorization_fits import (
     judge_skipgram,
     word_groups,
 )
-from exfam.reproduce.harness import Options
+from exfam_studies.experts.toy_sentences import toy_sentences
 
 
 @pytest.fixture

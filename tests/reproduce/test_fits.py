@@ -3,11 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exfam.data.public_sets.splits import Splits
-from exfam.data.simulators import simulate_ratings
-from exfam.estimators import EFA, Marginal
+from exfam.efa.baselines import Marginal
+from exfam.efa.efa import EFA
 from exfam.families import Gaussian
-from exfam.reproduce.fits import (
+from exfam.reading.public_sets.splits import Splits
+from exfam.simulators import simulate_ratings
+from exfam.training.history import History
+from exfam_studies.common.fits import (
     Contender,
     Fit,
     Job,
@@ -20,9 +22,8 @@ from exfam.reproduce.fits import (
     smaller,
     training_of,
 )
-from exfam.reproduce.harness import Options
-from exfam.reproduce.rows import Row
-from exfam.training.history import History
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
 
 SMALL = {"family": Gaussian(scale=1.0), "parts": "values"}
 SIZES = {"embed_dim": 4, "head_dim": 4, "n_layers": 1, "batch_size": 64, "dropout": 0.0}

@@ -5,11 +5,11 @@ from types import ModuleType
 
 import pytest
 
-import exfam.reproduce
+import exfam_studies.common.experiments
 from exfam.checks import ExfamError
-from exfam.reproduce import EXPERIMENTS, Experiment
-from exfam.reproduce.harness import Options, load_experiment, reproduce
-from exfam.reproduce.rows import Row
+from exfam_studies.common.experiments import EXPERIMENTS, Experiment
+from exfam_studies.common.harness import Options, load_experiment, reproduce
+from exfam_studies.common.rows import Row
 
 
 @pytest.fixture
@@ -85,4 +85,4 @@ def test_the_table_is_the_one_the_command_line_lists(capsys):
 
     assert main(["reproduce", "--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == list(exfam.reproduce.EXPERIMENTS)
+    assert listed == list(exfam_studies.common.experiments.EXPERIMENTS)

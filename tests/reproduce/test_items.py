@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from exfam.data.public_sets.splits import Splits
 from exfam.groups import Groups
-from exfam.reproduce.harness import Options
-from exfam.reproduce.items import DIRECTIONS, SUPPORTS, ItemExperiment, item_rows
+from exfam.reading.public_sets.splits import Splits
+from exfam_studies.common.harness import Options
+from exfam_studies.efa.items import DIRECTIONS, SUPPORTS, ItemExperiment, item_rows
 
 PLACES = [(direction, support) for direction in DIRECTIONS for support in SUPPORTS]
 BRIEF = {"max_epochs": 3, "learning_rate": 3e-2}

@@ -3,10 +3,10 @@
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.text.wikitext import wikitext_sentences
-from exfam.reproduce import linguistic_data
-from exfam.reproduce.linguistic_data import TASKS, linguistic_tasks
-from exfam.reproduce.lstm_data import CORPORA, read_texts
+from exfam_studies.common.token_streams import CORPORA, read_texts
+from exfam_studies.positions import linguistic_data
+from exfam_studies.positions.linguistic_data import TASKS, linguistic_tasks
+from exfam_studies.positions.wikitext import wikitext_sentences
 from probing_cases import assert_sound, everything
 
 # Too few lines for WC, whose rule is tested without them.
@@ -60,6 +60,6 @@ def test_names_of_other_tasks_are_refused():
 def test_missing_files_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
     monkeypatch.setattr(linguistic_data, "english_parses", lambda part: [])
-    monkeypatch.setattr("exfam.data.public_sets.files.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("exfam.reading.public_sets.files.cache_folder", lambda: tmp_path)
     with pytest.raises(DataError, match="`wikitext-2` must have its train part in the folder"):
         linguistic_tasks()

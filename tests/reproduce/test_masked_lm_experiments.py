@@ -6,21 +6,25 @@ import torch
 
 pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
 
-from exfam.analysis.probes.linguistic import Example, ProbingTask
-from exfam.data.parses import DependencyParse
-from exfam.data.sentences import SentencePart, SentenceTask
-from exfam.estimators.language import MaskedLanguageModel, SentenceClassifier
-from exfam.reproduce import (
+from exfam.language import MaskedLanguageModel, SentenceClassifier
+from exfam_studies.common.harness import Options
+from exfam_studies.positions import (
+    figure2 as positions_figure2,
+)
+from exfam_studies.positions import (
     masked_lms,
     positions_dependencies,
-    positions_figure2,
     positions_linguistic,
-    positions_pretraining,
     positions_swaps,
     sentence_scores,
 )
-from exfam.reproduce.harness import Options
-from exfam.reproduce.masked_lms import SIZES, fit_masked_lm, masked_lm_key, untrained
+from exfam_studies.positions import (
+    pretraining as positions_pretraining,
+)
+from exfam_studies.positions.linguistic import Example, ProbingTask
+from exfam_studies.positions.masked_lms import SIZES, fit_masked_lm, masked_lm_key, untrained
+from exfam_studies.positions.parses import DependencyParse
+from exfam_studies.positions.sentence_sets import SentencePart, SentenceTask
 
 
 @pytest.fixture(scope="module")

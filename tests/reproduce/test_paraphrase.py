@@ -2,9 +2,9 @@
 
 import pytest
 
-from exfam.data.simulators.toy_sentences import toy_sentences
-from exfam.reproduce import paraphrase
-from exfam.reproduce.harness import Options
+from exfam_studies.common.harness import Options
+from exfam_studies.experts import paraphrase
+from exfam_studies.experts.toy_sentences import toy_sentences
 
 
 def figures(rows, model):

@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from exfam.analysis.probes import dependencies, offset_hits
-from exfam.analysis.scores import paired_bootstrap
 from exfam.checks import ExfamError
-from exfam.data.parses import DependencyParse
-from exfam.data.public_sets.english_parses import PARTS, english_parses
-from exfam.reproduce import positions_dependencies
-from exfam.reproduce.harness import Options, reproduce
+from exfam.scores.metrics import paired_bootstrap
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.positions import dependencies, positions_dependencies
+from exfam_studies.positions.dependencies import offset_hits
+from exfam_studies.positions.english_parses import PARTS, english_parses
+from exfam_studies.positions.parses import DependencyParse
 
 
 def parse(heads, relations):

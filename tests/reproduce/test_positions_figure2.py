@@ -2,8 +2,8 @@
 
 import pytest
 
-from exfam.reproduce import positions_figure2
-from exfam.reproduce.harness import Options, reproduce
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.positions import figure2 as positions_figure2
 
 
 def test_encodings_have_one_row_a_score_and_setting():

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exfam.analysis.vectors import WordVectors
-from exfam.data.sentences import SentencePart, SentenceTask
-from exfam.reproduce import positions_figure3
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.positions_figure3 import w_for
-from exfam.reproduce.positions_trends import Trend, gain_of_symmetry, slope, spearman, trend_rows
-from exfam.reproduce.rows import Row
+from exfam.vectors import WordVectors
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.rows import Row
+from exfam_studies.positions import figure3 as positions_figure3
+from exfam_studies.positions.figure3 import w_for
+from exfam_studies.positions.sentence_sets import SentencePart, SentenceTask
+from exfam_studies.positions.trends import Trend, gain_of_symmetry, slope, spearman, trend_rows
 
 WORDS = tuple("abcdefgh")
 

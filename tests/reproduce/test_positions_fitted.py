@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from exfam.analysis.positions import encoding_weights
 from exfam.encodings import ALiBi, Attenuated, NoEncoding
-from exfam.reproduce import positions_fitted
-from exfam.reproduce.harness import Options
-from exfam.reproduce.positions_fitted import FAST_CANDIDATES, TASKS
+from exfam.positions import encoding_weights
+from exfam_studies.common.harness import Options
+from exfam_studies.positions import fitted as positions_fitted
+from exfam_studies.positions.fitted import FAST_CANDIDATES, TASKS
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 
 from exfam import EFA, Gaussian
 from exfam.checks import DataError, ExfamError
-from exfam.reproduce.provenance import Run, changed_parameters, this_run
-from exfam.reproduce.rows import Row, read_rows, row_over_seeds, write_rows
-from exfam.reproduce.tables import best_rows, cheaper_winners, print_rows
+from exfam_studies.common.printed import best_rows, cheaper_winners, print_rows
+from exfam_studies.common.provenance import Run, changed_parameters, this_run
+from exfam_studies.common.rows import Row, read_rows, row_over_seeds, write_rows
 
 FULL = Row(
     task="movielens-items-causal",

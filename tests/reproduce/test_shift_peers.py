@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from exfam.data.public_sets.tables import TableShift
-from exfam.reproduce.shift_features import learn_features, missing_cells, with_missing
-from exfam.reproduce.shift_peers import (
+from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.experts.shift_features import learn_features, missing_cells, with_missing
+from exfam_studies.experts.shift_peers import (
     CATBOOST,
     LIGHTGBM,
     Predicted,

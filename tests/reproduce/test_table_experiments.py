@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError
-from exfam.reproduce import table_models
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.table_autompg import kept as kept_cars
-from exfam.reproduce.table_models import PEERS, TableContender
-from exfam.reproduce.table_paper import PAPER, paper_figures
-from exfam.reproduce.table_rows import model_rows, paired_rows
-from exfam.reproduce.table_simulation import TASKS, kept
-from exfam.reproduce.table_store import Key, Result, table_store
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.experts import table_models
+from exfam_studies.experts.table_autompg import kept as kept_cars
+from exfam_studies.experts.table_models import PEERS, TableContender
+from exfam_studies.experts.table_paper import PAPER, paper_figures
+from exfam_studies.experts.table_rows import model_rows, paired_rows
+from exfam_studies.experts.table_simulation import TASKS, kept
+from exfam_studies.experts.table_store import Key, Result, table_store
 
 TASK = "simulation-5-0-0.9"
 

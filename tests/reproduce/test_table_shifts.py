@@ -5,18 +5,18 @@ import pytest
 from scipy.stats import norm
 
 from exfam.checks import DataError, ExfamWarning
-from exfam.data.public_sets.tables import TableShift
-from exfam.reproduce import shift_models, table_shifts
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.rows import Row
-from exfam.reproduce.shift_features import missing_cells
-from exfam.reproduce.shift_losses import names_of, row_losses
-from exfam.reproduce.shift_models import OURS, SHARES, ShiftModel, with_dropped
-from exfam.reproduce.shift_ours import fit_shift_masked
-from exfam.reproduce.shift_peers import Predicted, fit_shift_ridge, hold_out, shift_figures
-from exfam.reproduce.shift_rows import difference_rows, figure_rows
-from exfam.reproduce.shift_store import ShiftKey, ShiftResult, shift_store
-from exfam.reproduce.table_shifts import ShiftTask, kept
+from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.rows import Row
+from exfam_studies.experts import shift_models, table_shifts
+from exfam_studies.experts.shift_features import missing_cells
+from exfam_studies.experts.shift_losses import names_of, row_losses
+from exfam_studies.experts.shift_models import OURS, SHARES, ShiftModel, with_dropped
+from exfam_studies.experts.shift_ours import fit_shift_masked
+from exfam_studies.experts.shift_peers import Predicted, fit_shift_ridge, hold_out, shift_figures
+from exfam_studies.experts.shift_rows import difference_rows, figure_rows
+from exfam_studies.experts.shift_store import ShiftKey, ShiftResult, shift_store
+from exfam_studies.experts.table_shifts import ShiftTask, kept
 
 QUICK = {"max_epochs": 8, "ordinal": True, "extra_masking": 0.5, "learning_rate": 0.05}
 

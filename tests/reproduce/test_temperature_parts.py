@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from exfam.data.simulators import FieldConditional, FieldSettings
-from exfam.estimators.fields import FieldKriging
-from exfam.reproduce.fits import Contender, fit_seeds
-from exfam.reproduce.rows import Row
-from exfam.reproduce.temperature_data import (
+from exfam.fields import FieldKriging
+from exfam.simulators import FieldConditional, FieldSettings
+from exfam_studies.common.fits import Contender, fit_seeds
+from exfam_studies.common.rows import Row
+from exfam_studies.efa.temperature_data import (
     draw_sites,
     field_splits,
     new_sites,
     read_temperatures,
     simulated_temperatures,
 )
-from exfam.reproduce.temperature_figures import new_site_figures, told_figures, with_verdicts
+from exfam_studies.efa.temperature_figures import new_site_figures, told_figures, with_verdicts
 
 SITES = ("Akron Canton, Ohio", "Seattle, Washington")
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from exfam.data.public_sets.splits import Splits
 from exfam.groups import Groups
-from exfam.reproduce import tied_movielens
-from exfam.reproduce.harness import Options
+from exfam.reading.public_sets.splits import Splits
 from exfam.training.history import History
+from exfam_studies.common.harness import Options
+from exfam_studies.reflections import tied_movielens
 
 N_ITEMS = 12
 

@@ -8,21 +8,15 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.public_sets.word_pairs import WordPairs
-from exfam.data.public_sets.word_questions import WordQuestions
 from exfam.plots import matrix_map
-from exfam.reproduce import (
-    involution,
-    pmi_spectrum,
-    word_corpus,
-    word_fits,
-    words_figure4,
-    words_table2,
-)
-from exfam.reproduce.harness import Options
-from exfam.reproduce.rows import Row
-from exfam.reproduce.word_corpus import USUAL_CORPUS, corpus_name, corpus_path, read_corpus
-from exfam.reproduce.word_fits import Recipe, fit_words, judged
+from exfam.reading.public_sets.word_pairs import WordPairs
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam_studies.common import word_corpus, word_fits
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
+from exfam_studies.common.word_corpus import USUAL_CORPUS, corpus_name, corpus_path, read_corpus
+from exfam_studies.common.word_fits import Recipe, fit_words, judged
+from exfam_studies.reflections import involution, pmi_spectrum, words_figure4, words_table2
 
 WORDS = [f"w{number}" for number in range(60)]
 
@@ -147,7 +141,7 @@ def test_a_fit_that_was_cut_short_is_not_judged(options, monkeypatch):
 
 
 def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):
-    from exfam.analysis.vectors import WordVectors
+    from exfam.vectors import WordVectors
 
     unknown = WordVectors(("a", "b"), np.eye(2, dtype=np.float32))
     told = judged(unknown)

@@ -7,20 +7,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import exfam
-from exfam.analysis.positions import encoding_weights
-from exfam.analysis.vectors import WordVectors
 from exfam.checks import DataError, ExfamError
 from exfam.cli.fields import check_group_model
 from exfam.encodings import Attenuated
-from exfam.estimators.language import PositionalSentenceClassifier
-from exfam.estimators.language.sentences import SentenceSource, known_words
-from exfam.models.positional_sentences import (
+from exfam.language import PositionalSentenceClassifier
+from exfam.language.networks.positional_sentences import (
     PADDINGS,
     PositionalSentenceNetwork,
     SentenceBatch,
     build_positional_sentences,
 )
+from exfam.language.sentences import SentenceSource, known_words
+from exfam.positions import encoding_weights
 from exfam.randomness import Dropout
+from exfam.vectors import WordVectors
 
 WORDS = tuple(f"w{number}" for number in range(12))
 DIM = 12

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.sentences import (
+from exfam_studies.positions.sentence_sets import (
     PAPER_TASKS,
     SentencePart,
     read_labeled_sentences,
     read_sentence_task,
     read_sentence_tsv,
 )
-from exfam.data.sentences.formats import LabelFiles
-from exfam.data.sentences.reading import TsvColumns
-from exfam.data.sentences.splits import draw_parts, without
+from exfam_studies.positions.sentence_sets.formats import LabelFiles
+from exfam_studies.positions.sentence_sets.reading import TsvColumns
+from exfam_studies.positions.sentence_sets.splits import draw_parts, without
 
 ONE = TsvColumns(("sentence",), "label", labels=("0", "1"))
 TWO = TsvColumns(("a", "b"), "score", kind="regression")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.public_sets.sentences import SENTENCE_SETS, sentence_task
+from exfam_studies.positions.public_sentences import SENTENCE_SETS, sentence_task
 
 # Name -> rows, labels, and rows of the test part where it is given.
 PUBLISHED = {

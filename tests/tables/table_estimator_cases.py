@@ -6,7 +6,7 @@ import importlib
 import numpy as np
 import pandas as pd
 
-from exfam.estimators.saving import TABLE_KINDS
+from exfam.estimator.saving import TABLE_KINDS
 
 CLASSIFIER, REGRESSOR, JOINT = (
     "masked-table-classifier",

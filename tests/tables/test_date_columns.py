@@ -9,7 +9,7 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError
-from exfam.data.tables import encode, learn_schema, read_table
+from exfam.tables.data import encode, learn_schema, read_table
 from tables.table_estimator_cases import (
     CLASSIFIER,
     FRAME,

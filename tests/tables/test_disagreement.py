@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from exfam.analysis.tables.disagreement import order_disagreement
-from exfam.analysis.tables.joint import chain_log_prob
 from exfam.checks import ExfamError
+from exfam.tables.answers.chain import chain_log_prob
+from exfam.tables.answers.disagreement import order_disagreement
 from table_model_cases import (
     cells_of,
     discrete_joint,

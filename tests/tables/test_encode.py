@@ -10,7 +10,7 @@ import pytest
 from sklearn.preprocessing import SplineTransformer
 
 from exfam.checks import DataError, ExfamError, ExfamWarning
-from exfam.data.tables import Cells, as_frame_like, decode, encode, learn_schema, read_table
+from exfam.tables.data import Cells, as_frame_like, decode, encode, learn_schema, read_table
 
 TRAINING = {
     "age": [20.5, 30.0, None, 41.25, 80.0],

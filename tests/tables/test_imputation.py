@@ -5,18 +5,18 @@ import pytest
 import scipy.stats
 import torch
 
-from exfam.analysis.mixtures import Mixture
-from exfam.analysis.tables.decisions import RULES, decide
-from exfam.analysis.tables.imputation import impute
 from exfam.checks import ExfamError
-from exfam.data.tables.cells import Cells
-from exfam.data.tables.columns import Column, label_array
-from exfam.data.tables.encode import encode
-from exfam.data.tables.frames import read_table
-from exfam.data.tables.schema import TableSchema
-from exfam.data.tables.values import encode_values
 from exfam.families import Categorical, Gaussian, NegativeBinomial, Poisson
-from exfam.models.tables.independent import IndependentColumns, independent_columns
+from exfam.families.mixtures import Mixture
+from exfam.tables.answers.decisions import RULES, decide
+from exfam.tables.answers.imputation import impute
+from exfam.tables.data.cells import Cells
+from exfam.tables.data.columns import Column, label_array
+from exfam.tables.data.encode import encode
+from exfam.tables.data.frames import read_table
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.data.values import encode_values
+from exfam.tables.networks.independent import IndependentColumns, independent_columns
 from table_model_cases import (
     cells_of,
     discrete_joint,
@@ -133,7 +133,7 @@ class TestImputation:
         cells = drop_cells(gaussian_rows(model, 30))
         whole = impute(model, cells, rule="mean")
         shuffled = np.random.default_rng(2).permutation(30)
-        monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 4)
+        monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 4)
         told = impute(model, cells[shuffled], rule="mean")
         np.testing.assert_allclose(told.cells.value, whole.cells.value[shuffled])
         np.testing.assert_allclose(told.low, whole.low[shuffled])

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from exfam.analysis.tables.joint import (
+from exfam.checks import DataError
+from exfam.tables.answers.chain import (
     chain_log_prob,
     chain_parts,
     pseudo_log_likelihood,
     pseudo_parts,
 )
-from exfam.analysis.tables.laws import cell_log_prob, column_laws, row_blocks
-from exfam.checks import DataError
-from exfam.data.tables.cells import Cells
-from exfam.models.tables.contract import TableModel
+from exfam.tables.answers.distributions import cell_log_prob, column_laws, row_blocks
+from exfam.tables.data.cells import Cells
+from exfam.tables.networks.table_model import TableModel
 from table_model_cases import (
     Ensemble,
     discrete_joint,
@@ -123,7 +123,7 @@ def test_rows_do_not_know_each_other(case, monkeypatch):
     whole = chain_log_prob(model, cells), pseudo_log_likelihood(model, cells)
     shuffled = np.random.default_rng(3).permutation(len(cells))
     np.testing.assert_allclose(chain_log_prob(model, cells[shuffled]), whole[0][shuffled])
-    monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 7)
     assert len(list(row_blocks(60))) == 9
     np.testing.assert_allclose(chain_log_prob(model, cells), whole[0])
     np.testing.assert_allclose(pseudo_log_likelihood(model, cells), whole[1])

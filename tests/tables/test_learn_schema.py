@@ -12,7 +12,7 @@ import pytest
 from sklearn.preprocessing import KBinsDiscretizer
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.tables import Column, TableSchema, encode, label_array, learn_schema, read_table
+from exfam.tables.data import Column, TableSchema, encode, label_array, learn_schema, read_table
 
 SIZES = ["S", "M", "L"]
 

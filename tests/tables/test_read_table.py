@@ -13,7 +13,7 @@ import torch
 from scipy import sparse
 
 from exfam.checks import DataError
-from exfam.data.tables import check_names, encode, learn_schema, read_table
+from exfam.tables.data import check_names, encode, learn_schema, read_table
 
 COLUMNS = {
     "age": [31.5, None, 62.0, 18.25],

@@ -8,14 +8,14 @@ import pytest
 import scipy.stats
 import torch
 
-from exfam.analysis.mixtures import Mixture
-from exfam.analysis.tables.joint import chain_log_prob, pseudo_parts
-from exfam.analysis.tables.marginal_shift import marginal_shift
-from exfam.analysis.tables.moves import Moved, bonferroni, moved
-from exfam.analysis.tables.shift import shift_report
 from exfam.checks import DataError, ExfamError
-from exfam.data.tables.schema import TableSchema
 from exfam.families import Categorical, Gaussian
+from exfam.families.mixtures import Mixture
+from exfam.tables.answers.chain import chain_log_prob, pseudo_parts
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.shift.marginal import marginal_shift
+from exfam.tables.shift.moves import Moved, bonferroni, moved
+from exfam.tables.shift.report import shift_report
 from table_model_cases import (
     DiscreteJoint,
     GaussianJoint,
@@ -155,7 +155,7 @@ def test_a_numeric_target_has_mean_and_spread(gaussian):
 
 def test_weights_that_follow_a_column_drift_with_it(gaussian, monkeypatch):
     model, train, new = gaussian
-    monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 700)
+    monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 700)
     report = shift_report(
         model, train, shifted(new, model, column=0, by=0.5), target="x", weights=own_share
     )
@@ -167,7 +167,7 @@ def test_weights_that_follow_a_column_drift_with_it(gaussian, monkeypatch):
 def test_neither_blocks_nor_the_order_of_rows_matter(gaussian, monkeypatch):
     model, train, new = gaussian
     whole = shift_report(model, train[:50], new[:50], target="u").as_dict()
-    monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 7)
     again = shift_report(model, train[:50][::-1], new[:50][::-1], target="u").as_dict()
     for first, second in zip(leaves(whole), leaves(again), strict=True):
         assert first == (pytest.approx(second) if isinstance(second, float) else second)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
-from exfam.analysis.tables.similarity import column_similarity
 from exfam.checks import DataError, ExfamError
+from exfam.tables.answers.similarity import column_similarity
 
 NAMES = ["age", "height", "weight", "size", "none"]
 

@@ -7,26 +7,14 @@ import pytest
 import torch
 
 from exfam import MaskedTableRegressor
-from exfam.analysis.mixtures import Mixture
-from exfam.data.tables.cells import Cells
-from exfam.data.tables.schema import TableSchema
-from exfam.estimators.tables import choice
-from exfam.estimators.tables.choice import (
-    Trial,
-    best_of,
-    choose_recipe,
-    fit_table,
-    recipes_of,
-)
-from exfam.estimators.tables.training import (
-    Recipe,
-    TablePlan,
-    objective_of,
-    schedule,
-    train_model,
-)
 from exfam.families import Histogram, StudentT
-from exfam.models.tables.assemble import build_masked_table
+from exfam.families.mixtures import Mixture
+from exfam.tables import choice
+from exfam.tables.choice import Trial, best_of, choose_recipe, fit_table, recipes_of
+from exfam.tables.data.cells import Cells
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.networks.assemble import build_masked_table
+from exfam.tables.training import Recipe, TablePlan, objective_of, schedule, train_model
 from exfam.training.steps import fit
 from table_model_cases import cells_of, drop_cells, labels
 from table_network_cases import (

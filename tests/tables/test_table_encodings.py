@@ -6,8 +6,8 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
-from exfam.estimators.tables.explain import expert_weights
-from exfam.models.tables.batch import cell_batch
+from exfam.tables.explain import expert_weights
+from exfam.tables.networks.batch import cell_batch
 from table_network_cases import mixed_cells, other_cells, table_model
 from tables.table_estimator_cases import (
     CLASSIFIER,

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import exfam
 from exfam import ExfamWarning, Gaussian, MaskedTable, MaskedTableClassifier, MaskedTableRegressor
-from exfam.estimators.saving import TABLE_KINDS
+from exfam.estimator.saving import TABLE_KINDS
 from tables.table_estimator_cases import (
     CLASS,
     CLASSIFIER,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError, SupportError
-from exfam.estimators.tables import MaskedTable, MaskedTableClassifier
 from exfam.families import Gamma, Gaussian, NegativeBinomial, Poisson
+from exfam.tables import MaskedTable, MaskedTableClassifier
 
 
 def table():

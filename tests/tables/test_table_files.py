@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from exfam import DataError
-from exfam.data.tables.files import read_table_file
+from exfam.tables.data.table_files import read_table_file
 
 CELLS = """,age,km,fuel,zip,new
 0,3,40.5,diesel,0012,true

@@ -9,8 +9,6 @@ from torch.distributions import Categorical as TorchCategorical
 from torch.distributions import kl_divergence
 
 from exfam.checks import ExfamError
-from exfam.data.tables.columns import Column
-from exfam.data.tables.schema import TableSchema
 from exfam.families import (
     Categorical,
     Gaussian,
@@ -20,9 +18,11 @@ from exfam.families import (
     Poisson,
     StudentT,
 )
-from exfam.models.tables.assemble import build_masked_table, column_laws
-from exfam.models.tables.independent import independent_columns
-from exfam.models.tables.laws import ColumnLaw, LawBank
+from exfam.tables.data.columns import Column
+from exfam.tables.data.schema import TableSchema
+from exfam.tables.networks.assemble import build_masked_table, column_laws
+from exfam.tables.networks.column_heads import ColumnLaw, LawBank
+from exfam.tables.networks.independent import independent_columns
 from table_model_cases import cells_of, labels
 from table_network_cases import (
     ALIKE,

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from exfam.checks import ExfamError
-from exfam.models.experts import Sentences, forward
-from exfam.models.tables.batch import MASKED, CellBatch
-from exfam.models.tables.linear import look_up
-from exfam.models.tables.stacked import StackedLinear
+from exfam.experts import Sentences, forward
+from exfam.tables.networks.batch import MASKED, CellBatch
+from exfam.tables.networks.linear import look_up
+from exfam.tables.networks.stacked import StackedLinear
 from table_network_cases import alike_cells, mixed_cells, table_model
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}

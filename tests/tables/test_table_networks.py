@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.data.tables.cells import Cells
-from exfam.models.tables import model as model_module
-from exfam.models.tables.objective import MaskedCells
+from exfam.tables.data.cells import Cells
+from exfam.tables.networks import masked_table_model as model_module
+from exfam.tables.networks.objective import MaskedCells
 from table_network_cases import (
     CASES,
     alike_cells,

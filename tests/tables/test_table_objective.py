@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.mixtures import Mixture
 from exfam.checks import ExfamError
-from exfam.models.tables.batch import ABSENT, MASKED
-from exfam.models.tables.objective import MaskedCells
+from exfam.families.mixtures import Mixture
 from exfam.randomness import lend_generator
+from exfam.tables.networks.batch import ABSENT, MASKED
+from exfam.tables.networks.objective import MaskedCells
 from table_network_cases import alike_cells, mixed_cells, table_model
 
 LOSS = MaskedCells(3, None, (0.0,), "absent", n_targets=99)

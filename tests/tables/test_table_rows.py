@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.data.tables.cells import Cells
-from exfam.models.tables import batch as batch_module
-from exfam.models.tables.batch import ABSENT, MASKED, CellBatch, TableRows, cell_batch
+from exfam.tables.data.cells import Cells
+from exfam.tables.networks import batch as batch_module
+from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, TableRows, cell_batch
 from exfam.training.sources import Source
 from table_network_cases import mixed_cells
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from exfam.analysis.tables.conditional import conditional
-from exfam.analysis.tables.joint import chain_log_prob
-from exfam.analysis.tables.sampling import sample_rows
 from exfam.checks import DataError, ExfamError
-from exfam.data.tables.cells import Cells
+from exfam.tables.answers.chain import chain_log_prob
+from exfam.tables.answers.conditional import conditional
+from exfam.tables.answers.sampling import sample_rows
+from exfam.tables.data.cells import Cells
 from table_model_cases import (
     cells_of,
     discrete_joint,
@@ -86,7 +86,7 @@ def test_seeds_choose_draws_and_blocks_serve_many_rows(monkeypatch):
     first, again, other = (sample_rows(model, cells, n=2, seed=k)[1].value for k in (0, 0, 1))
     assert (first == again).all() and (first != other).any()
     assert len(sample_rows(model, cells[:0], n=2, seed=0)[1]) == 0
-    monkeypatch.setattr("exfam.analysis.tables.laws._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 7)
     draws = sample_rows(model, cells, n=2, seed=0)
     assert [len(draw) for draw in draws] == [20, 20]
     for draw in draws:

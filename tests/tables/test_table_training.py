@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from exfam.checks import CheckpointError, ExfamError
-from exfam.data.tables.cells import Cells
-from exfam.estimators.tables.training import (
+from exfam.tables.data.cells import Cells
+from exfam.tables.networks.objective import MaskedCells
+from exfam.tables.training import (
     Recipe,
     empty_model,
     model_settings,
@@ -17,7 +18,6 @@ from exfam.estimators.tables.training import (
     schedule,
     train_model,
 )
-from exfam.models.tables.objective import MaskedCells
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit

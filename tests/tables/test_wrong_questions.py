@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.tables.columns import Column, label_array
+from exfam.tables.data.columns import Column, label_array
 from tables.table_estimator_cases import (
     FRAME,
     JOINT,

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from exfam.estimators.language import LSTMLanguageModel
-from exfam.models.lstm_lm import build_lstm_lm
+from exfam.language import LSTMLanguageModel
+from exfam.language.networks.lstm import build_lstm_lm
 
 WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "<unk>"]
 

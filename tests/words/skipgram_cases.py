@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from exfam.estimators.words.matrices import WordMatrices, initial_matrices
 from exfam.kernels.alias import alias_table
 from exfam.kernels.windows import Plan, Sampling
+from exfam.words.matrices import WordMatrices, initial_matrices
 
 TIES = [None, "reflection", "random", "linear"]
 N_WORDS, DIM, NEGATIVES, NOISE_WORD = 5, 7, 2, 3

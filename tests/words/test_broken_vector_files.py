@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.vector_files import FORMATS, read_vectors, write_vectors
-from exfam.data.vector_files.tensors import read_tensors
+from exfam.vectors.files import FORMATS, read_vectors, write_vectors
+from exfam.vectors.files.tensors import read_tensors
 from words.vector_cases import WORDS, matrix
 
 ONES = np.ones(3, dtype="<f4").tobytes()
@@ -59,7 +59,7 @@ def row(word, numbers=ONES):
     ],
 )
 def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
-    monkeypatch.setattr("exfam.data.vector_files.binary._BYTES", 1 << 14)
+    monkeypatch.setattr("exfam.vectors.files.binary._BYTES", 1 << 14)
     (tmp_path / "vectors").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_vectors(tmp_path / "vectors")

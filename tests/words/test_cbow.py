@@ -6,10 +6,10 @@ import scipy.stats
 
 import exfam
 from exfam.checks import ExfamError
-from exfam.estimators.words import CBOW
-from exfam.estimators.words.matrices import initial_matrices
-from exfam.estimators.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 from exfam.families import Bernoulli, Categorical
+from exfam.words import CBOW
+from exfam.words.matrices import initial_matrices
+from exfam.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 
 SUBJECTS = ["mathematics", "statistics", "sociology", "history"]
 ADJECTIVES = ["fun", "boring", "easy", "difficult"]

@@ -5,8 +5,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from exfam import CBOW, DataError, SkipGram
-from exfam.analysis.vectors import WordVectors
 from exfam.checks import ExfamError
+from exfam.vectors import WordVectors
 
 TEXT = ["the cat sat on the mat", "the dog sat on the rug"] * 20
 SMALL = {"dim": 4, "epochs": 1, "threads": 1, "progress": False, "min_count": 1}

@@ -5,9 +5,9 @@ import bz2
 import pytest
 
 from exfam.checks import DataError
-from exfam.data.text import dump_lines, is_dump, prepare_text
-from exfam.reproduce.harness import Options
-from exfam.reproduce.word_corpus import read_corpus
+from exfam.reading.text import dump_lines, is_dump, prepare_text
+from exfam_studies.common.harness import Options
+from exfam_studies.common.word_corpus import read_corpus
 
 HEAD = '<mediawiki xml:lang="en">\n<page>\n<title>Not this</title>\n<text xml:space="preserve">'
 DUMP = f"""{HEAD}'''Anarchism''' is a [[political philosophy|philosophy]] of 1 [[state]].

@@ -7,7 +7,9 @@ import pytest
 import scipy.stats
 import torch
 
-from exfam.analysis.factorization import (
+from exfam.checks import DataError, ExfamError
+from exfam.reading.text import prepare_text
+from exfam_studies.experts.factorized import (
     FactorMatrix,
     agreement,
     agreement_by_band,
@@ -21,10 +23,13 @@ from exfam.analysis.factorization import (
     sgns_excused_matrix,
     sgns_matrix,
 )
-from exfam.analysis.paraphrase import WordLaw, attention_scales, attention_windows, sentence_windows
-from exfam.analysis.paraphrase import asymmetry as law_asymmetry
-from exfam.checks import DataError, ExfamError
-from exfam.data.text import prepare_text
+from exfam_studies.experts.paraphrases import (
+    WordLaw,
+    attention_scales,
+    attention_windows,
+    sentence_windows,
+)
+from exfam_studies.experts.paraphrases import asymmetry as law_asymmetry
 
 WORDS = "abcde"
 

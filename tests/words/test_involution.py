@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from exfam.analysis.cooccurrence.spectrum import SignCounts
-from exfam.analysis.reflections.involution import (
+from exfam.checks import DataError
+from exfam.words.pmi_spectrum import SignCounts
+from exfam_studies.reflections.theory.involution import (
     balanced_gauge,
     involution_report,
     linear_map,
 )
-from exfam.checks import DataError
 
 DIM = 8
 

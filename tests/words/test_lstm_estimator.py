@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError
 
 import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError, ModelFileError
-from exfam.estimators.language import LSTMLanguageModel, engine, scoring
-from exfam.estimators.language.engine import LanguageEngine
-from exfam.estimators.language.training import train_language_model
-from exfam.models.lstm_lm import TIES, LSTMNetwork
+from exfam.language import LSTMLanguageModel, engine, scoring
+from exfam.language.engine import LanguageEngine
+from exfam.language.networks.lstm import TIES, LSTMNetwork
+from exfam.language.training import train_language_model
 from exfam.training.checkpoints import Checkpoint
 from words.lstm_cases import TEST, TRAIN, VALIDATION, same_bits, small
 
@@ -354,7 +354,7 @@ def test_gradients_that_are_not_finite_leave_the_weights(monkeypatch):
         networks.append((network, {k: v.clone() for k, v in network.state_dict().items()}))
         return train_language_model(estimator, network, **options)
 
-    monkeypatch.setattr("exfam.estimators.language.lstm.train_language_model", kept)
+    monkeypatch.setattr("exfam.language.lstm.train_language_model", kept)
     with pytest.raises(ExfamError, match="Training nats must be finite, got nan at epoch 1, step"):
         model.fit(TRAIN)
     ((network, before),) = networks

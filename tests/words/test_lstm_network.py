@@ -5,13 +5,17 @@ import pytest
 import torch
 from torch.nn import functional
 
-from exfam.analysis.tied_lstm import flipped_state, plain_from_reflected, reflected_from_plain
+from exfam.catalog import LinearEta
 from exfam.checks import ExfamError
-from exfam.estimators.language.engine import Descent, LanguageEngine
-from exfam.models import summed_nats as summed
-from exfam.models.catalog import LinearEta
-from exfam.models.summed_nats import summed_nats
+from exfam.language.engine import Descent, LanguageEngine
+from exfam.language.networks import summed_nats as summed
+from exfam.language.networks.summed_nats import summed_nats
 from exfam.randomness import lend_generator
+from exfam_studies.reflections.tied_lstm import (
+    flipped_state,
+    plain_from_reflected,
+    reflected_from_plain,
+)
 from words.lstm_cases import network, tokens
 
 TIES = [None, "tied", "reflection"]

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from exfam.checks import DataError
-from exfam.estimators.language import LSTMLanguageModel
-from exfam.reproduce import lstm_table3
-from exfam.reproduce.harness import Options, reproduce
-from exfam.reproduce.lstm_data import CORPORA, read_texts
+from exfam.language import LSTMLanguageModel
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.token_streams import CORPORA, read_texts
+from exfam_studies.reflections import lstm_table3
 from words.lstm_cases import TEST, TRAIN, VALIDATION
 
 NAME = "lstm-table3"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, UnknownItemError
-from exfam.estimators.language.streams import cut
-from exfam.estimators.language.tokens import Lexicon, encode, learn
-from exfam.reproduce.ngrams import NGRAMS
+from exfam.language.streams import cut
+from exfam.language.tokens import Lexicon, encode, learn
+from exfam_studies.reflections.ngrams import NGRAMS
 
 TEXT = " the cat \n\nthe dog sees\tthe cat\n"
 LINES = ["the cat", [], ["the", "dog", "sees", "the", "cat"]]

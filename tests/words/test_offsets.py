@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from exfam.analysis.vectors import (
+from exfam.checks import DataError, ExfamError
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.vectors import (
     WordVectors,
     answer_by_neighbors,
     answer_by_offsets,
@@ -12,8 +14,6 @@ from exfam.analysis.vectors import (
     plain_words,
     words_in_common,
 )
-from exfam.checks import DataError, ExfamError
-from exfam.data.public_sets.word_questions import WordQuestions
 from words.vector_cases import some_vectors
 
 

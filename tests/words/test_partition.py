@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.special
 
-from exfam.analysis.reflections import partition
-from exfam.analysis.reflections.partition import log_partition, partition_report
 from exfam.checks import DataError
-from exfam.data.simulators.words import simulate_words
+from exfam.simulators.words import simulate_words
+from exfam_studies.reflections.theory import partition
+from exfam_studies.reflections.theory.partition import log_partition, partition_report
 
 
 @pytest.fixture

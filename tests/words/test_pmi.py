@@ -8,12 +8,12 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from exfam.analysis.cooccurrence.pmi import Association, association, context_probability
 from exfam.checks import DataError, ExfamError
-from exfam.data.simulators.words import simulate_words
-from exfam.data.text import prepare_text
-from exfam.estimators.words.pmi import PMIFactorization
 from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam.reading.text import prepare_text
+from exfam.simulators.words import simulate_words
+from exfam.words.pmi import PMIFactorization
+from exfam.words.pmi_matrix import Association, association, context_probability
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def test_a_text_without_information_is_refused(method):
 
 def test_factorizing_needs_no_torch():
     code = (
-        "import sys; from exfam.estimators.words.pmi import PMIFactorization as P; "
+        "import sys; from exfam.words.pmi import PMIFactorization as P; "
         "m = P(dim=1, min_count=1).fit([['a', 'b', 'c']] * 3); m.score([['a', 'b']]); "
         "print('torch' in sys.modules)"
     )

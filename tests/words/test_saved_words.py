@@ -8,10 +8,10 @@ import pytest
 
 import exfam
 from exfam import EFA, ExfamError, ModelFileError
-from exfam.analysis.vectors.saved import saved_vectors
-from exfam.estimators.words import PMIFactorization
-from exfam.estimators.words.matrices import initial_matrices
-from exfam.models.storage import load_arrays, load_folder, save_folder
+from exfam.estimator.storage import load_arrays, load_folder, save_folder
+from exfam.vectors.saved import saved_vectors
+from exfam.words import PMIFactorization
+from exfam.words.matrices import initial_matrices
 
 TEXT = ["a b a c", "c b a", "b c a b", "d c d", "d a d b"] * 3
 
@@ -97,8 +97,8 @@ def test_parameters_of_numpy_are_saved(tmp_path):
 def test_saving_and_reading_need_no_torch(tmp_path):
     code = f"""
 import sys
-from exfam.analysis.vectors.saved import saved_vectors
-from exfam.estimators.words import PMIFactorization
+from exfam.vectors.saved import saved_vectors
+from exfam.words import PMIFactorization
 PMIFactorization(dim=2, min_count=2).fit({TEXT!r}).save({str(tmp_path / "m")!r})
 print(len(saved_vectors({str(tmp_path / "m")!r})), "torch" in sys.modules)
 """

@@ -8,9 +8,9 @@ import pytest
 
 import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError, ModelFileError
-from exfam.data.text import prepare_text
-from exfam.estimators.words import CBOW, SkipGram
 from exfam.families import Bernoulli
+from exfam.reading.text import prepare_text
+from exfam.words import CBOW, SkipGram
 
 TOPICS = [[f"{name}{n}" for n in range(6)] for name in ("sea", "sky")]
 
@@ -206,7 +206,7 @@ def test_the_family_is_bernoulli(fitted):
 
 def test_training_imports_neither_torch_nor_scikit_learn():
     code = (
-        "import sys; from exfam.estimators.words import CBOW, SkipGram; "
+        "import sys; from exfam.words import CBOW, SkipGram; "
         "options = {'dim': 8, 'epochs': 1, 'subsample': 0.0}; text = ['a b c d'] * 10; "
         "model = SkipGram(**options, tie='reflection').fit(text); "
         "model.score(text); model.vectors_; CBOW(**options).fit(text); "

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse
 import scipy.stats
 
-from exfam.analysis.cooccurrence.spectrum import (
+from exfam.checks import DataError, ExfamError
+from exfam.words.pmi_spectrum import (
     SignCounts,
     all_eigenvalues,
     largest_eigenpairs,
@@ -13,7 +14,6 @@ from exfam.analysis.cooccurrence.spectrum import (
     semicircle_distance,
     spectrum,
 )
-from exfam.checks import DataError, ExfamError
 
 
 def symmetric(seed, n=120):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exfam.data.text import Progress, Vocabulary, open_text, prepare_text
-from exfam.data.text.cleaning import DIGITS, wikifil
-from exfam.data.text.reading import Pace
+from exfam.reading.text import Progress, Vocabulary, open_text, prepare_text
+from exfam.reading.text.cleaning import DIGITS, wikifil
+from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, TEXT, prepared, sentences_of
 
 CHARACTERS = st.one_of(
@@ -262,8 +262,8 @@ class TestForgetting:
 
 def test_text_needs_no_torch():
     code = (
-        "import sys, exfam.checks, exfam.files, exfam.data.text; "
-        "exfam.data.text.prepare_text(['a b']*9); print('torch' in sys.modules)"
+        "import sys, exfam.checks, exfam.files, exfam.reading.text; "
+        "exfam.reading.text.prepare_text(['a b']*9); print('torch' in sys.modules)"
     )
     environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PATH": ""}
     done = subprocess.run(

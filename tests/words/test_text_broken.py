@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.text import Vocabulary, is_prepared_text, open_text, prepare_text
-from exfam.data.text.from_sentences import pieces_of_sentences
-from exfam.data.text.options import TextOptions
-from exfam.data.text.pieces import PIECE, Position
-from exfam.data.text.prepared import FORMAT_VERSION, MANIFEST, TOKENS, WORDS
-from exfam.data.text.reading import Pace
+from exfam.reading.text import Vocabulary, is_prepared_text, open_text, prepare_text
+from exfam.reading.text.from_sentences import pieces_of_sentences
+from exfam.reading.text.options import TextOptions
+from exfam.reading.text.pieces import PIECE, Position
+from exfam.reading.text.prepared import FORMAT_VERSION, MANIFEST, TOKENS, WORDS
+from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, prepared
 
 GOOD = "the cat\nsat on é\n".encode() * 3

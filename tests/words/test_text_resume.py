@@ -12,10 +12,10 @@ import pytest
 
 from exfam import files
 from exfam.checks import CheckpointError, DataError
-from exfam.data.text import Vocabulary, is_prepared_text, open_text, prepare_text
-from exfam.data.text import encoding as encodings
-from exfam.data.text import prepare as preparing
-from exfam.data.text.reading import Pace
+from exfam.reading.text import Vocabulary, is_prepared_text, open_text, prepare_text
+from exfam.reading.text import encoding as encodings
+from exfam.reading.text import prepare as preparing
+from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, contents, prepared, sentences_of
 
 KNOWN = Vocabulary.counted({"mat": 3, "unseen": 1})
@@ -110,7 +110,7 @@ def test_a_killed_process_goes_on(texts, tmp_path):
     prepared(texts, tmp_path / "whole")
     code = (
         "import os, sys; from words.text_cases import prepared; "
-        "from exfam.data.text.reading import Pace; "
+        "from exfam.reading.text.reading import Pace; "
         "done = []; "
         "tell = lambda p: (done.append(p), len(done) == 30 and os.kill(os.getpid(), 9)); "
         "prepared(sys.argv[1], sys.argv[2], pace=Pace(7, 20, tell))"

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
-from exfam.data.text import Vocabulary, keep_probability, noise_probability
+from exfam.reading.text import Vocabulary, keep_probability, noise_probability
 
 COUNTS = st.dictionaries(st.text("abcé", min_size=1, max_size=3), st.integers(0, 2**40), min_size=1)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exfam import CBOW, DataError, ExfamWarning, PMIFactorization, SkipGram
-from exfam.data.text import prepare_text
+from exfam.reading.text import prepare_text
 
 TEXT = ["a b a c", "c b a", "b c a b", "d c d", "d a d b"] * 4
 PASSES = {"dim": 4, "min_count": 1, "epochs": 1, "threads": 1, "subsample": 0.0, "progress": False}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam.data.vector_files import FORMATS, detect_format, read_vectors, write_vectors
-from exfam.data.vector_files.text import text_blocks
+from exfam.vectors.files import FORMATS, detect_format, read_vectors, write_vectors
+from exfam.vectors.files.text import text_blocks
 from words.vector_cases import WORDS, matrix
 
 ENDINGS = [("word2vec", ".txt"), ("word2vec-binary", ".bin"), ("fasttext", ".vec")]
@@ -89,8 +89,8 @@ def test_blocks_of_any_size_give_the_same(tmp_path, monkeypatch):
         write_vectors(tmp_path / format, words, rows, format=format)
         whole = (tmp_path / format).read_bytes()
         for module in ("text", "binary"):
-            monkeypatch.setattr(f"exfam.data.vector_files.{module}._BYTES", 17)
-            monkeypatch.setattr(f"exfam.data.vector_files.{module}._ENTRIES", 20)
+            monkeypatch.setattr(f"exfam.vectors.files.{module}._BYTES", 17)
+            monkeypatch.setattr(f"exfam.vectors.files.{module}._ENTRIES", 20)
         np.testing.assert_array_equal(read_vectors(tmp_path / format).matrix, rows)
         write_vectors(tmp_path / "again", words, rows, format=format)
         assert (tmp_path / "again").read_bytes() == whole
@@ -125,7 +125,7 @@ def test_line_by_line_is_the_same_as_all_at_once(tmp_path, monkeypatch):
     write_vectors(tmp_path / "v", WORDS, matrix(), format="glove")
     with open(tmp_path / "v", "rb") as file:
         fast = list(text_blocks(file, name="v"))
-    monkeypatch.setattr("exfam.data.vector_files.text._parsed_fast", lambda *_: None)
+    monkeypatch.setattr("exfam.vectors.files.text._parsed_fast", lambda *_: None)
     with open(tmp_path / "v", "rb") as file:
         slow = list(text_blocks(file, name="v"))
     assert fast[0].words == slow[0].words

@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 
-from exfam.analysis.vectors import WordVectors
-from exfam.analysis.vectors.neighbors import nearest_rows
-from exfam.analysis.vectors.rules import answers
 from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.vectors import WordVectors
+from exfam.vectors.neighbors import nearest_rows
+from exfam.vectors.rules import answers
 from words.vector_cases import matrix, some_vectors
 
 
@@ -48,12 +48,12 @@ def test_blocks_of_any_size_find_the_same(monkeypatch):
     assert whole.rows[3].tolist() == [3, 7, 30] == whole.rows[49].tolist()
     told = [answers(vectors, questions, rule="3cosmul", k=k) for k in (1, 4)]
     for rows, queries in ((1, 1), (3, 7), (2, 50), (49, 2)):
-        monkeypatch.setattr("exfam.analysis.vectors.neighbors._ROWS", rows)
-        monkeypatch.setattr("exfam.analysis.vectors.neighbors._QUERIES", queries)
+        monkeypatch.setattr("exfam.vectors.neighbors._ROWS", rows)
+        monkeypatch.setattr("exfam.vectors.neighbors._QUERIES", queries)
         np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=3).rows, whole.rows)
         np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=1).rows, whole.rows[:, :1])
-        monkeypatch.setattr("exfam.analysis.vectors.rules._ENTRIES", 1)
-        monkeypatch.setattr("exfam.analysis.vectors.rules._QUESTIONS", queries)
+        monkeypatch.setattr("exfam.vectors.rules._ENTRIES", 1)
+        monkeypatch.setattr("exfam.vectors.rules._QUESTIONS", queries)
         for k, each in zip((1, 4), told, strict=True):
             again = answers(vectors, questions, rule="3cosmul", k=k)
             np.testing.assert_allclose(again.score, each.score, rtol=1e-5)

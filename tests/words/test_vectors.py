@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.vectors import WordVectors
-from exfam.analysis.vectors.lookup import near_spellings
 from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.vectors import WordVectors
+from exfam.vectors.lookup import near_spellings
 
 WORDS = ("the", "cat", "dog", "Paris")
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.analysis.factorization import attention_factors
 from exfam.checks import ExfamError
+from exfam.experts import Sentences, forward, random_network
 from exfam.groups import Groups
-from exfam.models.experts import Sentences, forward, random_network
-from exfam.models.masked_lm import MaskedLMSizes, build_masked_lm
-from exfam.models.word_attention import build_word_attention, word_nats
+from exfam.language.networks.masked_lm import MaskedLMSizes, build_masked_lm
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
+from exfam_studies.experts.factorized import attention_factors
+from exfam_studies.experts.word_attention import build_word_attention, word_nats
 
 N_WORDS = 6
 

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from exfam.analysis.vectors import (
+from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.reading.public_sets.word_pairs import PAIR_SETS, WordPairs, read_word_pairs, word_pairs
+from exfam.reading.public_sets.word_questions import (
+    WordQuestions,
+    read_word_questions,
+    word_questions,
+)
+from exfam.vectors import (
     AnalogyReport,
     WordVectors,
     evaluate_analogies,
     evaluate_similarity,
     word_map,
 )
-from exfam.analysis.vectors.similarity import rank_correlation
-from exfam.checks import DataError, ExfamError, UnknownItemError
-from exfam.data.public_sets.word_pairs import PAIR_SETS, WordPairs, read_word_pairs, word_pairs
-from exfam.data.public_sets.word_questions import (
-    WordQuestions,
-    read_word_questions,
-    word_questions,
-)
+from exfam.vectors.similarity import rank_correlation
 from words.vector_cases import matrix, some_vectors
 
 
@@ -296,9 +296,9 @@ def test_a_map_keeps_a_plane():
 def test_no_torch_is_imported():
     code = (
         "import sys, numpy as np\n"
-        "from exfam.analysis.vectors import WordVectors, evaluate_analogies, evaluate_similarity\n"
-        "from exfam.data.public_sets.word_pairs import WordPairs\n"
-        "from exfam.data.public_sets.word_questions import WordQuestions\n"
+        "from exfam.vectors import WordVectors, evaluate_analogies, evaluate_similarity\n"
+        "from exfam.reading.public_sets.word_pairs import WordPairs\n"
+        "from exfam.reading.public_sets.word_questions import WordQuestions\n"
         "import tempfile, os\n"
         "v = WordVectors(tuple('abcd'), np.eye(4, dtype=np.float32))\n"
         "path = os.path.join(tempfile.mkdtemp(), 'v')\n"

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import ExfamError
-from exfam.estimators.words import CBOW, PMIFactorization, SkipGram
+from exfam.words import CBOW, PMIFactorization, SkipGram
 
 SENTENCES = ["a b c a d", "d c b a", "b d a c"] * 20
 

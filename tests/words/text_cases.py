@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from exfam.data.text.options import TextOptions
-from exfam.data.text.prepare import preparation_of, prepare_into
-from exfam.data.text.reading import Pace
+from exfam.reading.text.options import TextOptions
+from exfam.reading.text.prepare import preparation_of, prepare_into
+from exfam.reading.text.reading import Pace
 
 LINES = [
     "the cat sat on the mat",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exfam.analysis.vectors import WordVectors
+from exfam.vectors import WordVectors
 
 WORDS = ("the", "café", "2014", "über-word", "数")
 

@@ -12,14 +12,7 @@ from torch import Tensor, nn
 
 from exfam.attention.kernels import ScoreKernel, Softmax
 from exfam.checks import ExfamError, check_positive
-from exfam.encodings import (
-    Encoding,
-    KeyPosition,
-    NoEncoding,
-    Position,
-    QueryPosition,
-    pair_scores,
-)
+from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition, pair_scores
 from exfam.layers import linear, normal
 
 __all__ = ["Attended", "Attention", "NullToken", "PerHead"]

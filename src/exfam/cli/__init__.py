@@ -1,5 +1,5 @@
 """The command line, `exfam COMMAND`."""
 
-from exfam.cli.commands import COMMANDS, Command, main
+from exfam.cli.commands import Command, commands, main
 
-__all__ = ["COMMANDS", "Command", "main"]
+__all__ = ["Command", "commands", "main"]

@@ -2,7 +2,9 @@
 
 import contextlib
 import difflib
+import functools
 import importlib
+import importlib.metadata
 import os
 import re
 import sys
@@ -10,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["COMMANDS", "Command", "main", "split_command"]
+__all__ = ["Command", "commands", "main", "split_command"]
 
 
 class Command(NamedTuple):
@@ -34,12 +36,6 @@ COMMANDS = {
     "probe positions": Command(
         "how local and symmetric an encoder's attention is", "exfam.cli.probes.positions"
     ),
-    "probe dependencies": Command(
-        "which attention heads of an encoder find dependencies", "exfam.cli.probes.dependencies"
-    ),
-    "probe swaps": Command(
-        "pairs of sentences whose words change places", "exfam.cli.probes.swaps"
-    ),
     "prepare": Command("read a file once, for data larger than memory", "exfam.cli.prepare"),
     "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
     "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),
@@ -47,15 +43,30 @@ COMMANDS = {
     "explain": Command("which context counted, by attention weights", "exfam.cli.explain"),
     "info": Command("what a model or a prepared folder holds", "exfam.cli.info"),
     "report": Command("a page about a model and its data", "exfam.cli.report"),
-    "reproduce": Command("print a paper's table with our columns", "exfam.cli.reproduce"),
     "demo": Command(
         "simulate ratings, fit, print what was found, write a model and a page", "exfam.cli.demo"
     ),
 }
 
+# Further packages, such as exfam-studies, add commands: an entry point of this group names a dict
+# like `COMMANDS`.
+ENTRY_POINTS = "exfam.commands"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 LONGEST = 1000
+
+
+@functools.cache
+def commands() -> dict[str, Command]:
+    """Our commands and those of other installed packages, by name.
+
+    >>> commands()["fit"].title
+    'fit a model to a file and save it'
+    """
+    added: dict[str, Command] = {}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        added |= entry.load()
+    return COMMANDS | added
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,8 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     An error is one line on stderr, and nothing but results is on stdout.
 
-    >>> main(["reproduce", "--list"])  # doctest: +ELLIPSIS
-    efa-synthetic  ...
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    exfam ...
     0
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -79,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"exfam {__version__}")
         return 0
     name, rest = split_command(words)
-    if name not in COMMANDS:
-        close = difflib.get_close_matches(words[0], COMMANDS, n=1)
+    if name not in commands():
+        close = difflib.get_close_matches(words[0], commands(), n=1)
         hint = f"Did you mean {close[0]}?" if close else "`exfam --help` lists all."
         return _fail("exfam", f"`COMMAND` must be one of ours, got {words[0]!r}. {hint}")
     return _run(name, rest)
@@ -94,7 +105,7 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     >>> split_command(["fit", "words", "corpus.txt"]), split_command(["fit", "./words"])
     (('fit words', ['corpus.txt']), ('fit', ['./words']))
     """
-    length = 2 if " ".join(words[:2]) in COMMANDS and len(words) > 1 else 1
+    length = 2 if " ".join(words[:2]) in commands() and len(words) > 1 else 1
     return " ".join(words[:length]), list(words[length:])
 
 
@@ -106,7 +117,7 @@ def _run(name: str, words: list[str]) -> int:
     names: list[str] = []
     try:
         with _short_warnings(spoken):
-            module = importlib.import_module(COMMANDS[name].module)
+            module = importlib.import_module(commands()[name].module)
             from exfam.cli.parser import parse
 
             form = module.form(words)
@@ -130,8 +141,10 @@ def _run(name: str, words: list[str]) -> int:
 
 
 def _help() -> str:
-    width = max(map(len, COMMANDS))
-    listed = "\n".join(f"  {name:<{width}}  {command.title}" for name, command in COMMANDS.items())
+    width = max(map(len, commands()))
+    listed = "\n".join(
+        f"  {name:<{width}}  {command.title}" for name, command in commands().items()
+    )
     return f"""usage: exfam COMMAND [options]
 
 Every observation, given its context: from a file of observations to a model, and from a model to

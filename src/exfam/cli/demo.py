@@ -29,7 +29,7 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Run the demonstration."""
-    from exfam.reproduce import demo
+    from exfam.cli import demonstration as demo
 
     out = Path(chosen.out)
     check_writable("--out", out / "model")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError, ExfamError
-from exfam.data.fields import FieldFacts, read_field_with_facts
-from exfam.data.fields.source import open_columns
-from exfam.data.reading.table import Part
-from exfam.estimators.fields.inputs import FieldColumns
-from exfam.estimators.saving import FIELD_KINDS, SENTENCE_KINDS, TABLE_KINDS, WORD_KINDS
+from exfam.estimator.saving import FIELD_KINDS, SENTENCE_KINDS, TABLE_KINDS, WORD_KINDS
+from exfam.fields.data import FieldFacts, read_field_with_facts
+from exfam.fields.inputs import FieldColumns
 from exfam.groups import Groups
+from exfam.reading.source_columns import open_columns
+from exfam.reading.table import Part
 
 __all__ = [
     "check_group_model",

@@ -230,7 +230,7 @@ class _Work:
 def _work(estimator: Any, chosen: Any) -> _Work:
     from exfam.cli.scoreboard import scoreboard
     from exfam.cli.sources import describe, read_source, reading_options
-    from exfam.estimators.plan import hold_out
+    from exfam.efa.plan import hold_out
 
     _know_columns(estimator, chosen)
     columns, options = estimator._columns(), reading_options(chosen)
@@ -257,7 +257,7 @@ def _field_work(estimator: Any, chosen: Any) -> _Work:
     """The maps; scores are of those that a fit holds out, the last ones unless others are given."""
     from exfam.cli.fields import describe_field, read_maps
     from exfam.cli.scoreboard import scoreboard
-    from exfam.estimators.fields.plan import plan_field_fit
+    from exfam.fields.plan import plan_field_fit
 
     groups, facts = read_maps(estimator, chosen, file=chosen.file)
     validation = None
@@ -296,7 +296,7 @@ def _know_columns(estimator: Any, chosen: Any) -> None:
 
     Raises ExfamError where there is nothing to be learned.
     """
-    from exfam.data.prepared import is_prepared, prepared_columns
+    from exfam.reading.prepared import is_prepared, prepared_columns
 
     if is_prepared(chosen.file) and chosen.database is None:
         held = prepared_columns(chosen.file)

@@ -29,7 +29,7 @@ def run(chosen: Any) -> None:
     """Print what a model or a prepared folder holds."""
     from exfam.cli.output import deliver, deliver_document, destination
     from exfam.cli.sources import open_model
-    from exfam.data.prepared import is_prepared
+    from exfam.reading.prepared import is_prepared
 
     to = destination(chosen.format, chosen.output)
     path = Path(chosen.model)
@@ -98,7 +98,7 @@ def _fitted(model: Any) -> dict[str, Any]:
 
 
 def _folder_facts(path: Path) -> dict[str, Any]:
-    from exfam.data.prepared import open_prepared, prepared_columns, prepared_facts
+    from exfam.reading.prepared import open_prepared, prepared_columns, prepared_facts
 
     groups = open_prepared(path, verify=True)
     columns, facts = prepared_columns(path), prepared_facts(path)

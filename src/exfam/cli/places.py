@@ -33,7 +33,7 @@ def check_model_place(path: Path, *, overwrite: bool) -> None:
 
     >>> check_model_place(Path("not-there"), overwrite=False)
     """
-    from exfam.models.storage import check_replaceable
+    from exfam.estimator.storage import check_replaceable
 
     try:
         check_replaceable(path, overwrite=overwrite)

@@ -51,7 +51,7 @@ def form(words: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Write the folder."""
     from exfam.cli.sources import describe, reading_options, tell
-    from exfam.data.prepared import prepare, prepared_facts
+    from exfam.reading.prepared import prepare, prepared_facts
 
     columns = {name: value for name in COLUMNS if (value := getattr(chosen, name)) is not None}
     options = reading_options(chosen)

@@ -112,7 +112,7 @@ def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
 
     Raises ExfamError if there are none.
     """
-    from exfam.analysis.evaluate import total_nats
+    from exfam.estimator.evaluate import total_nats
 
     counted = ~np.isnan(total_nats(parts))
     n = int(counted.sum())
@@ -145,7 +145,7 @@ def _perplexity(nats: float) -> float:
 
 def _each(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The log-probability of each element, and its terms if there are several."""
-    from exfam.analysis.evaluate import total_nats
+    from exfam.estimator.evaluate import total_nats
 
     columns = {"nats": total_nats(parts)}
     if len(parts) > 1:

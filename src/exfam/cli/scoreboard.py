@@ -10,9 +10,9 @@ import pyarrow as pa
 from exfam.checks import ExfamError
 from exfam.cli.fields import is_field
 from exfam.cli.score import mean_parts
-from exfam.estimators.baselines import Marginal, ShrunkOffset
-from exfam.estimators.fields import FieldClimatology, FieldKriging
-from exfam.models.fields.links import counts
+from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.fields import FieldClimatology, FieldKriging
+from exfam.fields.networks.links import counts
 
 __all__ = ["scoreboard"]
 

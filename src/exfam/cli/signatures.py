@@ -26,23 +26,23 @@ class Model:
 
 
 def _of_fields(file: str, name: str) -> Model:
-    return Model(f"exfam.estimators.fields.{file}", name, of="fields")
+    return Model(f"exfam.fields.{file}", name, of="fields")
 
 
 def _of_tables(file: str, name: str) -> Model:
-    return Model(f"exfam.estimators.tables.{file}", name, of="tables")
+    return Model(f"exfam.tables.{file}", name, of="tables")
 
 
 def _of_words(file: str, name: str) -> Model:
-    return Model(f"exfam.estimators.words.{file}", name, of="words")
+    return Model(f"exfam.words.{file}", name, of="words")
 
 
 # What `--model` of `exfam fit` may say.
 MODELS = {
-    "efa": Model("exfam.estimators.efa", "EFA"),
-    "latent-factor": Model("exfam.estimators.latent_factor", "LatentFactor"),
-    "marginal": Model("exfam.estimators.baselines", "Marginal"),
-    "shrunk-offset": Model("exfam.estimators.baselines", "ShrunkOffset"),
+    "efa": Model("exfam.efa.efa", "EFA"),
+    "latent-factor": Model("exfam.efa.latent_factor", "LatentFactor"),
+    "marginal": Model("exfam.efa.baselines", "Marginal"),
+    "shrunk-offset": Model("exfam.efa.baselines", "ShrunkOffset"),
     "field-efa": _of_fields("efa", "FieldEFA"),
     "field-latent-factor": _of_fields("latent_factor", "FieldLatentFactor"),
     "field-climatology": _of_fields("baselines", "FieldClimatology"),

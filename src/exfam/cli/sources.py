@@ -10,13 +10,13 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
-from exfam.data.prepared import is_prepared, prepared_facts
-from exfam.data.reading import ReadingFacts, ReadingOptions, read_with_facts
-from exfam.data.reading.raw import read_columns
-from exfam.estimators.inputs import read_inputs
+from exfam.efa.inputs import read_inputs
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
 from exfam.groups.unknown import UnknownLabels, warn_unknown
+from exfam.reading import ReadingFacts, ReadingOptions, read_with_facts
+from exfam.reading.prepared import is_prepared, prepared_facts
+from exfam.reading.raw import read_columns
 from exfam.training.ranks import is_main_rank
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 
 def open_model(chosen: Any) -> Any:
     """The saved model, with what was chosen for unknown items."""
-    from exfam.estimators.saving import load
+    from exfam.estimator.saving import load
 
     model = load(chosen.model)
     if getattr(chosen, "unknown", None) is not None:

@@ -11,13 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_positive
-from exfam.encodings.base import (
-    Encoding,
-    KeyPosition,
-    QueryPosition,
-    checked_rows,
-    offsets,
-)
+from exfam.encodings.base import Encoding, KeyPosition, QueryPosition, checked_rows, offsets
 
 __all__ = ["Attenuated", "AttenuatedBias", "AttenuatedTable", "attenuation"]
 

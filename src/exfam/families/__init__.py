@@ -8,12 +8,7 @@ tensor([-1., -1.])
 
 from exfam.families.base import Family
 from exfam.families.categories import Categorical, Ordinal
-from exfam.families.config import (
-    FAMILIES,
-    family_from_config,
-    family_to_config,
-    register_family,
-)
+from exfam.families.config import FAMILIES, family_from_config, family_to_config, register_family
 from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram

@@ -10,12 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
-from exfam.families.numeric import (
-    MAX_LOG_DISPERSION,
-    bounded,
-    log_rising_factorial,
-    through_scipy,
-)
+from exfam.families.numeric import MAX_LOG_DISPERSION, bounded, log_rising_factorial, through_scipy
 from exfam.families.plain import PlainFamily
 
 __all__ = ["StudentT"]

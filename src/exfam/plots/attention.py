@@ -8,15 +8,8 @@ from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from exfam.checks import check_choice
-from exfam.estimators.explain import Explanation
-from exfam.plots.style import (
-    INK,
-    ON_DATA,
-    SHADES,
-    make_figure,
-    name_ticks,
-    plain_axes,
-)
+from exfam.efa.explain import Explanation
+from exfam.plots.style import INK, ON_DATA, SHADES, make_figure, name_ticks, plain_axes
 
 __all__ = ["attention_map", "layer_map"]
 

@@ -11,9 +11,9 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from exfam.analysis.calibration import Reliability
 from exfam.checks import DataError
 from exfam.plots.style import COLORS, INK, MUTED, legend_above, make_figure, plain_axes
+from exfam.scores.calibration import Reliability
 
 __all__ = ["coverage_curve", "integral_histogram", "reliability_diagram"]
 
@@ -26,7 +26,7 @@ _NAMED_LEVELS = (0.5, 0.8, 0.95)
 def coverage_curve(integral: Float[np.ndarray, "rows"], *, width: float = 4.6) -> Figure:
     """Share of values inside the central interval of every level; on the line if calibrated.
 
-    `integral`: of `exfam.analysis.calibration.probability_integral`, in [0, 1]
+    `integral`: of `exfam.scores.calibration.probability_integral`, in [0, 1]
     `width`: of the figure, in inches (default 4.6)
 
     Above the line intervals are too wide, below it too narrow; dots tell the shares at 50 %, 80 %
@@ -75,7 +75,7 @@ def integral_histogram(
 ) -> Figure:
     """Share of values in each twentieth of their predicted laws; flat if all laws are right.
 
-    `integral`: of `exfam.analysis.calibration.probability_integral`
+    `integral`: of `exfam.scores.calibration.probability_integral`
     `n_bars`: number of bars (default 20)
     `width`: of the figure, in inches (default 4.6)
 

@@ -8,15 +8,7 @@ from jaxtyping import Float, Shaped
 from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
-from exfam.plots.style import (
-    COLORS,
-    INK,
-    MUTED,
-    legend_above,
-    make_figure,
-    name_rows,
-    plain_axes,
-)
+from exfam.plots.style import COLORS, INK, MUTED, legend_above, make_figure, name_rows, plain_axes
 
 __all__ = ["means_by_case"]
 

@@ -10,7 +10,6 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from exfam.analysis.positions import PositionScores, position_scores
 from exfam.checks import ExfamError, check_positive
 from exfam.plots.style import (
     COLORS,
@@ -22,6 +21,7 @@ from exfam.plots.style import (
     make_figure,
     plain_axes,
 )
+from exfam.positions import PositionScores, position_scores
 
 __all__ = ["accuracy_by_distance", "position_matrices", "position_scatter"]
 
@@ -86,7 +86,7 @@ def position_matrices(
     no shares.
 
     >>> import torch
-    >>> from exfam.analysis.positions import encoding_weights
+    >>> from exfam.positions import encoding_weights
     >>> from exfam.encodings import ALiBi
     >>> figure = position_matrices({"ALiBi": encoding_weights(ALiBi(1), 16)[0].numpy()})
     >>> figure.axes[0].get_title().splitlines()

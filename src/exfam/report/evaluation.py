@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 
-from exfam.analysis.calibration import Reliability, TopItem, reliability, top_item
-from exfam.analysis.evaluate import item_probabilities, item_ranks, value_parameters
-from exfam.analysis.mixtures import Mixture
-from exfam.analysis.recommenders import LinearRecommender
-from exfam.analysis.scores import ranks
-from exfam.estimators.base import GroupEstimator
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.recommenders import LinearRecommender
+from exfam.estimator.evaluate import item_probabilities, item_ranks, value_parameters
+from exfam.families.mixtures import Mixture
 from exfam.groups import TARGET, Groups
 from exfam.report.rivals import Rival, same_columns
+from exfam.scores.calibration import Reliability, TopItem, reliability, top_item
+from exfam.scores.metrics import ranks
 
 __all__ = ["Told", "ValueTold", "tell", "tell_of_rival", "told_values"]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int64
 
-from exfam.analysis.evaluate import item_probabilities
-from exfam.estimators.base import GroupEstimator
-from exfam.estimators.blanks import append_blank
-from exfam.estimators.recommend import TINY
+from exfam.efa.blanks import append_blank
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.recommend import TINY
+from exfam.estimator.evaluate import item_probabilities
 from exfam.report.material import alone
 
 __all__ = ["Related", "lifts_among", "related_items"]

@@ -7,15 +7,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 from sklearn.utils.validation import check_is_fitted
 
-from exfam.analysis.evaluate import item_probabilities
-from exfam.analysis.summary import item_counts
 from exfam.checks import ExfamError
 from exfam.conditionals import Copies
-from exfam.estimators.base import GroupEstimator
-from exfam.estimators.blanks import append_blank
+from exfam.efa.blanks import append_blank
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.estimator.evaluate import item_probabilities
+from exfam.estimator.seen import Overlap
 from exfam.groups import TARGET, Groups
-from exfam.models.seen import Overlap
-from exfam.models.two_part import TwoPartModel
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.report.summary import item_counts
 from exfam.report.words import ItemNames
 
 __all__ = ["Material", "alone", "draw_groups", "gather", "read_data"]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from exfam.estimators.base import GroupEstimator
+from exfam.efa.group_estimator import GroupEstimator
 from exfam.report.evaluation import tell
 from exfam.report.material import Material, gather
 from exfam.report.page import write_page

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from exfam.analysis.recommenders import LinearRecommender, ease, item_knn
 from exfam.checks import ExfamError
-from exfam.estimators.base import GroupEstimator
-from exfam.estimators.baselines import Marginal, ShrunkOffset
-from exfam.estimators.latent_factor import LatentFactor
+from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.latent_factor import LatentFactor
+from exfam.efa.recommenders import LinearRecommender, ease, item_knn
 from exfam.groups import Groups
 from exfam.report.material import draw_groups
 from exfam.report.words import counted

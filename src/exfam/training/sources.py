@@ -8,10 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int64
 
-from exfam.data.batching import epoch_batches, sequential_batches
-from exfam.data.windows import read_at_random
 from exfam.groups import TARGET, Batch, Groups
+from exfam.training.batching import epoch_batches, sequential_batches
 from exfam.training.fingerprint import digest, groups_digest
+from exfam.training.windows import read_at_random
 
 __all__ = ["Source", "Weighted"]
 

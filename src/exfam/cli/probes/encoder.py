@@ -32,14 +32,14 @@ def opened(folder: str, *, term: str) -> Any:
     Raises ExfamError for another model, and for a term of an encoder that cannot be split.
     """
     if not Path(folder, _OURS).is_file():
-        from exfam.analysis.pretrained import PretrainedEncoder
+        from exfam.language.pretrained import PretrainedEncoder
 
         if term != "both":
             raise ExfamError(
                 f"`--term` must be 'both' for an encoder of transformers, got {term!r}."
             )
         return PretrainedEncoder.load(folder)
-    from exfam.estimators.saving import load
+    from exfam.estimator.saving import load
 
     model = load(folder)
     if not hasattr(model, "encoder"):

@@ -50,8 +50,8 @@ def form(arguments: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print the scores, a row each."""
-    from exfam.analysis.positions import identical_word_probe
     from exfam.cli.output import deliver, destination
+    from exfam.positions import identical_word_probe
 
     to = destination(chosen.format, chosen.output)
     probe = identical_word_probe(

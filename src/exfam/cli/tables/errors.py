@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from exfam.checks import ExfamError
-from exfam.data.tables.files import TableFile
+from exfam.tables.data.table_files import TableFile
 
 __all__ = ["told_of"]
 

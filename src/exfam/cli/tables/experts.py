@@ -8,7 +8,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.cli.tables.errors import told_of
 from exfam.cli.tables.predictions import chosen_column
-from exfam.data.tables.files import TableFile
+from exfam.tables.data.table_files import TableFile
 
 __all__ = ["table_experts"]
 

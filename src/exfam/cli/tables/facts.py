@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from typing import Any
 
-from exfam.data.tables.files import TableFile
 from exfam.families import family_to_config
+from exfam.tables.data.table_files import TableFile
 
 __all__ = ["describe_table", "label_notes", "table_facts"]
 
@@ -13,7 +13,7 @@ def describe_table(table: TableFile) -> str:
     """What a table holds and lacks, in one line.
 
     >>> import pyarrow as pa
-    >>> from exfam.data.reading.table import Places
+    >>> from exfam.reading.table import Places
     >>> describe_table(TableFile(pa.table({"km": [40, None]}), Places(), n_unnamed=1))
     '2 rows, 1 column; 1 cell missing; 1 column without a name left out'
     """

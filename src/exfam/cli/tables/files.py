@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.tables.errors import told_of
-from exfam.data.tables import UNKNOWN
-from exfam.data.tables.files import TableFile, read_table_file
-from exfam.estimators.saving import TABLE_KINDS
+from exfam.estimator.saving import TABLE_KINDS
+from exfam.tables.data import UNKNOWN
+from exfam.tables.data.table_files import TableFile, read_table_file
 
 __all__ = ["given_of", "is_table", "read_known_table", "read_training_tables"]
 
@@ -82,7 +82,7 @@ def _check_response(table: TableFile, chosen: Any, *, file: str) -> None:
 def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
     """What `fit` takes first: a table, and the response as a table of one column if there is one.
 
-    >>> from exfam.data.reading.table import Places
+    >>> from exfam.reading.table import Places
     >>> table = TableFile(pa.table({"km": [40], "sold": ["yes"]}), Places(), n_unnamed=0)
     >>> [each.column_names for each in given_of(table, "sold")]
     [['km'], ['sold']]

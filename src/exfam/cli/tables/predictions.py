@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from exfam.analysis.mixtures import Mixture
-from exfam.analysis.prediction import Prediction
-from exfam.analysis.tables.decisions import decide
-from exfam.analysis.tables.laws import column_laws, row_blocks
 from exfam.checks import ExfamError
 from exfam.cli.sources import as_array
 from exfam.cli.tables.errors import told_of
 from exfam.cli.tables.scores import cells_of, rules_of, targets_of
-from exfam.data.tables import Column, decode
-from exfam.data.tables.files import TableFile
+from exfam.families.mixtures import Mixture
+from exfam.scores.prediction import Prediction
+from exfam.tables.answers.decisions import decide
+from exfam.tables.answers.distributions import column_laws, row_blocks
+from exfam.tables.data import Column, decode
+from exfam.tables.data.table_files import TableFile
 
 __all__ = ["chosen_column", "filled_table", "table_predictions"]
 

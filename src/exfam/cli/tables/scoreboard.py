@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from exfam.cli.tables.facts import label_notes
 from exfam.cli.tables.scores import ColumnScore, cells_of, column_scores, rules_of, targets_of
-from exfam.data.tables import Cells, TableSchema
-from exfam.data.tables.files import TableFile
-from exfam.estimators.tables.choice import best_of
-from exfam.estimators.tables.plan import split_rows
-from exfam.models.tables.independent import IndependentColumns, independent_columns
+from exfam.tables.choice import best_of
+from exfam.tables.data import Cells, TableSchema
+from exfam.tables.data.table_files import TableFile
+from exfam.tables.networks.independent import IndependentColumns, independent_columns
+from exfam.tables.plan import split_rows
 
 __all__ = ["table_scoreboard"]
 

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from exfam.analysis.tables.decisions import decide
-from exfam.analysis.tables.laws import column_laws, row_blocks, table_schema
 from exfam.checks import ExfamError
 from exfam.cli.sources import as_array
 from exfam.cli.tables.errors import told_of
-from exfam.data.tables import FINITE, Cells, Column
-from exfam.data.tables.files import TableFile
-from exfam.models.tables.contract import TableModel
+from exfam.tables.answers.decisions import decide
+from exfam.tables.answers.distributions import column_laws, row_blocks, table_schema
+from exfam.tables.data import FINITE, Cells, Column
+from exfam.tables.data.table_files import TableFile
+from exfam.tables.networks.table_model import TableModel
 
 __all__ = ["ColumnScore", "cells_of", "column_scores", "rules_of", "table_scores", "targets_of"]
 

@@ -47,7 +47,7 @@ def form(arguments: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Write the file."""
     from exfam.cli.vectors.telling import tell
-    from exfam.data.vector_files.formats import format_of_name
+    from exfam.vectors.files.formats import format_of_name
 
     path = Path(chosen.output)
     if path.is_dir():

@@ -61,8 +61,8 @@ def run(chosen: Any) -> None:
 
 
 def _rows(vectors: Any, test: Any, chosen: Any) -> list[dict[str, Any]]:
-    from exfam.analysis.vectors import evaluate_analogies, evaluate_similarity
-    from exfam.data.public_sets.word_pairs import WordPairs
+    from exfam.reading.public_sets.word_pairs import WordPairs
+    from exfam.vectors import evaluate_analogies, evaluate_similarity
 
     if isinstance(test, WordPairs):
         score = evaluate_similarity(vectors, test, of=chosen.of)

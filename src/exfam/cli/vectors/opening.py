@@ -55,8 +55,8 @@ def open_vectors(chosen: Any) -> Any:
 
     Raises ExfamError for what holds none, and for options of files that come with a folder.
     """
-    from exfam.analysis.vectors import WordVectors
-    from exfam.analysis.vectors.saved import saved_vectors
+    from exfam.vectors import WordVectors
+    from exfam.vectors.saved import saved_vectors
 
     named = {option.name: getattr(chosen, option.name) for option in _READING}
     given = {name: value for name, value in named.items() if value is not None}

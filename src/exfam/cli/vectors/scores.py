@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.estimators.saving import WORD_KINDS
+from exfam.estimator.saving import WORD_KINDS
 
 __all__ = ["is_of_words", "word_scores"]
 
@@ -17,7 +17,7 @@ _NOT_OF_WORDS = ("database", "memory_limit", "date_format", "unknown", "per_row"
 def is_of_words(model: Any) -> bool:
     """Whether a model is of words of a text.
 
-    >>> from exfam.estimators.words import SkipGram
+    >>> from exfam.words import SkipGram
     >>> is_of_words(SkipGram())
     True
     """

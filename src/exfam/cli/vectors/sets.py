@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from exfam.checks import DataError
-from exfam.data.public_sets import word_pairs, word_questions
-from exfam.data.public_sets.files import find_file
-from exfam.data.public_sets.word_pairs import WordPairs, read_word_pairs
-from exfam.data.public_sets.word_questions import WordQuestions, read_word_questions
-from exfam.data.vector_files.streams import opened
+from exfam.reading.public_sets import word_pairs, word_questions
+from exfam.reading.public_sets.files import find_file
+from exfam.reading.public_sets.word_pairs import WordPairs, read_word_pairs
+from exfam.reading.public_sets.word_questions import WordQuestions, read_word_questions
+from exfam.reading.streams import opened
 
 __all__ = ["found_sets", "sets_of"]
 

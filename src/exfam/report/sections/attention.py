@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from exfam.estimators.explain import Explanation
+from exfam.efa.explain import Explanation
 from exfam.groups import Groups
 from exfam.plots import layer_map
 from exfam.report.material import Material

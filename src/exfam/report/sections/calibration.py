@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from exfam.analysis.calibration import (
+from exfam.plots import integral_histogram, reliability_diagram
+from exfam.report.evaluation import Told, ValueTold, told_values
+from exfam.report.material import Material
+from exfam.report.page import Part, Picture, Section, SideBySide, TableData
+from exfam.report.words import counted, figure, percent
+from exfam.scores.calibration import (
     Reliability,
     TopItem,
     distance_to_uniform,
@@ -10,11 +15,6 @@ from exfam.analysis.calibration import (
     interval_coverage,
     probability_integral,
 )
-from exfam.plots import integral_histogram, reliability_diagram
-from exfam.report.evaluation import Told, ValueTold, told_values
-from exfam.report.material import Material
-from exfam.report.page import Part, Picture, Section, SideBySide, TableData
-from exfam.report.words import counted, figure, percent
 
 __all__ = ["calibration_section"]
 

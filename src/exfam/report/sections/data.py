@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from exfam.analysis.summary import Summary, item_counts, summarize
 from exfam.groups import Groups
 from exfam.plots import histogram
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
+from exfam.report.summary import Summary, item_counts, summarize
 from exfam.report.words import counted, figure, listing, percent
 
 __all__ = ["data_section"]

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int64
 
-from exfam.analysis.item_map import nearest_items, principal_plane
 from exfam.embeddings import ItemEmbedding
 from exfam.plots import item_map
 from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import Material
 from exfam.report.page import Pairs, Part, Picture, Section, TableData
 from exfam.report.words import clean, counted, figure, percent
+from exfam.vectors.plane import nearest_items, principal_plane
 
 __all__ = ["complements_section", "map_section"]
 

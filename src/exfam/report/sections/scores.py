@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from exfam.analysis.estimates import Estimate, mean_over_groups
-from exfam.analysis.scores import Interval, ndcg_at, paired_bootstrap, recall_at
 from exfam.groups import Groups
 from exfam.plots import interval_rows
 from exfam.report.evaluation import Told, tell_of_rival
@@ -15,6 +13,8 @@ from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
 from exfam.report.rivals import Rival, fit_rivals
 from exfam.report.words import counted, figure, listing
+from exfam.scores.estimates import Estimate, mean_over_groups
+from exfam.scores.metrics import Interval, ndcg_at, paired_bootstrap, recall_at
 
 __all__ = ["score_section"]
 

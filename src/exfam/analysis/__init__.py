@@ -1,1 +1,0 @@
-"""Arrays, groups or models in, numbers out."""

@@ -1,1 +1,0 @@
-"""Counts of words that occur together: pointwise mutual information and its spectrum."""

@@ -1,1 +1,0 @@
-"""Fitted models as mixtures of experts: exact weights and contributions, and whether they tell."""

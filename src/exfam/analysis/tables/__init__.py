@@ -1,1 +1,0 @@
-"""What a model of table rows says: laws, joints, draws, filled cells, shifts."""

@@ -1,0 +1,1 @@
+"""Item sets, sequences, ratings, counts and events: each element given its group."""

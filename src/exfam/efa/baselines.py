@@ -1,0 +1,253 @@
+"""Cheap baselines with the same face: frequencies and means, no context or hardly any."""
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from exfam.checks import ExfamError
+from exfam.efa import declarations
+from exfam.efa.available import OnlyIn
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.networks.frequencies import (
+    MarginalItems,
+    MarginalValues,
+    ShrunkOffsetValues,
+    choose_k,
+    fit_marginal_items,
+    fit_marginal_values,
+    fit_shrunk_offset,
+)
+from exfam.efa.plan import FitPlan
+from exfam.likelihoods.support import SUPPORTS
+from exfam.likelihoods.two_part import TwoPartModel
+
+__all__ = ["Marginal", "ShrunkOffset"]
+
+
+class Marginal(GroupEstimator):
+    """Item frequencies and one law of values for all, or for each item; no context.
+
+    With hard support the frequencies are renormalized over the items not in the context.
+
+    Columns of a frame (not needed for `Groups`):
+    `group`: the column of groups, such as users or baskets (default None)
+    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
+        order that means something; without, groups are sets (default None)
+    `item`: the column of items (default None)
+    `value`: the column, or list of columns, of values (default None)
+
+    Model:
+    `direction`: which context hard support excludes, "bidirectional" or "causal"
+        (default "bidirectional")
+    `family`: a family's name or instance, or a dict by value column (default "gaussian")
+    `parts`: "items", "values", "both", or "auto": what the data have (default "auto")
+    `support`: "none", "hard", or "auto": hard if no group of the data repeats an item
+        (default "auto")
+    `by_item`: whether each item has its own law of values, drawn to the global one
+        (default False)
+    `smoothing`: occurrences added to every item (default 1.0)
+    `validation_fraction`: share of the groups left out; nothing is chosen by them (default 0.0)
+    `seed`: of that split; groups are numbered as they first appear in the data, so that another
+        order of the rows is another split (default 0)
+    `unknown`: items never seen in training: "unk" (keep them as unknown, with a warning that counts
+        them), "ignore" (leave such elements out) or "error" (default "unk")
+
+    >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
+    >>> model = Marginal(group="user", item="movie", support="none").fit(frame)
+    >>> model.predict_proba(frame)[0].round(3)
+    array([0.6, 0.4])
+    """
+
+    kind = "marginal"
+    parameter_rules = declarations.MARGINAL
+    attributes = group_attributes = known = ()
+    position = None
+    explain = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
+    transform = OnlyIn("EFA", "LatentFactor")
+    fit_transform = OnlyIn("EFA", "LatentFactor")
+    history_ = OnlyIn("EFA", "LatentFactor")
+    histories_ = OnlyIn("EFA", "LatentFactor")
+    item_vectors_ = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
+
+    def __init__(
+        self,
+        *,
+        group: str | None = None,
+        order: Any = None,
+        item: str | None = None,
+        value: Any = None,
+        direction: str = "bidirectional",
+        family: Any = "gaussian",
+        parts: str = "auto",
+        support: str = "auto",
+        by_item: bool = False,
+        smoothing: float = 1.0,
+        validation_fraction: float = 0.0,
+        seed: int = 0,
+        unknown: str = "unk",
+    ) -> None:
+        self.group = group
+        self.order = order
+        self.item = item
+        self.value = value
+        self.direction = direction
+        self.family = family
+        self.parts = parts
+        self.support = support
+        self.by_item = by_item
+        self.smoothing = smoothing
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+        self.unknown = unknown
+
+    def _fit_members(self, plan: FitPlan) -> None:
+        n_items = plan.schema.n_items or 0
+        item_part = value_part = None
+        if plan.items:
+            item_part = fit_marginal_items(
+                plan.train, n_items, smoothing=float(self.smoothing), weight=plan.weight
+            )
+        if plan.values:
+            value_part = fit_marginal_values(
+                plan.train,
+                plan.schema.families,
+                n_items=n_items if self.by_item else 0,
+                weight=plan.weight,
+            )
+        self.members_ = [self._member(item_part, value_part)]
+
+    def _member(
+        self, item_part: MarginalItems | None, value_part: MarginalValues | None
+    ) -> TwoPartModel:
+        return TwoPartModel(
+            direction=self.direction,
+            item_part=item_part,
+            value_part=value_part,
+            families=None if value_part is None else self.schema_.families,
+            support=SUPPORTS[self.support_](),
+        )
+
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        n_items = self.schema_.n_items or 0
+        n_params = sum(family.n_params for family in self.schema_.families.values())
+        rows = n_items + 1 if self.by_item else 1
+        return self._member(
+            MarginalItems(torch.zeros(n_items)) if items else None,
+            MarginalValues(torch.zeros(rows, n_params)) if values else None,
+        )
+
+
+class ShrunkOffset(GroupEstimator):
+    """Item mean + (sum of the group's other residuals) / (their number + k), as a family's mean.
+
+    The baseline that a rating model must beat. Values only. Item means are drawn to the global mean
+    by `item_prior` observations: an item rated once is halfway there by default.
+
+    Columns of a frame (not needed for `Groups`):
+    `group`: the column of groups, such as users (default None)
+    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
+        order that means something; without, groups are sets (default None)
+    `item`: the column of items (default None)
+    `value`: the column, or list of columns, of values (default None)
+
+    Model:
+    `direction`: "bidirectional" (all others' residuals) or "causal" (earlier ones')
+        (default "bidirectional")
+    `family`: a family that its mean determines, or a dict by value column (default "gaussian")
+    `k`: strength of the shrinkage in observations; None chooses it on validation (default 5.0)
+    `item_prior`: strength in observations by which item means are drawn to the global mean
+        (default 1.0)
+    `validation_fraction`: share of the groups held out, to choose `k` by (default 0.0)
+    `seed`: of that split; groups are numbered as they first appear in the data, so that another
+        order of the rows is another split (default 0)
+    `unknown`: items never seen in training: "unk" (keep them as unknown, with a warning that counts
+        them), "ignore" (leave such elements out) or "error" (default "unk")
+
+    >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
+    >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
+    >>> model.fit(frame).predict(frame).round(1)
+    array([4. , 3.5, 2.5, 2. ])
+    """
+
+    kind = "shrunk-offset"
+    parameter_rules = declarations.SHRUNK_OFFSET
+    attributes = group_attributes = known = ()
+    position = None
+    parts, support = "values", "none"
+    explain = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
+    transform = OnlyIn("EFA", "LatentFactor")
+    fit_transform = OnlyIn("EFA", "LatentFactor")
+    history_ = OnlyIn("EFA", "LatentFactor")
+    histories_ = OnlyIn("EFA", "LatentFactor")
+    item_vectors_ = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
+
+    def __init__(
+        self,
+        *,
+        group: str | None = None,
+        order: Any = None,
+        item: str | None = None,
+        value: Any = None,
+        direction: str = "bidirectional",
+        family: Any = "gaussian",
+        k: float | None = 5.0,
+        item_prior: float = 1.0,
+        validation_fraction: float = 0.0,
+        seed: int = 0,
+        unknown: str = "unk",
+    ) -> None:
+        self.group = group
+        self.order = order
+        self.item = item
+        self.value = value
+        self.direction = direction
+        self.family = family
+        self.k = k
+        self.item_prior = item_prior
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+        self.unknown = unknown
+
+    def _fit_members(self, plan: FitPlan) -> None:
+        families = plan.schema.families
+        fit = partial(
+            fit_shrunk_offset,
+            n_items=plan.schema.n_items or 0,
+            item_prior=float(self.item_prior),
+            weight=plan.weight,
+        )
+        self.k_ = self.k
+        if self.k_ is None:
+            if plan.validation is None:
+                raise ExfamError(
+                    "`validation_fraction` must be above 0 to choose `k`, got 0. Pass k=…, a "
+                    "validation_fraction, or fit(…, validation=…)."
+                )
+            self.k_ = choose_k(
+                plan.train, plan.validation, families, direction=self.direction, fit=fit
+            )
+        part = fit(plan.train, families, k=self.k_, direction=self.direction)
+        self.members_ = [self._member(part)]
+
+    def _member(self, part: ShrunkOffsetValues) -> TwoPartModel:
+        return TwoPartModel(
+            direction=self.direction, value_part=part, families=self.schema_.families
+        )
+
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        families, n_columns = self.schema_.families, len(self.schema_.families)
+        return self._member(
+            ShrunkOffsetValues(
+                families,
+                k=self.k_ or 1.0,
+                direction=self.direction,
+                item_mean=torch.zeros((self.schema_.n_items or 0) + 1, n_columns),
+                low=torch.zeros(n_columns),
+                high=torch.zeros(n_columns),
+            )
+        )

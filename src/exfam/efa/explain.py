@@ -1,0 +1,149 @@
+"""Which context counted: attention weights by element name, and one vector a group."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.checks import ExfamError
+from exfam.efa.blanks import append_blank
+from exfam.efa.networks.efa_network import EFANetwork
+from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
+from exfam.estimator.evaluate import evaluation_batches
+from exfam.estimator.schema import Schema
+from exfam.groups import Batch, Groups
+from exfam.likelihoods.two_part import TwoPartModel
+
+__all__ = ["Explanation", "explain", "group_vectors", "pooled_vectors"]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Attention weights of one group.
+
+    `weights[part]` has a row for each element of the group as center, and a column for each
+    element as context, then "(nothing)" for the null token and "(mask)" for the hidden center
+    itself where the model has them; `part` is "items" or "values". With softmax attention a row
+    sums to 1. An element's own column is 0: it never sees itself.
+    """
+
+    group: object
+    centers: list[str]
+    columns: list[str]
+    weights: dict[str, Float[np.ndarray, "layers heads center column"]]
+
+    def to_dict(self, part: str) -> dict[str, np.ndarray]:
+        """Columns `layer`, `head` (from 1), `center`, `context`, `weight` of one part."""
+        weights = self.weights[part]
+        layer, head, center, column = np.indices(weights.shape).reshape(4, -1)
+        return {
+            "layer": layer + 1,
+            "head": head + 1,
+            "center": np.array(self.centers, dtype=object)[center],
+            "context": np.array(self.columns, dtype=object)[column],
+            "weight": weights.ravel(),
+        }
+
+
+def explain(
+    model: TwoPartModel, groups: Groups, vocabulary: dict[str, np.ndarray]
+) -> list[Explanation]:
+    """The attention weights of every group, one group at a time.
+
+    Raises ExfamError for a model without attention.
+    """
+    model.eval()
+    return [_explain_one(model, groups[g : g + 1], vocabulary, g) for g in range(len(groups))]
+
+
+def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
+    parts = {"items": model.item_part, "values": model.value_part}
+    networks = {name: part for name, part in parts.items() if isinstance(part, EFANetwork)}
+    if not networks:
+        raise ExfamError("`explain` must be asked of a model with attention, got one without.")
+    return networks
+
+
+def _explain_one(
+    model: TwoPartModel, group: Groups, vocabulary: dict[str, np.ndarray], number: int
+) -> Explanation:
+    batch = group.pad(np.array([0]))
+    networks = _networks(model)
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        hidden = {name: part.hidden(batch.to(device)) for name, part in networks.items()}
+    element = batch.element[0].numpy()
+    present = element >= 0  # an empty group is padded to one element
+    element = element[present]
+    weights = {}
+    for name, state in hidden.items():
+        layers = torch.stack([layer[0] for layer in state.weights]).cpu().numpy()
+        extra = np.ones(layers.shape[-1] - len(present), dtype=bool)
+        weights[name] = layers[:, :, present][..., np.append(present, extra)]
+    names = _element_names(group, element, vocabulary)
+    part = next(iter(networks.values()))
+    first: Any = part.blocks[0]  # nn.Module's attributes have no better type
+    more = ["(nothing)"] if first.attention.null is not None else []
+    more += ["(mask)"] if part.visibility.sees_mask else []
+    label = number if group.group_names is None else group.group_names.tolist()[0]
+    return Explanation(label, names, names + more, weights)
+
+
+def _element_names(
+    group: Groups, element: np.ndarray, vocabulary: dict[str, np.ndarray]
+) -> list[str]:
+    if group.item is None or "item" not in vocabulary:
+        return [str(place) for place in range(len(element))]
+    labels = [str(label) for label in vocabulary["item"].tolist()] + ["(unknown)"]
+    return [labels[code] for code in group.item[element]]
+
+
+def group_vectors(
+    model: TwoPartModel, groups: Groups, schema: Schema
+) -> Float[np.ndarray, "groups dim"]:
+    """The item part's hidden state of one more, hidden element of each group.
+
+    Without an item part, the mean of the value part's states over the group's elements.
+    """
+    model.eval()
+    name, part = next(iter(_networks(model).items()))
+    if name == "items":
+        extended = append_blank(groups, schema)
+    else:
+        extended = groups.compact().with_(role=None)
+    hidden = _sums_of_groups(
+        model, extended, lambda batch: part.hidden(batch).state, dim=part.embedding.dim
+    )
+    lengths = extended.stop - extended.start if name == "values" else np.ones(len(groups))
+    return hidden / np.maximum(lengths, 1)[:, None].astype(np.float32)
+
+
+def pooled_vectors(
+    model: TwoPartModel,
+    part: LatentFactorItems | LatentFactorValues,
+    groups: Groups,
+    schema: Schema,
+) -> Float[np.ndarray, "groups dim"]:
+    """The context of one more, hidden element of each group, pooled by a latent factor part."""
+    model.eval()
+    per_item = len(part.families) if isinstance(part, LatentFactorValues) else 1
+    dim = part.context.dim // per_item
+    return _sums_of_groups(model, append_blank(groups, schema), part.pooled, dim=dim)
+
+
+def _sums_of_groups(
+    model: TwoPartModel, groups: Groups, tell: Callable[[Batch], Tensor], *, dim: int
+) -> Float[np.ndarray, "groups dim"]:
+    """The sum over each group's targets of the vectors that `tell` gives them."""
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    device = next(model.parameters()).device
+    out = np.zeros((len(groups), dim), dtype=np.float32)
+    with torch.inference_mode():
+        for batch in evaluation_batches(groups, [model]):
+            rows = group[batch.element[batch.target].numpy()]
+            np.add.at(out, rows, tell(batch.to(device)).cpu()[batch.target].numpy())
+    return out

@@ -1,0 +1,413 @@
+"""The face that all estimators of grouped data share: fit, score, predict, save, load."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.efa.inputs import Inputs, read_inputs
+from exfam.efa.plan import FitPlan, plan_fit
+from exfam.efa.recommend import Recommendations, Relations, recommend, relations
+from exfam.efa.sampling import continue_groups, fill_in
+from exfam.estimator.choices import check_no_repeats, check_order, check_part_names
+from exfam.estimator.evaluate import (
+    item_probabilities,
+    log_probs,
+    top_items,
+    total_nats,
+    value_parameters,
+)
+from exfam.estimator.levels import check_size, chosen_levels
+from exfam.estimator.parameters import check_distinct, listed
+from exfam.estimator.rules import Rules, check_parameters
+from exfam.estimator.schema import Schema
+from exfam.estimator.seen import Overlap, Seen, overlap
+from exfam.estimator.tags import NoArrays
+from exfam.families.mixtures import Mixture
+from exfam.groups import Groups
+from exfam.groups.frames import ROWS, FrameColumns
+from exfam.groups.hashing import group_hashes
+from exfam.likelihoods.two_part import TwoPartModel
+
+__all__ = ["GroupEstimator"]
+
+
+class GroupEstimator(NoArrays, ABC):
+    """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
+
+    Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that
+    `exfam.read` takes, with the column names given to the constructor, or a prepared folder.
+    Outputs have one entry a row of the frame or file, or one an own element of the groups.
+    """
+
+    kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
+
+    group: Any
+    order: Any
+    item: Any
+    value: Any
+    attributes: Any
+    group_attributes: Any
+    position: Any
+    known: Any
+    direction: str
+    family: Any
+    parts: str
+    support: str
+    unknown: str
+    validation_fraction: float
+    seed: int
+
+    members_: list[TwoPartModel]
+    schema_: Schema
+    vocabulary_: dict[str, np.ndarray]
+    support_: str
+    ordered_: bool
+    seen_: Seen
+
+    @abstractmethod
+    def _fit_members(self, plan: FitPlan) -> None:
+        """Set `members_` and whatever else the fit leaves behind."""
+
+    @abstractmethod
+    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+        """A member of the fitted shape, its numbers to be loaded."""
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        validation: Any = None,
+        sample_weight: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> "GroupEstimator":
+        """Fit to `X`: Groups, a frame, or the path of a file or a prepared folder.
+
+        `validation`: data that choose when to stop; a share of the groups unless given.
+        `sample_weight`: one weight an element. `checkpoint`: a folder from which a fit that was
+        interrupted or killed goes on to the same bits.
+        Raises SupportError for values that the family cannot produce, naming the row.
+        """
+        self._check_parameters()
+        plan = plan_fit(
+            self, X, validation=validation, sample_weight=sample_weight, checkpoint=checkpoint
+        )
+        # A fit that fails must not leave the last one's members beside this one's schema.
+        self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
+        self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
+        self.support_, self.ordered_ = plan.support, plan.train.ordered
+        seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
+        self.seen_ = Seen.of([group_hashes(groups) for groups in seen])
+        self._fit_members(plan)
+        return self
+
+    def seen_in_fit(self, X: Any) -> Overlap:
+        """Which groups of `X` the model was fitted on, or its epoch was chosen by.
+
+        Groups are the same if label, items and values are. Of those without labels some are equal
+        by chance: `Overlap` has the number to expect. All are unknown (NaN) of models that older
+        versions saved.
+        """
+        return self._seen(self._inputs(X).groups)
+
+    def _seen(self, groups: Groups) -> Overlap:
+        return overlap(self, group_hashes(groups))
+
+    def _check_parameters(self) -> None:
+        """Raise ExfamError for a parameter that no data could make right."""
+        check_parameters(self)
+        names = ("value", "attributes", "group_attributes")
+        columns = {name: listed(getattr(self, name)) for name in names}
+        check_distinct(columns)
+        if self.item is not None and self.parts != "values":
+            check_part_names(columns)
+
+    def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
+        """Log-probability in nats of every element given its context: item and values added.
+
+        NaN for rows that are no target, and for those of unknown items where items are predicted.
+        `log_prob_parts` has items and values apart.
+        """
+        return total_nats(self.log_prob_parts(X))
+
+    def log_prob_parts(self, X: Any) -> dict[str, Float[np.ndarray, "rows"]]:
+        """Log-probabilities in nats of "item" and of each value column, one a row.
+
+        NaN where a row is no target of the part, as that of an unknown item is none of "item".
+        """
+        inputs = self._inputs(X)
+        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs.groups)}
+
+    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood in nats of a target element; higher is better.
+
+        Item and value log-probabilities of all targets, divided by the number of targets (or by
+        the sum of their weights). Elements of unknown items are left out where items are predicted,
+        with a warning that counts them. With direction="bidirectional" it is a
+        pseudo-log-likelihood.
+        """
+        return float(sum(nats for _, nats in self._mean_parts(X, sample_weight)))
+
+    def score_parts(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
+        """The terms of `score`: "items" and each value column; they add up to it."""
+        return {
+            "items" if name == "item" else name: nats
+            for name, nats in self._mean_parts(X, sample_weight)
+        }
+
+    def _mean_parts(self, X: Any, sample_weight: Any) -> list[tuple[str, float]]:
+        inputs = self._inputs(X)
+        nats: dict[str, float] = {}
+        total = 0.0
+        for groups, weight in inputs.pieces(inputs.weights(sample_weight)):
+            parts = self._flat_parts(groups)
+            counted = ~np.isnan(total_nats(dict(parts)))
+            each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
+            total += float(each.sum())
+            for name, flat in parts:
+                # An impossible observation is minus infinity, and stays that; NaN is no target of
+                # a part.
+                told = counted & (each > 0) & ~np.isnan(flat)
+                nats[name] = nats.get(name, 0.0) + float((flat[told] * each[told]).sum())
+        if not total:
+            raise ExfamError(
+                "`X` must hold at least one target of positive weight to score, got none."
+            )
+        return [(name, summed / total) for name, summed in nats.items()]
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        quantiles: Sequence[float] | None = None,
+        interval: float | None = None,
+    ) -> Any:
+        """Predicted values of every element given its context: means unless asked otherwise.
+
+        `quantiles`: levels in (0, 1), one column each. `interval`: a central probability, giving
+        two columns, its ends. One array a value column, in a dict if there are several; without a
+        value part, the labels of the most probable items.
+        """
+        levels = chosen_levels(quantiles, interval)
+        inputs = self._inputs(X)
+        if not self.schema_.values:
+            if levels is not None:
+                name = "interval" if quantiles is None else "quantiles"
+                raise ExfamError(
+                    f"`{name}` must be asked of a model with a value part, got one of items only. "
+                    "Use predict_proba for the probabilities of all items."
+                )
+            return self._likely_items(inputs)
+        if levels is None:
+            return self._each_value(inputs, Mixture.mean)
+        return self._each_value(
+            inputs, lambda mixture: torch.stack([mixture.quantile(p) for p in levels], -1)
+        )
+
+    def predict_variance(self, X: Any) -> Any:
+        """Variances of the values given their contexts; as `predict` otherwise."""
+        return self._each_value(self._inputs(X), Mixture.variance)
+
+    def predict_proba(self, X: Any, *, of: str | None = None) -> Float[np.ndarray, "rows classes"]:
+        """Probabilities of all items (`of="item"`), or of a finite value column's categories.
+
+        `of` is the item unless there is no item part. Columns follow `vocabulary_["item"]` or
+        the family's `categories`. Raises ExfamError where all items' probabilities would take more
+        than 8 GB.
+        """
+        inputs = self._inputs(X)
+        names = (["item"] if self._has_items else []) + list(self.schema_.families)
+        chosen = names[0] if of is None else of
+        check_choice("of", chosen, names)
+        if chosen != "item":
+            told = self._each_value(inputs, Mixture.probs, columns=(chosen,))
+            return np.asarray(told)
+        check_size(inputs.groups.n_rows, self._n_items)
+        flat = np.full((inputs.groups.n_rows, self._n_items), np.nan)
+        for rows, probability in item_probabilities(self.members_, inputs.groups):
+            flat[rows] = probability
+        return inputs.spread(flat)
+
+    def recommend(self, X: Any, *, k: int = 10) -> Recommendations:
+        """The `k` most probable further items of each group, with their probabilities.
+
+        Causal: the next item. Bidirectional: one more item of the group; where the model has
+        positions, averaged over the gaps that it may be in. Over the whole catalog; the
+        probabilities of all items sum to 1.
+        """
+        groups = self._inputs(X).groups
+        return recommend(
+            self.members_,
+            groups,
+            self.schema_,
+            self.vocabulary_,
+            k=k,
+            in_gaps=self.direction == "bidirectional" and self._has_positions,
+        )
+
+    def complements(self, item: Any, *, k: int = 10) -> Relations:
+        """Items that `item` makes more likely, and that make it more likely, in nats."""
+        return self._relations(item, k=k, kind="complements")
+
+    def substitutes(self, item: Any, *, k: int = 10) -> Relations:
+        """Items called for by the same contexts as `item`, but not by `item` itself."""
+        return self._relations(item, k=k, kind="substitutes")
+
+    def _relations(self, item: Any, *, k: int, kind: str) -> Relations:
+        check_is_fitted(self, "members_")
+        labels = self.vocabulary_.get("item", np.array([]))
+        return relations(self.members_, self.schema_, labels, item, k=k, kind=kind)
+
+    def sample(
+        self, X: Any, *, steps: int | None = None, sweeps: int = 10, seed: int = 0
+    ) -> Groups:
+        """Draws from the model, as Groups.
+
+        Causal: each group goes on for `steps` elements (10 unless given), items and values drawn in
+        turn. Bidirectional: unobserved values and items of Groups with code -1 are filled in, first
+        in order, then by `sweeps` of Gibbs sampling. The same seed gives the same draws.
+        """
+        inputs, fitted = self._inputs(X), (self.members_, self.schema_)
+        check_whole("seed", seed, least=0)
+        if self.direction == "causal":
+            check_whole("steps", 10 if steps is None else steps, least=0)
+            return continue_groups(
+                *fitted, inputs.groups, steps=10 if steps is None else steps, seed=seed
+            )
+        check_whole("sweeps", sweeps, least=0)
+        if steps is not None:
+            raise ExfamError(
+                "`steps` must not be given for direction='bidirectional', which fills in what is "
+                "missing. Fit with direction='causal' to go on with groups."
+            )
+        return fill_in(self.members_, inputs.groups, blank=inputs.blank, sweeps=sweeps, seed=seed)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
+        from exfam.estimator.saving import save_estimator
+
+        check_is_fitted(self, "members_")
+        save_estimator(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "GroupEstimator":
+        """The model saved in a folder.
+
+        Raises ModelFileError if it is damaged, newer, or of another estimator.
+        """
+        from exfam.estimator.saving import load_estimator
+
+        return load_estimator(path, expected=cls)
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members: plain JSON, and tensors."""
+        first = self.members_[0]
+        config = {
+            "schema": self.schema_.to_config(),
+            "items": first.item_part is not None,
+            "values": first.value_part is not None,
+            "support": self.support_,
+            "ordered": self.ordered_,
+            "k": getattr(self, "k_", None),
+        }
+        return config, {}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what `_told` gave."""
+        self.schema_ = Schema.from_config(config["schema"])
+        self.support_, self.vocabulary_ = config["support"], vocabulary
+        self.ordered_ = config.get("ordered", False)
+        if config["k"] is not None:
+            self.k_ = config["k"]
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
+        return self._empty_member(items=config["items"], values=config["values"])
+
+    @property
+    def _has_items(self) -> bool:
+        return self.members_[0].item_part is not None
+
+    @property
+    def _has_positions(self) -> bool:
+        """Whether what the model says depends on where an element stands among the others."""
+        return False
+
+    @property
+    def _n_items(self) -> int:
+        return int(self.schema_.n_items or 0)
+
+    def _columns(self) -> FrameColumns | None:
+        if self.group is None:
+            return None
+        return FrameColumns(
+            group=self.group,
+            order=self.order,
+            item=self.item,
+            value=self.value,
+            attributes=self.attributes,
+            group_attributes=self.group_attributes,
+            position=self.position,
+        )
+
+    def _read(self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None) -> Inputs:
+        """What the user passed as groups, coded by a vocabulary if there is one."""
+        unknown = "error" if vocabulary is None else self.unknown
+        in_order = str(self.order) == ROWS
+        return read_inputs(
+            X, self._columns(), vocabulary=vocabulary, unknown=unknown, ordered=in_order
+        )
+
+    def _check_order(self, groups: Groups) -> None:
+        """Raise ExfamError for sets where the model needs elements in order."""
+        check_order(groups, direction=self.direction)
+
+    def _inputs(self, X: Any) -> Inputs:
+        check_is_fitted(self, "members_")
+        inputs = self._read(X, vocabulary=self.vocabulary_)
+        # Models of before 0.2 took the order of rows where there was no other.
+        if self.ordered_:
+            self._check_order(inputs.groups)
+        if self.support_ == "hard":
+            check_no_repeats(inputs.groups)
+        self.schema_.check(inputs.groups)
+        return inputs
+
+    def _flat_parts(self, groups: Groups) -> list[tuple[str, np.ndarray]]:
+        told = log_probs(self.members_, groups)
+        item = [] if told.item is None else [("item", told.item)]
+        return [*item, *told.values.items()]
+
+    def _likely_items(self, inputs: Inputs) -> np.ndarray:
+        flat = np.full(inputs.groups.n_rows, np.nan)
+        for rows, items, _ in top_items(self.members_, inputs.groups, k=1):
+            flat[rows] = items[:, 0]
+        codes = np.nan_to_num(inputs.spread(flat), nan=-1).astype(int)
+        labels = self.vocabulary_["item"].tolist()
+        return np.array([None if code < 0 else labels[code] for code in codes], dtype=object)
+
+    def _each_value(self, inputs: Inputs, tell: Any, columns: Sequence[str] | None = None) -> Any:
+        """What `tell` says of each value column's predictive distribution, in the user's order."""
+        groups, out = inputs.groups, {}
+        # A copy, since the column may be a file that cannot be written.
+        item = None if groups.item is None else torch.from_numpy(groups.item.astype(np.int64))
+        for column, eta in value_parameters(self.members_, groups).items():
+            if columns is not None and column not in columns:
+                continue
+            told = torch.isfinite(eta[0]).all(-1)
+            family = self.schema_.families[column]
+            own = None if item is None else item[told]
+            mixture = Mixture(family, eta[:, told].double(), own)
+            numbers = tell(mixture).double().numpy()
+            flat = np.full((groups.n_rows, *numbers.shape[1:]), np.nan)
+            flat[told.numpy()] = numbers
+            out[column] = inputs.spread(flat)
+        return next(iter(out.values())) if len(out) == 1 else out

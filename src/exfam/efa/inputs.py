@@ -1,0 +1,308 @@
+"""From what a user passes (a frame, a file or Groups) to Groups that a fitted model understands."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice
+from exfam.estimator.parameters import listed
+from exfam.groups import Groups
+from exfam.groups.columns import open_frame
+from exfam.groups.frames import ROWS, FrameColumns, read_frame
+from exfam.groups.groups import unchecked
+from exfam.groups.unknown import UnknownLabels, warn_unknown
+from exfam.reading import ReadingOptions, read_with_facts
+from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
+from exfam.training.batching import element_weights
+
+__all__ = ["Inputs", "read_inputs"]
+
+Vocabulary = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Groups, and where each of their own elements stands in what the user passed.
+
+    Outputs have `n_rows` entries, one a row of the frame or file, or one an own element of Groups;
+    NaN where the element was left out. `kept`: the places of elements of Groups, where some were
+    left out. `blank`: elements of Groups that came without an item, to be filled in; None if there
+    are none.
+    """
+
+    groups: Groups
+    n_rows: int
+    by_row: bool = False
+    kept: Int64[np.ndarray, "own"] | None = None
+    blank: Bool[np.ndarray, "elements"] | None = None
+
+    def _places(self, elements: Int64[np.ndarray, "own"]) -> Int64[np.ndarray, "own"] | slice:
+        """The entry of each own element."""
+        if self.by_row:
+            assert self.groups.source_row is not None
+            return self.groups.source_row[elements]
+        return slice(None) if self.kept is None else self.kept
+
+    def spread(self, flat: np.ndarray) -> np.ndarray:
+        """Numbers of the flat columns in the user's order."""
+        elements = self.groups.elements()
+        out = np.full((self.n_rows, *flat.shape[1:]), np.nan)
+        out[self._places(elements)] = flat[elements]
+        return out
+
+    def weights(self, sample_weight: Any) -> Float[np.ndarray, "elements"] | None:
+        """The user's weights as one number a row of the flat columns."""
+        if sample_weight is None:
+            return None
+        try:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ExfamError(f"`sample_weight` must be numbers, got {error}.") from error
+        if weight.shape != (self.n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
+            raise ExfamError(
+                f"`sample_weight` must be {self.n_rows} finite numbers >= 0, one an element, got "
+                f"shape {weight.shape} with minimum {weight.min(initial=0):g}."
+            )
+        return element_weights(self.groups, weight[self._places(self.groups.elements())])
+
+    def pieces(
+        self, weight: Float[np.ndarray, "elements"] | None
+    ) -> Iterator[tuple[Groups, Float[np.ndarray, "rows"] | None]]:
+        """The groups and their weights, in pieces whose columns are their own if there are many."""
+        chunks = list(self.groups.chunks())
+        if len(chunks) < 2:
+            yield self.groups, weight
+            return
+        for chunk in chunks:
+            own = chunk.compact()
+            each = None if weight is None else np.zeros(own.n_rows)
+            if weight is not None and each is not None:
+                each[: own.n_elements] = weight[chunk.elements()]
+            yield own, each
+
+
+def read_inputs(
+    data: Any,
+    columns: FrameColumns | None,
+    *,
+    vocabulary: Vocabulary | None = None,
+    unknown: str = "error",
+    ordered: bool = False,
+) -> Inputs:
+    """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
+
+    `ordered`: whether the order of rows or elements means something even where the data do not
+    say so. A path is that of a prepared folder, which is as good as its Groups, or of whatever
+    `exfam.read` reads. Rows of files are all kept, as those of frames are, exact duplicates too:
+    each has an entry in the outputs. Labels that the vocabulary lacks are counted in one warning.
+    Raises DataError for a frame or file without column names, or a folder prepared with others;
+    UnknownItemError for items that the vocabulary does not hold if `unknown="error"`.
+    """
+    check_choice("unknown", unknown, ("error", "ignore", "unk"))
+    found: list[UnknownLabels] = []
+    if is_prepared(data) or isinstance(data, Groups):
+        groups = data if isinstance(data, Groups) else _open(data, columns)
+        if ordered and not groups.ordered:
+            groups = unchecked(groups.__dict__ | {"ordered": True})
+        inputs = _from_groups(groups, vocabulary, unknown, found)
+    else:
+        inputs = _from_rows(data, columns, vocabulary, unknown, found)
+    warn_unknown(found, ignored=unknown == "ignore")
+    return inputs
+
+
+def _from_rows(
+    data: Any,
+    columns: FrameColumns | None,
+    vocabulary: Vocabulary | None,
+    unknown: str,
+    found: list[UnknownLabels],
+) -> Inputs:
+    """A frame or a file as groups; `found` takes the labels that the vocabulary lacks."""
+    if columns is None:
+        raise DataError(
+            "`group` must name the column of groups to read a frame or file, got None. Pass column "
+            "names to the estimator (group=…, item=…, value=…), or Groups."
+        )
+    if isinstance(data, str | os.PathLike):
+        options = ReadingOptions(duplicates="keep")
+        groups, facts = read_with_facts(
+            data, columns, options=options, vocabulary=vocabulary, unknown=unknown, found=found
+        )
+        return Inputs(groups, facts.rows, by_row=True)
+    table = open_frame(data)
+    groups = read_frame(table, columns, vocabulary=vocabulary, unknown=unknown, found=found)
+    return Inputs(groups, len(table[columns.group]), by_row=True)
+
+
+def _open(folder: Any, columns: FrameColumns | None) -> Groups:
+    """The groups of a prepared folder, unless it was prepared with other columns than named."""
+    held = prepared_columns(folder)
+    if columns is None or held is None:
+        return open_prepared(folder)
+    for argument in fields(FrameColumns):
+        named, there = (listed(getattr(each, argument.name)) for each in (columns, held))
+        if list(named) != list(there) and (argument.name, columns.order) != ("order", ROWS):
+            raise DataError(
+                f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "
+                f"{_shown(there)}, got {_shown(named)}. Pass the same column names, or none at all "
+                "to take the folder as it is, or prepare the data again."
+            )
+    return open_prepared(folder)
+
+
+def _shown(names: Any) -> str:
+    return ", ".join(repr(name) for name in names) or "none"
+
+
+def _from_groups(
+    data: Groups, vocabulary: Vocabulary | None, unknown: str, found: list[UnknownLabels]
+) -> Inputs:
+    if _share_elements(data):
+        # Draws with replacement need rows of their own.
+        data = data.compact()
+    n_rows = data.n_elements
+    if vocabulary is None:
+        return Inputs(data, n_rows)
+    recoded = _with_known_attributes(data, vocabulary, unknown, found)
+    if data.item is None or "item" not in vocabulary:
+        return Inputs(recoded.with_(item=data.item), n_rows)
+    item, lost = _recoded(data, "item", data.item, vocabulary["item"])
+    recoded = recoded.with_(item=item)
+    visible = np.zeros(0, dtype=np.int64) if lost is None else _visible(data)
+    if lost is not None and lost[visible].any():
+        unseen = visible[lost[visible]]
+        if unknown == "error":
+            raise UnknownItemError(_unknown_item(data, unseen))
+        found.append(_counted(data, "item", "item", data.item[unseen]))
+        if unknown == "ignore":
+            kept = np.flatnonzero(~lost[data.elements()])
+            recoded, blank = _without(recoded, lost, data.item < 0)
+            return Inputs(recoded, n_rows, kept=kept, blank=blank)
+    return Inputs(recoded, n_rows, blank=data.item < 0 if _has_blanks(data) else None)
+
+
+def _has_blanks(groups: Groups) -> bool:
+    item = groups.item
+    return item is not None and any((item[chunk.elements()] < 0).any() for chunk in groups.chunks())
+
+
+def _share_elements(groups: Groups) -> bool:
+    held = groups.stop > groups.start
+    order = np.argsort(groups.start[held], kind="stable")
+    start, stop = groups.start[held][order], groups.stop[held][order]
+    return bool((start[1:] < stop[:-1]).any())
+
+
+def _visible(groups: Groups) -> Int64[np.ndarray, "visible"]:
+    """Elements that the groups own, then those of their context ranges."""
+    own = groups.elements()
+    if groups.context_start is None or groups.context_stop is None:
+        return own
+    ranges = Groups(start=groups.context_start.ravel(), stop=groups.context_stop.ravel())
+    return np.concatenate([own, ranges.elements()])
+
+
+def _recoded(
+    groups: Groups, name: str, codes: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, Bool[np.ndarray, "codes"] | None]:
+    """Codes in the fitted vocabulary, -1 where it has none, and which ones lost theirs so."""
+    own = groups.vocabulary.get(name)
+    is_known = own is labels or (own is not None and np.array_equal(own, labels))
+    if is_known or (own is None and int(codes.max(initial=-1)) < len(labels)):
+        return codes, None  # no copy: the column may be a mapped file
+    if own is None:
+        new = np.where(codes < len(labels), codes.astype(np.int64), -1)
+    else:
+        place = {label: code for code, label in enumerate(labels.tolist())}
+        known = np.array([place.get(label, -1) for label in own.tolist()] + [-1], dtype=np.int64)
+        new = known[codes]
+    return new, (new < 0) & (codes >= 0)
+
+
+def _counted(groups: Groups, argument: str, name: str, codes: np.ndarray) -> UnknownLabels:
+    """What is said of labels that the fitted vocabulary lacks, from their codes row by row."""
+    n_labels, example = len(np.unique(codes)), _label(groups, name, int(codes[0]))
+    return UnknownLabels(argument, name, len(codes), n_labels, example)
+
+
+def _with_known_attributes(
+    groups: Groups, vocabulary: Vocabulary, unknown: str, found: list[UnknownLabels]
+) -> Groups:
+    """Groups with the fitted vocabulary, codes of attributes recoded to it."""
+    changes: dict[str, Any] = {"vocabulary": {**groups.vocabulary, **vocabulary}}
+    for kind in ("attributes", "group_attributes"):
+        columns = dict(getattr(groups, kind))
+        for name, codes in columns.items():
+            if name not in vocabulary or codes.dtype.kind not in "iu" or codes.ndim > 1:
+                continue
+            columns[name], lost = _recoded(groups, name, codes, vocabulary[name])
+            if lost is None or not lost.any():
+                continue
+            if unknown == "error":
+                raise DataError(_unknown_category(groups, kind, name, codes, lost))
+            found.append(_counted(groups, kind, name, codes[lost]))
+        changes[kind] = columns
+    # The item column still has its own codes, which the new vocabulary may not know.
+    return groups.with_(**changes, item=None)
+
+
+def _label(groups: Groups, name: str, code: int) -> Any:
+    labels = groups.vocabulary.get(name)
+    return int(code) if labels is None else labels.tolist()[code]
+
+
+def _unknown_category(
+    groups: Groups, kind: str, name: str, codes: np.ndarray, lost: np.ndarray
+) -> str:
+    at = int(np.flatnonzero(lost)[0])
+    return (
+        f"`{kind}` must be in the vocabulary of {name!r} known from training, got "
+        f"{_label(groups, name, int(codes[at]))!r} at {at} ({lost.sum()} of {lost.size}). "
+        "Choose unknown='ignore' or unknown='unk'."
+    )
+
+
+def _unknown_item(groups: Groups, lost: Int64[np.ndarray, "lost"]) -> str:
+    assert groups.item is not None
+    element = int(lost[0])
+    row = element if groups.source_row is None else groups.source_row[element]
+    label = _label(groups, "item", int(groups.item[element]))
+    return (
+        f"`item` must be one seen in training, got {label!r} at row {row} ({len(lost)} such rows). "
+        "Use unknown='ignore' to leave such elements out, or unknown='unk' to keep them as unknown."
+    )
+
+
+def _without(
+    groups: Groups, lost: Bool[np.ndarray, "elements"], blank: Bool[np.ndarray, "elements"]
+) -> tuple[Groups, Bool[np.ndarray, "kept"] | None]:
+    """Groups without their `lost` elements, over columns of their own; and which are blank."""
+    # `compact` reorders rows: the two masks travel as one more column.
+    marked = groups.with_(values={**groups.values, "\0": lost + 2 * blank}).compact()
+    mark = marked.values["\0"]
+    keep = mark % 2 == 0
+    before = np.concatenate([[0], np.cumsum(keep)])
+    flat = {
+        name: column[keep]
+        for name in ("item", "position", "observed", "role", "source_row")
+        if (column := getattr(marked, name)) is not None
+    }
+    bounds = {
+        name: before[bound]
+        for name in ("start", "stop", "context_start", "context_stop")
+        if (bound := getattr(marked, name)) is not None
+    }
+    without = marked.with_(
+        values={name: marked.values[name][keep] for name in groups.values},
+        attributes={name: column[keep] for name, column in marked.attributes.items()},
+        ignored=(marked.stop - marked.start) - (bounds["stop"] - bounds["start"]),
+        **flat,
+        **bounds,
+    )
+    left = mark[keep] >= 2
+    return without, left if left[without.elements()].any() else None

@@ -1,0 +1,1 @@
+"""Networks and counts behind the estimators of groups."""

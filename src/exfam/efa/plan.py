@@ -1,0 +1,157 @@
+"""What a fit works on: data read, parts, families and support chosen, groups held out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from exfam.checks import ExfamError
+from exfam.efa.inputs import Inputs
+from exfam.estimator.choices import (
+    check_part_names,
+    choose_families,
+    choose_parts,
+    choose_support,
+    vocabulary_of,
+)
+from exfam.estimator.parameters import listed
+from exfam.estimator.schema import Schema, check_values
+from exfam.families import Family
+from exfam.groups import TARGET, Groups
+
+__all__ = ["FitPlan", "hold_out", "plan_fit"]
+
+Weight = Float[np.ndarray, "elements"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """What a fit works on, all choices made."""
+
+    train: Groups
+    validation: Groups | None
+    weight: Weight
+    validation_weight: Weight
+    schema: Schema
+    vocabulary: dict[str, np.ndarray]
+    items: bool
+    values: bool
+    support: str
+    checkpoint: Path | None
+
+
+def plan_fit(
+    estimator: Any, X: Any, *, validation: Any, sample_weight: Any, checkpoint: str | Path | None
+) -> FitPlan:
+    """The plan of `estimator.fit(X)`.
+
+    Raises ExfamError where data and parameters do not go together, SupportError for values that
+    their family cannot produce, DataError for a frame that cannot be read.
+    """
+    inputs = estimator._read(X)
+    estimator._check_order(inputs.groups)
+    weight = inputs.weights(sample_weight)
+    vocabulary = vocabulary_of(inputs.groups)
+    groups = inputs.groups.with_(vocabulary=vocabulary)
+    has_target = _has_target(groups, weight)
+    if not has_target.any():
+        raise ExfamError("`X` must hold a target element of positive weight to fit, got none.")
+    items, values = choose_parts(estimator.parts, groups)
+    if items:
+        columns = {"value": groups.values, "attributes": groups.attributes}
+        check_part_names(columns | {"group_attributes": groups.group_attributes})
+    families = choose_families(estimator.family, groups) if values else {}
+    check_values(groups, families)
+    train, held_out = _train_and_held_out(estimator, groups, has_target, validation, families)
+    seen = [groups] if held_out is None else [groups, held_out]
+    return FitPlan(
+        train=train,
+        validation=held_out,
+        weight=weight,
+        validation_weight=weight if validation is None else None,
+        schema=_schema(estimator, train, held_out, families),
+        vocabulary=vocabulary,
+        items=items,
+        values=values,
+        support=choose_support(estimator.support, seen) if items else "none",
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+    )
+
+
+def _train_and_held_out(
+    estimator: Any,
+    groups: Groups,
+    has_target: Bool[np.ndarray, "groups"],
+    validation: Any,
+    families: Mapping[str, Family],
+) -> tuple[Groups, Groups | None]:
+    """What to train on, and what to choose the epoch by: data given for it, or a share."""
+    if validation is None:
+        fraction = float(estimator.validation_fraction)
+        return hold_out(groups, has_target, fraction=fraction, seed=int(estimator.seed))
+    held_out = _read_validation(estimator, validation, groups.vocabulary).groups
+    check_values(held_out, families)
+    return groups, held_out
+
+
+def _schema(
+    estimator: Any, train: Groups, held_out: Groups | None, families: Mapping[str, Family]
+) -> Schema:
+    schema = Schema.of(
+        train,
+        families=families,
+        attributes=(*train.attributes, *train.group_attributes),
+        known=listed(estimator.known),
+    )
+    if held_out is not None:
+        schema.check(held_out)
+    return schema
+
+
+def _read_validation(estimator: Any, data: Any, vocabulary: Mapping[str, np.ndarray]) -> Inputs:
+    inputs = estimator._read(data, vocabulary=vocabulary)
+    estimator._check_order(inputs.groups)
+    if not inputs.groups.n_targets:
+        raise ExfamError("`validation` must hold at least one element to predict, got none.")
+    return inputs
+
+
+def _has_target(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
+    """Which groups have an element that counts in the loss."""
+    if groups.role is None and weight is None:
+        return groups.stop > groups.start
+    told = [_has_counted(chunk, weight) for chunk in groups.chunks()]
+    return np.concatenate([np.zeros(0, dtype=bool), *told])
+
+
+def _has_counted(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
+    own = groups.elements()
+    counts = np.ones(len(own), dtype=bool) if groups.role is None else groups.role[own] == TARGET
+    if weight is not None:
+        counts &= weight[own] > 0
+    total = np.concatenate([[0], np.cumsum(counts)])
+    stop = np.cumsum(groups.stop - groups.start)
+    return total[stop] > total[stop - (groups.stop - groups.start)]
+
+
+def hold_out(
+    groups: Groups, has_target: Bool[np.ndarray, "groups"], *, fraction: float, seed: int
+) -> tuple[Groups, Groups | None]:
+    """Groups to train on, and a random share of those with a target to choose the epoch by.
+
+    None are held out where the share is less than one group.
+
+    >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
+    >>> train, held_out = hold_out(groups, np.ones(10, dtype=bool), fraction=0.2, seed=0)
+    >>> len(train), len(held_out)
+    (8, 2)
+    """
+    able = groups if has_target.all() else groups[has_target]
+    share = min(fraction, 1 - 1 / len(able))  # one group at least stays to train on
+    if len(able) * share < 1:
+        return able, None
+    train, held_out = able.split([1 - share, share], seed=seed)
+    return train, held_out

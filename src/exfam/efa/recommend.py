@@ -1,0 +1,261 @@
+"""What comes next, and which items go together or replace each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from exfam.checks import ExfamError, UnknownItemError, check_whole, shown
+from exfam.efa.blanks import append_blank, gaps_of, insert_blank, typical_rows
+from exfam.estimator.evaluate import item_probabilities, log_probs, top_items, top_of_means
+from exfam.estimator.schema import Schema
+from exfam.groups import TARGET, Groups
+from exfam.likelihoods.two_part import TwoPartModel
+
+__all__ = [
+    "Recommendations",
+    "Relations",
+    "item_lifts",
+    "recommend",
+    "relations",
+]
+
+# Items that hard support excludes have probability 0; their lift is finite all the same.
+TINY = 1e-30
+# Items up to which all are compared with all, and those of a larger catalog that are looked at.
+MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
+# Gaps of a group that a further item may be in, and numbers that are held at a time for them.
+N_GAPS, MAX_NUMBERS = 32, 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendations:
+    """The most probable items of each group, best first.
+
+    With hard support, items that the group has come last, with probability 0, if `k` asks for more
+    than are left.
+    """
+
+    groups: np.ndarray
+    items: np.ndarray
+    probabilities: Float[np.ndarray, "groups k"]
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `group`, `rank` (from 1), `item`, `probability`; items of probability > 0."""
+        n_groups, k = self.probabilities.shape
+        possible = self.probabilities.ravel() > 0
+        columns = {
+            "group": np.repeat(self.groups, k),
+            "rank": np.tile(np.arange(1, k + 1), n_groups),
+            "item": self.items.ravel(),
+            "probability": self.probabilities.ravel(),
+        }
+        return {name: column[possible] for name, column in columns.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """Items related to one, the strongest first; `strength` is in nats or a correlation."""
+
+    item: Any
+    items: np.ndarray
+    strength: Float[np.ndarray, "k"]
+
+
+def recommend(
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    schema: Schema,
+    vocabulary: Mapping[str, np.ndarray],
+    *,
+    k: int,
+    in_gaps: bool = False,
+) -> Recommendations:
+    """The `k` most probable further items of each group; all items if there are fewer.
+
+    `in_gaps`: whether the further item may stand anywhere in its group, at the end otherwise: its
+    probabilities are means over the gaps, 32 of them at most (default False)
+    """
+    check_whole("k", k)
+    labels = vocabulary.get("item", np.arange(0))
+    k = min(int(k), len(labels))
+    top = np.zeros((len(groups), k), dtype=np.int64)
+    chance = np.zeros((len(groups), k))
+    found = _top_in_gaps if in_gaps else _top_at_ends
+    for which, items, probability in found(members, groups, schema, k):
+        top[which], chance[which] = items, probability
+    names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
+    return Recommendations(names, labels[top], chance)
+
+
+def _top_at_ends(
+    members: Sequence[TwoPartModel], groups: Groups, schema: Schema, k: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Groups by their numbers, their most probable next items, the probabilities."""
+    blank = append_blank(groups, schema)
+    group = {int(row): g for g, row in enumerate(blank.stop - 1)}
+    for rows, items, probability in top_items(members, blank, k=k):
+        yield np.array([group[int(row)] for row in rows]), items, probability
+
+
+def _top_in_gaps(
+    members: Sequence[TwoPartModel], groups: Groups, schema: Schema, k: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """As `_top_at_ends`, with the item anywhere: some groups at a time."""
+    n_at_once = max(1, MAX_NUMBERS // (N_GAPS * max(1, schema.n_items or 0)))
+    for first in range(0, len(groups), n_at_once):
+        some = groups[first : first + n_at_once]
+        group, at = gaps_of(some, most=N_GAPS)
+        blank = insert_blank(some[group], schema, at=at)
+        items, probability = top_of_means(members, blank, of=group, k=k)
+        yield first + np.arange(len(some)), items, probability
+
+
+def item_lifts(
+    members: Sequence[TwoPartModel], schema: Schema, *, given: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """lift[j, i] = log p(i | j alone in the group) - log p(i | nothing), in nats, rows by rows.
+
+    Values are unobserved, attributes unknown or average. An item's own lift reads 0. `given`: the
+    items j, all unless given.
+    """
+    items = np.arange(schema.n_items or 0) if given is None else given
+    alone = append_blank(_alone(schema, items), schema)
+    # The last group is empty, and batches come by length: its probabilities are needed first.
+    ((_, nothing),) = item_probabilities(members, alone[len(items) :])
+    for rows, probability in item_probabilities(members, alone[: len(items)]):
+        lift = np.log(np.maximum(probability, TINY)) - np.log(np.maximum(nothing, TINY))
+        own = items[rows // 2]  # a group of an item and a blank has two rows
+        lift[np.arange(len(own)), own] = 0.0
+        yield own, lift
+
+
+def _alone(schema: Schema, items: np.ndarray) -> Groups:
+    """A group for each of the items, with nothing else in it, and an empty one."""
+    attributes, n = schema.attributes, len(items)
+    return Groups(
+        start=np.append(np.arange(n), n),
+        stop=np.append(np.arange(1, n + 1), n),
+        item=items,
+        values={column: np.zeros(n) for column in schema.families},
+        attributes={a.name: typical_rows(a, n) for a in attributes if not a.of_group},
+        group_attributes={a.name: typical_rows(a, n + 1) for a in attributes if a.of_group},
+        observed=np.zeros(n, dtype=bool),
+        vocabulary={"item": np.arange(schema.n_items or 0)},
+    )
+
+
+def relations(
+    members: Sequence[TwoPartModel],
+    schema: Schema,
+    labels: np.ndarray,
+    item: Any,
+    *,
+    k: int,
+    kind: str,
+) -> Relations:
+    """Complements (mutual lift) or substitutes (same lifts by others, little mutual lift).
+
+    Of more than 10,000 items those are looked at from both sides that come first from one: the
+    1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
+    Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
+    """
+    check_whole("k", k)
+    if members[0].item_part is None:
+        raise ExfamError("`item` relations must come from a model with an item part, got none.")
+    codes = {label: code for code, label in enumerate(labels.tolist())}
+    try:
+        code = codes[item]
+    except (KeyError, TypeError) as error:  # TypeError: a list or a frame
+        raise UnknownItemError(
+            f"`item` must be one seen in training, got {shown(item)}."
+        ) from error
+    look = _strengths if len(codes) <= MANY_ITEMS else _strengths_of_candidates
+    strength = look(members, schema, code, kind=kind)
+    strength[code] = -np.inf
+    best = np.argsort(-strength, kind="stable")[: int(k)]
+    best = best[np.isfinite(strength[best])]
+    return Relations(item, labels[best], strength[best])
+
+
+def _strengths(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, kind: str
+) -> Float[np.ndarray, "items"]:
+    """How strongly every item is related to item `code`; minus infinity if not at all."""
+    of, by, alike = _lifts_of_and_by(members, schema, code, given=np.arange(schema.n_items or 0))
+    mutual = (of + by) / 2
+    if kind == "complements":
+        return mutual
+    return np.where(mutual <= _little(np.delete(mutual, code)), alike, -np.inf)
+
+
+def _strengths_of_candidates(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, kind: str
+) -> Float[np.ndarray, "items"]:
+    """As `_strengths`, of the items alone that come first from one side."""
+    given = np.array([code])
+    if kind == "substitutes":
+        empty = append_blank(_alone(schema, given[:0]), schema)
+        ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
+        given = np.union1d(frequent, given)
+    _, by, alike = _lifts_of_and_by(members, schema, code, given=given)
+    first = by.copy() if kind == "complements" else alike.copy()
+    first[code] = -np.inf
+    candidates = np.argsort(-first, kind="stable")[: min(N_CANDIDATES, len(by) - 1)]
+    mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
+    strength = np.full(len(by), -np.inf)
+    if kind == "complements":
+        strength[candidates] = mutual
+    else:
+        apart = mutual <= _little(np.delete(by, code))
+        strength[candidates] = np.where(apart, alike[candidates], -np.inf)
+    return strength
+
+
+def _little(mutual: np.ndarray) -> float:
+    """What a lift may be at most between items that are no complements."""
+    return max(0.0, float(np.median(mutual))) if len(mutual) else 0.0
+
+
+def _lifts_of(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
+) -> Float[np.ndarray, "given"]:
+    """Lift of item `code` by each of the given ones, with no other item's."""
+    alone = append_blank(_alone(schema, given), schema)
+    assert alone.item is not None and alone.role is not None
+    asked = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
+    nats = log_probs(members, asked).item
+    assert nats is not None
+    nats = np.maximum(nats[asked.stop - 1], np.log(TINY))
+    return nats[:-1] - nats[-1]
+
+
+def _lifts_of_and_by(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lifts of item `code` by the given items, its lifts of all items, and how alike lifts are.
+
+    Alike: the correlation over all third given items of their lifts of an item and of `code`. One
+    pass over rows of the table of lifts, which is never held whole. `code` must be among `given`.
+    """
+    n = schema.n_items or 0
+    of, by = np.zeros(n), np.zeros(n)
+    total, square, product = np.zeros(n), np.zeros(n), np.zeros(n)
+    for some, lift in item_lifts(members, schema, given=given):
+        of[some] = lift[:, code]
+        by += lift[some == code].sum(0)
+        lift = lift[some != code]
+        total += lift.sum(0)
+        square += (lift**2).sum(0)
+        product += lift[:, code] @ lift
+    # An item's lift by itself reads 0, so only its lift of `code` is still to be taken out.
+    own_total, own_square = total[code] - of, square[code] - of**2
+    third = np.full(n, len(given) - 1)
+    third[given] -= 1
+    third = np.maximum(third, 1)
+    spread = np.maximum(square - total**2 / third, 0.0)
+    own_spread = np.maximum(own_square - own_total**2 / third, 0.0)
+    covariance = product - total * own_total / third
+    return of, by, covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)

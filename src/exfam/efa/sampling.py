@@ -1,0 +1,138 @@
+"""Draws from fitted models: continuations of causal ones, fill-in of bidirectional ones."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+
+from exfam.checks import ExfamError
+from exfam.efa.blanks import append_blank
+from exfam.estimator.evaluate import item_probabilities, value_parameters
+from exfam.estimator.schema import Schema
+from exfam.families.mixtures import Mixture
+from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.likelihoods.two_part import TwoPartModel
+
+__all__ = ["continue_groups", "fill_in"]
+
+
+def continue_groups(
+    members: Sequence[TwoPartModel], schema: Schema, groups: Groups, *, steps: int, seed: int
+) -> Groups:
+    """Each group followed by `steps` drawn elements: an item, then its values, in turn.
+
+    Each draw is from the mixture of the members given all that came before. New elements are
+    targets; given ones keep their role. Raises ExfamError where groups have items that the model
+    does not predict.
+    """
+    if members[0].item_part is None and groups.item is not None:
+        raise ExfamError(
+            "`parts` must include items to go on with groups that have items, got 'values'."
+        )
+    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+    current = groups.compact()
+    role, given = current.role, current.stop - current.start
+    for _ in range(int(steps)):
+        current = append_blank(current, schema)
+        last = current.stop - 1
+        current = _draw(members, current, (last, last), rng, generator)
+    n_own = int(current.stop[-1]) if len(current) else 0
+    place = np.arange(n_own) - np.repeat(current.start, current.stop - current.start)
+    roles = np.full(current.n_rows, TARGET, dtype=np.int8)
+    if role is not None:
+        roles[:n_own][place < np.repeat(given, current.stop - current.start)] = role[: given.sum()]
+    return current.with_(role=None if role is None else roles)
+
+
+def fill_in(
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    *,
+    blank: Bool[np.ndarray, "elements"] | None,
+    sweeps: int,
+    seed: int,
+) -> Groups:
+    """The `blank` elements' items and all unobserved values, drawn given the rest.
+
+    First in order of place, each from what is there; then by Gibbs sweeps, each in turn given all
+    others. At a time one element of every group is drawn. An item is drawn given the other
+    elements; the value beside it, if observed, has no say.
+    """
+    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+    own, current = groups.elements(), groups.compact()
+    no_item, no_value = np.zeros((2, current.n_rows), dtype=bool)
+    if blank is not None and members[0].item_part is not None:
+        no_item[: len(own)] = blank[own]
+    if groups.observed is not None and members[0].value_part is not None:
+        no_value[: len(own)] = ~groups.observed[own]
+    rounds = _one_of_each_group(current, np.flatnonzero(no_item | no_value))
+    for _ in range(int(sweeps) + 1):
+        for rows in rounds:
+            both = rows[no_item[rows]], rows[no_value[rows]]
+            current = _draw(members, current, both, rng, generator)
+    return current
+
+
+def _one_of_each_group(groups: Groups, rows: np.ndarray) -> list[np.ndarray]:
+    """Rows split into rounds, each with at most one row of a group, in order of place."""
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)[rows]
+    first = np.searchsorted(group, group, side="left")
+    turn = np.arange(len(rows)) - first
+    return [rows[turn == t] for t in range(int(turn.max(initial=-1)) + 1)]
+
+
+def _draw(
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    rows: tuple[np.ndarray, np.ndarray],
+    rng: np.random.Generator,
+    generator: torch.Generator,
+) -> Groups:
+    """Groups with the items of the first `rows`, then the values of the second, drawn anew."""
+    role = groups.role
+    item_rows, value_rows = rows
+    if members[0].item_part is not None and len(item_rows):
+        groups = _draw_items(members, _only(groups, item_rows), rng)
+    if members[0].value_part is not None and len(value_rows):
+        groups = _draw_values(members, _only(groups, value_rows), value_rows, generator)
+    return groups.with_(role=role)
+
+
+def _only(groups: Groups, rows: np.ndarray) -> Groups:
+    """Groups with these rows as their only targets."""
+    role = np.full(groups.n_rows, CONTEXT, dtype=np.int8)
+    role[rows] = TARGET
+    return groups.with_(role=role)
+
+
+def _draw_items(
+    members: Sequence[TwoPartModel], groups: Groups, rng: np.random.Generator
+) -> Groups:
+    assert groups.item is not None and groups.role is not None
+    drawn, hidden = groups.item.copy(), groups.item.copy()
+    targets = np.flatnonzero(groups.role == TARGET)
+    hidden[targets] = -1
+    # One number for each target, in order: draws do not depend on how batches are cut.
+    uniform = np.zeros(groups.n_rows)
+    uniform[targets] = rng.random(len(targets))
+    for rows, probability in item_probabilities(members, groups.with_(item=hidden)):
+        cumulative = probability.cumsum(1)
+        below = cumulative <= (uniform[rows] * cumulative[:, -1])[:, None]
+        drawn[rows] = below.sum(1)
+    return groups.with_(item=drawn)
+
+
+def _draw_values(
+    members: Sequence[TwoPartModel], groups: Groups, rows: np.ndarray, generator: torch.Generator
+) -> Groups:
+    values = {name: column.astype(np.float64) for name, column in groups.values.items()}
+    at = torch.as_tensor(rows)
+    item = None if groups.item is None else torch.as_tensor(groups.item[rows]).long()
+    for column, eta in value_parameters(members, groups).items():
+        mixture = Mixture(members[0].families[column], eta[:, at].double(), item)
+        values[column][rows] = mixture.sample(generator).double().numpy()
+    observed = np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
+    observed = observed.copy()
+    observed[rows] = True
+    return groups.with_(values=values, observed=observed)

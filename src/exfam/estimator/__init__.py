@@ -1,0 +1,1 @@
+"""Estimators: parameters, the registry, saving, evaluation of fitted members."""

@@ -1,0 +1,272 @@
+"""What fitted models say of groups, in bounded memory: log-probabilities, parameters, states.
+
+Every function takes the members of an ensemble (one model is an ensemble of one) and returns flat
+arrays with one entry a row of the groups' columns, NaN where there is nothing to tell. Batches are
+cut so that memory stays bounded; results do not depend on how they are cut.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.catalog import Choice, all_log_probs, best_items, chunks_of, item_rank
+from exfam.checks import ExfamError
+from exfam.groups import Batch, Groups
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.scores.metrics import ranks
+from exfam.training.batching import sequential_batches
+
+__all__ = [
+    "LogProbs",
+    "evaluation_batches",
+    "item_probabilities",
+    "item_ranks",
+    "log_probs",
+    "top_items",
+    "top_of_means",
+    "total_nats",
+    "value_parameters",
+]
+
+# Numbers that one batch may hold in its largest array (4 bytes each, a few such arrays at a time).
+MAX_NUMBERS = 4_000_000
+
+
+class LogProbs(NamedTuple):
+    """Log-probabilities in nats, one a row; NaN where a row is no target of that part."""
+
+    item: Float[np.ndarray, "rows"] | None
+    values: dict[str, Float[np.ndarray, "rows"]]
+
+
+def evaluation_batches(
+    groups: Groups, members: Sequence[TwoPartModel], *, max_numbers: int = MAX_NUMBERS
+) -> Iterator[Batch]:
+    """All groups, padded, in batches whose largest arrays hold about `max_numbers` numbers.
+
+    A group that needs more is a batch of its own.
+    """
+    longest = int(groups.lengths.max(initial=1))
+    each = max(_numbers_an_element(member, groups.n_items, longest) for member in members)
+    for index in sequential_batches(groups, max_tokens=max(1, max_numbers // each)):
+        yield groups.pad(index)
+
+
+def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int:
+    """Numbers that an element of a group of that length takes in the largest array."""
+    dense = member.item_part is not None and not member.has_large_catalog
+    needs = [64, n_items if dense else 0]
+    for part in (member.item_part, member.value_part):
+        attends: Any = getattr(part, "numbers_an_element", None)  # others keep no such array
+        if attends is not None:
+            needs.append(attends(longest))
+    return max(needs)
+
+
+def _device(members: Sequence[nn.Module]) -> torch.device:
+    parameter = next(members[0].parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
+def _each_batch(
+    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+) -> Iterator[Batch]:
+    """Batches on the members' device, with the members set to predict."""
+    for member in members:
+        member.eval()
+    for batch in evaluation_batches(groups, members, max_numbers=max_numbers):
+        yield batch.to(_device(members))
+
+
+def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
+    """Log of the mean probability over members."""
+    stacked = torch.stack(list(nats))
+    return stacked.logsumexp(0) - float(np.log(len(nats)))
+
+
+def _place(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
+    rows = batch.element[where].cpu().numpy()
+    out[rows] = nats[where].double().cpu().numpy()
+    # NaN in `out` means "no target": one that a model computed must not pass for that.
+    _check_numbers(rows, out[rows])
+
+
+def _check_numbers(rows: np.ndarray, told: np.ndarray) -> None:
+    """Raise where what a model tells of a row is NaN."""
+    wrong = rows[np.isnan(told)]
+    if len(wrong):
+        raise ExfamError(
+            f"`X` must lead to log-probabilities that are numbers, got NaN at element {wrong[0]} "
+            f"({len(wrong)} elements). Look for extreme values or attributes there, or fit with a "
+            "lower learning rate."
+        )
+
+
+def log_probs(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> LogProbs:
+    """Log-probability of every target's item and of every observed value.
+
+    An ensemble's probability is the mean of its members' probabilities, conditional by conditional.
+    Raises ExfamError if a model's numbers are NaN.
+    """
+    first = members[0]
+    item = None if first.item_part is None else np.full(groups.n_rows, np.nan)
+    values = {column: np.full(groups.n_rows, np.nan) for column in first.families}
+    with torch.inference_mode():
+        for batch in _each_batch(members, groups, max_numbers):
+            told = [member.log_prob(batch) for member in members]
+            if item is not None:
+                assert batch.item is not None
+                nats = _mean_of_exp([one.item for one in told if one.item is not None])
+                _place(item, batch, batch.target & (batch.item >= 0), nats)
+            for column, out in values.items():
+                nats = _mean_of_exp([one.value[column] for one in told])
+                _place(out, batch, batch.target & batch.observed, nats)
+    return LogProbs(item, values)
+
+
+def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
+    """The sum over parts of log-probabilities, NaN for rows that have none.
+
+    And for those without one of "item" where there is that part: their item is unknown.
+
+    >>> total_nats({"item": np.array([-1.0, np.nan]), "stars": np.array([-2.0, -2.0])})
+    array([-3., nan])
+    """
+    flat = np.stack(list(parts.values()))
+    without = np.isnan(flat).all(axis=0) | np.isnan(parts.get("item", 0.0))
+    return np.where(without, np.nan, np.nansum(flat, axis=0))
+
+
+def value_parameters(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> dict[str, Float[Tensor, "members rows params"]]:
+    """Each member's parameters of each value column at every target, observed or not."""
+    first = members[0]
+    if first.value_part is None:
+        raise ExfamError("`model` must have a value part to predict values, got items only.")
+    out = {
+        column: torch.full((len(members), groups.n_rows, family.n_params), torch.nan)
+        for column, family in first.families.items()
+    }
+    with torch.inference_mode():
+        for batch in _each_batch(members, groups, max_numbers):
+            rows = batch.element[batch.target]
+            for m, member in enumerate(members):
+                for column, eta in member.value_eta(batch).items():
+                    out[column][m, rows.cpu()] = eta[batch.target].float().cpu()
+    return out
+
+
+def item_probabilities(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """Probabilities of all items at the targets, batch by batch: (rows, their probabilities)."""
+    if _has_large_catalog(members):
+        yield from _probabilities_of_many(members, groups, max_numbers)
+        return
+    with torch.inference_mode():
+        for batch in _each_batch(members, groups, max_numbers):
+            told = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
+            rows = batch.element[batch.target]
+            yield rows.cpu().numpy(), told.double().mean(0).cpu().numpy()
+
+
+def top_items(
+    members: Sequence[TwoPartModel], groups: Groups, *, k: int, max_numbers: int = MAX_NUMBERS
+) -> Iterator[tuple[np.ndarray, Int64[np.ndarray, "rows k"], Float[np.ndarray, "rows k"]]]:
+    """The `k` most probable items at the targets: (rows, items, their probabilities), best first.
+
+    Equally probable ones are in the order of their codes. Large catalogs are never held whole.
+    Raises ExfamError if a model's numbers are NaN.
+    """
+    if not _has_large_catalog(members):
+        for rows, probability in item_probabilities(members, groups, max_numbers=max_numbers):
+            _check_numbers(rows, probability.sum(1))
+            best = np.argsort(-probability, axis=1, kind="stable")[:, :k]
+            yield rows, best, np.take_along_axis(probability, best, axis=1)
+        return
+    with torch.inference_mode():
+        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+            item, nats = best_items(choices, k=k)
+            rows = batch.element[row, place].cpu().numpy()
+            probability = nats.double().exp().cpu().numpy()
+            _check_numbers(rows, probability.sum(1))
+            yield rows, item.cpu().numpy(), probability
+
+
+def top_of_means(
+    members: Sequence[TwoPartModel], groups: Groups, *, of: Int64[np.ndarray, "groups"], k: int
+) -> tuple[Int64[np.ndarray, "numbers k"], Float[np.ndarray, "numbers k"]]:
+    """The `k` most probable items by the mean over targets of groups of the same number.
+
+    `of`: the number of each group, from 0. Returns items and probabilities, best first.
+    Raises ExfamError if a model's numbers are NaN.
+    """
+    number = np.zeros(groups.n_rows, dtype=np.int64)
+    number[groups.elements()] = np.repeat(of, groups.stop - groups.start)
+    total, count = np.zeros((int(of.max()) + 1, groups.n_items)), np.zeros(int(of.max()) + 1)
+    for rows, probability in item_probabilities(members, groups):
+        _check_numbers(rows, probability.sum(1))
+        np.add.at(total, number[rows], probability)
+        np.add.at(count, number[rows], 1)
+    mean = total / count[:, None]
+    best = np.argsort(-mean, axis=1, kind="stable")[:, :k]
+    return best, np.take_along_axis(mean, best, axis=1)
+
+
+def item_ranks(
+    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+) -> Float[np.ndarray, "rows"]:
+    """Rank of every target's own item among all items, 1 the most probable; NaN for other rows.
+
+    As `analysis.scores.ranks`: equals share the mean of their ranks, unknown items have rank
+    infinity. Large catalogs are never held whole. Raises ExfamError if a model's numbers are NaN.
+    """
+    out = np.full(groups.n_rows, np.nan)
+    if not _has_large_catalog(members):
+        assert groups.item is not None
+        for rows, probability in item_probabilities(members, groups, max_numbers=max_numbers):
+            _check_numbers(rows, probability.sum(1))
+            out[rows] = ranks(probability, groups.item[rows])
+        return out
+    with torch.inference_mode():
+        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+            assert batch.item is not None
+            item, rows = batch.item[row, place], batch.element[row, place].cpu().numpy()
+            rank = item_rank(choices, item).masked_fill(item < 0, torch.inf)
+            out[rows] = rank.cpu().numpy()
+            _check_numbers(rows, out[rows])
+    return out
+
+
+def _has_large_catalog(members: Sequence[TwoPartModel]) -> bool:
+    if members[0].item_part is None:
+        raise ExfamError("`model` must have an item part for item probabilities, got values only.")
+    return members[0].has_large_catalog
+
+
+def _choices(
+    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+) -> Iterator[tuple[Batch, tuple[Tensor, Tensor], list[Choice]]]:
+    """Batches, where their targets are, and what each member says that these may choose."""
+    for batch in _each_batch(members, groups, max_numbers):
+        row, place = batch.target.nonzero(as_tuple=True)
+        yield batch, (row, place), [member.choice(batch, (row, place)) for member in members]
+
+
+def _probabilities_of_many(
+    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """As `item_probabilities`, some targets at a time, however many a group has."""
+    with torch.inference_mode():
+        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+            for some in chunks_of(len(row), max(1, max_numbers // choices[0].eta.n_items)):
+                nats = [all_log_probs(choice.part(some)) for choice in choices]
+                told = torch.stack([each.exp() for each in nats]).double().mean(0)
+                yield batch.element[row[some], place[some]].cpu().numpy(), told.cpu().numpy()

@@ -1,0 +1,338 @@
+"""Saved models: a folder of tensors, configuration and vocabulary, whole or not there.
+
+    model.safetensors     parameters and buffers
+    vocabulary.parquet    the label of every code, by column
+    config.json           format, format version, checksums of all three, the model's configuration
+
+A model is of torch's tensors or of NumPy's arrays; without torch's tensors, torch is not needed.
+Saving replaces the folder as a whole: a save that is killed, or fails, leaves the old one, and of
+several saves at once one is there in the end (see folders.py).
+Other files in a replaced folder, such as a report, are carried over.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import SafetensorError
+
+from exfam.checks import ExfamError, ModelFileError
+from exfam.estimator.folders import new_folder, read_whole
+from exfam.files import sync
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Stored",
+    "check_replaceable",
+    "load_arrays",
+    "load_folder",
+    "model_file_errors",
+    "save_folder",
+]
+
+FORMAT_VERSION = 1
+_FORMAT = "exfam-model"
+_CONFIG, _TENSORS, _VOCABULARY = "config.json", "model.safetensors", "vocabulary.parquet"
+_OURS = (_CONFIG, _TENSORS, _VOCABULARY)
+_RESTORE = "Restore the folder from a copy, or fit and save the model again."
+
+# Bytes that an array of short texts may take.
+_MOST_BYTES = 2**31
+_LABEL_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+_TABLE = pa.schema(
+    {"column": pa.string(), "code": pa.int64(), "label": pa.string(), "label_type": pa.string()}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a saved model holds; `tensors`: torch's, or NumPy's arrays, as it was asked for."""
+
+    tensors: dict[str, Any]
+    config: dict[str, Any]
+    vocabulary: dict[str, np.ndarray]
+
+
+def save_folder(
+    path: str | os.PathLike[str],
+    *,
+    tensors: Mapping[str, Any],
+    config: Mapping[str, Any],
+    vocabulary: Mapping[str, np.ndarray],
+    overwrite: bool = False,
+) -> None:
+    """Write a model to the folder `path`; `config` is plain JSON, `tensors` torch's or arrays.
+
+    Raises ExfamError if something other than an empty folder is there, unless it is a saved model
+    and `overwrite` is True; also if `config` is not JSON, a label is none of str, int, float, bool,
+    datetime64, or the disk is full. Whatever was there is then as it was.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "model")
+    >>> save_folder(path, tensors={}, config={"dim": 2}, vocabulary={"item": np.array(["a"])})
+    >>> load_folder(path).config
+    {'dim': 2}
+    """
+    path = Path(os.path.realpath(path))
+    check = partial(check_replaceable, overwrite=overwrite)
+    _check_json(config)
+    try:
+        with new_folder(path, check=check, ours=_OURS) as new:
+            _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
+    except (OSError, SafetensorError) as error:
+        raise ExfamError(
+            f"`path` must be where a model can be written, got {path}: {error}. Free some space, "
+            "or save it elsewhere; what was there before is as it was."
+        ) from error
+
+
+def load_folder(path: str | os.PathLike[str]) -> Stored:
+    """Read what `save_folder` wrote, after checking that every byte is as it was.
+
+    Raises ModelFileError naming the file if the model is missing, damaged, not ours, or of a newer
+    version.
+    """
+    from safetensors.torch import load_file
+
+    return _load(path, load_file)
+
+
+def load_arrays(path: str | os.PathLike[str]) -> Stored:
+    """The same with NumPy's arrays, without torch; raises what `load_folder` raises.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "model")
+    >>> save_folder(path, tensors={"center": np.ones(2)}, config={}, vocabulary={})
+    >>> load_arrays(path).tensors["center"]
+    array([1., 1.])
+    """
+    from safetensors.numpy import load_file
+
+    return _load(path, load_file)
+
+
+def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, Any]]) -> Stored:
+    with model_file_errors(path):
+        return read_whole(Path(os.path.realpath(path)), partial(_read, load_file=load_file))
+
+
+@contextmanager
+def model_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """ModelFileError for whatever is raised by files that are whole, but not as exfam writes them.
+
+    >>> with model_file_errors("model"):
+    ...     {}["config"]
+    Traceback (most recent call last):
+    ...
+    exfam.checks.ModelFileError: `path` must hold a model as this version saves it, got one in
+    model that cannot be built (KeyError: 'config'). Load it with the version that saved it, or
+    fit and save it again.
+    """
+    try:
+        yield
+    except ModelFileError:  # says already what to do
+        raise
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        OSError,
+        RuntimeError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+    ) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ModelFileError(
+            f"`path` must hold a model as this version saves it, got one in {path} that cannot be "
+            f"built ({what}). Load it with the version that saved it, or fit and save it again."
+        ) from error
+
+
+def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
+    document = _read_document(path)
+    for name in (_TENSORS, _VOCABULARY):
+        file = path / name
+        if not file.is_file():
+            _fail(f"Model file {file} must be there, got none. {_RESTORE}")
+        if _checksum(file) != document["files"].get(name):
+            _damaged(file)
+    tensors = load_file(path / _TENSORS)
+    vocabulary = _decode(pq.read_table(path / _VOCABULARY), document["vocabulary"])
+    return Stored(tensors=tensors, config=document["config"], vocabulary=vocabulary)
+
+
+def check_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Raise ExfamError if a model may not be saved at `path`.
+
+    >>> check_replaceable(Path("not-there"), overwrite=False)
+    """
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not _is_ours(path):
+        raise ExfamError(
+            f"`path` must be free or a saved model, got something else at {path}. "
+            "Choose another path, or remove what is there."
+        )
+    if not overwrite:
+        raise ExfamError(
+            f"`path` must be free, got a saved model at {path}. Pass overwrite=True to replace it."
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        document = json.loads((path / _CONFIG).read_bytes())
+    except (OSError, RecursionError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("format") == _FORMAT
+
+
+def _write(
+    folder: Path,
+    *,
+    tensors: Mapping[str, Any],
+    config: Mapping[str, Any],
+    vocabulary: Mapping[str, np.ndarray],
+) -> None:
+    _write_tensors(folder / _TENSORS, tensors)
+    pq.write_table(_encode(vocabulary), folder / _VOCABULARY)
+    # safetensors writes for the owner's eyes only, whatever the umask.
+    shutil.copymode(folder / _VOCABULARY, folder / _TENSORS)
+    document: dict[str, Any] = {
+        "format": _FORMAT,
+        "format_version": FORMAT_VERSION,
+        "exfam_version": sys.modules["exfam"].__version__,
+        "files": {name: _checksum(folder / name) for name in (_TENSORS, _VOCABULARY)},
+        "vocabulary": {name: _stored_dtype(labels) for name, labels in vocabulary.items()},
+        "config": dict(config),
+    }
+    document["checksum"] = _own_checksum(document)
+    text = json.dumps(document, indent=2, allow_nan=False)
+    (folder / _CONFIG).write_text(text + "\n", encoding="utf-8")
+    for name in _OURS:
+        sync(folder / name)
+
+
+def _check_json(config: Mapping[str, Any]) -> None:
+    try:
+        json.dumps(dict(config), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
+
+
+def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
+    if all(isinstance(tensor, np.ndarray) for tensor in tensors.values()):
+        from safetensors.numpy import save_file as save_arrays
+
+        save_arrays({name: np.ascontiguousarray(each) for name, each in tensors.items()}, file)
+        return
+    from safetensors.torch import save_file
+
+    # Tensors that share memory are stored apart: the model that loads them ties them again.
+    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    save_file(whole, file)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        _fail(f"`path` must be a folder with a saved model, got nothing at {path}.")
+    if not path.is_dir():
+        _fail(f"`path` must be a folder with a saved model, got a file at {path}.")
+    file = path / _CONFIG
+    if not file.is_file():
+        _fail(f"{path} must be a saved exfam model, got a folder without {_CONFIG}.")
+    try:
+        document = json.loads(file.read_bytes(), parse_constant=_refuse)
+    except ValueError:
+        _damaged(file)
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        _fail(f"{path} must be a saved exfam model, got a {_CONFIG} of something else.")
+    version = document.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        _fail(
+            f"{file} must have format version {FORMAT_VERSION} at most, got {version}, written by "
+            f"exfam {document.get('exfam_version')}. Install that version of exfam or a newer one."
+        )
+    checksum = document.pop("checksum", None)
+    if checksum != _own_checksum(document):
+        _damaged(file)
+    return document
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _damaged(file: Path) -> NoReturn:
+    _fail(f"{file} must be as it was saved, got a damaged or changed file. {_RESTORE}")
+
+
+def _fail(message: str) -> NoReturn:
+    raise ModelFileError(message)
+
+
+def _own_checksum(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document).encode()).hexdigest()
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _encode(vocabulary: Mapping[str, np.ndarray]) -> pa.Table:
+    rows: list[tuple[str, int, str, str]] = []
+    for column, labels in vocabulary.items():
+        # As text, dates keep their unit: it is part of the dtype that config.json names.
+        plain = labels.astype(str) if labels.dtype.kind == "M" else labels
+        for code, label in enumerate(plain.tolist()):
+            label = label.item() if isinstance(label, np.generic) else label
+            kind = type(label).__name__
+            if kind not in _LABEL_TYPES or not _is_text(label):
+                raise ExfamError(
+                    f"Labels of {column!r} must be str, int, float, bool or datetime64, got "
+                    f"{label!r} of type {kind}. Convert them to one of these."
+                )
+            rows.append((column, code, label if kind == "str" else repr(label), kind))
+    columns = zip(*rows, strict=True) if rows else [[] for _ in _TABLE]
+    return pa.table([list(column) for column in columns], schema=_TABLE)
+
+
+def _stored_dtype(labels: np.ndarray) -> str:
+    return labels.dtype.str if labels.dtype.kind in "biufUM" else "|O"
+
+
+def _is_text(label: object) -> bool:
+    """Whether Unicode can write it: lone surrogates cannot be stored."""
+    return not isinstance(label, str) or label.encode(errors="replace").decode() == label
+
+
+def _decode(table: pa.Table, dtypes: Mapping[str, str]) -> dict[str, np.ndarray]:
+    labels: dict[str, list[Any]] = {column: [] for column in dtypes}
+    names = table["column"].to_pylist(), table["label"].to_pylist(), table["label_type"].to_pylist()
+    for column, label, kind in zip(*names, strict=True):
+        labels[column].append(label == "True" if kind == "bool" else _LABEL_TYPES[kind](label))
+    vocabulary = {}
+    for column, text in dtypes.items():
+        dtype = np.dtype(text)
+        longest = max((len(label) for label in labels[column] if isinstance(label, str)), default=0)
+        size = dtype.itemsize * len(labels[column])
+        if dtype.kind not in "biufUMO" or (size > _MOST_BYTES and dtype.itemsize > 4 * longest):
+            raise ValueError(f"labels of {column!r} as {text!r}")
+        vocabulary[column] = np.empty(len(labels[column]), dtype=dtype)
+        vocabulary[column][:] = labels[column]
+    return vocabulary

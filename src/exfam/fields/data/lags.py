@@ -1,0 +1,104 @@
+"""Earlier maps as context: ranges of the same columns, nothing copied."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from exfam.checks import DataError, ExfamError, check_positive
+from exfam.fields.data.field_checks import check_field
+from exfam.groups import Groups
+
+__all__ = ["has_history", "time_step", "with_lags"]
+
+# Of a step: by how much the difference of two times may be off, as sums of 0.1 are.
+TOLERANCE = 1e-6
+
+
+def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> Groups:
+    """The same maps, each of which also sees the `lags` maps before it.
+
+    `context_start` and `context_stop` get one range a lag, the oldest first, the last one a step
+    before the group's own time; a range is empty where these groups have no map of that time. Only
+    maps among `groups` are looked for, so add lags to all of them before splitting. Ranges that
+    groups have are replaced; `lags` of 0 takes them away.
+
+    `lags`: how many maps, >= 0
+    `step`: from one map to the next, in the unit of `group_attributes["time"]` (days for dates);
+        None for the most frequent gap between consecutive times, the smallest of equals
+        (default None)
+
+    Raises ExfamError for `lags` that are no whole number >= 0 or a `step` that is not above 0,
+    DataError for groups that are no field, or have two maps of one time.
+
+    >>> from exfam.fields.data.read import read_field
+    >>> frame = {"day": [1, 2, 4], "city": ["Oslo"] * 3, "x": [0, 0, 0], "t": [5, 6, 7]}
+    >>> columns = dict(time="day", site="city", coordinates="x", value="t", metric="euclidean")
+    >>> groups = with_lags(read_field(frame, **columns), 1)
+    >>> (groups.context_stop - groups.context_start).ravel()
+    array([0, 1, 0])
+    """
+    check_field(groups)
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 0:
+        raise ExfamError(f"`lags` must be a whole number >= 0, got {lags!r}.")
+    if step is not None:
+        check_positive("step", step)
+    if lags == 0:
+        return groups.with_(context_start=None, context_stop=None)
+    time = groups.group_attributes["time"].astype(np.float64)
+    order = np.argsort(time, kind="stable")
+    _check_once(groups, order)
+    step = time_step(time) if step is None else step
+    if not len(groups) or step is None:
+        nothing = np.zeros((len(groups), lags), dtype=np.int64)
+        return groups.with_(context_start=nothing, context_stop=nothing)
+    wanted = time[:, None] - step * np.arange(lags, 0, -1)
+    # The first map that is not earlier than wanted, give or take what sums of steps are off by.
+    k = np.searchsorted(time[order], wanted - TOLERANCE * step)
+    found = order[np.minimum(k, len(order) - 1)]
+    there = np.abs(time[found] - wanted) <= TOLERANCE * step
+    start = np.where(there, groups.start[found], 0)
+    stop = np.where(there, groups.stop[found], 0)
+    return groups.with_(context_start=start, context_stop=stop)
+
+
+def time_step(time: Float[np.ndarray, "times"]) -> float | None:
+    """The most frequent gap between consecutive times, the smallest of equals; None without two.
+
+    Gaps that differ by less than a millionth are one.
+
+    >>> time_step(np.array([0.0, 1.0, 2.0, 9.0]))
+    1.0
+    """
+    gaps = np.sort(np.diff(np.sort(time)))
+    if not len(gaps):
+        return None
+    begins = np.concatenate([[True], np.diff(gaps) > TOLERANCE * gaps[1:]])
+    alike = np.cumsum(begins) - 1
+    most = np.argmax(np.bincount(alike))
+    return float(np.median(gaps[alike == most]))
+
+
+def has_history(groups: Groups) -> Bool[np.ndarray, "groups"]:
+    """Whether all maps that a group is to see beside its own are there; True without lags.
+
+    A map counts though none of its values is observed.
+
+    >>> has_history(Groups(start=[0, 2], stop=[2, 5]))
+    array([ True,  True])
+    """
+    if groups.context_start is None or groups.context_stop is None:
+        return np.ones(len(groups), dtype=bool)
+    is_there: np.ndarray = groups.context_stop > groups.context_start
+    return np.all(is_there, axis=1)
+
+
+def _check_once(groups: Groups, order: np.ndarray) -> None:
+    time = groups.group_attributes["time"][order]
+    again = np.flatnonzero(time[1:] == time[:-1])
+    if again.size:
+        first, second = sorted(order[again[0] : again[0] + 2].tolist())
+        raise DataError(
+            f"`groups` must have one map of each time, got time {time[again[0]]} at group {second} "
+            f"again, after group {first}. Add lags before picking groups more than once."
+        )

@@ -1,0 +1,369 @@
+"""The face that all estimators of fields share: fit, predict, impute, draw, score, save, load."""
+
+import math
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from exfam.checks import ExfamError, check_seed, check_whole
+from exfam.estimator.evaluate import value_parameters
+from exfam.estimator.rules import Rules, check_parameters
+from exfam.estimator.schema import check_values
+from exfam.estimator.seen import Overlap, Seen, overlap
+from exfam.estimator.tags import NoArrays
+from exfam.families import Family, Gaussian, family_from_config, family_to_config
+from exfam.families.mixtures import Mixture
+from exfam.fields.data import with_places
+from exfam.fields.draws import fill_maps, observed_of
+from exfam.fields.forecasts import Forecast, forecast
+from exfam.fields.imputation import filled
+from exfam.fields.inputs import FieldColumns, FieldInputs, arranged, check_places, read_inputs
+from exfam.fields.networks.assemble import FieldShape
+from exfam.fields.networks.climate import Climate, empty_climate, fit_climate
+from exfam.fields.networks.links import counts
+from exfam.fields.new_sites import refuse_places, warn_of_new_sites
+from exfam.fields.plan import FieldPlan, plan_field_fit
+from exfam.fields.sensing import Sensing, next_sites
+from exfam.fields.units import family_in_units, in_units, restored, unit_of
+from exfam.geometry import check_coordinates
+from exfam.groups import Groups
+from exfam.groups.hashing import group_hashes
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.scores.prediction import Prediction
+
+__all__ = ["FieldEstimator"]
+
+
+class FieldEstimator(NoArrays, ABC):
+    """Estimators of p(value at a place and time | values elsewhere, and before).
+
+    Data are a frame (pandas, polars, pyarrow, dict of columns) or file with one row a time and
+    site, its columns named in the constructor, or groups made with `read_field`. Outputs have one
+    entry a row, in the order of the rows. A value is always predicted from the others, never from
+    itself; one that is missing is predicted from those that are there.
+    """
+
+    kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
+    # Whether predictions at sites that training did not observe read the values around them.
+    reads_around_new_sites: ClassVar[bool] = True
+
+    time: str | None
+    site: str | None
+    coordinates: Any
+    value: str | None
+    metric: str
+    missing: Any
+    family: Any
+    standardize: str
+    period: float
+    lags: int
+    step: float | None
+    validation_fraction: float
+
+    members_: list[TwoPartModel]
+    shape_: FieldShape
+    family_: Family
+    vocabulary_: dict[str, np.ndarray]
+    site_coordinates_: Float[np.ndarray, "sites space"]
+
+    @abstractmethod
+    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
+        """The fitted value parts, one a member."""
+
+    @abstractmethod
+    def _empty_part(self) -> nn.Module:
+        """A value part of the fitted shape, its numbers to be loaded."""
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        validation: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> "FieldEstimator":
+        """Fit to `X`: a frame, a file or field groups.
+
+        `validation`: data that choose when to stop; the last maps of `X` unless given.
+        `checkpoint`: a folder from which a fit that was interrupted or killed goes on.
+        Sites without any observed value count as never seen.
+        Raises DataError for data that are no field, SupportError for values that the family cannot
+        produce, naming the row.
+        """
+        self._check_parameters()
+        plan = plan_field_fit(self, X, validation=validation, checkpoint=checkpoint)
+        # A fit that fails must not leave the last one's members beside this one's shape.
+        self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
+        self.shape_, self.family_ = plan.shape, plan.family
+        self.vocabulary_ = {"item": plan.train.vocabulary["item"]}
+        self.site_coordinates_ = plan.places
+        seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
+        self.seen_ = Seen.of([group_hashes(maps) for maps in seen])
+        self.members_ = [self._member(part) for part in self._fit_parts(plan.in_units())]
+        return self
+
+    def predict(self, X: Any, *, at: Any = None) -> Float[np.ndarray, "rows"]:
+        """Predictive means; see `predict_dist`."""
+        return self.predict_dist(X, at=at).mean
+
+    def predict_dist(self, X: Any, *, at: Any = None) -> Prediction:
+        """The distribution of each row's value given the others observed at its time, and before.
+
+        A model with lags sees the maps before among the rows of `X`: give it those as well.
+
+        `at`: coordinates of places, one row each, to predict at in place of the rows of `X`: the
+        result has one row a time and place, all places of the first time first.
+
+        Raises DataError for data that are no field or a site that moved since training, and
+        ExfamError for `at` where the model knows the sites of training alone. Rows of other sites
+        are then predicted by what is normal there, and an ExfamWarning counts them.
+        """
+        if at is not None and not self.reads_around_new_sites:
+            refuse_places(type(self).__name__)
+        inputs = self._inputs(X)
+        if at is None:
+            rows = inputs.groups.elements()
+            return self._prediction(inputs.groups, rows, inputs.rows)
+        places = _as_places(at, self.shape_)
+        wide = in_units(with_places(inputs.given, places), self.family_, self.shape_)
+        new = wide.stop[:, None] - np.arange(len(places), 0, -1)
+        return self._prediction(wide, new.ravel(), np.arange(new.size))
+
+    def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
+        """Log-density (of counts: log-probability) in nats of each row's value given the others.
+
+        NaN where the value is missing.
+        """
+        inputs = self._inputs(X)
+        groups = inputs.groups
+        observed = np.where(observed_of(groups), inputs.values, np.nan)
+        prediction = self._prediction(groups, groups.elements(), inputs.rows)
+        return prediction.log_prob(inputs.spread(observed))
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Mean log-density in nats of an observed value given the others; higher is better.
+
+        A pseudo-log-likelihood: each value is predicted from all others of its map.
+        """
+        nats = self.log_prob(X)
+        if np.isnan(nats).all():
+            raise ExfamError("`X` must hold at least one observed value to score, got none.")
+        return float(np.nanmean(nats))
+
+    def impute(self, frame: Any, *, level: float = 0.9) -> Any:
+        """The frame with missing values filled in by their predictive means.
+
+        A frame of the kind that was given, rows in their order, with three more columns:
+        `…_imputed` (was the value missing?), `…_low` and `…_high` (the central interval of
+        probability `level`; the value itself where it was observed).
+        """
+        if isinstance(frame, Groups | str | os.PathLike):
+            raise ExfamError(
+                f"`frame` must be a frame to fill in, got {type(frame).__name__}. Read the file "
+                "into a frame, or use predict_dist."
+            )
+        inputs = self._inputs(frame)
+        prediction = self._prediction(inputs.groups, inputs.groups.elements(), inputs.rows)
+        return filled(frame, inputs, prediction, column=str(self.value), level=level)
+
+    def sample(
+        self, X: Any, *, n: int = 1, sweeps: int = 0, seed: int = 0
+    ) -> Float[np.ndarray, "draws rows"]:
+        """Joint draws of all missing values given those observed; observed ones stay as they are.
+
+        Map after map: missing values are drawn one after the other, each given the observed and
+        those drawn before it; then, `sweeps` times, each given all others (Gibbs sampling). The
+        conditionals are learned one by one, so that no joint law need agree with all of them: the
+        order decides the draws' law without sweeps, the conditionals' with many.
+        """
+        check_whole("n", n)
+        check_whole("sweeps", sweeps, least=0)
+        check_seed("seed", seed)
+        inputs = self._inputs(X)
+        drawn = fill_maps(self.members_, inputs.groups, n=n, sweeps=sweeps, seed=int(seed))
+        observed = observed_of(inputs.groups)
+        flat = np.where(observed, inputs.values, restored(drawn, self.family_))
+        out = np.empty((n, inputs.n_rows))
+        out[:, inputs.rows] = flat[:, inputs.groups.elements()]
+        return out
+
+    def forecast(
+        self, X: Any, *, steps: int = 1, n: int = 100, sweeps: int = 0, seed: int = 0
+    ) -> Forecast:
+        """Draws of the next `steps` maps at all sites of `X`, each map given those before it.
+
+        Joint draws as those of `sample`. Raises ExfamError for a model without lags.
+        """
+        check_whole("steps", steps)
+        check_whole("n", n)
+        check_whole("sweeps", sweeps, least=0)
+        check_seed("seed", seed)
+        if not self.lags:
+            raise ExfamError(
+                "`lags` must be at least 1 to forecast, got 0. Fit with lags=1, so that earlier "
+                "maps are seen."
+            )
+        inputs = self._inputs(X)
+        draws = {"n": int(n), "sweeps": int(sweeps), "seed": int(seed)}
+        return forecast(
+            self.members_,
+            inputs.given,
+            steps=int(steps),
+            shape=self.shape_,
+            family=self.family_,
+            **draws,
+        )
+
+    def next_site(self, X: Any, *, n: int = 8, seed: int = 0) -> Sensing:
+        """Which missing value would, once measured, tell most of the others that are missing.
+
+        For every row without a value: by how much its measurement would reduce the mean predictive
+        variance at the other such rows of the same time, averaged over `n` values drawn from what
+        is predicted there.
+        """
+        check_whole("n", n)
+        check_seed("seed", seed)
+        inputs = self._inputs(X)
+        told = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
+        return told.in_unit(unit_of(self.family_))
+
+    def seen_in_fit(self, X: Any) -> Overlap:
+        """Which maps of `X` the model was fitted on, or its epoch was chosen by.
+
+        Maps are the same if time, sites and values are. All are unknown (NaN) of models that older
+        versions saved.
+        """
+        return self._seen(self._inputs(X).given)
+
+    def _seen(self, groups: Groups) -> Overlap:
+        return overlap(self, group_hashes(groups))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
+        from exfam.estimator.saving import save_estimator
+
+        check_is_fitted(self, "members_")
+        save_estimator(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "FieldEstimator":
+        """The model saved in a folder.
+
+        Raises ModelFileError if it is damaged, newer, or of another estimator.
+        """
+        from exfam.estimator.saving import load_estimator
+
+        return load_estimator(path, expected=cls)
+
+    def _check_parameters(self) -> None:
+        """Raise ExfamError for a parameter that no data could make right."""
+        check_parameters(self)
+
+    def _columns(self) -> FieldColumns:
+        names = ("time", "site", "coordinates", "value", "metric", "missing")
+        return FieldColumns(**{name: getattr(self, name) for name in names})
+
+    def _inputs(self, X: Any) -> FieldInputs:
+        check_is_fitted(self, "members_")
+        inputs = read_inputs(X, self._columns(), sites=self.vocabulary_["item"])
+        groups = inputs.groups
+        if list(groups.values) != [self.shape_.column]:
+            raise ExfamError(
+                f"`value` must be {self.shape_.column!r}, as in training, got "
+                f"{next(iter(groups.values))!r}."
+            )
+        check_places(groups, self.site_coordinates_, length=self.shape_.length)
+        check_values(groups, {self.shape_.column: self.family_})
+        if not self.reads_around_new_sites:
+            part: Any = self.members_[0].value_part  # nn.Module's attributes have no better type
+            warn_of_new_sites(groups, part.seen.numpy(), estimator=type(self).__name__)
+        laid_out = arranged(groups, lags=self.shape_.lags, step=self.shape_.step)
+        return FieldInputs(in_units(laid_out, self.family_, self.shape_), inputs.rows, laid_out)
+
+    def _prediction(self, groups: Groups, elements: np.ndarray, rows: np.ndarray) -> Prediction:
+        eta = value_parameters(self.members_, groups)[self.shape_.column][:, elements]
+        wrong = np.flatnonzero(~eta.isfinite().all(-1).all(0).numpy())
+        if len(wrong):
+            raise ExfamError(
+                "`X` must lead to parameters that are finite numbers, got others at row "
+                f"{rows[wrong[0]]} ({len(wrong)} of {len(rows)} rows). Look for extreme values on "
+                "its map, or fit with a lower learning rate."
+            )
+        return Prediction(Mixture(self.family_, eta), rows, len(rows))
+
+    def _member(self, part: nn.Module) -> TwoPartModel:
+        model = TwoPartModel(
+            direction="bidirectional",
+            value_part=part,
+            families={self.shape_.column: family_in_units(self.family_)},
+            log_units={self.shape_.column: math.log(unit_of(self.family_))},
+        )
+        return model.eval()
+
+    def _fit_climate(self, groups: Groups) -> Climate:
+        """What is normal, on the scale on which the family's values are standardized."""
+        if counts(self.family_):
+            groups = groups.with_(values={n: np.log1p(v) for n, v in groups.values.items()})
+        return fit_climate(
+            groups,
+            kind=self.standardize,
+            metric=self.metric,
+            period=self.period,
+            step=self.shape_.step,
+        )
+
+    def _empty_climate(self) -> Climate:
+        shape = self.shape_
+        return empty_climate(
+            self.standardize,
+            n_sites=shape.n_sites,
+            n_dims=shape.n_dims,
+            metric=shape.metric,
+            period=self.period,
+            step=shape.step,
+        )
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members: plain JSON, and tensors."""
+        config = {"shape": self.shape_.to_config(), "family": family_to_config(self.family_)}
+        return config, {"site_coordinates": torch.from_numpy(self.site_coordinates_)}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: Any) -> None:
+        """Take back what `_told` gave."""
+        self.shape_ = FieldShape.from_config(config["shape"])
+        self.family_ = family_from_config(config["family"])
+        self._check_family()
+        self.site_coordinates_ = tensors["site_coordinates"].numpy()
+        self.vocabulary_ = vocabulary
+
+    def _check_family(self) -> None:
+        # A class whose family is no parameter is built for Gaussian values of any scale.
+        own = family_in_units(self.family_)
+        if hasattr(type(self), "family") and family_to_config(own) != family_to_config(Gaussian()):
+            raise ExfamError(f"`family` of {type(self).__name__} must be gaussian, got {own!r}.")
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
+        return self._member(self._empty_part())
+
+
+def _as_places(at: Any, shape: FieldShape) -> Float[np.ndarray, "places space"]:
+    try:
+        places = np.asarray(at, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ExfamError(f"`at` must be coordinates, one row a place, got {error}.") from error
+    if places.ndim != 2 or places.shape[1] != shape.n_dims or not len(places):
+        raise ExfamError(
+            f"`at` must be coordinates with {shape.n_dims} columns, one row a place, got shape "
+            f"{places.shape}."
+        )
+    check_coordinates(places, metric=shape.metric)
+    return places

@@ -1,0 +1,170 @@
+"""From what a user passes (a frame, a file or field groups) to maps that a fitted model knows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from exfam.checks import DataError
+from exfam.fields.data import check_field, read_field, with_lags
+from exfam.geometry import check_coordinates
+from exfam.groups import Groups
+
+__all__ = [
+    "FieldColumns",
+    "FieldInputs",
+    "arranged",
+    "at_known_sites",
+    "check_places",
+    "read_inputs",
+    "site_places",
+]
+
+# By how much a coordinate may differ from the training's, as numbers written to files do.
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class FieldColumns:
+    """Where a frame has what, as `read_field` takes it."""
+
+    time: str | None
+    site: str | None
+    coordinates: Any
+    value: str | None
+    metric: str
+    missing: Any
+
+    def read(self, data: Any, *, sites: np.ndarray | None) -> Groups:
+        """The field in a frame or file. Raises DataError where a column is not named."""
+        for name in ("time", "site", "coordinates", "value"):
+            if getattr(self, name) is None:
+                raise DataError(
+                    f"`{name}` must name a column to read a frame or file, got None. Pass column "
+                    "names to the estimator (time=…, site=…, coordinates=…, value=…), or groups "
+                    "made with read_field."
+                )
+        assert self.time is not None and self.site is not None and self.value is not None
+        return read_field(
+            data,
+            time=self.time,
+            site=self.site,
+            coordinates=self.coordinates,
+            value=self.value,
+            metric=self.metric,
+            missing=self.missing,
+            sites=sites,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FieldInputs:
+    """Maps as a model takes them, and the row of the user's data that each own element is.
+
+    `given`: the same maps in the units of the data; those of `groups` are standardized
+    """
+
+    groups: Groups
+    rows: Int64[np.ndarray, "own"]
+    given: Groups
+
+    @property
+    def values(self) -> Float[np.ndarray, "elements"]:
+        """The value of each element in the unit of the data."""
+        (values,) = self.given.values.values()
+        return values
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the user's data."""
+        return len(self.rows)
+
+    def spread(self, flat: Float[np.ndarray, "elements"]) -> Float[np.ndarray, "rows"]:
+        """Numbers of the flat columns in the user's order."""
+        out = np.empty(self.n_rows)
+        out[self.rows] = flat[self.groups.elements()]
+        return out
+
+
+def read_inputs(
+    data: Any, columns: FieldColumns, *, sites: np.ndarray | None = None
+) -> FieldInputs:
+    """The field that the user passed; sites that are not among `sites` have code -1.
+
+    Raises DataError for a frame or file that cannot be read, groups that are no field, or
+    coordinates that the metric does not know.
+    """
+    if isinstance(data, Groups):
+        check_field(data)
+        check_coordinates(data.attributes["coordinates"][data.elements()], metric=columns.metric)
+        groups = data if sites is None else _recoded(data, sites)
+        return FieldInputs(groups, np.arange(groups.n_elements), groups)
+    groups = columns.read(data, sites=sites)
+    assert groups.source_row is not None
+    return FieldInputs(groups, groups.source_row[groups.elements()], groups)
+
+
+def at_known_sites(groups: Groups) -> Groups:
+    """The groups with a vocabulary of those sites that have an observed value; others are new.
+
+    A site without any value in training has no place of its own in a model.
+    """
+    assert groups.item is not None
+    own = groups.elements()
+    own = own if groups.observed is None else own[groups.observed[own]]
+    codes = np.unique(groups.item[own])
+    labels = groups.vocabulary.get("item", np.arange(groups.n_items))
+    return _recoded(groups.with_(vocabulary={"item": labels}), labels[codes[codes >= 0]])
+
+
+def arranged(groups: Groups, *, lags: int, step: float) -> Groups:
+    """The groups with `lags` context ranges: their own, where they came with as many."""
+    held = 0 if groups.context_start is None else groups.context_start.shape[1]
+    return groups if held == lags else with_lags(groups, lags, step=step)
+
+
+def site_places(groups: Groups) -> Float[np.ndarray, "sites space"]:
+    """Coordinates of the vocabulary's sites; NaN for one without an own element."""
+    assert groups.item is not None
+    own = groups.elements()
+    places = groups.attributes["coordinates"]
+    told = np.full((groups.n_items, places.shape[1]), np.nan)
+    known = own[groups.item[own] >= 0]
+    told[groups.item[known]] = places[known]
+    return told
+
+
+def check_places(
+    groups: Groups, places: Float[np.ndarray, "sites space"], *, length: float
+) -> None:
+    """Raise DataError where a known site is not where it was in training, in units of `length`."""
+    found = site_places(groups)
+    if found.shape[1] != places.shape[1]:
+        raise DataError(
+            f"`coordinates` must be {places.shape[1]} numbers, as in training, got "
+            f"{found.shape[1]}."
+        )
+    moved = np.flatnonzero((np.abs(found - places) > TOLERANCE * length).any(1))
+    if len(moved):
+        first = int(moved[0])
+        label = groups.vocabulary["item"].tolist()[first]
+        raise DataError(
+            f"`coordinates` must be those of training, got site {label!r} at "
+            f"{tuple(found[first].tolist())}, in training at {tuple(places[first].tolist())} "
+            f"({len(moved)} such sites). Give a site that moved a name of its own."
+        )
+
+
+def _recoded(groups: Groups, sites: np.ndarray) -> Groups:
+    """The groups with codes of `sites`; -1 for others."""
+    assert groups.item is not None
+    labels = groups.vocabulary.get("item", np.arange(groups.n_items))
+    place = _codes(sites)
+    known = np.array([place.get(label, -1) for label in labels.tolist()] + [-1], dtype=np.int32)
+    return groups.with_(item=known[groups.item], vocabulary={"item": sites})
+
+
+def _codes(sites: np.ndarray) -> Mapping[Any, int]:
+    return {label: code for code, label in enumerate(sites.tolist())}

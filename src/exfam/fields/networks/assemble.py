@@ -1,0 +1,309 @@
+"""From numbers to a field network: the default wiring."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.attention import Attention, Block, NullToken, build_block
+from exfam.checks import check_choice, check_fraction, check_positive, with_types
+from exfam.embeddings import (
+    Field,
+    Hidden,
+    ItemEmbedding,
+    NumberAttribute,
+    NumberValue,
+    TokenEmbedding,
+)
+from exfam.encodings import ENCODINGS, DistanceBias, Encoding, EncodingSizes, build_encoding
+from exfam.families import Family, Gaussian
+from exfam.fields.networks.climate import Climate
+from exfam.fields.networks.line import AlongLine, PlaceVectors
+from exfam.fields.networks.neighborhood import AllSites, NearestSites
+from exfam.fields.networks.network import FieldNetwork
+from exfam.fields.networks.readout import ReadOut
+from exfam.fields.networks.tokens import Hiding, StepsBack
+from exfam.geometry import distances
+from exfam.groups import Groups
+from exfam.layers import mlp
+
+__all__ = ["FieldHead", "FieldSettings", "FieldShape", "build_field_network", "field_shape"]
+
+SCALES = ("global", "input")
+# Sites whose distances tell the unit of distance encodings.
+MOST_SITES = 500
+
+
+@dataclass(frozen=True)
+class FieldSettings:
+    """Sizes and choices of a field network; every field is a part or a number."""
+
+    embed_dim: int = 64
+    n_heads: int = 4
+    head_dim: int = 16
+    n_layers: int = 1
+    feed_forward_dim: int = 64
+    head_hidden_dim: int = 32
+    site_embedding: bool = False
+    encoding: str = "distance"
+    read_out_heads: int = 16
+    null_token: bool = True
+    n_neighbors: int | None = None
+    scale: str = "input"
+    hide: float = 0.25
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_choice("encoding", self.encoding, ENCODINGS)
+        check_choice("scale", self.scale, SCALES)
+        for name in ("embed_dim", "n_heads", "head_dim"):
+            check_positive(name, getattr(self, name))
+        for name in ("n_layers", "feed_forward_dim", "head_hidden_dim", "read_out_heads"):
+            check_positive(name, getattr(self, name), zero=True)
+        if self.n_neighbors is not None:
+            check_positive("n_neighbors", self.n_neighbors)
+        check_fraction("hide", self.hide)
+        check_fraction("dropout", self.dropout)
+
+
+@dataclass(frozen=True)
+class FieldShape:
+    """What a field model must know of the training data to be built, as plain numbers.
+
+    `step`: time from one map to the next; `center`, `spread`: of the sites' coordinates; `unit`: a
+    typical distance between sites. The coordinates that a model sees are those of the data less
+    `origin`, divided by `length`; without an origin they are as they came
+    """
+
+    column: str
+    n_sites: int
+    lags: int
+    step: float
+    metric: str
+    center: tuple[float, ...]
+    spread: tuple[float, ...]
+    unit: float
+    origin: tuple[float, ...] = ()
+    length: float = 1.0
+
+    @property
+    def n_dims(self) -> int:
+        """Coordinates of a place."""
+        return len(self.center)
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":
+        """The shape that `to_config` wrote."""
+        names = {"center", "spread", "origin"} & set(config)  # older files have no origin
+        numbers = {name: tuple(config[name]) for name in names}
+        return with_types(cls(**{**config, **numbers}))
+
+
+def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
+    """The shape of training groups that are a field.
+
+    >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 2.0]},
+    ...     attributes={"coordinates": np.array([[0.0, 0.0], [0.0, 8.0]])})
+    >>> field_shape(groups, lags=0, step=1.0, metric="euclidean").unit
+    2.0
+    """
+    assert groups.item is not None
+    own = groups.elements()
+    places = groups.attributes["coordinates"][own]
+    sites = places[np.unique(groups.item[own], return_index=True)[1]]
+    spread = sites.std(0)
+    (column,) = groups.values
+    return FieldShape(
+        column=column,
+        n_sites=groups.n_items,
+        lags=lags,
+        step=step,
+        metric=metric,
+        center=tuple(sites.mean(0).tolist()),
+        spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
+        unit=_typical_distance(sites, metric),
+    )
+
+
+def _typical_distance(sites: Float[np.ndarray, "sites space"], metric: str) -> float:
+    """A quarter of the median distance of two sites: between the nearest and the far ones."""
+    some = sites[:: max(1, len(sites) // MOST_SITES)]
+    apart = distances(some, some, metric=metric)
+    apart = apart[apart > 0]
+    return float(np.median(apart)) / 4 if apart.size else 1.0
+
+
+def build_field_network(
+    shape: FieldShape,
+    settings: FieldSettings,
+    *,
+    climate: Climate,
+    family: Family,
+    start: Float[Tensor, "params"],
+    generator: torch.Generator,
+) -> FieldNetwork:
+    """The default wiring; outputs start at `start`, in units of anomalies."""
+    fields: list[Field | Hidden] = [
+        NumberAttribute(
+            "coordinates",
+            center=torch.tensor(shape.center),
+            spread=torch.tensor(shape.spread),
+            dim=settings.embed_dim,
+            hidden_dim=settings.embed_dim,
+            generator=generator,
+        ),
+        StepsBack(shape.lags, dim=settings.embed_dim, generator=generator),
+    ]
+    encoding = _encoding(shape, settings, settings.n_heads, generator)
+    if encoding.embeds:
+        fields.append(PlaceVectors(encoding, dim=settings.embed_dim))
+    if settings.site_embedding:
+        fields.append(ItemEmbedding(shape.n_sites, settings.embed_dim, generator=generator))
+    value = NumberValue(
+        shape.column,
+        Gaussian(),
+        center=0.0,
+        spread=1.0,
+        dim=settings.embed_dim,
+        generator=generator,
+    )
+    for field in (fields[0], value):
+        _spread_kinks(cast(NumberAttribute | NumberValue, field).network, generator)
+    place, hidden = TokenEmbedding(fields), Hidden(value, generator=generator)
+    blocks = [_block(shape, settings, generator) for _ in range(settings.n_layers)]
+    n_location = family.n_params - family.n_dispersion
+    head = FieldHead(settings, start=start, n_location=n_location, generator=generator)
+    return FieldNetwork(
+        place,
+        hidden,
+        blocks,
+        head,
+        climate=climate,
+        family=family,
+        column=shape.column,
+        neighborhood=(
+            AllSites()
+            if settings.n_neighbors is None
+            else NearestSites(settings.n_neighbors, shape.metric)
+        ),
+        hiding=Hiding(settings.hide),
+        read_out=_read_out(shape, settings, generator) if settings.read_out_heads else None,
+        dropout=settings.dropout,
+    )
+
+
+def _spread_kinks(network: nn.Sequential, generator: torch.Generator) -> None:
+    """Let the first layer's units bend at places all over the map, and at all sizes of anomalies.
+
+    Without biases all would bend at the mean, and places in one direction from it be told apart by
+    their distance alone.
+    """
+    first = cast(nn.Linear, network[0])
+    bound = first.in_features**-0.5
+    with torch.no_grad():
+        first.weight.uniform_(-bound, bound, generator=generator)
+        first.bias.uniform_(-bound, bound, generator=generator)
+
+
+class FieldHead(nn.Module):
+    """lambda_2: the family's outputs from a hidden state; those of scale, or constants for them.
+
+    >>> g = torch.Generator().manual_seed(0)
+    >>> settings = FieldSettings(embed_dim=8)
+    >>> head = FieldHead(settings, start=torch.zeros(2), n_location=1, generator=g)
+    >>> head(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 3, 2])
+    """
+
+    def __init__(
+        self,
+        settings: FieldSettings,
+        *,
+        start: Float[Tensor, "params"],
+        n_location: int,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        dim, hidden = settings.embed_dim, settings.head_hidden_dim
+        n_outputs = len(start) if settings.scale == "input" else n_location
+        self.n_location = n_location
+        self.norm = nn.LayerNorm(dim)
+        self.network = mlp([dim, *([hidden] if hidden else []), n_outputs], generator=generator)
+        last = cast(nn.Linear, self.network[-1])
+        with torch.no_grad():
+            # Small at first: the model starts at climate, and the read-out beside it.
+            last.weight.mul_(0.1)
+        self.constant = nn.Parameter(start.clone())
+
+    def widen(self, shift: float) -> None:
+        """Add to the first output that is no location: of a scale, its logarithm."""
+        if len(self.constant) > self.n_location:
+            with torch.no_grad():
+                self.constant[self.n_location] += shift
+
+    def forward(self, state: Float[Tensor, "batch own embed"]) -> Float[Tensor, "batch own params"]:
+        told = self.network(self.norm(state))
+        missing = len(self.constant) - told.shape[-1]
+        return nn.functional.pad(told, (0, missing)) + self.constant
+
+
+def _encoding(
+    shape: FieldShape, settings: FieldSettings, n_heads: int, generator: torch.Generator
+) -> Encoding:
+    if settings.encoding == "distance":
+        return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
+    sizes = EncodingSizes(
+        n_heads=n_heads,
+        head_dim=settings.head_dim,
+        embed_dim=settings.embed_dim,
+        # Places are real numbers, which tables of positions refuse.
+        n_positions=1,
+        generator=generator,
+    )
+    return AlongLine(build_encoding(settings.encoding, sizes), unit=shape.unit)
+
+
+def _null(settings: FieldSettings, n_heads: int, generator: torch.Generator) -> NullToken | None:
+    if not settings.null_token:
+        return None
+    return NullToken(n_heads, settings.head_dim, generator=generator)
+
+
+def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> Block:
+    attention = Attention(
+        settings.embed_dim,
+        n_heads=settings.n_heads,
+        head_dim=settings.head_dim,
+        generator=generator,
+        encoding=_encoding(shape, settings, settings.n_heads, generator),
+        null=_null(settings, settings.n_heads, generator),
+    )
+    return build_block(
+        attention,
+        settings.embed_dim,
+        connection="pre-norm",
+        feed_forward_dim=settings.feed_forward_dim,
+        generator=generator,
+        dropout=settings.dropout,
+    )
+
+
+def _read_out(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> ReadOut:
+    n_heads = settings.read_out_heads
+    null = _null(settings, n_heads, generator)
+    return ReadOut(
+        settings.embed_dim,
+        n_heads=n_heads,
+        head_dim=settings.head_dim,
+        encoding=_encoding(shape, settings, n_heads, generator),
+        generator=generator,
+        null_key=None if null is None else null.key,  # what takes it adds nothing
+    )

@@ -1,0 +1,278 @@
+"""Climate: what is normal at a place and a time, from training data only."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor, nn
+
+from exfam.checks import DataError, check_choice, check_positive
+from exfam.fields.networks.places import to_points
+from exfam.fields.networks.seasons import (
+    MOST_HARMONICS,
+    SiteCourses,
+    angle,
+    fit_courses,
+    harmonics,
+    harmonics_supported,
+)
+from exfam.fields.networks.surface import at_places, fit_surface
+from exfam.geometry import check_metric
+from exfam.groups import Batch, Groups
+
+__all__ = ["CLIMATES", "Climate", "Normal", "empty_climate", "fit_climate"]
+
+CLIMATES = ("none", "global", "site", "seasonal")
+PERIOD = 365.25
+
+Values = Float[Tensor, "batch length"]
+
+
+class Normal(NamedTuple):
+    """What is normal: value = location + scale * anomaly, all in the value's unit.
+
+    `doubt` is the standard deviation of what is not known of the location: small where training
+    observed the site well, large at sites that it never saw.
+
+    >>> Normal(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2)).scale
+    tensor([[1., 1.]])
+    """
+
+    location: Values
+    scale: Values
+    doubt: Values
+
+
+class Climate(nn.Module):
+    """What is normal at each element's site and time; buffers only, which `fit_climate` fills.
+
+    "none": 0 and 1 everywhere. "global": mean and standard deviation of all values. "site": those
+    of each site, drawn to the common ones where it has few observations. "seasonal": a yearly
+    course of each site beside its level. Sites that training did not observe are read from their
+    64 nearest ones by simple kriging, and have their doubt. Times are those of an element's own
+    map: elements of earlier maps lie `step` before one another.
+    Raises ExfamError for another kind or metric, or a period or step that is not above 0.
+
+    >>> climate = Climate("none", n_sites=2, n_dims=2, metric="euclidean", period=1.0, step=1.0)
+    >>> climate(Groups(start=[0], stop=[2], item=[0, 1]).pad([0])).scale
+    tensor([[1., 1.]])
+    """
+
+    points: Tensor
+    known: Tensor
+    coefficient: Tensor
+    covariance: Tensor
+    log_scale: Tensor
+    noise: Tensor
+    surfaces: Tensor
+    center: Tensor
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        n_sites: int,
+        n_dims: int,
+        metric: str,
+        period: float,
+        step: float,
+    ) -> None:
+        super().__init__()
+        check_choice("kind", kind, CLIMATES)
+        check_metric(metric)
+        check_positive("period", period)
+        check_positive("step", step)
+        self.kind, self.n_sites, self.n_dims = kind, n_sites, n_dims
+        self.metric, self.period, self.step = metric, period, step
+        rows = n_sites if self.has_sites else 1
+        space = 3 if metric == "haversine" else n_dims
+        terms = 1 + (2 * MOST_HARMONICS if kind == "seasonal" else 0)
+        shapes = {
+            "points": (rows, space),
+            "coefficient": (rows, terms),
+            "covariance": (rows, terms, terms),
+            "log_scale": (rows,),
+            "noise": (rows, terms + 1),
+            "surfaces": (terms + 1, 4),
+            "center": (terms - 1,),
+        }
+        for name, shape in shapes.items():
+            self.register_buffer(name, torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("known", torch.zeros(rows, dtype=torch.bool))
+
+    @property
+    def has_sites(self) -> bool:
+        """Whether places differ in what is normal there."""
+        return self.kind in ("site", "seasonal")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The arguments of `empty_climate` that give a climate of the same shape."""
+        names = ("kind", "n_sites", "n_dims", "metric", "period", "step")
+        return {name: getattr(self, name) for name in names}
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Normal:
+        """Location, scale and doubt of every element, those of earlier maps included."""
+        own = torch.zeros_like(batch.element)
+        if self.has_sites and batch.item is not None:
+            own = batch.item.clamp(0, len(self.known) - 1)
+        terms = self._terms(batch)
+        location = (self.coefficient[own] * terms).sum(-1)
+        square = torch.einsum("blt,bltu,blu->bl", terms, self.covariance[own], terms)
+        log_scale = self.log_scale[own]
+        new = self._new(batch, own)
+        if new.any():
+            fields, variance = self._elsewhere(batch.attributes["coordinates"][new])
+            location[new] = (fields[:, :-1] * terms[new]).sum(-1)
+            square[new] = (variance[:, :-1] * terms[new].square()).sum(-1)
+            log_scale[new] = fields[:, -1]
+        doubt = square.clamp_min(0).sqrt()
+        return Normal(location.float(), log_scale.exp().float(), doubt.float())
+
+    def _new(self, batch: Batch, own: Int64[Tensor, "batch length"]) -> Bool[Tensor, "..."]:
+        """Elements whose site training did not observe."""
+        if not self.has_sites or batch.item is None:
+            return torch.zeros_like(batch.present)
+        return batch.present & ((batch.item < 0) | ~self.known[own])
+
+    def _terms(self, batch: Batch) -> Float64[Tensor, "batch length terms"]:
+        """1 and the centered harmonics of each element's own time."""
+        one = torch.ones(*batch.present.shape, 1, dtype=torch.float64, device=self.center.device)
+        if self.kind != "seasonal":
+            return one
+        time = batch.group_attributes["time"].double() - self.step * batch.steps_back.double()
+        waves = harmonics(angle(time, self.period), MOST_HARMONICS) - self.center
+        return torch.cat([one, waves], -1)
+
+    def _elsewhere(
+        self, coordinates: Float[Tensor, "places dims"]
+    ) -> tuple[Float64[Tensor, "places fields"], Float64[Tensor, "places fields"]]:
+        """Coefficients and log scale at places without training data, and their variances."""
+        places, back = torch.unique(coordinates, dim=0, return_inverse=True)
+        known = self.known
+        mean, variance = at_places(
+            to_points(places, self.metric),
+            self.points[known],
+            value=torch.cat([self.coefficient, self.log_scale[:, None]], -1)[known],
+            noise=self.noise[known],
+            surfaces=self.surfaces,
+        )
+        return mean[back], variance[back]
+
+
+def empty_climate(
+    kind: str, *, n_sites: int, n_dims: int, metric: str, period: float, step: float
+) -> Climate:
+    """A climate of that shape for `load_state_dict` to fill; `Climate.config` has the arguments.
+
+    >>> sizes = dict(n_sites=3, n_dims=2, metric="haversine", period=365.25, step=1.0)
+    >>> empty_climate("site", **sizes).points.shape
+    torch.Size([3, 3])
+    """
+    return Climate(kind, n_sites=n_sites, n_dims=n_dims, metric=metric, period=period, step=step)
+
+
+def fit_climate(
+    groups: Groups, *, kind: str, metric: str, period: float = PERIOD, step: float = 1.0
+) -> Climate:
+    """What is normal, from the own observed elements of the groups and nothing else.
+
+    `kind`: "none", "global", "site" or "seasonal" (see `Climate`)
+    `metric`: "haversine" for (latitude, longitude) in degrees, or "euclidean"
+    `period`: length of a year in the unit of the groups' times (default 365.25)
+    `step`: time between a map and the one before, for elements of earlier maps (default 1.0)
+
+    Raises DataError if no value is observed.
+
+    >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 1],
+    ...     values={"t": [1.0, 7.0, 3.0, 9.0]}, attributes={"coordinates": np.zeros((4, 2))})
+    >>> climate = fit_climate(groups, kind="global", metric="euclidean")
+    >>> climate(groups.pad([0])).location
+    tensor([[5., 5.]])
+    """
+    n_dims = groups.attributes["coordinates"].shape[1]
+    climate = Climate(
+        kind, n_sites=groups.n_items, n_dims=n_dims, metric=metric, period=period, step=step
+    )
+    if kind == "none":
+        return climate
+    rows = _observations(groups)
+    if kind == "global":
+        climate.coefficient[0] = rows.value.mean()
+        spread = rows.value.std()
+        varies = spread > 1e-12 * np.abs(rows.value).max()
+        climate.log_scale[0] = np.log(spread) if varies else 0.0
+        return climate
+    waves = np.zeros((len(rows.value), 0))
+    if kind == "seasonal":
+        angles = angle(torch.from_numpy(rows.time), period)
+        waves = harmonics(angles, harmonics_supported(angles)).numpy()
+    climate.center[: waves.shape[1]] = torch.from_numpy(waves.mean(0))
+    courses = fit_courses(
+        rows.value, rows.site, waves - waves.mean(0), n_sites=max(1, groups.n_items)
+    )
+    _fill(climate, courses, rows)
+    return climate
+
+
+class _Rows(NamedTuple):
+    """Observed values of known sites, with their places and times."""
+
+    value: Float64[np.ndarray, "rows"]
+    site: Int64[np.ndarray, "rows"]
+    time: Float64[np.ndarray, "rows"]
+    coordinates: Float64[np.ndarray, "rows dims"]
+
+
+def _observations(groups: Groups) -> _Rows:
+    elements, of_group = groups.elements(), np.repeat(np.arange(len(groups)), _own(groups))
+    assert groups.item is not None
+    keep = groups.item[elements] >= 0
+    if groups.observed is not None:
+        keep &= groups.observed[elements]
+    elements, of_group = elements[keep], of_group[keep]
+    if not len(elements):
+        raise DataError(
+            "`groups` must have an observed value to fit a climate, got none. "
+            "Check the value column of the training data."
+        )
+    (column,) = groups.values.values()
+    time = groups.group_attributes.get("time", np.zeros(len(groups)))
+    return _Rows(
+        value=column[elements].astype(np.float64),
+        site=groups.item[elements].astype(np.int64),
+        time=time[of_group].astype(np.float64),
+        coordinates=groups.attributes["coordinates"][elements].astype(np.float64),
+    )
+
+
+def _own(groups: Groups) -> Int64[np.ndarray, "groups"]:
+    return groups.stop - groups.start
+
+
+def _fill(climate: Climate, courses: SiteCourses, rows: _Rows) -> None:
+    """The buffers of a climate with sites, surfaces to places without data included."""
+    terms = courses.coefficient.shape[1]
+    count = np.bincount(rows.site, minlength=len(courses.scale))
+    first = np.unique(rows.site, return_index=True)[1]
+    at = torch.from_numpy(rows.coordinates[first])
+    climate.known.copy_(torch.from_numpy(count > 0))
+    climate.points[climate.known] = to_points(at, climate.metric)
+    climate.coefficient[:, :terms] = torch.from_numpy(courses.coefficient)
+    climate.covariance[:, :terms, :terms] = torch.from_numpy(courses.covariance)
+    climate.log_scale.copy_(torch.from_numpy(np.log(courses.scale)))
+    climate.noise[:, :-1] = climate.covariance.diagonal(dim1=1, dim2=2)
+    # The log of a standard deviation of n values errs by about 1 / sqrt(2 n).
+    climate.noise[:, -1] = torch.from_numpy(0.5 / np.maximum(count, 1))
+    fields = torch.cat([climate.coefficient, climate.log_scale[:, None]], -1)[climate.known]
+    for k in range(fields.shape[1]):
+        surface = fit_surface(
+            climate.points[climate.known],
+            fields[:, k],
+            noise=climate.noise[climate.known, k],
+            unknown=courses.within**2 if k == 0 else 0.0,
+        )
+        numbers = (surface.mean, surface.variance, surface.length, surface.nugget)
+        climate.surfaces[k] = torch.tensor(numbers, dtype=torch.float64)

@@ -1,0 +1,222 @@
+"""The latent factor model of fields (proposition 2): factors of places, pooled over neighbors."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from exfam.checks import ExfamError, check_positive
+from exfam.embeddings import NumberAttribute
+from exfam.fields.networks.places import chord_distances, to_points
+from exfam.fields.networks.slots import field_value
+from exfam.geometry import check_metric
+from exfam.groups import Batch, Groups
+
+__all__ = [
+    "FieldLatentFactorPart",
+    "FieldLatentFactorSettings",
+    "Neighbors",
+    "build_field_latent_factor",
+    "distinct_places",
+]
+
+# Initial spread of the factors over places, relative to what they have in common.
+VARIETY = 0.1
+
+
+@dataclass(frozen=True)
+class FieldLatentFactorSettings:
+    """Sizes and choices of a latent factor model of a field.
+
+    `dim`, `hidden_dim`: of the factors and of the network that makes them (paper: 32, 128)
+    `k`: how many nearest observed sites are summed over; None for all (default 5)
+    `metric`: "haversine" for (latitude, longitude) in degrees, or "euclidean"
+    `intercept`: whether a constant is added, which the paper has not (default False)
+    Raises ExfamError for sizes that are not above 0 and another metric.
+    """
+
+    dim: int = 32
+    hidden_dim: int = 128
+    k: int | None = 5
+    metric: str = "haversine"
+    intercept: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "hidden_dim"):
+            check_positive(name, getattr(self, name))
+        Neighbors(self.k, self.metric)  # judges both
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Which elements each element is predicted from: the `k` nearest observed others of its map.
+
+    With `k` None all of them. Of places equally far the one whose coordinates sort first counts as
+    nearer, so that the order of the elements does not matter; elements at one place count as one
+    neighbor. Elements of earlier maps are no neighbors. Raises ExfamError unless `k` is above 0.
+
+    >>> place = np.array([[0.0], [1.0], [3.0]])
+    >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": place})
+    >>> Neighbors(k=1, metric="euclidean")(groups.pad([0])).int().tolist()
+    [[[0, 1, 0], [1, 0, 0], [0, 1, 0]]]
+    """
+
+    k: int | None
+    metric: str
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+        if self.k is not None:
+            check_positive("k", self.k)
+
+    def __call__(self, batch: Batch) -> Bool[Tensor, "batch query key"]:
+        return self.among(batch, *distinct_places(batch))
+
+    def among(
+        self,
+        batch: Batch,
+        places: Float[Tensor, "places dims"],
+        place: Int64[Tensor, "batch length"],
+    ) -> Bool[Tensor, "batch query key"]:
+        """The neighbors, given the distinct places of the batch and which each element has."""
+        n, length = place.shape
+        shown = batch.observed & batch.present & (batch.steps_back == 0)
+        itself = torch.eye(length, dtype=torch.bool, device=shown.device)
+        visible = shown[:, None, :] & ~itself
+        if self.k is None or self.k >= length:
+            return visible
+        if bool((place == place[:1]).all() and (shown == shown[:1]).all()):
+            visible, place = visible[:1], place[:1]  # maps that are alike are looked at once
+        points = to_points(places, self.metric)
+        nearest = chord_distances(points, points).argsort(dim=-1, stable=True)
+        rank = nearest.argsort(-1).int()[place[:, :, None], place[:, None, :]]
+        rank = rank.masked_fill(~visible, len(places))
+        limit = rank.kthvalue(self.k, dim=-1, keepdim=True).values
+        return (visible & (rank <= limit)).expand(n, -1, -1)
+
+
+class FieldLatentFactorPart(nn.Module):
+    """mean_i = h(tau_i) . (sum of h(tau_j) y_j over the neighbors j of i), and one scale for all.
+
+    h are `factors`, a network of the coordinates. y is the value as it is, or its anomaly from
+    `climate`, and the mean is then placed back. An element without neighbors has the mean 0, or
+    the climate's. Source: "Exponential Family Attention", proposition 2 and section 6.4.
+    """
+
+    direction = "bidirectional"
+
+    def __init__(
+        self,
+        factors: NumberAttribute,
+        *,
+        neighbors: Neighbors,
+        scale: float,
+        intercept: float | None = None,
+        climate: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        check_positive("scale", scale)
+        self.factors, self.neighbors, self.climate = factors, neighbors, climate
+        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
+        self.intercept = None if intercept is None else nn.Parameter(torch.tensor(intercept))
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
+        """Mean and log scale of every own element, given its neighbors."""
+        places, place = distinct_places(batch)
+        h = self.factors.network((places - self.factors.center) / self.factors.spread)
+        h = nn.functional.embedding(place, h)
+        value = field_value(batch).to(h.dtype)
+        if self.climate is not None:
+            location, scale, doubt = (each.to(h.dtype) for each in self.climate(batch))
+            value = (value - location) / scale
+        pooled = self.neighbors.among(batch, places, place).to(h.dtype) @ (h * value[..., None])
+        mean = (h * pooled).sum(-1)
+        if self.intercept is not None:
+            mean = mean + self.intercept
+        log_scale = self.log_scale.expand_as(mean)
+        if self.climate is not None:
+            mean = location + scale * mean
+            log_scale = 0.5 * ((scale * log_scale.exp()).square() + doubt.square()).log()
+        return torch.stack([mean, log_scale], -1)
+
+
+def build_field_latent_factor(
+    groups: Groups,
+    settings: FieldLatentFactorSettings,
+    *,
+    climate: nn.Module | None = None,
+    generator: torch.Generator,
+) -> FieldLatentFactorPart:
+    """The model before training: each prediction starts near the mean of its neighbors.
+
+    Coordinates are standardized by those of the training `groups`; the scale starts at the
+    standard deviation of the values. Raises ExfamError if no value is observed.
+
+    >>> place = np.array([[0.0], [1.0], [3.0]])
+    >>> groups = Groups(start=[0], stop=[3], values={"t": [1.0, 2.0, 3.0]},
+    ...     attributes={"coordinates": place})
+    >>> settings = FieldLatentFactorSettings(k=2, metric="euclidean")
+    >>> part = build_field_latent_factor(groups, settings, generator=torch.Generator())
+    >>> part.eta(groups.pad([0])).shape
+    torch.Size([1, 3, 2])
+    """
+    elements = groups.elements()
+    (column,) = groups.values.values()
+    shown = (
+        column[elements] if groups.observed is None else column[elements[groups.observed[elements]]]
+    )
+    if not len(shown):
+        raise ExfamError("`groups` must have an observed value to fit this model, got none.")
+    coordinates = torch.from_numpy(groups.attributes["coordinates"][elements])
+    spread = coordinates.std(0, correction=0)
+    factors = NumberAttribute(
+        "coordinates",
+        center=coordinates.mean(0).float(),
+        spread=torch.where(spread > 0, spread, 1.0).float(),
+        dim=settings.dim,
+        hidden_dim=settings.hidden_dim,
+        generator=generator,
+    )
+    n_others = max(1, int((groups.stop - groups.start).max()) - 1)
+    _average_neighbors(factors, n=n_others if settings.k is None else min(settings.k, n_others))
+    return FieldLatentFactorPart(
+        factors,
+        neighbors=Neighbors(settings.k, settings.metric),
+        scale=1.0 if climate is not None else float(np.std(shown)) or 1.0,
+        intercept=0.0 if settings.intercept else None,
+        climate=climate,
+    )
+
+
+def _average_neighbors(factors: NumberAttribute, *, n: int) -> None:
+    """Start with products of factors near 1/n, so that sums over n neighbors are means."""
+    last: Any = factors.network[-1]  # nn.Module's attributes have no better type
+    with torch.no_grad():
+        last.weight.mul_(VARIETY / math.sqrt(n))
+        last.bias.fill_(1.0 / math.sqrt(n * factors.dim))
+
+
+def distinct_places(
+    batch: Batch,
+) -> tuple[Float[Tensor, "places dims"], Int64[Tensor, "batch length"]]:
+    """The distinct coordinates of a batch, in sorted order, and which of them each element has.
+
+    >>> place = np.array([[3.0], [1.0], [3.0]])
+    >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": place})
+    >>> distinct_places(groups.pad([0]))
+    (tensor([[1.],
+            [3.]]), tensor([[1, 0, 1]]))
+    """
+    coordinates = batch.attributes["coordinates"].flatten(0, 1)
+    code = torch.zeros(len(coordinates), dtype=torch.int64, device=coordinates.device)
+    # Column by column: torch.unique of whole rows takes twenty times as long.
+    for column in coordinates.unbind(-1):
+        found, each = torch.unique(column, return_inverse=True)
+        code = torch.unique(code * len(found) + each, return_inverse=True)[1]
+    places = coordinates.new_zeros(int(code.max()) + 1, coordinates.shape[1])
+    places[code] = coordinates
+    return places, code.view(batch.present.shape)

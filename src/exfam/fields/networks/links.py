@@ -1,0 +1,82 @@
+"""Values are standardized on the way in, and a family's parameters placed back on the way out.
+
+Real numbers are value = location + scale * anomaly. Counts are standardized as log(1 + count), and
+a log mean is placed as location + scale * output.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.checks import ExfamError
+from exfam.families import Family
+from exfam.fields.networks.climate import Normal
+
+__all__ = ["FIELD_FAMILIES", "anomaly", "check_field_family", "counts", "placed"]
+
+_REAL = ("gaussian", "student-t")
+_COUNTS = ("negative-binomial", "poisson")
+# Families whose location a field model can place.
+FIELD_FAMILIES = (*_REAL, *_COUNTS)
+
+Values = Float[Tensor, "batch length"]
+
+
+def check_field_family(family: Family) -> None:
+    """Raise ExfamError unless a field's values can have this family.
+
+    >>> from exfam.families import Gaussian
+    >>> check_field_family(Gaussian())
+    """
+    if family.name not in FIELD_FAMILIES:
+        listed = ", ".join(repr(name) for name in FIELD_FAMILIES)
+        raise ExfamError(
+            f"`family` must be one of {listed} for a field, got {family.name!r}. Use the EFA "
+            "estimator for other values."
+        )
+
+
+def counts(family: Family) -> bool:
+    """Whether the family is of counts, which are standardized as log(1 + count).
+
+    >>> from exfam.families import Poisson
+    >>> counts(Poisson())
+    True
+    """
+    return family.name in _COUNTS
+
+
+def anomaly(value: Values, normal: Normal, family: Family) -> Values:
+    """Standardized values: 0 is normal, 1 is one standard deviation above.
+
+    >>> from exfam.families import Gaussian
+    >>> normal = Normal(torch.ones(1, 1), torch.full((1, 1), 2.0), torch.zeros(1, 1))
+    >>> anomaly(torch.full((1, 1), 5.0), normal, Gaussian())
+    tensor([[2.]])
+    """
+    plain = value.clamp_min(0).log1p() if counts(family) else value
+    return (plain - normal.location) / normal.scale
+
+
+def placed(
+    outputs: Float[Tensor, "*shape params"],
+    normal: tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"], Float[Tensor, "*shape"]],
+    family: Family,
+) -> Float[Tensor, "*shape params"]:
+    """The family's parameters in the value's own unit, from outputs in units of anomalies.
+
+    The doubt of the location adds to the variance where the family has a scale.
+
+    >>> from exfam.families import Gaussian
+    >>> normal = torch.tensor([60.0]), torch.tensor([10.0]), torch.tensor([0.0])
+    >>> placed(torch.tensor([[0.5, 0.0]]), normal, Gaussian())
+    tensor([[65.0000,  2.3026]])
+    """
+    location, scale, doubt = normal
+    first = location + scale * outputs[..., 0]
+    if family.name not in _REAL or family.n_params == 1:
+        return torch.cat([first[..., None], outputs[..., 1:]], -1)
+    log_scale = outputs[..., 1] + scale.log()
+    # log sqrt(exp(2 a) + b^2), exactly a where b is 0.
+    wider = 0.5 * torch.log1p((doubt * (-log_scale).exp()).square())
+    return torch.cat([torch.stack([first, log_scale + wider], -1), outputs[..., 2:]], -1)

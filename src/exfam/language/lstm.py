@@ -1,0 +1,220 @@
+"""The LSTM language model as an estimator."""
+
+import math
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64, Shaped
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.checks import DataError, ExfamError, check_whole, shown
+from exfam.estimator.rules import check_parameters
+from exfam.language import declarations
+from exfam.language.fitted import OneNetwork
+from exfam.language.networks.lstm import LSTMNetwork, build_lstm_lm
+from exfam.language.scoring import draw_tokens, token_log_probs
+from exfam.language.tokens import Lexicon, encode, learn
+from exfam.language.training import train_language_model
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.history import History
+
+__all__ = ["LSTMLanguageModel"]
+
+# Tokens of all texts that are drawn together, which take 8 bytes each.
+_MOST_DRAWN = 10**8
+
+
+class LSTMLanguageModel(OneNetwork):
+    """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
+
+    A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
+    of codes with -1 for line ends. Its tokens are the words of each line, then "<eos>"; it begins
+    after an "<eos>". Tokens never seen in training are "<unk>" if that is one that was seen.
+
+    `dim`: length of the words' vectors and of the states (default 200)
+    `n_layers`: of the LSTM (default 2)
+    `tie`: None for output vectors of their own, "tied" for those of the inputs, "reflection" for
+        those with half of the coordinates' signs flipped, which is equal to "tied" in law
+        (default None)
+    `dropout`: of inputs, between layers and of outputs (default 0.2)
+    `batch_size`: pieces of the text that are read side by side (default 20)
+    `bptt`: tokens of each piece that a step reads (default 35)
+    `learning_rate`: of gradient descent; divided by 4 whenever an epoch's validation is not the
+        best so far (default 20.0)
+    `clip`: largest norm of the gradient; None for no limit (default 0.25)
+    `epochs`: passes over the text (default 40)
+    `validation_fraction`: share of the text, at its end, that is held out where no validation text
+        is given; 0 for none (default 0.1)
+    `seed`: of initial weights and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `precision`: "float32", or "bfloat16" for products with output vectors in training, whose
+        factors are then rounded to 8 bits: steps take about two thirds of the time on processors
+        that multiply such numbers (`multiplies_bfloat16`), many times it on others. Scores are in
+        float32 (default "float32")
+    `progress`: whether to draw a line on terminals (default True)
+
+    >>> model = LSTMLanguageModel(dim=4, epochs=2, batch_size=2, learning_rate=1.0, tie="tied")
+    >>> model = model.fit(["a b a b"] * 20)
+    >>> len(model.log_prob(["a b"])), model.perplexity(["a b"]) < 4
+    (3, True)
+    """
+
+    kind: ClassVar[str] = "lstm-language-model"
+    parameter_rules = declarations.LSTM
+
+    members_: list[LSTMNetwork]
+    vocabulary_: dict[str, np.ndarray]
+    histories_: list[History]
+
+    def __init__(
+        self,
+        *,
+        dim: int = 200,
+        n_layers: int = 2,
+        tie: str | None = None,
+        dropout: float = 0.2,
+        batch_size: int = 20,
+        bptt: int = 35,
+        learning_rate: float = 20.0,
+        clip: float | None = 0.25,
+        epochs: int = 40,
+        validation_fraction: float = 0.1,
+        seed: int = 0,
+        device: str = "cpu",
+        precision: str = "float32",
+        progress: bool = True,
+    ) -> None:
+        self.dim, self.n_layers, self.tie = dim, n_layers, tie
+        self.dropout, self.batch_size, self.bptt = dropout, batch_size, bptt
+        self.learning_rate, self.clip, self.epochs = learning_rate, clip, epochs
+        self.validation_fraction, self.seed = validation_fraction, seed
+        self.device, self.precision, self.progress = device, precision, progress
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        validation: Any = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> "LSTMLanguageModel":
+        """Fit to a text.
+
+        `validation`: a text that lowers the learning rate and chooses the epoch.
+        `checkpoint`: a folder from which a fit that was interrupted or killed goes on to the same
+        bits. Raises DataError, naming file and line, for what is no text.
+        """
+        check_parameters(self)
+        lexicon, tokens = learn(X, name="X")
+        held = None
+        if validation is not None:
+            held = encode(validation, lexicon, name="validation")
+        elif n_held := int(len(tokens) * self.validation_fraction):
+            tokens, held = tokens[:-n_held], tokens[-n_held:]
+        if held is not None and not len(held):
+            raise DataError("`validation` must have tokens, got none.")
+        # A fit that fails must not leave the last one's model beside this one's vocabulary.
+        self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
+        self.vocabulary_ = {"token": lexicon.labels}
+        model = self._network(len(lexicon))
+        history = train_language_model(
+            self,
+            model,
+            train=tokens,
+            validation=held,
+            start=lexicon.line_end,
+            checkpoint=checkpoint,
+        )
+        self.histories_, self.members_ = [history], [model]
+        return self
+
+    @property
+    def model_(self) -> LSTMNetwork:
+        """The fitted network."""
+        check_is_fitted(self, "members_")
+        return self.members_[0]
+
+    def tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
+        """A text as codes: places in `vocabulary_["token"]`.
+
+        Raises UnknownItemError, naming file and line, for a word never seen in training where
+        "<unk>" was not seen either.
+        """
+        return encode(X, self._lexicon(), name="X")
+
+    def log_prob(self, X: Any) -> Float64[np.ndarray, "tokens"]:
+        """Log-probability in nats of every token, line ends among them, given all before it."""
+        lexicon = self._lexicon()
+        codes = encode(X, lexicon, name="X")
+        return token_log_probs(self.model_, codes, start=lexicon.line_end)
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Mean log-likelihood in nats of a token: minus the cross entropy; higher is better.
+
+        Raises DataError for a text without tokens.
+        """
+        told = self.log_prob(X)
+        if not len(told):
+            raise DataError("`X` must have tokens to score, got none.")
+        return float(told.mean())
+
+    def perplexity(self, X: Any) -> float:
+        """exp of the mean nats of a token: of how many equally likely ones it seems to be drawn."""
+        return math.exp(-self.score(X))
+
+    def sample(
+        self, n_tokens: int, *, n_texts: int = 1, after: Any = "", seed: int = 0
+    ) -> Shaped[np.ndarray, "texts tokens"]:
+        """Texts drawn token by token; the same seed gives the same draws.
+
+        `after`: words that all go on from, in the same line (default "")
+        """
+        lexicon = self._lexicon()
+        if not isinstance(after, str):
+            raise ExfamError(f"`after` must be text, got {shown(after)}.")
+        check_whole("n_tokens", n_tokens, least=0)
+        check_whole("n_texts", n_texts)
+        check_whole("seed", seed, least=0)
+        if n_tokens * n_texts > _MOST_DRAWN:
+            raise ExfamError(
+                f"`n_tokens` times `n_texts` must be at most {_MOST_DRAWN}, got {n_tokens} times "
+                f"{n_texts}. Draw them in parts, each with a `seed` of its own."
+            )
+        # Without the end of its last line.
+        before = encode(iter(after.split("\n")), lexicon, name="after")[:-1]
+        drawn = draw_tokens(
+            self.model_,
+            np.append(lexicon.line_end, before),
+            n_texts=n_texts,
+            n_tokens=n_tokens,
+            seed=seed,
+        )
+        return lexicon.labels[drawn]
+
+    def _lexicon(self) -> Lexicon:
+        check_is_fitted(self, "members_")
+        return Lexicon(self.vocabulary_["token"])
+
+    def _network(self, n_words: int) -> LSTMNetwork:
+        return build_lstm_lm(
+            n_words=n_words,
+            dim=int(self.dim),
+            n_layers=int(self.n_layers),
+            tie=self.tie,
+            dropout=float(self.dropout),
+            generator=torch.Generator().manual_seed(int(self.seed)),
+        )
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members: nothing."""
+        return {}, {}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what was saved."""
+        self.vocabulary_ = vocabulary
+
+    def _restored_member(self, config: Any) -> LSTMNetwork:
+        return self._network(len(self.vocabulary_["token"]))

@@ -1,0 +1,366 @@
+"""The masked language model as an estimator."""
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Float64, Int64
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.checks import DataError, ExfamError, check_positive
+from exfam.estimator.identity import identified
+from exfam.estimator.members import training_settings
+from exfam.estimator.rules import check_parameters
+from exfam.language import declarations
+from exfam.language.fitted import OneNetwork
+from exfam.language.masked_scoring import masked_choices, sentence_log_probs
+from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
+from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
+from exfam.language.text_encoders import TextEncoder, sentence_list
+from exfam.language.tokens import located_lines
+from exfam.language.training import PRECISIONS
+from exfam.reading.text.subwords import END, MASK, SPECIAL, START, UNKNOWN, Subwords, learn_subwords
+from exfam.reading.text.unknown import warn_unknown_words
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.history import History
+from exfam.training.steps import fit
+
+__all__ = ["MaskedLanguageModel"]
+
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress", "validation_fraction", "long_sentences")
+# Words of a line that are cut into pieces at a time.
+_WORDS_AT_ONCE = 1000
+_UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
+
+_Pieces = list[np.ndarray]
+
+
+class MaskedLanguageModel(TransformerMixin, OneNetwork):
+    """p(token | all other tokens of its piece of text), by attention among them.
+
+    A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
+    are cut into pieces that are learned from it; "<unk>" is unknown. It is read in stretches of
+    `length` tokens, line ends among them.
+
+    `subwords`: "wordpiece" or "bpe": how pieces of words are learned; "word" for whole words alone,
+        the rarer ones unknown (default "wordpiece")
+    `vocabulary_size`: of pieces, 5 special ones and all characters included (default 8000)
+    `min_count`: how often a whole word, or two pieces that become one, must be read (default 2)
+    `lower`: whether letters are made small first (default True)
+    `encoding`: how positions enter, see `exfam.encodings.ENCODINGS`: "rotary" learns from little
+        text, where "learned" may stay at the words' frequencies (default "rotary")
+    `embed_dim`: length of the tokens' vectors (default 128)
+    `n_heads`: of attention; divides `embed_dim` (default 4)
+    `n_layers`: of attention (default 4)
+    `feed_forward_dim`: of the layers between; 0 for none (default 512)
+    `connection`: "pre-norm", or "post-norm" as in BERT (default "pre-norm")
+    `length`: tokens of a stretch; the longest sentence for encodings that have tables (default 128)
+    `mask_share`: of tokens that are asked for (default 0.15)
+    `dropout`: of tokens and of layers' outputs (default 0.1)
+    `batch_size`: stretches a step (default 32)
+    `learning_rate`: the largest of AdamW; falls as a cosine (default 1e-3)
+    `weight_decay`: of matrices (default 0.01)
+    `warmup`: share of the steps in which the rate rises (default 0.1)
+    `clip`: largest norm of the gradient; None for no limit (default 1.0)
+    `max_epochs`: passes over the text (default 10)
+    `patience`: epochs without a better validation before it stops (default 10)
+    `validation_fraction`: share of the stretches, at the text's end, that is held out where no
+        validation text is given, though pieces of words are learned from it too; 0 for none, and
+        none where it is less than one stretch (default 0.05)
+    `long_sentences`: "error", or "cut" to leave out what is beyond the last position that the
+        encoding knows, where sentences are told of after the fit (default "error")
+    `seed`: of initial weights, batches, masks and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `precision`: "float32", or "bfloat16" for products in training (default "float32")
+    `progress`: whether to draw a line on terminals (default True)
+
+    Source: Devlin et al. (2019). Extra: exfam[hf], for the package tokenizers.
+
+    >>> model = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
+    ...     feed_forward_dim=16, length=16, max_epochs=2)
+    >>> model = model.fit(["a man runs", "a dog sleeps"] * 40)
+    >>> model.embed(["a dog runs"]).shape
+    (1, 8)
+    """
+
+    kind: ClassVar[str] = "masked-language-model"
+    parameter_rules = declarations.MASKED
+
+    members_: list[MaskedLM]
+    vocabulary_: dict[str, np.ndarray]
+    histories_: list[History]
+
+    def __init__(
+        self,
+        *,
+        subwords: str = "wordpiece",
+        vocabulary_size: int = 8000,
+        min_count: int = 2,
+        lower: bool = True,
+        encoding: str = "rotary",
+        embed_dim: int = 128,
+        n_heads: int = 4,
+        n_layers: int = 4,
+        feed_forward_dim: int = 512,
+        connection: str = "pre-norm",
+        length: int = 128,
+        mask_share: float = 0.15,
+        dropout: float = 0.1,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        warmup: float = 0.1,
+        clip: float | None = 1.0,
+        max_epochs: int = 10,
+        patience: int = 10,
+        validation_fraction: float = 0.05,
+        long_sentences: str = "error",
+        seed: int = 0,
+        device: str = "cpu",
+        precision: str = "float32",
+        progress: bool = True,
+    ) -> None:
+        self.subwords, self.vocabulary_size, self.lower = subwords, vocabulary_size, lower
+        self.min_count = min_count
+        self.encoding, self.embed_dim, self.n_heads = encoding, embed_dim, n_heads
+        self.n_layers, self.feed_forward_dim = n_layers, feed_forward_dim
+        self.connection, self.length, self.mask_share = connection, length, mask_share
+        self.dropout, self.batch_size, self.learning_rate = dropout, batch_size, learning_rate
+        self.weight_decay, self.warmup, self.clip = weight_decay, warmup, clip
+        self.max_epochs, self.patience = max_epochs, patience
+        self.validation_fraction, self.long_sentences = validation_fraction, long_sentences
+        self.seed, self.device, self.precision = seed, device, precision
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        validation: Any = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> "MaskedLanguageModel":
+        """Fit to a text.
+
+        `validation`: a text that chooses the epoch.
+        `checkpoint`: a folder from which a fit that was interrupted or killed goes on to the same
+        bits. Raises DataError, naming file and line, for what is no text.
+        """
+        self._check_parameters()
+        learned, pieces, held = self._texts(X, validation)
+        # A fit that fails must not leave the last one's model beside this one's vocabulary.
+        self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
+        self.vocabulary_ = {"token": learned.labels, "subwords": np.array([learned.text], object)}
+        model = self.network(learned)
+        history = fit(
+            model,
+            objective=self._objective(),
+            train=self._source(pieces),
+            validation=None if held is None else self._scored(held),
+            settings=training_settings(self),
+            progress=self.progress,
+            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+        )
+        self.histories_, self.members_ = [history], [model]
+        return self
+
+    def _texts(self, X: Any, validation: Any) -> tuple[Subwords, _Pieces, _Pieces | None]:
+        """The vocabulary of a text, its stretches, and those that are held out."""
+        lines = list(_lines(X, name="X"))
+        try:
+            learned = learn_subwords(
+                [line for line, _ in lines],
+                kind=self.subwords,
+                size=int(self.vocabulary_size),
+                lower=bool(self.lower),
+                min_count=int(self.min_count),
+            )
+        except ExfamError as error:
+            told = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
+            raise type(error)(told) from error
+        length = int(self.length)
+        pieces = _stretches(lines, learned, length=length)
+        if validation is not None:
+            held = _stretches(_lines(validation, name="validation"), learned, length=length)
+            if not _has_words(held):
+                raise DataError("`validation` must have words that `X` has pieces of, got none.")
+            return learned, pieces, held
+        n_held = int(len(pieces) * float(self.validation_fraction))
+        if not n_held:
+            return learned, pieces, None
+        pieces, held = pieces[:-n_held], pieces[-n_held:]
+        if not _has_words(held):
+            raise DataError(
+                f"`validation_fraction` must hold out words of `X`, got none in the last {n_held} "
+                "stretches. Set it to 0, or give `validation`."
+            )
+        return learned, pieces, held
+
+    @property
+    def model_(self) -> MaskedLM:
+        """The fitted network."""
+        check_is_fitted(self, "members_")
+        return self.members_[0]
+
+    @property
+    def subwords_(self) -> Subwords:
+        """The vocabulary of pieces, and how words are cut into them."""
+        check_is_fitted(self, "vocabulary_")
+        return Subwords(self.vocabulary_["subwords"][0])
+
+    def encoder(self, *, term: str = "both") -> TextEncoder:
+        """What the probes ask for vectors and attention.
+
+        `term`: "both", or "contextual" or "positional" alone: see `MaskedLM` (default "both")
+        """
+        return TextEncoder(self.model_, self.subwords_, term, self.long_sentences)
+
+    def embed(
+        self,
+        X: Any,
+        *,
+        layer: int = -1,
+        pooling: str = "mean",
+    ) -> Float32[np.ndarray, "sentences embed"]:
+        """A vector for each sentence (a text or a list of words), or pair of these in a tuple.
+
+        `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError, naming its place, for a
+        sentence that is too long.
+        """
+        return self.encoder().vectors(sentence_list(X, name="X"), layer=layer, pooling=pooling)
+
+    def transform(self, X: Any) -> Float32[np.ndarray, "sentences embed"]:
+        """`embed`, as pipelines call it."""
+        return self.embed(X)
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Mean log-likelihood in nats of a text's masked tokens, given the others.
+
+        A share of `mask_share` of all tokens but special ones, unknown words among these, is
+        masked, always the same ones of the same text. Unknown words are left out, and one warning
+        says how many they are.
+        Raises DataError for a text without tokens.
+        """
+        source, objective = self._read(X), self._objective()
+        nats = weight = 0.0
+        device = self.model_.bias.device
+        for places in source.sequential_batches(max_tokens=4096):
+            with torch.inference_mode():
+                told, n_told = objective(self.model_, source.pad(places).to(device))
+            nats, weight = nats + float(told), weight + float(n_told)
+        if not weight:
+            raise DataError("`X` must have tokens to score, got none.")
+        unknown = sum(int((piece == _UNKNOWN_CODE).sum()) for piece in source.pieces)
+        ordinary = sum(int((piece >= len(SPECIAL)).sum()) for piece in source.pieces)
+        warn_unknown_words(unknown, unknown + ordinary, unit="tokens")
+        return -nats / weight
+
+    def masked_tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
+        """The tokens of a text that `score` asks for: places in `vocabulary_["token"]`."""
+        source = self._read(X)
+        assert source.chosen is not None
+        asked = [piece[chosen] for piece, chosen in zip(source.pieces, source.chosen, strict=True)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *asked]).astype(np.int64)
+
+    def perplexity(self, X: Any) -> float:
+        """exp of the mean nats of a masked token."""
+        return math.exp(-self.score(X))
+
+    def log_prob(self, X: Any) -> list[Float64[np.ndarray, "_"]]:
+        """Of every sentence, log-probabilities in nats of its tokens, each given all others of it.
+
+        Special tokens, unknown words among them, are never asked for and have none.
+
+        Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood.
+        Raises DataError, naming its place, for a sentence that is too long.
+        """
+        return sentence_log_probs(
+            self.model_, self.encoder().pieces(sentence_list(X, name="X")), n_special=len(SPECIAL)
+        )
+
+    def network(self, learned: Subwords) -> MaskedLM:
+        """A network of initial weights, for a vocabulary of pieces."""
+        sizes = MaskedLMSizes(
+            n_tokens=len(learned),
+            n_positions=int(self.length),
+            mask=learned.index[MASK],
+            embed_dim=int(self.embed_dim),
+            n_heads=int(self.n_heads),
+            n_layers=int(self.n_layers),
+            feed_forward_dim=int(self.feed_forward_dim),
+            encoding=self.encoding,
+            connection=self.connection,
+            dropout=float(self.dropout),
+        )
+        return build_masked_lm(sizes, generator=torch.Generator().manual_seed(int(self.seed)))
+
+    def _check_parameters(self) -> None:
+        """Raise ExfamError for a parameter that no data could make right."""
+        check_parameters(self)
+        check_positive("mask_share", self.mask_share)
+        if self.embed_dim % self.n_heads:
+            raise ExfamError(
+                f"`n_heads` must divide `embed_dim`, {self.embed_dim}, got {self.n_heads}."
+            )
+
+    def _objective(self) -> MaskedTokens:
+        return MaskedTokens(float(self.mask_share), len(SPECIAL), PRECISIONS[self.precision])
+
+    def _source(self, pieces: list[np.ndarray]) -> TokenPieces:
+        return TokenPieces(pieces, share=float(self.mask_share), n_special=len(SPECIAL))
+
+    def _read(self, X: Any) -> TokenPieces:
+        self._check_parameters()
+        subwords, length = self.subwords_, int(self.parameters_["length"])
+        return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
+
+    def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
+        """The pieces with the tokens that are asked for, the same ones every time."""
+        share, n_special = float(self.mask_share), len(SPECIAL)
+        chosen = masked_choices(pieces, share=share, n_special=n_special)
+        return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members: nothing."""
+        return {}, {}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what was saved."""
+        self.vocabulary_ = vocabulary
+
+    def _restored_member(self, config: Any) -> MaskedLM:
+        return self.network(self.subwords_)
+
+
+def _lines(source: Any, *, name: str) -> Iterator[tuple[str, bool]]:
+    """A text in lines, and whether each ends there: very long ones come in parts."""
+    for _, words in located_lines(source, name=name):
+        for first in range(0, len(words), _WORDS_AT_ONCE):
+            last = first + _WORDS_AT_ONCE
+            yield " ".join(words[first:last]), last >= len(words)
+
+
+def _has_words(pieces: _Pieces) -> bool:
+    return any((piece >= len(SPECIAL)).any() for piece in pieces)
+
+
+def _stretches(lines: Iterable[tuple[str, bool]], subwords: Subwords, *, length: int) -> _Pieces:
+    """A text as stretches of tokens, each between special tokens, a special one at line ends."""
+    start, end = subwords.index[START], subwords.index[END]
+    listed = list(lines)
+    flat = []
+    coded = subwords.encode([line for line, _ in listed])
+    for each, (_, ends) in zip(coded, listed, strict=True):
+        flat += [each.codes, np.array([end][: int(ends)], dtype=np.int32)]
+    stream = np.concatenate(flat)[:-1] if flat else np.empty(0, dtype=np.int32)
+    own = length - 2
+    return [
+        np.concatenate([[start], stream[first : first + own], [end]]).astype(np.int32)
+        for first in range(0, len(stream), own)
+    ]

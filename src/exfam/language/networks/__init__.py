@@ -1,0 +1,1 @@
+"""Networks of language models and of sentence classifiers."""

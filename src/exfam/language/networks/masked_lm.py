@@ -1,0 +1,247 @@
+"""A masked language model of parts: p(token | all other tokens of its piece of text).
+
+Tokens that are asked for are replaced by a mask; all see all. How positions enter is a part, an
+`Encoding`: vectors added to the tokens go in at the bottom, all else into the attention of every
+layer. A bias or table of pairs of positions alone makes scores that are a sum of a contextual term
+gamma and a positional term delta, either of which can be left out.
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from exfam.attention import CONNECTIONS, Attention, Block, build_block
+from exfam.catalog import LinearEta, item_products
+from exfam.checks import check_choice, check_fraction, check_positive
+from exfam.embeddings import ItemEmbedding
+from exfam.encodings import ENCODINGS, Encoding, EncodingSizes, NoEncoding, build_encoding
+from exfam.layers import linear, rows_of
+from exfam.randomness import Dropout
+
+__all__ = ["TERMS", "Encoded", "MaskedLM", "MaskedLMSizes", "build_masked_lm"]
+
+Tokens = Int64[Tensor, "batch length"]
+Present = Bool[Tensor, "batch length"]
+States = Float[Tensor, "batch length embed"]
+Weights = Float[Tensor, "#batch heads length length"]
+
+# What attention is made of: both terms of its scores, or one of them.
+TERMS = ("both", "contextual", "positional")
+# Encodings with tables of their own in every layer; all others are the same in all layers.
+_PER_LAYER = ("attenuated-table", "attenuated-table-shared", "shaw")
+_WORD_SCALE = 0.02
+
+
+class Encoded(NamedTuple):
+    """What a network makes of sentences: the stream before and after every layer, and weights."""
+
+    states: list[States]
+    weights: list[Weights]
+
+
+@dataclass(frozen=True)
+class MaskedLMSizes:
+    """Sizes of a masked language model.
+
+    `n_positions`: tokens of a sentence at most, for encodings with tables
+    `mask`: the token that stands for hidden ones
+    `connection`: how layers are joined to their stream, see `CONNECTIONS`
+    """
+
+    n_tokens: int
+    n_positions: int
+    mask: int
+    embed_dim: int = 128
+    n_heads: int = 4
+    n_layers: int = 4
+    feed_forward_dim: int = 512
+    encoding: str = "learned"
+    connection: str = "pre-norm"
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("n_tokens", "n_positions", "embed_dim", "n_heads", "n_layers"):
+            check_positive(name, getattr(self, name))
+        check_positive("feed_forward_dim", self.feed_forward_dim, zero=True)
+        check_choice("encoding", self.encoding, ENCODINGS)
+        check_choice("connection", self.connection, CONNECTIONS)
+        check_fraction("dropout", self.dropout)
+
+    @property
+    def head_dim(self) -> int:
+        """Numbers of a token that each head attends by."""
+        return self.embed_dim // self.n_heads
+
+
+class MaskedLM(nn.Module):
+    """Word vectors, blocks of attention among all tokens, and what outputs are multiplied with.
+
+    Outputs are the products with the word vectors themselves, after one more layer, plus a bias.
+    `mask`: the token that stands for hidden ones. Source: Devlin et al. (2019), BERT.
+
+    >>> sizes = MaskedLMSizes(n_tokens=7, n_positions=5, mask=4, embed_dim=8, n_heads=2, n_layers=1)
+    >>> model = build_masked_lm(sizes, generator=torch.Generator().manual_seed(0))
+    >>> tokens = torch.tensor([[2, 5, 6]])
+    >>> model(tokens, tokens >= 0).states[-1].shape
+    torch.Size([1, 3, 8])
+    """
+
+    def __init__(
+        self,
+        words: ItemEmbedding,
+        added: Encoding,
+        blocks: Sequence[Block],
+        *,
+        norms: tuple[nn.Module, nn.Module],
+        transform: nn.Module,
+        mask: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.words, self.added, self.transform, self.mask = words, added, transform, mask
+        self.first_norm, self.last_norm = norms
+        self.blocks = nn.ModuleList(blocks)
+        self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
+        self.dropout = Dropout(dropout)
+
+    @property
+    def layers(self) -> list[Block]:
+        """The blocks, first to last."""
+        return [cast(Block, block) for block in self.blocks]
+
+    @property
+    def separable(self) -> bool:
+        """Whether scores are a term of tokens plus one of positions: nothing added, no rotation."""
+        encodings = [block.attention.encoding for block in self.layers]
+        return isinstance(self.added, NoEncoding) and all(each.separable for each in encodings)
+
+    def forward(self, tokens: Tokens, present: Present, *, term: str = "both") -> Encoded:
+        """Streams of all layers and their attention weights.
+
+        `term`: "contextual" for attention without positions, "positional" for attention by
+            positions alone (default "both")
+
+        Where scores are a sum of two terms (`separable`), the other one is set to zero. Elsewhere
+        "contextual" adds no vectors and does not rotate, and "positional" attends as a sentence
+        does that is masked throughout. Source: Chen, Varoquaux & Suchanek (2023), A.6.
+        """
+        check_choice("term", term, TERMS)
+        position = torch.arange(tokens.shape[1], device=tokens.device).expand(*tokens.shape)
+        # Without padding, which stretches of a text have none of, there is nothing to hide.
+        may_attend = None if bool(present.all()) else present[:, None, None, :]
+        x = self.dropout(self._start(tokens, position, term))
+        told = None
+        if term == "positional" and not self.separable:
+            told = self(torch.full_like(tokens, self.mask), present).weights
+        states, weights = [x], []
+        for place, block in enumerate(self.layers):
+            fixed = None if told is None else told[place]
+            x, own = _layer(block, x, (position, may_attend), fixed=fixed, term=term)
+            states.append(x)
+            weights.append(own)
+        states[-1] = self.last_norm(states[-1])
+        return Encoded(states, weights)
+
+    def linear(self, states: Float[Tensor, "*rows embed"]) -> LinearEta:
+        """Outputs of some of the last states, one row each, as factors."""
+        return item_products(self.transform(states), self.words, self.bias)
+
+    def _start(self, tokens: Tokens, position: Tensor, term: str) -> States:
+        vectors = rows_of(self.words.table.weight, tokens)
+        added = None if term == "contextual" else self.added.embed(position)
+        return self.first_norm(vectors if added is None else vectors + added)
+
+
+def _layer(
+    block: Block,
+    x: States,
+    seen: tuple[Tensor, Bool[Tensor, "batch 1 1 key"] | None],
+    *,
+    fixed: Weights | None,
+    term: str,
+) -> tuple[States, Weights]:
+    """The stream after a block, and its weights; `fixed` ones, where given, in place of its own."""
+    attention, inside = block.attention, block.connection.before(x)
+    position, may_attend = seen
+    k, v = attention.keys(inside, position)
+    if fixed is None:
+        if term == "both":
+            q = attention.queries(inside, position)
+            scores = attention.scores(q, k, position, position)
+        else:
+            gamma, delta = attention.terms(inside, position)
+            scores = gamma if term == "contextual" else delta
+        fixed = (
+            scores.softmax(-1)
+            if may_attend is None
+            else attention.kernel.weights(scores, may_attend)
+        )
+    return block.join(x, attention.merge(fixed @ v)), fixed
+
+
+def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> MaskedLM:
+    """A network of these sizes with the default wiring.
+
+    Encodings are one part for all layers; tables of pairs and keys of offsets are a part a layer.
+
+    >>> sizes = MaskedLMSizes(n_tokens=7, n_positions=5, mask=4, encoding="alibi", n_layers=2)
+    >>> len(build_masked_lm(sizes, generator=torch.Generator().manual_seed(0)).layers)
+    2
+    """
+    dim = sizes.embed_dim
+    words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
+    encoding = build_encoding(sizes.encoding, _encoding_sizes(sizes, generator))
+    inner = NoEncoding() if encoding.embeds else encoding
+    blocks = []
+    for place in range(sizes.n_layers):
+        own = copy.deepcopy(inner) if place and sizes.encoding in _PER_LAYER else inner
+        blocks.append(_block(sizes, own, generator))
+    transform = nn.Sequential(linear(dim, dim, generator=generator), nn.GELU(), nn.LayerNorm(dim))
+    return MaskedLM(
+        words,
+        encoding if encoding.embeds else NoEncoding(),
+        blocks,
+        norms=(
+            nn.LayerNorm(dim),
+            nn.LayerNorm(dim) if sizes.connection == "pre-norm" else nn.Identity(),
+        ),
+        transform=transform,
+        mask=sizes.mask,
+        dropout=sizes.dropout,
+    )
+
+
+def _encoding_sizes(sizes: MaskedLMSizes, generator: torch.Generator) -> EncodingSizes:
+    return EncodingSizes(
+        n_heads=sizes.n_heads,
+        head_dim=sizes.head_dim,
+        embed_dim=sizes.embed_dim,
+        n_positions=sizes.n_positions,
+        generator=generator,
+        # Sines and cosines as large as word vectors are at first, as learned vectors are.
+        amplitude=math.sqrt(2) * _WORD_SCALE,
+    )
+
+
+def _block(sizes: MaskedLMSizes, encoding: Encoding, generator: torch.Generator) -> Block:
+    attention = Attention(
+        sizes.embed_dim,
+        n_heads=sizes.n_heads,
+        head_dim=sizes.head_dim,
+        generator=generator,
+        encoding=encoding,
+    )
+    return build_block(
+        attention,
+        sizes.embed_dim,
+        connection=sizes.connection,
+        feed_forward_dim=sizes.feed_forward_dim,
+        generator=generator,
+        dropout=sizes.dropout,
+    )

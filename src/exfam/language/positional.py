@@ -1,0 +1,223 @@
+"""The classifier of sentences whose words attend to each other by position alone."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.checks import DataError, ExfamError
+from exfam.encodings import Attenuated
+from exfam.estimator.rules import check_parameters, python_number
+from exfam.groups import Groups
+from exfam.language import declarations
+from exfam.language.fitted import LabelPredictions, OneNetwork
+from exfam.language.networks.positional_sentences import (
+    PositionalSentenceNetwork,
+    build_positional_sentences,
+    sentence_nats,
+)
+from exfam.language.sentences import SentenceSource, known_words, sentence_words
+from exfam.language.targets import checked_targets, checked_validation, known_labels, label_codes
+from exfam.positions import encoding_weights
+from exfam.training.devices import choose_device
+from exfam.training.history import History
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+from exfam.vectors import WordVectors
+
+__all__ = ["PositionalSentenceClassifier"]
+
+# Padded words that are scored at once.
+_AT_ONCE = 8192
+
+
+class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
+    """p(label | sentence) from fixed word vectors and attention that knows positions alone.
+
+    One layer, one head: h_i = sum_j delta_ij x_j W_V with the attenuated weights delta of `w` and
+    `s`, dropout, the mean over words, a linear softmax; W_V and the last layer are learned. Words
+    without a vector are dropped before they are numbered; `coverage_` is the share that has one.
+    Source: Chen, Varoquaux & Suchanek (2023), section 3.3.1, eq. 8 and Listing 2.
+
+    `w`: above 0; the larger, the more local: near 0 all positions weigh alike, and from about 100
+        on a word sees itself alone; locality is .2 at the default (default 0.0143)
+    `s`: above 0; by how much faster weights fall after the word than before it; 1 for both sides
+        alike (default 1.0)
+    `n_positions`: over which weights are normalized, those beyond a sentence's end among them; of
+        longer sentences the first words are taken (default 128)
+    `padding`: weights beyond the end of a sentence: "zeroed" with the others as they are, as in the
+        paper's listing, or "renormalized": the others then sum to 1 (default "zeroed")
+    `dropout`: of the encoder's output (default 0.5)
+    `learning_rate`: of Adam, falling to 0 along a cosine (default 2e-3)
+    `batch_size`: sentences a step (default 64)
+    `max_epochs`: passes over the sentences (default 5)
+    `seed`: of initial weights, batches and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `progress`: whether to draw a line on terminals (default True)
+
+    >>> vectors = WordVectors(("good", "bad"), np.array([[1, 0], [0, 1]], dtype=np.float32))
+    >>> model = PositionalSentenceClassifier(learning_rate=0.1, batch_size=4)
+    >>> X, y = ["so good", "too bad"] * 32, ["positive", "negative"] * 32
+    >>> model = model.fit(X, y, vectors=vectors)
+    >>> model.predict(["good good", "Bad"]).tolist(), model.coverage_
+    (['positive', 'negative'], 0.5)
+    """
+
+    kind: ClassVar[str] = "positional-sentence-classifier"
+    parameter_rules = declarations.POSITIONAL
+
+    members_: list[PositionalSentenceNetwork]
+    histories_: list[History]
+    classes_: np.ndarray
+    vectors_: WordVectors
+    coverage_: float
+
+    def __init__(
+        self,
+        *,
+        w: float = 0.0143,
+        s: float = 1.0,
+        n_positions: int = 128,
+        padding: str = "zeroed",
+        dropout: float = 0.5,
+        learning_rate: float = 2e-3,
+        batch_size: int = 64,
+        max_epochs: int = 5,
+        seed: int = 0,
+        device: str = "cpu",
+        progress: bool = True,
+    ) -> None:
+        self.w, self.s, self.n_positions, self.padding = w, s, n_positions, padding
+        self.dropout, self.learning_rate = dropout, learning_rate
+        self.batch_size, self.max_epochs = batch_size, max_epochs
+        self.seed, self.device, self.progress = seed, device, progress
+
+    def fit(
+        self, X: Any, y: Any, *, vectors: Any, validation: Any = None
+    ) -> "PositionalSentenceClassifier":
+        """Fit to sentences, each a text or a list of words, with a label each.
+
+        `vectors`: WordVectors; those of the center of a window count
+        `validation`: (X, y) whose log-likelihood chooses the epoch; the last one's weights are kept
+            without (default None)
+
+        Raises DataError for what are no sentences or not as many labels, for fewer than two
+        labels, and where no word has a vector; ExfamError for other `vectors`.
+        """
+        check_parameters(self)
+        settings, weights = self._settings(), self._weights()
+        if not isinstance(vectors, WordVectors):
+            raise ExfamError(
+                f"`vectors` must be WordVectors, got {type(vectors).__name__}. Use "
+                "WordVectors.load(path), or WordVectors(words, array)."
+            )
+        sentences = sentence_words(X, name="X")
+        labels = checked_targets(y, n_sentences=len(sentences), name="X")
+        # A fit that fails must not leave the last one's network under this one's labels.
+        self.__dict__.pop("members_", None)
+        self.parameters_ = self.get_params(deep=False)
+        self.vectors_, self.classes_ = vectors, known_labels(labels)
+        train, self.coverage_ = self._source(sentences, labels, name="X")
+        if not train.lengths.any():
+            raise DataError("`vectors` must have a word of `X`, got none. Give other vectors.")
+        held = None if validation is None else self._held(validation)
+        model = self._network(weights).to(choose_device(self.device))
+        history = fit(
+            model,
+            objective=sentence_nats,
+            train=train,
+            validation=held,
+            settings=settings,
+            progress=self.progress,
+        )
+        self.histories_, self.members_ = [history], [model]
+        return self
+
+    @property
+    def model_(self) -> PositionalSentenceNetwork:
+        """The fitted network."""
+        check_is_fitted(self, "members_")
+        return self.members_[0]
+
+    @property
+    def vocabulary_(self) -> dict[str, np.ndarray]:
+        """The words that have a vector."""
+        return {"word": np.array(self.vectors_.words, dtype=object)}
+
+    def coverage(self, X: Any) -> float:
+        """The share of the words of some sentences that have a vector."""
+        check_is_fitted(self, "members_")
+        return self._known(sentence_words(X, name="X"))[1]
+
+    def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`."""
+        model = self.model_
+        words = self._known(sentence_words(X, name="X"))[0]
+        unknown = np.zeros(len(words), dtype=np.int64)
+        source = SentenceSource(words, self.vectors_.center, unknown)
+        told = np.empty((len(words), len(self.classes_)))
+        device = model.output.weight.device
+        for index in source.sequential_batches(max_tokens=_AT_ONCE):
+            with torch.inference_mode():
+                logits = model(source.pad(index).to(device))
+            told[index] = logits.double().log_softmax(-1).cpu().numpy()
+        return told
+
+    def _settings(self) -> TrainingSettings:
+        """Raise ExfamError for a parameter of training that no data could make right."""
+        return TrainingSettings(
+            learning_rate=python_number(self.learning_rate),
+            betas=(0.9, 0.999),
+            batch_size=self.batch_size,
+            max_epochs=self.max_epochs,
+            patience=self.max_epochs,
+            warmup=0.0,
+            clip=None,
+            seed=self.seed,
+            device=self.device,
+        )
+
+    def _weights(self) -> torch.Tensor:
+        """Of attention."""
+        encoding = Attenuated(w=python_number(self.w), s=python_number(self.s))
+        return encoding_weights(encoding, int(self.n_positions))[0]
+
+    def _network(self, weights: torch.Tensor) -> PositionalSentenceNetwork:
+        return build_positional_sentences(
+            weights,
+            dim=self.vectors_.dim,
+            n_labels=len(self.classes_),
+            dropout=float(self.dropout),
+            padding=self.padding,
+            generator=torch.Generator().manual_seed(int(self.seed)),
+        )
+
+    def _source(self, X: Any, y: Any, *, name: str) -> tuple[SentenceSource, float]:
+        sentences = sentence_words(X, name=name)
+        labels = checked_targets(y, n_sentences=len(sentences), name=name)
+        code = label_codes(labels, self.classes_, name=name)
+        words, share = self._known(sentences)
+        return SentenceSource(words, self.vectors_.center, code), share
+
+    def _known(self, sentences: list[list[str]]) -> tuple[Groups, float]:
+        longest = int(self.parameters_["n_positions"])
+        return known_words(sentences, self.vectors_.index, longest=longest)
+
+    def _held(self, validation: Any) -> SentenceSource:
+        return self._source(*checked_validation(validation), name="validation")[0]
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members."""
+        told = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
+        return told, {"vectors": torch.from_numpy(self.vectors_.center)}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what was saved."""
+        self.classes_, self.coverage_ = np.array(config["classes"]), config["coverage"]
+        words = tuple(vocabulary["word"].tolist())
+        self.vectors_ = WordVectors(words, tensors["vectors"].numpy())
+
+    def _restored_member(self, config: Any) -> PositionalSentenceNetwork:
+        return self._network(self._weights())

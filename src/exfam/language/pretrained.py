@@ -1,0 +1,216 @@
+"""Encoders of Hugging Face's transformers, as the probes ask for them. Extra: exfam[hf]."""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from exfam.checks import DataError, ExfamError
+from exfam.language.word_pieces import (
+    attention_of_words,
+    begins_with_space,
+    check_repeats,
+    check_tokens,
+    probe_words,
+    token_vectors,
+    word_codes,
+)
+from exfam.vectors import WordVectors
+
+__all__ = ["PretrainedEncoder"]
+
+
+class PretrainedEncoder:
+    """A transformers model and its tokenizer, which tell attention weights.
+
+    Raises ExfamError for a model whose attention is not "eager": others return no weights.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        kind = getattr(model.config, "_attn_implementation", "eager")
+        if kind != "eager":
+            raise ExfamError(
+                f"`model` must have eager attention to tell its weights, got {kind!r}. Load it "
+                "with attn_implementation='eager'."
+            )
+        self.model, self.tokenizer = model.eval(), tokenizer
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> "PretrainedEncoder":
+        """The encoder of a local folder, as `save_pretrained` writes it; nothing is downloaded.
+
+        Raises ExfamError without transformers, DataError for a folder that holds no such encoder.
+        """
+        transformers = _transformers()
+        place = Path(folder)
+        if not (place / "config.json").is_file():
+            raise DataError(
+                f"`folder` must hold a transformers model, got {str(place)!r} without a "
+                "config.json. Save one there: model.save_pretrained(folder)."
+            )
+        try:
+            with _quiet(transformers):
+                model = transformers.AutoModel.from_pretrained(
+                    place, local_files_only=True, attn_implementation="eager"
+                )
+                tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+        except Exception as error:  # what damaged files raise has no base in common
+            raise DataError(
+                "`folder` must hold a transformers encoder and its tokenizer, got "
+                f"{str(place)!r}, which cannot be read. Save both there again. transformers says "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return cls(model, tokenizer)
+
+    def randomized(self, seed: int) -> "PretrainedEncoder":
+        """The same architecture with weights as they are before training."""
+        transformers = _transformers()
+        # transformers draw from torch's default generator and take no other.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            model = transformers.AutoModel.from_config(
+                self.model.config, attn_implementation="eager"
+            )
+        return PretrainedEncoder(model, self.tokenizer)
+
+    @property
+    def most_tokens(self) -> int:
+        """The longest sentence that the encoder has positions for."""
+        known = getattr(self.model.config, "max_position_embeddings", None) or 0
+        return known - _unused_positions(self.model) if known > 0 else 10**9
+
+    def word_vectors(self) -> WordVectors:
+        """The vectors that tokens enter with, of all words that are one token.
+
+        Raises DataError for a tokenizer that has no such word.
+        """
+        matrix = self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
+        special = frozenset(self.tokenizer.all_special_tokens)
+        return token_vectors(self.tokenizer.get_vocab(), matrix, special=special)
+
+    def probe_words(self) -> list[str]:
+        """Words of one token, of at least two letters a-z, sorted; none that only go on a word."""
+        return probe_words(self.tokenizer.get_vocab())
+
+    def repeated(
+        self, words: Sequence[str], length: int, *, special_tokens: bool
+    ) -> Float[Tensor, "words layers heads length length"]:
+        """Attention of sentences of one word over and over.
+
+        Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
+        that is not one token.
+        """
+        check_repeats(length, most=self.most_tokens)
+        own = torch.tensor(self._tokens(words))[:, None]
+        if not special_tokens:
+            return self.attention(own.expand(-1, length))
+        first, last = (getattr(self.tokenizer, f"{name}_token_id") for name in ("cls", "sep"))
+        if first is None or last is None:
+            raise ExfamError(
+                "`special_tokens` must be 'none' for an encoder that has no tokens at the ends of "
+                "sentences."
+            )
+        ends = [torch.full_like(own, token) for token in (first, last)]
+        return self.attention(torch.cat([ends[0], own.expand(-1, length - 2), ends[1]], 1))
+
+    def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
+        """Which sentences have no more tokens than the encoder takes, special ones included."""
+        told = self._encoded(sentences)["input_ids"] if len(sentences) else []
+        most = self.most_tokens
+        return np.array([len(tokens) <= most for tokens in told], dtype=bool)
+
+    def word_attention(
+        self, sentences: Sequence[Sequence[str]]
+    ) -> list[Float[Tensor, "layers heads words words"]]:
+        """Attention from each word of a sentence to each, special tokens left out.
+
+        Attention to a word is summed over its tokens, that from a word is their mean.
+        Raises DataError for a sentence of more tokens than the encoder takes, naming its place;
+        ExfamError for a tokenizer that does not tell which word a token is of.
+        """
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise ExfamError(
+                "`tokenizer` must be a fast one, which tells which word a token is of, got "
+                f"{type(self.tokenizer).__name__}."
+            )
+        encoded = self._encoded(sentences, padding=True, return_tensors="pt")
+        most = self.most_tokens
+        for place, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
+            check_tokens(count, most=most, place=place)
+        weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
+        return [
+            attention_of_words(weights[place], encoded.word_ids(place), n_words=len(words))
+            for place, words in enumerate(sentences)
+        ]
+
+    def attention(
+        self, tokens: Tensor, present: Tensor | None = None
+    ) -> Float[Tensor, "sentences layers heads length length"]:
+        """Weights of all layers; `present` tells tokens from padding.
+
+        Raises ExfamError for a model that tells none.
+        """
+        seen = torch.ones_like(tokens) if present is None else present.long()
+        device = next(self.model.parameters()).device
+        with torch.inference_mode():
+            told = self.model(
+                input_ids=tokens.to(device),
+                attention_mask=seen.to(device),
+                output_attentions=True,
+            )
+        layers = [layer for layer in getattr(told, "attentions", None) or () if layer is not None]
+        if not layers:
+            raise ExfamError(
+                f"`model` must tell its attention weights, got none from "
+                f"{type(self.model).__name__}. Choose an encoder of softmax attention."
+            )
+        return torch.stack(layers, 1)
+
+    def _encoded(self, sentences: Sequence[Sequence[str]], **options: Any) -> Any:
+        # To byte-level BPE, what no space comes before goes on with the last word.
+        space = " " if begins_with_space(self.tokenizer.get_vocab()) else ""
+        spaced = [[space + word for word in words] for words in sentences]
+        return self.tokenizer(spaced, is_split_into_words=True, **options)
+
+    def _tokens(self, words: Sequence[str]) -> list[int]:
+        return word_codes(words, self.tokenizer.get_vocab())
+
+
+def _unused_positions(model: torch.nn.Module) -> int:
+    """Rows that come first in a table of positions and that no token has.
+
+    RoBERTa and MPNet, and those that are built as they are, count from behind that of padding.
+    """
+    tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
+    padding = [getattr(each, "padding_idx", None) for each in tables]
+    return max((row + 1 for row in padding if row is not None), default=0)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise ExfamError(
+            "transformers must be installed to probe its encoders. Install exfam[hf]."
+        ) from error
+    return transformers
+
+
+class _quiet:
+    """No progress bars of transformers while it lasts."""
+
+    def __init__(self, transformers: Any) -> None:
+        self._logging = transformers.utils.logging
+
+    def __enter__(self) -> None:
+        self._shown = self._logging.is_progress_bar_enabled()
+        self._logging.disable_progress_bar()
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            self._logging.enable_progress_bar()

@@ -1,0 +1,214 @@
+"""A masked language model as an encoder of sentences: vectors, and attention between words."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32, Int32
+from torch import Tensor
+
+from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.language.networks.masked_lm import Encoded, MaskedLM
+from exfam.language.networks.sentence_heads import pooled
+from exfam.language.networks.token_pieces import padded, sequential_places
+from exfam.language.word_pieces import (
+    attention_of_words,
+    check_repeats,
+    check_tokens,
+    probe_words,
+    token_vectors,
+    word_codes,
+)
+from exfam.reading.text.given import check_no_table
+from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
+from exfam.vectors import WordVectors
+
+__all__ = ["LONG_SENTENCES", "POOLINGS", "TextEncoder", "sentence_list"]
+
+# How a sentence's vector is made: the mean of its tokens, or the first token's.
+POOLINGS = ("mean", "first")
+# What becomes of sentences of more tokens than the encoder has positions for.
+LONG_SENTENCES = ("error", "cut")
+# Padded tokens computed at a time.
+_TOKENS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class TextEncoder:
+    """A network, its vocabulary, and the term of its attention that is used.
+
+    `term`: "both", or "contextual" or "positional" alone: see `MaskedLM.forward`
+    `long_sentences`: "error", or "cut" to leave out what is beyond the last position
+    """
+
+    network: MaskedLM
+    subwords: Subwords
+    term: str = "both"
+    long_sentences: str = "error"
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens of a sentence at most, special ones included."""
+        encodings = [self.network.added, self.network.layers[0].attention.encoding]
+        known = [each.n_positions for each in encodings if each.n_positions is not None]
+        return min(known, default=10**9)
+
+    def with_term(self, term: str) -> "TextEncoder":
+        """The same with another term of attention."""
+        return TextEncoder(self.network, self.subwords, term, self.long_sentences)
+
+    def word_vectors(self) -> WordVectors:
+        """The vectors that tokens enter with, of all words that are one token.
+
+        Raises DataError for a vocabulary of bytes that has no such word.
+        """
+        matrix = self.network.words.table.weight.detach().float().cpu().numpy()
+        return token_vectors(self.subwords.index, matrix, special=SPECIAL)
+
+    def probe_words(self) -> list[str]:
+        """Words of one token, of at least two letters a-z, sorted."""
+        return probe_words(self.subwords.index)
+
+    def repeated(
+        self, words: Sequence[str], length: int, *, special_tokens: bool
+    ) -> Float[Tensor, "words layers heads length length"]:
+        """Attention of sentences of one word over and over.
+
+        Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
+        that is not one token.
+        """
+        check_repeats(length, most=self.most_tokens)
+        tokens = torch.tensor(word_codes(words, self.subwords.index))[:, None].repeat(1, length)
+        if special_tokens:
+            tokens[:, 0], tokens[:, -1] = self.subwords.index[START], self.subwords.index[END]
+        told = self._run(tokens, torch.ones_like(tokens, dtype=torch.bool))
+        return torch.stack([each.expand(len(tokens), -1, -1, -1) for each in told.weights], 1)
+
+    def word_attention(self, sentences: Any) -> list[Float[Tensor, "layers heads words words"]]:
+        """Attention from each word of a sentence to each, special tokens left out.
+
+        Attention to a word is summed over its tokens, that from a word is their mean. Nothing is
+        cut: raises DataError for a sentence of more tokens than the encoder takes, naming its
+        place (see `fits`).
+        """
+        listed = sentence_list(sentences, name="sentences")
+        coded = self.subwords.encode(listed)
+        for place, each in enumerate(coded):
+            check_tokens(len(each.codes) + 2, most=self.most_tokens, place=place)
+        found: list[Tensor] = [torch.empty(0)] * len(coded)
+        for places, told, _ in self._batches(
+            [self._piece([each.codes], i) for i, each in enumerate(coded)]
+        ):
+            for row, place in enumerate(places):
+                words = coded[place].words.tolist()
+                n_words = len(sentence_words(listed[place], int(place)))
+                n = len(words) + 2
+                own = torch.stack([w[row if len(w) > 1 else 0, :, :n, :n] for w in told.weights])
+                found[place] = attention_of_words(own, [None, *words, None], n_words=n_words)
+        return found
+
+    def fits(self, sentences: Any) -> Bool[np.ndarray, "sentences"]:
+        """Which sentences have no more tokens than the encoder takes, special ones included."""
+        coded = self.subwords.encode(sentence_list(sentences, name="sentences"))
+        return np.array([len(each.codes) + 2 <= self.most_tokens for each in coded], dtype=bool)
+
+    def vectors(
+        self,
+        sentences: Any,
+        *,
+        layer: int = -1,
+        pooling: str = "mean",
+    ) -> Float32[np.ndarray, "sentences embed"]:
+        """A vector a sentence, or a pair of sentences in a tuple.
+
+        `layer`: 0 for what enters the first layer, 1 for what leaves it, …; -1 for the last
+            (default -1)
+        `pooling`: "mean" of the tokens, special ones included, or the "first" one (default "mean")
+
+        Raises ExfamError for a layer that there is not; DataError for a sentence that is too long.
+        """
+        check_choice("pooling", pooling, POOLINGS)
+        n_layers = len(self.network.layers)
+        check_whole("layer", layer, least=-1)
+        if layer > n_layers:
+            raise ExfamError(f"`layer` must be at most {n_layers}, got {layer}.")
+        pieces = self.pieces(sentences)
+        out = np.empty((len(pieces), self.network.words.dim), dtype=np.float32)
+        for places, told, present in self._batches(pieces):
+            found = pooled(told.states[layer], present, pooling=pooling)
+            out[places] = found.cpu().numpy()
+        return out
+
+    def pieces(self, sentences: Any) -> list[Int32[np.ndarray, "_"]]:
+        """Sentences, or pairs of them in tuples, as tokens between special ones.
+
+        [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. Where sentences are cut, a pair loses
+        the end of its longer one first. Raises DataError, naming its place, for one that is too
+        long, or is no sentence or pair.
+        """
+        flat: list[Any] = []
+        places: list[int] = []
+        for place, each in enumerate(sentence_list(sentences, name="sentences")):
+            if isinstance(each, tuple) and len(each) != 2:
+                raise DataError(
+                    f"Sentence {place} must be a text, a list of words or a pair of these in a "
+                    f"tuple, got a tuple of {len(each)}. Give words as a list."
+                )
+            flat.extend(each if isinstance(each, tuple) else [each])
+            places += [place] * (len(flat) - len(places))
+        parts: dict[int, list[np.ndarray]] = {}
+        for place, coded in zip(places, self.subwords.encode(flat, places=places), strict=True):
+            parts.setdefault(place, []).append(coded.codes)
+        return [self._piece(each, place) for place, each in parts.items()]
+
+    def _piece(self, parts: list[np.ndarray], place: int) -> Int32[np.ndarray, "_"]:
+        n_tokens = 1 + sum(len(part) + 1 for part in parts)
+        if self.long_sentences == "error":
+            check_tokens(n_tokens, most=self.most_tokens, place=place)
+        kept = _shortened([len(part) for part in parts], n_tokens - self.most_tokens)
+        start, end = (np.array([self.subwords.index[each]]) for each in (START, END))
+        codes = [start]
+        for part, n in zip(parts, kept, strict=True):
+            codes += [part[:n], end]
+        return np.concatenate(codes).astype(np.int32)
+
+    def _batches(self, pieces: list[np.ndarray]) -> Iterator[tuple[np.ndarray, Encoded, Tensor]]:
+        """Places of sentences of like length, what the network makes of them, what is there."""
+        lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+        for places in sequential_places(lengths, max_tokens=_TOKENS_AT_ONCE):
+            tokens, present = padded([pieces[place] for place in places])
+            told = self._run(tokens, present)
+            yield places, told, present.to(told.states[0].device)
+
+    def _run(self, tokens: Tensor, present: Tensor) -> Encoded:
+        device = self.network.bias.device
+        with torch.inference_mode():
+            told: Encoded = self.network(tokens.to(device), present.to(device), term=self.term)
+        return told
+
+
+def sentence_list(X: Any, *, name: str) -> list[Any]:
+    """Sentences, or pairs of them, as a list.
+
+    Raises DataError for one text, for a table, and for an iterator.
+
+    >>> sentence_list(("a man", "a dog"), name="X")
+    ['a man', 'a dog']
+    """
+    check_no_table(name, X)
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise DataError(
+            f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
+            f"{type(X).__name__}. Put it into a list."
+        )
+    return list(X)
+
+
+def _shortened(lengths: list[int], excess: int) -> list[int]:
+    """What is left of parts when the longest loses a token until `excess` are gone."""
+    kept = list(lengths)
+    for _ in range(max(0, excess)):
+        kept[kept.index(max(kept))] -= 1
+    return kept

@@ -1,0 +1,201 @@
+"""Texts as codes of tokens: the words of every line, then a line end."""
+
+import zlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from exfam.checks import DataError, UnknownItemError
+from exfam.reading.packed import opener_of, unpacking
+from exfam.reading.text.given import check_no_table, check_utf8
+from exfam.reading.text.sources import FileSource, find_source
+
+__all__ = ["LINE_END", "UNKNOWN", "Lexicon", "encode", "learn", "lines_of", "located_lines"]
+
+LINE_END, UNKNOWN = "<eos>", "<unk>"
+# In arrays of codes.
+_LINE_END_CODE = -1
+
+Codes = Int64[np.ndarray, "tokens"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """The tokens that a model knows: words (or codes), and "<eos>", which ends lines.
+
+    >>> Lexicon(np.array(["a", "<eos>"], dtype=object)).line_end
+    1
+    """
+
+    labels: np.ndarray
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """Token -> code."""
+        return {label: code for code, label in enumerate(self.labels.tolist())}
+
+    @property
+    def line_end(self) -> int:
+        """The code of "<eos>"."""
+        return self.index[LINE_END]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def learn(source: Any, *, name: str) -> tuple[Lexicon, Codes]:
+    """The tokens of a text, most frequent first (ties: alphabetical), and the text as codes.
+
+    `source`: a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
+    of integers from 0 with -1 for line ends, which keep their own order.
+    Raises DataError, naming file and line, if it is not such a text or has no words.
+
+    >>> lexicon, codes = learn(["b a", "b"], name="train")
+    >>> lexicon.labels.tolist(), codes.tolist()
+    (['<eos>', 'b', 'a'], [1, 2, 0, 1, 0])
+    """
+    if isinstance(source, np.ndarray):
+        given = _checked(source, name=name)
+        n_codes = int(given.max(initial=-1)) + 1
+        labels = [*range(n_codes), LINE_END]
+        codes = np.where(given == _LINE_END_CODE, n_codes, given)
+    else:
+        codes, labels = _by_count(*_first_seen(source, name=name))
+    if len(labels) < 2:
+        raise DataError(f"`{name}` must be a text with words, got {len(codes)} line ends alone.")
+    return Lexicon(np.array(labels, dtype=object)), codes
+
+
+def encode(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
+    """A text as codes of known tokens; other words are "<unk>" where that is one of them.
+
+    Arrays of integers are codes of the lexicon, -1 for line ends.
+    Raises UnknownItemError, naming file and line, for another word where "<unk>" is not known;
+    DataError if `source` is no text.
+
+    >>> encode(["a c"], Lexicon(np.array(["<eos>", "a", "<unk>"], dtype=object)), name="X").tolist()
+    [1, 2, 0]
+    """
+    if isinstance(source, np.ndarray):
+        given = _checked(source, name=name)
+        if given.max(initial=-1) >= len(lexicon):
+            at = int(np.argmax(given >= len(lexicon)))
+            raise UnknownItemError(
+                f"`{name}` must hold codes below {len(lexicon)}, the number of tokens known, got "
+                f"{given[at]} at token {at}."
+            )
+        return np.where(given == _LINE_END_CODE, lexicon.line_end, given)
+    codes, index, unknown = array("q"), lexicon.index, lexicon.index.get(UNKNOWN)
+    for where, words in located_lines(source, name=name):
+        for word in words:
+            code = index.get(word, unknown)
+            if code is None:
+                raise UnknownItemError(
+                    f"`{name}` must have words of the training text alone, since that has no "
+                    f"'{UNKNOWN}', got {word!r} {where}. Write {UNKNOWN} for rare words when you "
+                    "train."
+                )
+            codes.append(code)
+        codes.append(lexicon.line_end)
+    return np.array(codes, dtype=np.int64)
+
+
+def _checked(codes: np.ndarray, *, name: str) -> Codes:
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"`{name}` must be a flat array of integers, got shape {codes.shape} of "
+            f"{codes.dtype}. Give words as lines of text."
+        )
+    if codes.min(initial=0) < _LINE_END_CODE:
+        at = int(np.argmax(codes < _LINE_END_CODE))
+        raise DataError(
+            f"`{name}` must hold integers >= 0, or -1 for line ends, got {codes[at]} at token {at}."
+        )
+    return codes.astype(np.int64)
+
+
+def _first_seen(source: Any, *, name: str) -> tuple[Codes, dict[str, int]]:
+    """Codes by first appearance: one pass, without the text itself in memory."""
+    codes, index = array("q"), dict[str, int]()
+    for _, words in located_lines(source, name=name):
+        codes.extend(index.setdefault(word, len(index)) for word in words)
+        codes.append(index.setdefault(LINE_END, len(index)))
+    return np.array(codes, dtype=np.int64), index
+
+
+def _by_count(codes: Codes, index: dict[str, int]) -> tuple[Codes, list[str]]:
+    counts = dict(zip(index, np.bincount(codes, minlength=len(index)).tolist(), strict=True))
+    labels = sorted(index, key=lambda word: (-counts[word], word))
+    place = np.empty(len(index), dtype=np.int64)
+    place[[index[word] for word in labels]] = np.arange(len(labels))
+    return place[codes], labels
+
+
+def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, list[str]]]:
+    """Where each line of files or of a list of lines is, in words, and its words.
+
+    Raises DataError, naming file and line, for what is no text, and for a table.
+
+    >>> list(located_lines(["a b"]))
+    [('in line 1', ['a', 'b'])]
+    """
+    check_no_table(name, source)
+    found = find_source(source)
+    if isinstance(found, FileSource):
+        for path in found.paths:
+            yield from lines_of(path)
+        return
+    for number, line in enumerate(found.sentences, 1):
+        yield f"in line {number}", _words(line, number)
+
+
+def _words(line: Any, number: int) -> list[str]:
+    if isinstance(line, str):
+        check_utf8(f"Line {number}", line)
+        return line.split()
+    if isinstance(line, list | tuple) and all(isinstance(word, str) for word in line):
+        check_utf8(f"Line {number}", " ".join(line))
+        return list(line)
+    raise DataError(
+        f"Line {number} must be a text or a list of words, got {type(line).__name__}. Give codes "
+        "as a NumPy array."
+    )
+
+
+def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Where each line of a file is, in words, and its words; unpacked by the name's end.
+
+    Raises DataError, naming file and line, where it is no text in UTF-8 or cannot be read.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "text")
+    >>> path.write_text("a b")
+    3
+    >>> [words for _, words in lines_of(path)]
+    [['a', 'b']]
+    """
+    number = 1
+    try:
+        with open(path, "rb") as stored:
+            for line in stored if opener_of(path) is None else unpacking(path, stored):
+                if b"\0" in line:
+                    raise _unreadable(path, number, "a byte 0, so a binary file")
+                yield f"in line {number} of {path}", line.decode("utf-8-sig").split()
+                number += 1
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, number, f"other bytes ({error.reason})") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, number, f"a damaged or unreadable file ({error})") from error
+
+
+def _unreadable(path: Path, number: int, got: str) -> DataError:
+    return DataError(
+        f"`{path.name}` must be text in UTF-8, got {got} at line {number} of {path}. Convert it, "
+        "or get it anew."
+    )

@@ -1,0 +1,380 @@
+"""Sentences, or pairs of them, told apart by a masked language model that is trained further."""
+
+import copy
+import math
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Real
+from scipy.stats import spearmanr
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from exfam.checks import DataError, ExfamError
+from exfam.estimator.identity import identified
+from exfam.estimator.members import training_settings
+from exfam.estimator.parameters import to_plain
+from exfam.estimator.rules import Rules, check_parameters
+from exfam.language import declarations
+from exfam.language.fitted import LabelPredictions, OneNetwork
+from exfam.language.masked import MaskedLanguageModel
+from exfam.language.networks.sentence_heads import (
+    LabeledPieces,
+    LabelNats,
+    NumberNats,
+    SentenceHead,
+)
+from exfam.language.networks.token_pieces import TokenPieces
+from exfam.language.targets import (
+    checked_targets,
+    checked_validation,
+    known_labels,
+    label_codes,
+    numbers,
+)
+from exfam.language.text_encoders import TextEncoder, sentence_list
+from exfam.language.training import PRECISIONS
+from exfam.reading.text.subwords import SPECIAL, Subwords
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.history import History
+from exfam.training.steps import Objective, fit
+
+__all__ = ["SentenceClassifier", "SentenceRegressor"]
+
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress",)
+
+
+class _Tuned(OneNetwork):
+    """What both share: an encoder, one more layer, steps on both."""
+
+    kind: ClassVar[str]
+    parameter_rules: ClassVar[Rules]
+
+    members_: list[SentenceHead]
+    histories_: list[History]
+    vocabulary_: dict[str, np.ndarray]
+    encoder_parameters_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        pooling: str = "mean",
+        dropout: float = 0.1,
+        learning_rate: float = 3e-4,
+        weight_decay: float = 0.01,
+        warmup: float = 0.1,
+        clip: float | None = 1.0,
+        batch_size: int = 32,
+        max_epochs: int = 4,
+        patience: int = 10,
+        long_sentences: str = "error",
+        seed: int = 0,
+        device: str = "cpu",
+        precision: str = "float32",
+        progress: bool = True,
+    ) -> None:
+        self.pooling, self.dropout, self.learning_rate = pooling, dropout, learning_rate
+        self.weight_decay, self.warmup, self.clip = weight_decay, warmup, clip
+        self.batch_size, self.max_epochs, self.patience = batch_size, max_epochs, patience
+        self.long_sentences = long_sentences
+        self.seed, self.device, self.precision = seed, device, precision
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        encoder: Any,
+        validation: Any = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> Any:
+        """Fit to sentences (texts or lists of words), or pairs of these in tuples.
+
+        `encoder`: a fitted model whose copy is trained along
+        `validation`: (X, y) that chooses the epoch (default None)
+        `checkpoint`: a folder from which a fit that was cut short goes on to the same bits
+
+        Raises DataError for what are no sentences, or not as many targets.
+        """
+        self._check_parameters(encoder)
+        targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
+        # A fit that fails must not leave the last one's network under this one's labels.
+        self.__dict__.pop("members_", None)
+        network = copy.deepcopy(encoder.model_)
+        self.parameters_ = self.get_params(deep=False)
+        self.encoder_parameters_ = dict(encoder.parameters_)
+        self.vocabulary_ = dict(encoder.vocabulary_)
+        self._learn(targets)
+        train = self._source(network, X, targets, name="X")
+        held = None
+        if validation is not None:
+            held = self._source(network, *checked_validation(validation), name="validation")
+        model = self._head(network)
+        history = fit(
+            model,
+            objective=self._objective(),
+            train=train,
+            validation=held,
+            settings=training_settings(self),
+            progress=self.progress,
+            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+        )
+        self.histories_, self.members_ = [history], [model]
+        return self
+
+    def _check_parameters(self, encoder: Any) -> None:
+        """Raise ExfamError for a parameter that no data could make right, and no encoder."""
+        check_parameters(self)
+        if not isinstance(encoder, MaskedLanguageModel):
+            raise ExfamError(
+                f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
+            )
+
+    @abstractmethod
+    def _learn(self, y: np.ndarray) -> None:
+        """What is known of targets before anything is fitted; DataError if they are none."""
+
+    @abstractmethod
+    def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
+        """Targets as the network takes them."""
+
+    @property
+    @abstractmethod
+    def _n_outputs(self) -> int: ...
+
+    @abstractmethod
+    def _objective(self) -> Objective: ...
+
+    @property
+    def model_(self) -> SentenceHead:
+        """The fitted network."""
+        check_is_fitted(self, "members_")
+        return self.members_[0]
+
+    def encoder(self, *, term: str = "both") -> TextEncoder:
+        """The encoder as it came out of the fit, for vectors and attention.
+
+        `term`: "both", or "contextual" or "positional" alone (default "both")
+        """
+        return TextEncoder(self.model_.encoder, self._subwords(), term, self.long_sentences)
+
+    def _outputs(self, X: Any, term: str) -> torch.Tensor:
+        """In float64, on the CPU."""
+        vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.model_.pooling)
+        output = self.model_.output
+        with torch.inference_mode():
+            told = output(torch.from_numpy(vectors).to(output.weight.device))
+        return told.double().cpu()
+
+    def _source(self, network: Any, X: Any, y: Any, *, name: str) -> LabeledPieces:
+        sentences = _given(X, name=name)
+        targets = checked_targets(y, n_sentences=len(sentences), name=name)
+        encoder = TextEncoder(network, self._subwords(), "both", self.long_sentences)
+        try:
+            coded = encoder.pieces(sentences)
+        except DataError as error:
+            raise DataError(f"In `{name}`: {error}") from error
+        pieces = TokenPieces(coded, share=0.0, n_special=len(SPECIAL))
+        return LabeledPieces(pieces, self._targets(targets, name=name))
+
+    def _subwords(self) -> Subwords:
+        return Subwords(self.vocabulary_["subwords"][0])
+
+    def _head(self, network: Any) -> SentenceHead:
+        return SentenceHead(
+            network,
+            n_outputs=self._n_outputs,
+            pooling=self.pooling,
+            dropout=float(self.dropout),
+            generator=torch.Generator().manual_seed(int(self.seed)),
+        )
+
+    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """What a saved model needs besides parameters and members."""
+        encoder = {name: to_plain(name, each) for name, each in self.encoder_parameters_.items()}
+        return {"encoder": encoder, "learned": self._learned()}, {}
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what was saved."""
+        self.encoder_parameters_, self.vocabulary_ = config["encoder"], vocabulary
+        self._relearn(config["learned"])
+
+    def _restored_member(self, config: Any) -> SentenceHead:
+        encoder = MaskedLanguageModel(**self.encoder_parameters_)
+        check_parameters(encoder)
+        return self._head(encoder.network(self._subwords()))
+
+    @abstractmethod
+    def _learned(self) -> Any:
+        """What is known of targets, as plain JSON."""
+
+    @abstractmethod
+    def _relearn(self, learned: Any) -> None: ...
+
+
+class SentenceClassifier(LabelPredictions, _Tuned):
+    """p(label | sentence), or of a pair of sentences, by an encoder that is trained along.
+
+    A pair is read as one: [CLS] first [SEP] second [SEP].
+
+    `pooling`: the vector of a sentence is the "mean" of its tokens, or the "first" (default "mean")
+    `dropout`: of that vector; the encoder keeps its own (default 0.1)
+    `learning_rate`: the largest of AdamW; falls as a cosine (default 3e-4)
+    `weight_decay`: of matrices (default 0.01)
+    `warmup`: share of the steps in which the rate rises (default 0.1)
+    `clip`: largest norm of the gradient; None for no limit (default 1.0)
+    `batch_size`: sentences a step (default 32)
+    `max_epochs`: passes over the sentences (default 4)
+    `patience`: epochs without a better validation before it stops (default 10)
+    `long_sentences`: "error", or "cut" to leave out what is beyond the encoder's last position
+        (default "error")
+    `seed`: of the last layer's initial weights, batches and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `precision`: "float32", or "bfloat16" for products in training (default "float32")
+    `progress`: whether to draw a line on terminals (default True)
+
+    >>> sentences = ["a man runs", "a dog sleeps"] * 40
+    >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
+    ...     feed_forward_dim=16, length=16, max_epochs=2).fit(sentences)
+    >>> model = SentenceClassifier(learning_rate=0.03).fit(
+    ...     sentences, ["person", "animal"] * 40, encoder=encoder)
+    >>> model.predict(["a man sleeps"]).shape, model.classes_.tolist()
+    ((1,), ['animal', 'person'])
+    """
+
+    kind: ClassVar[str] = "sentence-classifier"
+    parameter_rules = declarations.TUNED
+
+    classes_: np.ndarray
+
+    def predict_log_proba(
+        self, X: Any, *, term: str = "both"
+    ) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`.
+
+        `term`: of the encoder's attention (default "both")
+        """
+        return self._outputs(X, term).log_softmax(-1).numpy()
+
+    def _learn(self, y: np.ndarray) -> None:
+        self.classes_ = known_labels(y)
+
+    def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
+        return label_codes(y, self.classes_, name=name)
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _objective(self) -> Objective:
+        return LabelNats(PRECISIONS[self.precision])
+
+    def _learned(self) -> Any:
+        return self.classes_.tolist()
+
+    def _relearn(self, learned: Any) -> None:
+        self.classes_ = np.array(learned)
+
+
+class SentenceRegressor(RegressorMixin, _Tuned):
+    """A number for each sentence, or pair of sentences, by an encoder that is trained along.
+
+    Numbers are normal around the output, with one standard deviation that is learned. `score` is
+    Spearman's rank correlation, as GLUE reports it.
+
+    `pooling`: the vector of a sentence is the "mean" of its tokens, or the "first" (default "mean")
+    `dropout`: of that vector; the encoder keeps its own (default 0.1)
+    `learning_rate`: the largest of AdamW; falls as a cosine (default 3e-4)
+    `weight_decay`: of matrices (default 0.01)
+    `warmup`: share of the steps in which the rate rises (default 0.1)
+    `clip`: largest norm of the gradient; None for no limit (default 1.0)
+    `batch_size`: sentences a step (default 32)
+    `max_epochs`: passes over the sentences (default 4)
+    `patience`: epochs without a better validation before it stops (default 10)
+    `long_sentences`: "error", or "cut" to leave out what is beyond the encoder's last position
+        (default "error")
+    `seed`: of the last layer's initial weights, batches and dropout (default 0)
+    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
+    `precision`: "float32", or "bfloat16" for products in training (default "float32")
+    `progress`: whether to draw a line on terminals (default True)
+
+    >>> pairs = [("a man runs", "a man runs"), ("a man runs", "a dog sleeps")] * 40
+    >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
+    ...     feed_forward_dim=16, length=16, max_epochs=2).fit(["a man runs", "a dog sleeps"] * 40)
+    >>> SentenceRegressor(max_epochs=1).fit(pairs, [5.0, 1.0] * 40, encoder=encoder).predict(
+    ...     pairs[:2]).shape
+    (2,)
+    """
+
+    kind: ClassVar[str] = "sentence-regressor"
+    parameter_rules = declarations.TUNED
+
+    center_: float
+    scale_: float
+
+    def predict(self, X: Any, *, term: str = "both") -> Float64[np.ndarray, "sentences"]:
+        """The mean of each sentence's number. `term`: of the encoder's attention."""
+        outputs = self._outputs(X, term)[:, 0].numpy()
+        return self.center_ + self.scale_ * outputs
+
+    def predict_std(self, X: Any) -> Float64[np.ndarray, "sentences"]:
+        """Standard deviations of the numbers, which are all alike."""
+        spread = self.model_.spread.exp().item() * self.scale_
+        return np.full(len(_given(X, name="X")), spread)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Spearman's correlation of predicted and true numbers, in [-1, 1].
+
+        Raises DataError where either are all alike.
+        """
+        told = self.predict(X)
+        targets = numbers(checked_targets(y, n_sentences=len(told), name="X"), name="X")
+        if len(np.unique(targets)) < 2 or len(np.unique(told)) < 2:
+            raise DataError("`y` and predictions must not be all alike to be ranked.")
+        return float(spearmanr(told, targets).statistic)
+
+    def _learn(self, y: np.ndarray) -> None:
+        told = numbers(y, name="X")
+        if told.min() == told.max():
+            raise DataError(f"`y` must not be all alike, got {told[0]:g} {len(told)} times.")
+        # By a power of two, which rounds nothing: squares of huge and of tiny numbers have no place
+        # among floats.
+        unit = _power_of_two(np.abs(told).max())
+        shares = told / unit
+        self.center_, self.scale_ = float(shares.mean()) * unit, float(shares.std()) * unit
+
+    def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
+        unit = _power_of_two(self.scale_)
+        told = (numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
+        # Whole multiples of 2^-20: what rounding leaves of another unit would grow in the fit.
+        return np.ldexp(np.round(np.ldexp(told, 20)), -20)
+
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _objective(self) -> Objective:
+        return NumberNats(PRECISIONS[self.precision])
+
+    def _learned(self) -> Any:
+        return [self.center_, self.scale_]
+
+    def _relearn(self, learned: Any) -> None:
+        self.center_, self.scale_ = map(float, learned)
+
+
+def _power_of_two(number: float) -> float:
+    """The largest that is not above a number."""
+    return math.ldexp(1.0, math.frexp(number)[1] - 1)
+
+
+def _given(X: Any, *, name: str) -> list[Any]:
+    sentences = sentence_list(X, name=name)
+    if not sentences:
+        raise DataError(f"`{name}` must have sentences, got none.")
+    return sentences

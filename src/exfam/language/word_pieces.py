@@ -1,0 +1,140 @@
+"""Words and the pieces that encoders know them by."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32
+from torch import Tensor
+
+from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.vectors import WordVectors
+
+__all__ = [
+    "attention_of_words",
+    "begins_with_space",
+    "check_repeats",
+    "check_tokens",
+    "probe_words",
+    "token_vectors",
+    "word_codes",
+]
+
+# What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
+_SPACE = "\u0120"
+_WORD_MARKS = (_SPACE, "\u2581")
+# What marks tokens that go on with one, in vocabularies of WordPiece.
+_PIECE_MARK = "##"
+
+
+def probe_words(vocabulary: Iterable[str]) -> list[str]:
+    """Words of one token, of at least two letters a-z, sorted; none that only go on with a word.
+
+    >>> probe_words(["[MASK]", "an", "##other", "apple", "b"])
+    ['an', 'apple']
+    """
+    known = list(vocabulary)
+    marks = _marks(known)
+    found = {_word(token, marks) for token in known}
+    return sorted(word for word in found if word.isascii() and word.isalpha() and len(word) > 1)
+
+
+def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
+    """The token that each word is. Raises UnknownItemError for a word that is not one token.
+
+    >>> word_codes(["b"], {"a": 0, "b": 1})
+    [1]
+    """
+    marks = (*_marks(vocabulary), "")
+    return [_token(word, vocabulary, marks) for word in words]
+
+
+def begins_with_space(vocabulary: Iterable[str]) -> bool:
+    """Whether a word is known by the space before it, as in byte-level BPE.
+
+    >>> begins_with_space(["a", "\u0120man"])
+    True
+    """
+    return _SPACE in _marks(vocabulary)
+
+
+def token_vectors(
+    vocabulary: Mapping[str, int],
+    matrix: Float32[np.ndarray, "tokens dim"],
+    *,
+    special: Collection[str] = (),
+) -> WordVectors:
+    """The rows of all words that are one token, in order of the codes.
+
+    `vocabulary`: token -> row
+    `special`: tokens that are no words, such as "[MASK]"; pieces that go on with a word are none
+        either
+
+    Raises DataError where there is no such word, or for a row that is not finite.
+
+    >>> token_vectors({"[MASK]": 0, "an": 1, "##y": 2}, np.eye(3, dtype="f4"), special=["[MASK]"])
+    WordVectors(1 words, 3 columns, center alone)
+    """
+    marks = _marks(vocabulary)
+    rows: dict[str, int] = {}
+    for token, row in sorted(vocabulary.items(), key=lambda each: each[1]):
+        word = _word(token, marks)
+        if word and token not in special:
+            rows.setdefault(word, row)
+    return WordVectors(tuple(rows), matrix[np.array(list(rows.values()), dtype=np.int64)])
+
+
+def attention_of_words(
+    weights: Float[Tensor, "layers heads tokens tokens"],
+    word: Sequence[int | None],
+    *,
+    n_words: int,
+) -> Float[Tensor, "layers heads words words"]:
+    """Columns summed and rows averaged over the tokens of each word.
+
+    `word`: the place of the word that each token is of, None for special tokens
+
+    >>> attention_of_words(torch.full((1, 1, 3, 3), 1 / 3), [0, 0, 1], n_words=2)[0, 0]
+    tensor([[0.6667, 0.3333],
+            [0.6667, 0.3333]])
+    """
+    place = torch.tensor([n_words if each is None else each for each in word])
+    member = torch.nn.functional.one_hot(place, n_words + 1)[:, :n_words].to(weights)
+    from_words = (member / member.sum(0).clamp_min(1)).T @ weights
+    return from_words @ member
+
+
+def check_tokens(n_tokens: int, *, most: int, place: int) -> None:
+    """Raise DataError if the sentence at `place` is longer than its encoder takes."""
+    if n_tokens > most:
+        raise DataError(
+            f"Sentence {place} must have at most {most} tokens for this encoder, got {n_tokens}. "
+            "Leave it out, or shorten it."
+        )
+
+
+def check_repeats(length: int, *, most: int) -> None:
+    """Raise ExfamError if a probe's sentences would be longer than its encoder takes."""
+    if length > most:
+        raise ExfamError(f"`length` must be at most {most} for this encoder, got {length}.")
+
+
+def _marks(vocabulary: Iterable[str]) -> tuple[str, ...]:
+    """Those marks of words that the vocabulary uses."""
+    return tuple(
+        mark for mark in _WORD_MARKS if any(token.startswith(mark) for token in vocabulary)
+    )
+
+
+def _token(word: str, vocabulary: Mapping[str, int], marks: tuple[str, ...]) -> int:
+    for mark in marks:
+        if mark + word in vocabulary:
+            return int(vocabulary[mark + word])
+    raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
+
+
+def _word(token: str, marks: tuple[str, ...]) -> str:
+    """The word that a token is, or nothing."""
+    if not marks:
+        return "" if token.startswith(_PIECE_MARK) else token
+    return token[1:] if token.startswith(marks) else ""

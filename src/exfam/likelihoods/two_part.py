@@ -1,0 +1,156 @@
+"""Every fitted model: an item part and a value part with disjoint parameters, either optional."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.catalog import LARGE_CATALOG, Choice, ItemSampler, log_prob_of, sampled_log_prob
+from exfam.checks import ExfamError, check_choice
+from exfam.families import Family
+from exfam.groups import Batch
+from exfam.likelihoods.support import DIRECTIONS, NoExclusion
+from exfam.likelihoods.terms import LogProb
+
+__all__ = ["TwoPartModel"]
+
+Index = Int64[Tensor, "rows"]
+
+
+class TwoPartModel(nn.Module):
+    """log p(x_i | context) + log p(y_i | x_i, context), exactly and in nats.
+
+    A part is a module with `.eta(batch)`: one output an item, or the parameters of the value
+    columns' families side by side, in the order of `families`. Item parts of many items give their
+    outputs as factors, with `.linear(batch)`, and no array of elements x items is made. With a
+    `sampler`, training estimates the items' normalizer; evaluation is exact all the same. Where a
+    value column holds values in another unit than its own, `log_units` has that unit's logarithm:
+    log-densities are in the column's own unit.
+    Source: "Exponential Family Attention", eq. 2.
+    """
+
+    def __init__(
+        self,
+        *,
+        direction: str,
+        item_part: nn.Module | None = None,
+        value_part: nn.Module | None = None,
+        families: Mapping[str, Family] | None = None,
+        log_units: Mapping[str, float] | None = None,
+        support: nn.Module | None = None,
+        sampler: ItemSampler | None = None,
+    ) -> None:
+        super().__init__()
+        check_choice("direction", direction, DIRECTIONS)
+        if item_part is None and value_part is None:
+            raise ExfamError("`item_part` or `value_part` must be given, got neither.")
+        self.families = dict(families or {})
+        if (value_part is None) != (not self.families):
+            raise ExfamError(
+                "`families` must be given with a value part and only then, got "
+                f"{sorted(self.families)}."
+            )
+        for name, part in (("item_part", item_part), ("value_part", value_part)):
+            _check_direction(name, part, direction)
+        self.log_units = {column: 0.0 for column in self.families} | dict(log_units or {})
+        self.direction = direction
+        self.item_part = item_part
+        self.value_part = value_part
+        self.support = NoExclusion() if support is None else support
+        self.sampler = sampler
+
+    def part(self, name: str | None = None) -> nn.Module:
+        """The part of that name, "items" or "values"; None for the one that there is.
+
+        Raises ExfamError for a part that is not there, and for None where there are both.
+        """
+        parts = {"items": self.item_part, "values": self.value_part}
+        there = {label: part for label, part in parts.items() if part is not None}
+        if name is None and len(there) == 1:
+            return next(iter(there.values()))
+        check_choice("part", name, there)
+        return there[str(name)]
+
+    @property
+    def has_large_catalog(self) -> bool:
+        """Whether items are so many that their outputs are kept as factors."""
+        return getattr(self.item_part, "n_items", 0) >= LARGE_CATALOG
+
+    def choice(self, batch: Batch, where: tuple[Index, Index]) -> Choice:
+        """What the elements at `where` (in order) may choose of the items, as factors."""
+        part: Any = self.item_part  # nn.Module's attributes have no better type
+        support: Any = self.support
+        return support.choice(part.linear(batch).at(where), batch, self.direction, where)
+
+    def item_log_probs(self, batch: Batch) -> Float[Tensor, "batch length items"]:
+        """Log-probability of every item at every element, normalized, support applied.
+
+        Raises ExfamError without an item part, or if the support excludes a target.
+        """
+        if self.item_part is None:
+            raise ExfamError("`item_part` must be given for item probabilities, got None.")
+        eta = self.support(_eta(self.item_part, batch), batch, self.direction)
+        return eta.log_softmax(-1)
+
+    def value_eta(self, batch: Batch) -> dict[str, Float[Tensor, "batch length eta"]]:
+        """Each value column's raw parameters, as its family reads them."""
+        if self.value_part is None:
+            return {}
+        sizes = [family.n_params for family in self.families.values()]
+        columns = _eta(self.value_part, batch).split(sizes, dim=-1)
+        return dict(zip(self.families, columns, strict=True))
+
+    def log_prob(self, batch: Batch) -> LogProb:
+        """Log-probabilities of the targets' items and observed values."""
+        item = None if self.item_part is None else self._item_log_prob(batch)
+        value = {
+            column: self._value_log_prob(column, eta, batch)
+            for column, eta in self.value_eta(batch).items()
+        }
+        return LogProb(item=item, value=value)
+
+    def _item_log_prob(self, batch: Batch) -> Float[Tensor, "batch length"]:
+        if batch.item is not None and (self._samples or self.has_large_catalog):
+            return self._log_prob_of_choice(batch, batch.item)
+        log_probs = self.item_log_probs(batch)
+        assert batch.item is not None
+        chosen = log_probs.gather(-1, batch.item.clamp_min(0)[..., None])[..., 0]
+        return torch.where(batch.target & (batch.item >= 0), chosen, 0.0)
+
+    def _value_log_prob(
+        self, column: str, eta: Float[Tensor, "batch length eta"], batch: Batch
+    ) -> Float[Tensor, "batch length"]:
+        # Only observed targets reach the family: garbage elsewhere cannot turn gradients into NaN.
+        where = (batch.target & batch.observed).nonzero(as_tuple=True)
+        item = None if batch.item is None else batch.item[where]
+        value = batch.values[column][where]
+        nats = self.families[column].log_prob(value, eta[where], item=item)
+        nats = nats - self.log_units[column]
+        return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)
+
+    @property
+    def _samples(self) -> bool:
+        return self.training and self.sampler is not None
+
+    def _log_prob_of_choice(self, batch: Batch, item: Tensor) -> Float[Tensor, "batch length"]:
+        row, place = (batch.target & (item >= 0)).nonzero(as_tuple=True)
+        choice, own = self.choice(batch, (row, place)), item[row, place]
+        if self._samples:
+            assert self.sampler is not None
+            nats = sampled_log_prob(choice, own, self.sampler())
+        else:
+            nats = log_prob_of(choice, own)
+        return nats.new_zeros(item.shape).index_put((row, place), nats)
+
+
+def _eta(part: nn.Module, batch: Batch) -> Float[Tensor, "batch length eta"]:
+    compute: Any = part.eta  # nn.Module's attributes have no better type
+    return compute(batch)
+
+
+def _check_direction(name: str, part: nn.Module | None, direction: str) -> None:
+    own = getattr(part, "direction", direction)
+    if own != direction:
+        raise ExfamError(f"`{name}` must be {direction} as its model is, got direction={own!r}.")

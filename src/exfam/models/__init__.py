@@ -1,1 +1,0 @@
-"""Networks with `.eta(batch)`, and the two-part model that every fit is."""

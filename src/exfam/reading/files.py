@@ -1,0 +1,144 @@
+"""Which files a path, a folder or a glob means; packed ones are unpacked and checked whole."""
+
+import glob
+import gzip
+import os
+import shutil
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from exfam.checks import DataError, is_utf8
+from exfam.reading.database import literal
+from exfam.reading.packed import unpacking
+
+__all__ = ["Files", "find_files", "scanned", "unpacked"]
+
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+ENDINGS = ".csv, .tsv, .txt, .jsonl, .ndjson (all of them also with .gz), .parquet or .pq"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one kind ("csv", "json" or "parquet"), in the order they are read."""
+
+    kind: str
+    paths: tuple[Path, ...]
+
+
+def find_files(source: str | os.PathLike[str]) -> Files:
+    """The files that a path, a folder (sorted by name) or a glob (sorted) means.
+
+    Hidden files and those that begin with an underscore do not count.
+    Raises DataError where there is none, or where they are not of one kind.
+
+    >>> find_files("no such file.csv")
+    Traceback (most recent call last):
+    ...
+    exfam.checks.DataError: `source` must name a file, a folder or a glob, got 'no such file.csv',
+    which is not there.
+    """
+    name = os.fspath(source)
+    path = Path(name)
+    if not name or not is_utf8(name):
+        raise DataError(f"`source` must be a name in UTF-8, got {name!r}. Name or rename the file.")
+    if "://" in name:
+        raise DataError(f"`source` must be on this machine, got {name!r}. Download it first.")
+    if os.path.isdir(path):
+        paths = sorted(each for each in path.iterdir() if each.is_file())
+        paths = [each for each in paths if not each.name.startswith((".", "_"))]
+    elif os.path.isfile(path):
+        paths = [path]
+    elif os.path.lexists(path) and not path.is_symlink():
+        raise DataError(f"`source` must be a file or a folder, got neither at {name!r}.")
+    else:
+        paths = sorted(Path(each) for each in glob.glob(name, recursive=True))
+        paths = [each for each in paths if os.path.isfile(each)]
+    if not paths:
+        what = "a folder without files" if os.path.isdir(path) else "which is not there"
+        raise DataError(f"`source` must name a file, a folder or a glob, got {name!r}, {what}.")
+    for path in paths:
+        if not is_utf8(str(path)):
+            raise DataError(
+                f"`source` must have names in UTF-8, got {str(path)!r}. Rename the file."
+            )
+        if not os.access(path, os.R_OK):
+            raise DataError(f"`source` must be readable, got {str(path)!r} without the permission.")
+    return Files(_one_kind(name, paths), tuple(paths))
+
+
+def _one_kind(name: str, paths: list[Path]) -> str:
+    kinds = [_kind(path) for path in paths]
+    for path, kind in zip(paths, kinds, strict=True):
+        if kind is None:
+            raise DataError(
+                f"`source` must be of files that end in {ENDINGS}, got {str(path)!r}. Rename or "
+                "convert it, or pass a glob such as 'folder/*.csv'."
+            )
+        if kind != kinds[0]:
+            raise DataError(
+                f"`source` must be of files of one kind, got {paths[0].name!r} and {path.name!r} "
+                f"in {name!r}. Pass a glob such as 'folder/*.csv'."
+            )
+    assert kinds[0] is not None
+    return kinds[0]
+
+
+def _kind(path: Path) -> str | None:
+    name = path.name.lower()
+    ending = os.path.splitext(name.removesuffix(".gz"))[1]
+    kind = KINDS.get(ending)
+    return None if kind == "parquet" and name.endswith(".gz") else kind
+
+
+def unpacked(path: Path, folder: Path) -> Path:
+    """The file itself, or what gzip packed in it, written into `folder`.
+
+    DuckDB would read packed files too, but it does not compare their checksums.
+    Raises DataError for a file that is not a gzip file, or not all of one, and for one that holds
+    more than a hundred times its size and 256 MiB.
+
+    >>> unpacked(Path("a.csv"), Path("there"))
+    PosixPath('a.csv')
+    """
+    if path.suffix.lower() != ".gz":
+        return path
+    target = folder / f"{len(list(folder.iterdir()))}-{path.stem}"
+    try:
+        with (
+            open(path, "rb") as stored,
+            unpacking(path, stored) as packed,
+            open(target, "wb") as plain,
+        ):
+            shutil.copyfileobj(packed, plain, 1 << 20)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(
+            f"`source` must be a whole gzip file, got {path}: {error}. Download or pack it again."
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"`TMPDIR` must name a folder with room for what is packed in {path}, got {error}."
+        ) from error
+    return target
+
+
+def scanned(paths: Sequence[Path]) -> str:
+    """The argument of DuckDB's readers for just these files.
+
+    They would take a bracket or a star in a name for a pattern, and a folder called a=1 for a
+    column.
+
+    >>> scanned([Path("a[1].csv")])
+    "['a[[]1].csv'], hive_partitioning = false"
+    """
+    listed = ", ".join(literal(glob.escape(str(path))) for path in paths)
+    return f"[{listed}], hive_partitioning = false"

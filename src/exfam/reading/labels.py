@@ -1,0 +1,135 @@
+"""Labels as codes, by their order of first appearance, by sorted order, or by a vocabulary."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+from pyarrow import types
+
+from exfam.checks import DataError, UnknownItemError
+from exfam.groups.unknown import UnknownLabels
+from exfam.reading.checks import Checked
+from exfam.reading.database import Database
+from exfam.reading.kinds import restored
+from exfam.reading.table import Part
+
+__all__ = ["Encoding", "Labels", "encode", "find_labels"]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The distinct labels of a part: label k is `names[k]`, and row k of a table of DuckDB's.
+
+    `first` is the first row that has it, `count` how many have it, where a vocabulary is given.
+    """
+
+    table: str
+    names: np.ndarray
+    first: Int64[np.ndarray, "labels"] | None = None
+    count: Int64[np.ndarray, "labels"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """Codes for the labels of a part: label k has code `codes[k]`, -1 if `known` lacks it.
+
+    `unknown`: such labels, if there are any.
+    """
+
+    labels: Labels
+    codes: Int64[np.ndarray, "labels"]
+    known: np.ndarray
+    unknown: UnknownLabels | None = None
+
+    @property
+    def n_unknown(self) -> int:
+        """How many rows have a label that `known` lacks."""
+        return 0 if self.unknown is None else self.unknown.rows
+
+
+def _key(part: Part) -> str:
+    return "item" if part.argument == "item" else part.name
+
+
+def find_labels(
+    database: Database, checked: Checked, part: Part, *, table: str, counted: bool
+) -> Labels:
+    """The distinct labels of a part: groups as they first appear, others sorted.
+
+    `counted`: whether first rows and counts are needed, which takes a little longer.
+    """
+    column, relation = checked.table.columns[part], checked.table.relation
+    order = "first" if part.argument == "group" else "label"
+    more = ", min(row) AS first" if counted or order == "first" else ""
+    more += ", count(*) AS count" if counted else ""
+    database.run(
+        f"CREATE TEMP TABLE {table} AS SELECT {column.sql} AS label{more} FROM {relation} "
+        f"GROUP BY ALL ORDER BY {order}"
+    )
+    found = database.table(f"SELECT * FROM {table} ORDER BY rowid")
+    names = restored(found["label"].combine_chunks(), column.type)
+    return Labels(
+        table,
+        np.array(names.to_pylist(), dtype=object)
+        if types.is_large_string(column.type)
+        else names.to_numpy(zero_copy_only=False),
+        found["first"].to_numpy() if counted else None,
+        found["count"].to_numpy() if counted else None,
+    )
+
+
+def encode(
+    database: Database,
+    checked: Checked,
+    part: Part,
+    vocabulary: Mapping[str, Any],
+    *,
+    unknown: str,
+    table: str,
+) -> Encoding:
+    """Codes by the vocabulary if there is one for the part, otherwise by sorted order.
+
+    The labels found are kept as `table`.
+    Raises UnknownItemError (DataError for attributes) naming the first row with an unknown label,
+    if `unknown` is "error".
+    """
+    is_given = part.argument != "group" and _key(part) in vocabulary
+    labels = find_labels(database, checked, part, table=table, counted=is_given)
+    if not is_given:
+        return Encoding(labels, np.arange(len(labels.names)), labels.names)
+    assert labels.first is not None and labels.count is not None
+    known = np.asarray(vocabulary[_key(part)])
+    codes = _codes(labels.names, known, typed=checked.table.typed)
+    lost = np.flatnonzero(codes < 0)
+    if not lost.size:
+        return Encoding(labels, codes, known)
+    label = lost[labels.first[lost].argmin()]
+    got, rows = labels.names.tolist()[label], int(labels.count[lost].sum())
+    found = UnknownLabels(part.argument, _key(part), rows, lost.size, got)
+    encoding = Encoding(labels, codes, known, found)
+    if unknown == "error":
+        raise _unknown(checked, part, encoding, got, int(labels.first[label]))
+    return encoding
+
+
+def _codes(names: np.ndarray, known: np.ndarray, *, typed: bool) -> Int64[np.ndarray, "labels"]:
+    """Where each name is in `known`, or -1; of names without types, text may stand for a number."""
+    lookup = {label: code for code, label in enumerate(known.tolist())}
+    if not typed:
+        lookup = {str(label): code for label, code in lookup.items()} | lookup
+    return np.array([lookup.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+
+def _unknown(
+    checked: Checked, part: Part, encoding: Encoding, got: Any, source_row: int
+) -> DataError:
+    row, where = checked.table.places.of(source_row)
+    of = "" if part.argument == "item" else f" of {part.name!r}"
+    error = UnknownItemError if part.argument == "item" else DataError
+    return error(
+        f"`{part.argument}` must be in the vocabulary{of} ({len(encoding.known)} labels), got "
+        f"{got!r} at row {row}{where} ({encoding.n_unknown} of {checked.n_rows} rows). "
+        "Choose unknown='ignore' or unknown='unk'."
+    )

@@ -1,0 +1,124 @@
+"""Instacart baskets of 63 items, as prepared by the authors of "Exponential Family Attention"."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from exfam.checks import DataError, check_choice
+from exfam.groups import Groups
+from exfam.reading.public_sets.files import Source, find_file, read_file
+from exfam.reading.public_sets.splits import SPLITS, Splits, notebook_parts
+
+__all__ = ["SOURCE", "instacart_baskets", "instacart_table"]
+
+TRAIN, TEST, NAMES = (
+    f"instacart/{name}.csv"
+    for name in ("data_train_final", "data_test_final", "instacart_items_63")
+)
+SOURCE = Source(
+    "instacart",
+    how_to_get="The authors of the paper prepared this set: take data_train_final.csv and "
+    "data_test_final.csv from the folder instacart of https://github.com/yixinw-lab/EFA, put them "
+    "into FOLDER/instacart and set EXFAM_DATA=FOLDER. For names of the products put beside them "
+    "instacart_items_63.csv with columns code,product_name[,aisle,department]: the code is 1 + the "
+    "product's place in `unique_product_ids` of that folder's data_prep.ipynb, its name is in "
+    "products.csv of https://www.kaggle.com/c/instacart-market-basket-analysis/data.",
+    md5={
+        TRAIN: "8fe213a4fe98291edfcf3197c90e9d63",
+        TEST: "80893da5ef64aff6a21c4f920ba0a42a",
+    },
+)
+N_PRODUCTS = 63
+# Baskets to fit on, to choose by and to report on: those of the notebooks.
+SIZES = (18_585, 6_196, 1_433)
+
+
+def instacart_table() -> pa.Table:
+    """Baskets of at least 10 of 63 products, a row a product, in the order of being added.
+
+    Columns `order`, `product` (its name; "product 7" where no file tells the names), `rank` from
+    1, `split` ("train" or "test"); with names also `aisle` and `department`, if their file has
+    them. No product occurs twice in an order.
+    Raises DataError if the files cannot be had or are not the published ones.
+    """
+    train, test = (_rows(name) for name in (TRAIN, TEST))
+    rows = pa.concat_tables([train, test])
+    names = _names()
+    place = np.argsort(names["code"].to_numpy())[rows["product_id"].to_numpy() - 1]
+    columns = {
+        "order": rows["order_id"],
+        "product": names["product_name"].take(pa.array(place)),
+        "rank": rows["rank"],
+        "split": pa.array(["train"] * len(train) + ["test"] * len(test)),
+    }
+    for name in ("aisle", "department"):
+        if name in names.column_names:
+            columns[name] = names[name].take(pa.array(place))
+    return pa.table(columns)
+
+
+def _rows(name: str) -> pa.Table:
+    return csv.read_csv(BytesIO(read_file(SOURCE, name)))
+
+
+def _names() -> pa.Table:
+    """The products by code; made-up names without the file, since the authors' files have none."""
+    codes = np.arange(1, N_PRODUCTS + 1)
+    path = find_file(NAMES)
+    if path is None:
+        return pa.table({"code": codes, "product_name": [f"product {code}" for code in codes]})
+    try:
+        names = csv.read_csv(BytesIO(read_file(SOURCE, NAMES)))
+        complete = sorted(names["code"].to_pylist()) == codes.tolist()
+        complete &= len(set(names["product_name"].to_pylist())) == N_PRODUCTS
+    except (pa.ArrowInvalid, KeyError, TypeError) as error:
+        raise _not_names(path, f"something else ({error})") from error
+    if not complete:
+        raise _not_names(path, "others")
+    return names
+
+
+def _not_names(path: Path, got: str) -> DataError:
+    return DataError(
+        f"`{NAMES}` must have columns code (1 to {N_PRODUCTS}) and product_name, all different, "
+        f"got {got} in {path}. Mend it, or remove it to do without names."
+    )
+
+
+def instacart_baskets(split: str = "paper", *, seed: int = 0) -> Splits:
+    """Which products each basket holds, in the order of being added: 26,214 baskets.
+
+    `split`: "paper" for the parts of the paper's notebooks; "correct" for a random split of all
+        baskets into parts of the same sizes, by `seed`. The authors' test baskets are those of
+        another part of Instacart's data, with an average length like the others' (default "paper")
+
+    Raises DataError if the files cannot be had or are not the published ones.
+    Source: section 6.3 and Appendix H.3 of the paper and its notebooks.
+    """
+    check_choice("split", split, SPLITS)
+    groups = _as_groups()
+    if split == "correct":
+        return Splits(*groups.split([size / sum(SIZES) for size in SIZES], seed=seed))
+    n_fit = len(groups) - SIZES[-1]
+    train, validation = notebook_parts(n_fit)
+    return Splits(train=groups[train], validation=groups[validation], test=groups[n_fit:])
+
+
+def _as_groups() -> Groups:
+    """All baskets, those to be tested on last; row r is row r of the table."""
+    rows = pa.concat_tables([_rows(TRAIN), _rows(TEST)])
+    order = rows["order_id"].to_numpy()
+    start = np.flatnonzero(np.append(True, order[1:] != order[:-1]))
+    names = _names().sort_by("code")["product_name"]
+    return Groups(
+        start=start,
+        stop=np.append(start[1:], len(order)),
+        item=rows["product_id"].to_numpy() - 1,
+        vocabulary={"item": np.array(names.to_pylist(), dtype=object)},
+        source_row=np.arange(len(order)),
+        group_names=order[start],
+        ordered=True,
+    )

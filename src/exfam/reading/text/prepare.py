@@ -1,0 +1,188 @@
+"""A corpus read once, into token ids and a vocabulary."""
+
+import os
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exfam.checks import DataError
+from exfam.files import new_scratch_folder
+from exfam.reading.text.choice import choose_words
+from exfam.reading.text.encoding import write_tokens
+from exfam.reading.text.location import clear, part_folder, put
+from exfam.reading.text.options import TextOptions, recipe
+from exfam.reading.text.prepared import (
+    MANIFEST,
+    TOKENS,
+    WORDS,
+    PreparedText,
+    is_prepared_text,
+    open_text,
+    recipe_of,
+    write_manifest,
+)
+from exfam.reading.text.reading import Pace, Progress, read_text
+from exfam.reading.text.sources import FileSource, SentenceSource, find_source
+from exfam.reading.text.vocabulary import Vocabulary
+
+__all__ = ["Preparation", "preparation_of", "prepare_into", "prepare_text"]
+
+
+def prepare_text(
+    source: Any,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    min_count: int = 5,
+    max_words: int | None = None,
+    sentences: str = "lines",
+    lower: bool = False,
+    cleaning: str | None = None,
+    vocabulary: Vocabulary | None = None,
+    max_distinct: int = 5_000_000,
+    resume: bool = True,
+    overwrite: bool = False,
+    progress: Callable[[Progress], Any] | None = None,
+) -> PreparedText:
+    """Read a corpus once, in pieces, into token ids that are mapped into memory and a vocabulary.
+
+    `source`: a file (plain, .gz or .bz2, UTF-8), a folder, a list of paths, or sentences, each a
+    text or a list of words. `folder`: where the prepared text is kept, for `open_text`; without one
+    it is a temporary file that is gone with the tokens. Words end at white space, as in
+    `str.split`.
+
+    `min_count`: how often a word must be read to get a code (default 5)
+    `max_words`: the most words that get one, the most frequent (default None)
+    `sentences`: "lines", or "none" where a sentence ends only at the end of a file
+        (default "lines")
+    `lower`: whether text is read in lower case (default False)
+    `cleaning`: "wikifil" for a-z alone, digits spelled out (default None)
+    `vocabulary`: words whose codes stay; new ones follow, and counts add up. With
+        `max_words=len(vocabulary)` there are none (default None)
+    `max_distinct`: distinct words that are counted at once; where there are more, the rarest are
+        forgotten, as word2vec does, and a warning says so; five million take some 300 MB
+        (default 5_000_000)
+    `resume`: whether to go on where a preparation of the same was interrupted (default True)
+    `overwrite`: whether a prepared text in `folder` may be replaced; one of the same files and
+        options is opened otherwise (default False)
+    `progress`: called with a `Progress` after each piece (default None)
+
+    Raises DataError for a source that cannot be read, naming file, line and byte or the sentence,
+    for one that leaves fewer than two words, and for a `folder` that is not free; ExfamError for an
+    option that is not what it must be; CheckpointError for other sentences than those whose
+    preparation was interrupted. What was there is left as it was.
+
+    >>> text = prepare_text(["a b a", "b c"], min_count=2)
+    >>> text.vocabulary.words, text.tokens.tolist(), text.n_tokens
+    (('a', 'b'), [0, 1, 0, -1, 1, -1], 5)
+    """
+    options = TextOptions(min_count, max_words, sentences, lower, cleaning, max_distinct)
+    pace = Pace() if progress is None else Pace(tell=progress)
+    preparation = preparation_of(source, options=options, known=vocabulary, pace=pace)
+    if folder is None:
+        return _prepared_for_now(preparation)
+    return prepare_into(folder, preparation, resume=resume, overwrite=overwrite)
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """A source and all that decides what becomes of it; `recipe`: that as a text."""
+
+    source: FileSource | SentenceSource
+    options: TextOptions
+    known: Vocabulary | None
+    pace: Pace
+    recipe: str
+
+
+def preparation_of(
+    source: Any, *, options: TextOptions, known: Vocabulary | None, pace: Pace
+) -> Preparation:
+    """What there is to do; raises where that can be told before any text is read."""
+    options.check()
+    if is_prepared_text(source):
+        raise DataError(
+            f"`source` must be text, got a prepared text: {os.fspath(source)!r}. Open it: "
+            "open_text(source)."
+        )
+    found = find_source(source)
+    return Preparation(found, options, known, pace, recipe(options, known, found.fingerprint))
+
+
+def prepare_into(
+    folder: str | os.PathLike[str], preparation: Preparation, *, resume: bool, overwrite: bool
+) -> PreparedText:
+    """Prepare a text in a folder, or go on; see `prepare_text`."""
+    place = Path(os.path.realpath(folder))
+    if _is_done(place, preparation) and not overwrite:
+        return open_text(place)
+    _check_free(place, overwrite=overwrite)
+    with part_folder(place, recipe=preparation.recipe, resume=resume) as part:
+        if not _is_done(part, preparation):
+            _prepare(preparation, part)
+        clear(part, keep=(MANIFEST, TOKENS, WORDS))
+        _check_free(place, overwrite=overwrite)
+        put(part, place)
+    return open_text(place)
+
+
+def _is_done(folder: Path, preparation: Preparation) -> bool:
+    """Whether a folder holds what would be prepared; of sentences this is not known unread."""
+    is_known = isinstance(preparation.source, FileSource) and is_prepared_text(folder)
+    return is_known and recipe_of(folder) == preparation.recipe
+
+
+def _check_free(place: Path, *, overwrite: bool) -> None:
+    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
+        return
+    if not is_prepared_text(place):
+        raise DataError(
+            f"`folder` must be free or a prepared text, got something else at {place}. Choose "
+            "another place, or remove what is there."
+        )
+    if not overwrite:
+        raise DataError(
+            f"`folder` must be free, got a text prepared of another source or with other options "
+            f"at {place}. Open it with open_text, or pass overwrite=True to replace it."
+        )
+
+
+def _prepared_for_now(preparation: Preparation) -> PreparedText:
+    """Prepare a text in a folder of its own that is removed with the last use of its tokens."""
+    folder, remove = new_scratch_folder()
+    try:
+        _prepare(preparation, folder)
+        clear(folder, keep=(MANIFEST, TOKENS, WORDS))
+        text = open_text(folder)
+    except BaseException:
+        remove()
+        raise
+    weakref.finalize(text.tokens.base, remove)
+    return text
+
+
+def _prepare(preparation: Preparation, folder: Path) -> None:
+    """Write the files of a prepared text, among those that it is made with."""
+    options, known = preparation.options, preparation.known
+    reading = read_text(
+        preparation.source, folder, options=options, known=known, pace=preparation.pace
+    )
+    vocabulary, numbers = choose_words(reading.table, options=options, known=known)
+    write_tokens(reading, folder, folder / TOKENS, numbers=numbers, pace=preparation.pace)
+    vocabulary.write_json(folder / WORDS)
+    forgotten = reading.table.forgotten
+    if forgotten:
+        warnings.warn(
+            f"words read at most {forgotten} times were forgotten when there were more than "
+            f"{options.max_distinct} distinct ones: counts of rare words are too low. Raise "
+            "`max_distinct` if there is memory.",
+            stacklevel=4,  # the caller of `prepare_text`
+        )
+    write_manifest(
+        folder,
+        recipe=preparation.recipe,
+        n_tokens=reading.table.n_tokens,
+        forgotten=forgotten,
+    )

@@ -1,0 +1,290 @@
+"""Vocabularies of pieces of words, or of whole words. Extra: exfam[hf], for its tokenizers."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int32
+
+from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.reading.text.given import check_utf8
+
+__all__ = [
+    "SPECIAL",
+    "SUBWORDS",
+    "UNKNOWN",
+    "Coded",
+    "Subwords",
+    "learn_subwords",
+    "sentence_words",
+]
+
+PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# How texts that have rare words replaced, such as WikiText, write them.
+_REPLACED = "<unk>"
+_CONTINUES = "##"
+# Characters that words are spelled of; others are unknown. Byte-level BPE spells with bytes.
+_MOST_CHARACTERS = 1000
+_N_BYTES = 256
+# Sentences cut at a time.
+_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A sentence in pieces: the code of each, and the place of the word that it is of."""
+
+    codes: Int32[np.ndarray, "pieces"]
+    words: Int32[np.ndarray, "pieces"]
+
+
+class Subwords:
+    """A vocabulary of pieces of words, the special ones first, and how words are cut.
+
+    `text`: as `tokenizers` writes a tokenizer. Raises ExfamError without the package tokenizers;
+    DataError for another text.
+
+    >>> subwords = learn_subwords(["a fast car", "a faster car"] * 9, size=40)
+    >>> subwords.labels[subwords.encode(["fast cars"])[0].codes].tolist()
+    ['fast', 'car', '##s']
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._tokenizer = _tokenizers().Tokenizer.from_str(text)
+        except ExfamError:
+            raise
+        except Exception as error:  # tokenizers raises nothing more specific
+            raise DataError(
+                f"`text` must be a tokenizer as JSON, got another ({error})."
+            ) from error
+        self.text = text
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The pieces, in order of their codes."""
+        known = self._tokenizer.get_vocab()
+        return np.array(sorted(known, key=known.__getitem__), dtype=object)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Piece -> code."""
+        return dict(self._tokenizer.get_vocab())
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def encode(
+        self, sentences: Sequence[Any], *, places: Sequence[int] | None = None
+    ) -> list[Coded]:
+        """Sentences, each a text or a list of words, in pieces.
+
+        A text's words are what stands between white space. "<unk>" is unknown, and special pieces
+        that are written out, such as "[MASK]", are these. `places`: what errors call each sentence
+        by (default: its place)
+
+        Raises DataError, naming its place, for what is no sentence.
+        """
+        coded: list[Coded] = []
+        # What the tokenizer tells of a sentence takes more memory than its codes do.
+        for first in range(0, len(sentences), _AT_ONCE):
+            some = [
+                sentence_words(sentences[place], place if places is None else places[place])
+                for place in range(first, min(first + _AT_ONCE, len(sentences)))
+            ]
+            told = self._tokenizer.encode_batch(
+                [[UNKNOWN if word == _REPLACED else word for word in words] for words in some],
+                is_pretokenized=True,
+                add_special_tokens=False,
+            )
+            coded += [
+                Coded(np.array(each.ids, np.int32), np.array(each.word_ids, np.int32))
+                for each in told
+            ]
+        return coded
+
+
+def learn_subwords(
+    lines: Iterable[str],
+    *,
+    kind: str = "wordpiece",
+    size: int = 8000,
+    lower: bool = True,
+    min_count: int = 2,
+) -> Subwords:
+    """A vocabulary of at most `size` pieces, special ones included; the same text, the same pieces.
+
+    `kind`: "wordpiece", pieces within words marked by "##"; "bpe", of bytes; or "word", whole words
+        between white space, the most frequent first, all others unknown (default "wordpiece")
+    `lower`: whether letters are made small, and accents taken off, first (default True)
+    `min_count`: how often a word of "word", or two pieces side by side that become one, must be
+        read (default 2)
+
+    Raises DataError for a text without words, or without any read so often; ExfamError for a size
+    that has no place for all characters, or for any word. Source: Wu et al. (2016); Sennrich,
+    Haddow & Birch (2016).
+
+    >>> learn_subwords(["a b a", "b c"], kind="word").labels[len(SPECIAL):].tolist()
+    ['a', 'b']
+    """
+    check_choice("kind", kind, SUBWORDS)
+    check_whole("size", size)
+    check_whole("min_count", min_count)
+    kept = [line.replace(_REPLACED, " ") for line in lines]
+    if not any(line.strip() for line in kept):
+        raise DataError(f"`lines` must have words to learn pieces of, got {len(kept)} lines alone.")
+    return SUBWORDS[kind](kept, _Wanted(size, lower, min_count))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a vocabulary is asked to be; see `learn_subwords`."""
+
+    size: int
+    lower: bool
+    min_count: int
+
+
+def _wordpiece(lines: list[str], wanted: _Wanted) -> Subwords:
+    tokenizers = _tokenizers()
+    trained = _word_pieces(tokenizers, wanted.lower)
+    letters = _letters(trained.normalizer, lines)
+    # The trainer numbers the pieces that go on with a word in an order of chance, and breaks ties
+    # by it: numbered here, the same text always has the same pieces.
+    going_on = [_CONTINUES + letter for letter in letters]
+    _check_size(wanted.size, len(SPECIAL) + len(letters) + len(going_on))
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=wanted.size,
+        min_frequency=wanted.min_count,
+        special_tokens=[*SPECIAL, *going_on],
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        continuing_subword_prefix=_CONTINUES,
+        show_progress=False,
+    )
+    trained.train_from_iterator(lines, trainer)
+    plain = _word_pieces(tokenizers, wanted.lower, trained.get_vocab(with_added_tokens=True))
+    plain.add_special_tokens(list(SPECIAL))
+    return Subwords(plain.to_str())
+
+
+def _word_pieces(tokenizers: Any, lower: bool, known: dict[str, int] | None = None) -> Any:
+    model = tokenizers.models.WordPiece(
+        {} if known is None else known, unk_token=UNKNOWN, continuing_subword_prefix=_CONTINUES
+    )
+    made = tokenizers.Tokenizer(model)
+    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return made
+
+
+def _letters(normalizer: Any, lines: list[str]) -> list[str]:
+    """The most frequent characters, sorted."""
+    counts = Counter[str]()
+    for line in lines:
+        counts.update(normalizer.normalize_str(line))
+    seen = [letter for letter in counts if not letter.isspace()]
+    seen.sort(key=lambda letter: (-counts[letter], letter))
+    return sorted(seen[:_MOST_CHARACTERS])
+
+
+def _byte_pairs(lines: list[str], wanted: _Wanted) -> Subwords:
+    tokenizers = _tokenizers()
+    _check_size(wanted.size, len(SPECIAL) + _N_BYTES)
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    if wanted.lower:
+        made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=wanted.size,
+        min_frequency=wanted.min_count,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(lines, trainer)
+    return Subwords(made.to_str())
+
+
+def _whole_words(lines: list[str], wanted: _Wanted) -> Subwords:
+    tokenizers = _tokenizers()
+    _check_size(wanted.size, len(SPECIAL) + 1, what="a word")
+    # Without a rule that cuts, words stay what stands between white space.
+    normalizer = tokenizers.normalizers.BertNormalizer(
+        handle_chinese_chars=False, lowercase=wanted.lower
+    )
+    counts = Counter[str]()
+    for word, count in Counter(word for line in lines for word in line.split()).items():
+        counts[normalizer.normalize_str(word)] += count
+    known = _frequent(counts, wanted)
+    codes = {piece: code for code, piece in enumerate([*SPECIAL, *known])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
+    made.normalizer = normalizer
+    made.add_special_tokens(list(SPECIAL))
+    return Subwords(made.to_str())
+
+
+def _frequent(counts: Counter[str], wanted: _Wanted) -> list[str]:
+    """The words that are read often enough, most frequent first (ties: alphabetical)."""
+    # What is nothing but control characters or accents is no word once these are gone.
+    often = [
+        word
+        for word, count in counts.items()
+        if word and word not in SPECIAL and count >= wanted.min_count
+    ]
+    if not often:
+        raise DataError(
+            f"`lines` must have a word that is read at least {wanted.min_count} times, got none "
+            f"of {len(counts)}. Lower `min_count`."
+        )
+    often.sort(key=lambda word: (-counts[word], word))
+    return often[: wanted.size - len(SPECIAL)]
+
+
+SUBWORDS = {"bpe": _byte_pairs, "word": _whole_words, "wordpiece": _wordpiece}
+
+
+def _check_size(size: int, least: int, *, what: str = "all characters") -> None:
+    if size < least:
+        raise ExfamError(
+            f"`size` must be at least {least}, for special pieces and {what}, got {size}."
+        )
+
+
+def sentence_words(given: Any, place: int) -> list[str]:
+    """The words of a sentence: a text, or a list of words.
+
+    Raises DataError for anything else, and for characters that UTF-8 cannot write.
+
+    >>> sentence_words("a fast car", 0)
+    ['a', 'fast', 'car']
+    """
+    if isinstance(given, str):
+        check_utf8(f"Sentence {place}", given)
+        return given.split()
+    if not isinstance(given, list | tuple) or not all(isinstance(word, str) for word in given):
+        raise DataError(
+            f"Sentence {place} must be a text or a list of words, got {type(given).__name__}. Give "
+            "pairs of sentences as tuples."
+        )
+    for word in given:
+        if len(word.split()) > 1:
+            raise DataError(
+                f"Sentence {place} must be a text or a list of words, got {word[:40]!r} as a word. "
+                "Give pairs of sentences as tuples."
+            )
+    check_utf8(f"Sentence {place}", " ".join(given))
+    return list(given)
+
+
+def _tokenizers() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ExfamError(
+            "tokenizers must be installed to cut words into pieces. Install exfam[hf]."
+        ) from error
+    return tokenizers

@@ -1,0 +1,1 @@
+"""Scores of predictions: ranks, errors, intervals, calibration."""

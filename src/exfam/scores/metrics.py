@@ -1,0 +1,162 @@
+"""Scores of predictions made elsewhere: rankings, errors, differences with their spread.
+
+Those of predictive distributions (CRPS, interval coverage, the probability integral transform) are
+computed next door and named here as well.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Num
+
+from exfam.checks import DataError, check_fraction, check_positive
+from exfam.scores.calibration import interval_coverage, probability_integral
+from exfam.scores.crps import crps
+
+__all__ = [
+    "Interval",
+    "crps",
+    "interval_coverage",
+    "mean_given_true",
+    "mrr",
+    "mse",
+    "ndcg_at",
+    "paired_bootstrap",
+    "probability_integral",
+    "ranks",
+    "recall_at",
+    "rmse",
+]
+
+_ENTRIES_AT_ONCE = 4_000_000
+
+
+def ranks(
+    scores: Float[np.ndarray, "targets items"], target: Int[np.ndarray, "targets"]
+) -> Float[np.ndarray, "targets"]:
+    """Rank of each row's target among all items, 1 for the highest score.
+
+    Ties share the mean of their ranks. A target of -1 (an unknown item) has rank infinity.
+
+    >>> ranks(np.array([[0.1, 0.7, 0.2], [0.5, 0.5, 0.0]]), np.array([2, 0]))
+    array([2. , 1.5])
+    """
+    own = np.take_along_axis(scores, target[:, None], axis=1)
+    higher = (scores > own).sum(axis=1)
+    ties = (scores == own).sum(axis=1)
+    return np.where(target < 0, np.inf, higher + (ties + 1) / 2)
+
+
+def recall_at(rank: Float[np.ndarray, "targets"], *, k: int) -> float:
+    """Share of targets among the first `k`, in [0, 1].
+
+    >>> recall_at(np.array([1.0, 3.0, 20.0]), k=10)
+    0.6666666666666666
+    """
+    check_positive("k", k)
+    return _mean(rank <= k)
+
+
+def ndcg_at(rank: Float[np.ndarray, "targets"], *, k: int) -> float:
+    """Mean of 1 / log2(1 + rank), counted as 0 beyond rank `k`: 1 when every target comes first.
+
+    This is the normalized discounted cumulative gain where each row has one relevant item.
+
+    >>> ndcg_at(np.array([1.0, 3.0, 20.0]), k=10)
+    0.5
+    """
+    check_positive("k", k)
+    return _mean(np.where(rank <= k, 1 / np.log2(1 + rank), 0.0))
+
+
+def mrr(rank: Float[np.ndarray, "targets"]) -> float:
+    """Mean reciprocal rank, in (0, 1].
+
+    >>> mrr(np.array([1.0, 4.0]))
+    0.625
+    """
+    return _mean(1 / rank)
+
+
+def mse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
+    """Mean squared error of predicted means.
+
+    >>> mse(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    2.0
+    """
+    return _mean((value - mean) ** 2)
+
+
+def rmse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
+    """Root of the mean squared error of predicted means, in the unit of the value.
+
+    >>> rmse(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    1.414...
+    """
+    return float(np.sqrt(mse(value, mean)))
+
+
+def mean_given_true(
+    value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]
+) -> dict[float, float]:
+    """True value -> mean prediction where it is the truth, by increasing value.
+
+    >>> mean_given_true(np.array([1, 3, 1]), np.array([1.0, 2.5, 2.0]))
+    {1.0: 1.5, 3.0: 2.5}
+    """
+    levels, which = np.unique(value, return_inverse=True)
+    means = np.bincount(which, weights=mean) / np.bincount(which)
+    return dict(zip(levels.astype(float).tolist(), means.tolist(), strict=True))
+
+
+class Interval(NamedTuple):
+    """A mean with the ends of its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def paired_bootstrap(
+    difference: Float[np.ndarray, "elements"],
+    group: Int[np.ndarray, "elements"],
+    *,
+    seed: int,
+    n: int = 2000,
+    level: float = 0.95,
+) -> Interval:
+    """Mean difference per element, with the percentile interval when whole groups are redrawn.
+
+    `difference`: of two models' scores on the same elements
+    `group`: which group each element belongs to: its elements are drawn together, since they
+        are not independent of each other
+    `n`: number of redrawings (default 2000)
+    `level`: share of redrawn means inside the interval (default 0.95)
+
+    Raises DataError without elements.
+
+    >>> low_noise = np.repeat([0.9, 1.1], 500)
+    >>> paired_bootstrap(low_noise, np.arange(1000), seed=0).low > 0.98
+    True
+    """
+    check_positive("n", n)
+    check_fraction("level", level)
+    if difference.size == 0:
+        raise DataError("`difference` must hold at least one element, got none.")
+    _, which = np.unique(group, return_inverse=True)
+    total, count = np.bincount(which, weights=difference), np.bincount(which)
+    generator = np.random.default_rng(seed)
+    even = np.full(len(count), 1 / len(count))
+    at_once = max(1, _ENTRIES_AT_ONCE // len(count))
+    means = []
+    for first in range(0, n, at_once):
+        drawn = generator.multinomial(len(count), even, size=min(at_once, n - first))
+        means.append((drawn @ total) / (drawn @ count))
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(total.sum() / count.sum()), float(low), float(high))
+
+
+def _mean(numbers: np.ndarray) -> float:
+    if numbers.size == 0:
+        raise DataError("`rank` or `value` must hold at least one element, got none.")
+    return float(np.mean(numbers))

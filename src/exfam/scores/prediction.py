@@ -1,0 +1,192 @@
+"""Predictive distributions as a user gets them: arrays by row, NaN where there is none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from exfam.checks import ExfamError, check_inside, check_seed
+from exfam.families.mixtures import Mixture
+from exfam.families.numeric import check_integer
+from exfam.scores.calibration import probability_integral
+from exfam.scores.crps import crps
+
+__all__ = ["Prediction"]
+
+_ENTRIES_AT_ONCE = 1_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction:
+    """A distribution of the value for each of `n_rows` rows, or for some of them.
+
+    `mixture`: the distributions, one for each of `rows`
+    `rows`: their places among the rows of the data, each once
+    `n_rows`: number of rows of the data
+
+    Arrays are float64 with one number a row, NaN in rows without a distribution. A `value` is one
+    number a row, or one for all rows; NaN where it is not known, and there NaN comes back.
+
+    Raises ExfamError if `rows` are not as many as the distributions, or not among `n_rows`.
+
+    >>> from exfam.families import Gaussian
+    >>> law = Mixture(Gaussian(scale=2.0), torch.tensor([[[5.0], [7.0]]]))
+    >>> told = Prediction(law, rows=np.array([0, 2]), n_rows=3)
+    >>> told.mean
+    array([ 5., nan,  7.])
+    >>> low, high = told.interval(0.9)
+    >>> low.round(1), high.round(1)
+    (array([1.7, nan, 3.7]), array([ 8.3,  nan, 10.3]))
+    """
+
+    mixture: Mixture
+    rows: Int[np.ndarray, "predicted"]
+    n_rows: int
+
+    def __post_init__(self) -> None:
+        n_laws = self.mixture.eta.shape[1]
+        if len(self.rows) != n_laws:
+            raise ExfamError(
+                f"`rows` must hold one place for each of {n_laws} distributions, "
+                f"got {len(self.rows)}."
+            )
+        outside = (self.rows < 0) | (self.rows >= self.n_rows)
+        if outside.any():
+            raise ExfamError(
+                f"`rows` must be in 0 to {self.n_rows - 1}, got {self.rows[outside][0]}."
+            )
+        places, counts = np.unique(self.rows, return_counts=True)
+        if len(places) < len(self.rows):
+            raise ExfamError(
+                f"`rows` must hold each place once, got {places[counts > 1][0]} again."
+            )
+
+    def __repr__(self) -> str:
+        members = self.mixture.eta.shape[0]
+        of = f" of {self.n_rows}" if len(self.rows) < self.n_rows else ""
+        return f"Prediction({self.mixture.family}, {len(self.rows)}{of} rows, {members} members)"
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def mean(self) -> Float[np.ndarray, "rows"]:
+        """Expected value, in the unit of the value."""
+        return self._placed(self._law.mean())
+
+    @property
+    def variance(self) -> Float[np.ndarray, "rows"]:
+        """Variance, in the squared unit of the value; what members disagree on included."""
+        return self._placed(self._law.variance())
+
+    @property
+    def sd(self) -> Float[np.ndarray, "rows"]:
+        """Standard deviation, in the unit of the value."""
+        return np.sqrt(self.variance)
+
+    def quantile(self, p: float | np.floating) -> Float[np.ndarray, "rows"]:
+        """The smallest value whose cdf reaches `p`; the median at 0.5.
+
+        Raises ExfamError unless 0 < p < 1.
+        """
+        check_inside("p", p)
+        return self._placed(self._law.quantile(float(p)))
+
+    def interval(
+        self, level: float | np.floating = 0.9
+    ) -> tuple[Float[np.ndarray, "rows"], Float[np.ndarray, "rows"]]:
+        """Lower and upper end of the central interval of probability `level`.
+
+        Outside of it, (1 - level) / 2 lies on each side.
+        Raises ExfamError unless 0 < level < 1.
+        """
+        check_inside("level", level)
+        tail = (1 - float(level)) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    def cdf(self, value: Any) -> Float[np.ndarray, "rows"]:
+        """Probability of at most `value`, in [0, 1].
+
+        Raises ExfamError unless `value` is a number a row, or one number.
+        """
+        return self._told(value, self._law.cdf)
+
+    def log_prob(self, value: Any) -> Float[np.ndarray, "rows"]:
+        """Log-probability or density of `value` in nats: the log of the members' mean.
+
+        -inf where the family cannot produce it.
+        Raises ExfamError unless `value` is a number a row, or one number.
+        """
+        return self._told(value, self._law.log_prob)
+
+    def crps(self, value: Any) -> Float[np.ndarray, "rows"]:
+        """Continuous ranked probability score, in the unit of the value; lower is better.
+
+        See `exfam.scores.crps.crps`.
+        Raises ExfamError unless `value` is a number a row, or one number.
+        """
+        return self._told(value, lambda each: crps(self._law, each))
+
+    def pit(self, value: Any, *, seed: int = 0) -> Float[np.ndarray, "rows"]:
+        """The cdf at `value`, uniform in [0, 1] over rows if all distributions are right.
+
+        Whole numbers jump: there a uniform draw between the cdf below the value and at it, which
+        `seed` fixes (default 0).
+        Raises ExfamError unless `value` is a number a row, or one number, and `seed` an integer
+        from 0 to 2^63 - 1.
+        """
+        check_seed("seed", seed)
+        return self._told(
+            value, lambda each: torch.from_numpy(probability_integral(self._law, each, seed=seed))
+        )
+
+    def sample(self, n: int | np.integer, *, seed: int = 0) -> Float[np.ndarray, "draws rows"]:
+        """`n` draws a row, each row by itself: from its own distribution, not from the joint one.
+
+        Sums or differences of rows of a draw do not have their true spread, since the dependence
+        between rows is not in it. `seed` fixes the draws (default 0).
+        Raises ExfamError unless n is an integer >= 1, and `seed` one from 0 to 2^63 - 1.
+        """
+        check_integer("n", n.item() if isinstance(n, np.integer) else n, at_least=1)
+        check_seed("seed", seed)
+        generator = torch.Generator().manual_seed(int(seed))
+        law, drawn = self._law, np.full((n, self.n_rows), np.nan)
+        at_once = max(1, _ENTRIES_AT_ONCE // max(1, law.eta.numel()))
+        for first in range(0, n, at_once):
+            times = min(at_once, n - first)
+            item = None if law.item is None else law.item.repeat(times)
+            several = Mixture(law.family, law.eta.repeat(1, times, 1), item).sample(generator)
+            drawn[first : first + times, self.rows] = several.reshape(times, -1).numpy()
+        return drawn
+
+    @cached_property
+    def _law(self) -> Mixture:
+        """The mixture in double precision, on the CPU."""
+        item = self.mixture.item
+        eta = self.mixture.eta.detach().to("cpu", torch.float64)
+        return Mixture(self.mixture.family, eta, None if item is None else item.cpu())
+
+    def _placed(self, numbers: Tensor) -> np.ndarray:
+        out = np.full(self.n_rows, np.nan)
+        out[self.rows] = numbers.numpy()
+        return out
+
+    def _told(self, value: Any, tell: Callable[[Tensor], Tensor]) -> np.ndarray:
+        """What `tell` says of the rows' own values, NaN where there is no value."""
+        own = torch.from_numpy(self._checked(value)[self.rows])
+        return self._placed(torch.where(own.isnan(), torch.nan, tell(own)))
+
+    def _checked(self, value: Any) -> np.ndarray:
+        rule = f"`value` must be a number for each of {self.n_rows} rows, or one number"
+        try:
+            numbers = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ExfamError(f"{rule}, got {type(value).__name__} of other things.") from error
+        if numbers.ndim and numbers.shape != (self.n_rows,):
+            raise ExfamError(f"{rule}, got shape {numbers.shape}.")
+        return np.broadcast_to(numbers, (self.n_rows,))

@@ -1,0 +1,210 @@
+"""Choices that a fit of a table makes by validation on its own rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+
+from exfam.families import Categorical
+from exfam.tables.data import Cells
+from exfam.tables.training import MANY_ROWS, FittedTable, Recipe, TablePlan, train_model
+
+__all__ = ["Trial", "best_of", "choose_recipe", "fit_table", "recipes_of"]
+
+# Of fewer rows every one is held out once.
+_FEW_ROWS, _FOLDS = 1000, 5
+# How much longer a training may be, each tried if the one before it was better; of no more rows
+# than these longer ones gained nothing where measured, and would double what a fit costs.
+_LENGTHS, _LONG_ROWS = (3, 9), 2000
+# Standard errors by which another recipe must be better than the first.
+_N_ERRORS = 2.0
+# A share of the cells of training rows that is hidden besides the target, if that is chosen.
+_EXTRA_MASKING = 0.5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A recipe and its mean log-probability, in nats, of held-out rows.
+
+    `gain`, `error`: by how much it is above that of the first recipe, and its standard error
+    `log_scale`: what is best added to the log of the response's scale, by the held-out rows; 0 for
+        a response without a scale (default 0)
+    """
+
+    recipe: Recipe
+    nats: float
+    gain: float
+    error: float
+    log_scale: float = 0.0
+
+
+def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial, ...]]:
+    """The fitted model, after its recipe was chosen where there is a choice.
+
+    Where rows were held out for that, they say how wide the response's law is, too: the rows of
+    training lie nearer to what was fitted to them than others do.
+    """
+    recipes = recipes_of(estimator, plan)
+    lengths = _lengths(estimator, plan)
+    several = len(recipes) > 1 or lengths
+    trials = choose_recipe(estimator, plan, recipes, lengths=lengths) if several else ()
+    recipe = best_of(trials) if trials else recipes[0]
+    members = [recipe] * int(estimator.ensemble)
+    own_orders = len(members) > 1
+    fitted = train_model(
+        estimator, plan, members, own_orders=own_orders, progress=estimator.progress
+    )
+    if trials and plan.response is not None:
+        chosen = next(trial for trial in trials if trial.recipe == recipe)
+        fitted.model.widen(plan.response, chosen.log_scale)
+    return fitted, trials
+
+
+def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
+    """All recipes that the parameters leave open, the one to be preferred first."""
+    ordinals = _open(estimator.ordinal, (True, False))
+    if not any(_is_ordered(plan, place) for place in range(len(plan.schema.columns))):
+        ordinals = ordinals[:1]
+    masks = _open(estimator.extra_masking, (0.0, _EXTRA_MASKING))
+    return [Recipe(bool(o), float(m)) for o, m in product(ordinals, masks)]
+
+
+def _open(given: Any, choices: Sequence[Any]) -> Sequence[Any]:
+    return choices if isinstance(given, str) else [given]
+
+
+def _is_ordered(plan: TablePlan, place: int) -> bool:
+    column = plan.schema.columns[place]
+    several = isinstance(plan.families[place], Categorical) and column.n_tokens > 2
+    return several and (column.kind == "ordinal" or column.binned)
+
+
+def _lengths(estimator: Any, plan: TablePlan) -> Sequence[int]:
+    """Lengths of the training that are tried beside the first."""
+    is_open = isinstance(estimator.max_epochs, str) and plan.validation is None
+    return _LENGTHS if is_open and (_n_known(plan, plan.cells) > 0).sum() > _LONG_ROWS else ()
+
+
+def choose_recipe(
+    estimator: Any, plan: TablePlan, recipes: Sequence[Recipe], *, lengths: Sequence[int] = ()
+) -> tuple[Trial, ...]:
+    """Every recipe's log-probability of rows that it was not fitted to.
+
+    Of fewer than 1,000 rows with something to be told all are held out once, in five parts; else
+    one fifth is, of at most 8,000 rows. All recipes and parts are fitted side by side. What fits
+    start from, the shares of labels, is that of all rows. Of fewer than two such rows: no trials.
+    Then longer trainings of the best recipe are tried, as long as they are better.
+    """
+    generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
+    order = generator.permutation(len(plan.cells))
+    known = _n_known(plan, plan.cells)[order] > 0
+    # Rows without a label help to fit, but are held out for nothing.
+    rows = np.concatenate([order[known], order[~known]])[:MANY_ROWS]
+    n_known = min(int(known.sum()), len(rows))
+    if n_known < 2:
+        return ()
+    few = n_known < _FEW_ROWS
+    part = np.where(np.arange(len(rows)) < n_known, np.arange(len(rows)) % _FOLDS, -1)
+    folds = list(range(min(_FOLDS, n_known))) if few else [0]
+    small = replace(
+        plan,
+        cells=plan.cells[rows],
+        weight=None if plan.weight is None else plan.weight[rows],
+        validation=None,
+        checkpoint=None,
+    )
+    told = _held_out(estimator, small, recipes, part=part, folds=folds)
+    first = told[recipes[0]][0]
+    trials = [_trial(recipe, told[recipe], first) for recipe in recipes]
+    for length in lengths:
+        recipe = replace(best_of(trials), length=length)
+        nats = _held_out(estimator, small, [recipe], part=part, folds=folds)[recipe]
+        trials.append(_trial(recipe, nats, first))
+        if best_of(trials) != recipe:
+            break
+    return tuple(trials)
+
+
+def best_of(trials: Sequence[Trial]) -> Recipe:
+    """The first recipe, unless another is better by more than two standard errors.
+
+    >>> first, second = Recipe(True, 0.0), Recipe(False, 0.0)
+    >>> best_of([Trial(first, -1.0, 0.0, 0.0), Trial(second, -0.9, 0.1, 0.06)]).ordinal
+    True
+    """
+    better = [trial for trial in trials if trial.gain > _N_ERRORS * trial.error]
+    return max(better, key=lambda trial: trial.nats, default=trials[0]).recipe
+
+
+def _held_out(
+    estimator: Any,
+    plan: TablePlan,
+    recipes: Sequence[Recipe],
+    *,
+    part: Int64[np.ndarray, "rows"],
+    folds: Sequence[int],
+) -> dict[Recipe, Float64[np.ndarray, "scales held"]]:
+    """Nats of the held-out rows by each recipe, for all of `_LOG_SCALES`."""
+    members = [(recipe, fold) for recipe in recipes for fold in folds]
+    seen = np.stack([part != fold for _, fold in members]).astype(float)
+    weight = seen if plan.weight is None else seen * plan.weight
+    fitted = train_model(
+        estimator, plan, [recipe for recipe, _ in members], weight=weight, progress=False
+    )
+    held = np.flatnonzero(np.isin(part, folds))
+    nats = _nats(plan, fitted, plan.cells[held])
+    own = np.stack([part[held] == fold for _, fold in members])
+    out = {}
+    for place, recipe in enumerate(recipes):
+        mine = slice(place * len(folds), (place + 1) * len(folds))
+        out[recipe] = np.where(own[mine], nats[:, mine], 0.0).sum(1)
+    return out
+
+
+@torch.inference_mode()
+def _nats(
+    plan: TablePlan, fitted: FittedTable, cells: Cells
+) -> Float64[np.ndarray, "scales members rows"]:
+    """Mean log-probability of each row's targets by each member, for all of `_LOG_SCALES`."""
+    model = fitted.model
+    targets = _targets(plan)
+    rows, parts = model.rows(cells), []
+    for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
+        batch = rows.pad(index).to(next(model.parameters()).device)
+        known = batch.present[..., targets].sum(-1)
+        nats = model.log_prob_by_scale(batch, targets, _LOG_SCALES).double()
+        parts.append((nats.sum(-1) / known).cpu().numpy())
+    return np.concatenate(parts, axis=2)
+
+
+_CELLS_AT_ONCE = 1 << 16
+
+
+# What may be added to the log of a scale; first as it was fitted, by which recipes are compared.
+_LOG_SCALES = (0.0, *np.linspace(-0.5, 3.0, 71).tolist())
+
+
+def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
+    gain, by_scale = nats[0] - first, nats.mean(1)
+    return Trial(
+        recipe,
+        float(by_scale[0]),
+        float(gain.mean()),
+        float(gain.std() / len(gain) ** 0.5),
+        log_scale=_LOG_SCALES[int(by_scale.argmax())],
+    )
+
+
+def _targets(plan: TablePlan) -> list[int]:
+    if plan.response is not None:
+        return [plan.response]
+    return [plan.schema.place(name) for name in plan.schema.targets]
+
+
+def _n_known(plan: TablePlan, cells: Cells) -> Int64[np.ndarray, "rows"]:
+    """How many cells of each row a trial would tell."""
+    return (cells.code[:, _targets(plan)] >= 0).sum(1)

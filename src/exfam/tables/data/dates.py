@@ -1,0 +1,209 @@
+"""Columns of dates: the time that has passed, and where in the year, week and day it was."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float64, Shaped
+
+from exfam.checks import DataError, ExfamError
+from exfam.dates import find_date_format, parse_dates
+from exfam.tables.data.raw import RawColumn, RawTable, cell_error
+
+__all__ = ["DateColumn", "as_dates", "find_dates", "with_date_parts"]
+
+# What is read off a date beside the days since 1970, and in what columns.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "year": ("year sin", "year cos"),
+    "week": ("weekday",),
+    "day": ("day sin", "day cos"),
+}
+_DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
+_DAYS_A_YEAR = 365.2425
+_MONDAY = 4  # days from 1970-01-01, a Thursday, to the first Monday
+
+
+@dataclass(frozen=True)
+class DateColumn:
+    """A column of dates, which is an input alone: nothing is predicted of it.
+
+    `date_format`: of its text, None if it had dates and no text
+    `parts`: which of "year", "week" and "day" it varies in, so that they are columns beside it
+
+    >>> DateColumn("when", None, ("week",)).part_names
+    ('when weekday',)
+    """
+
+    name: str
+    date_format: str | None
+    parts: tuple[str, ...]
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The columns beside the one of its name, which holds days since 1970."""
+        return tuple(f"{self.name} {each}" for part in self.parts for each in PARTS[part])
+
+
+def find_dates(
+    tables: Sequence[RawTable], kinds: Mapping[str, Any], date_format: Any
+) -> tuple[DateColumn, ...]:
+    """The columns of dates: those that hold dates, are declared so, or hold text that all is dates.
+
+    `kinds`: what is declared; a column of another kind is left alone
+    `date_format`: of all columns of text, or by column; None for the one that all of it fits
+
+    Raises DataError for text whose format is not certain, and for dates declared of another kind.
+
+    >>> from exfam.tables.data.frames import read_table
+    >>> table = read_table({"when": ["31.01.2024", "01.02.2024"], "city": ["Oslo", "Bonn"]})
+    >>> find_dates([table], {}, None)
+    (DateColumn(name='when', date_format='%d.%m.%Y', parts=('year', 'week')),)
+    """
+    names = list(dict.fromkeys(name for table in tables for name in table.names))
+    formats = _formats(date_format, names)
+    found = []
+    for name in names:
+        columns = [table.columns[name] for table in tables if name in table.columns]
+        filled = [column for column in columns if not column.is_empty]
+        declared = kinds.get(name)
+        if declared is None and isinstance(date_format, Mapping) and name in date_format:
+            declared = "date"
+        if not filled or not _is_dates(name, filled, declared, formats.get(name)):
+            continue
+        own = formats.get(name)
+        if own is None and any(column.type == "text" for column in filled):
+            own = find_date_format(_texts(filled), name=name)
+        moments = np.concatenate([_moments(name, column, own) for column in filled])
+        found.append(DateColumn(name, own, _varying(moments[~np.isnat(moments)])))
+    return tuple(found)
+
+
+def with_date_parts(table: RawTable, dates: Sequence[DateColumn]) -> RawTable:
+    """The table with days since 1970 in place of dates, and beside them the columns of their parts.
+
+    Raises DataError, naming the row, for cells that are no dates, and for a column that has the
+    name of a part.
+
+    >>> from exfam.tables.data.frames import read_table
+    >>> table = read_table({"when": ["1970-01-06", None]})
+    >>> parted = with_date_parts(table, [DateColumn("when", "iso", ("week",))])
+    >>> parted.columns["when"].values[:1], parted.columns["when weekday"].values[:1]
+    (array([5.]), array([1]))
+    """
+    columns = dict(table.columns)
+    for date in dates:
+        for name in date.part_names:
+            if name in columns:
+                raise DataError(
+                    f"`X` must have no column {name!r} beside the dates in {date.name!r}, of which "
+                    "that is a part. Rename one of them."
+                )
+        if date.name in columns:
+            raw = columns[date.name]
+            moments = _moments(date.name, raw, date.date_format)
+            missing = np.isnat(moments)
+            days = np.where(missing, 0.0, moments.astype(np.int64) / _DAY)
+            parts = {date.name: days, **_parts(days, date)}
+            columns |= {name: RawColumn(values, missing) for name, values in parts.items()}
+    names = list(table.names) + [name for name in columns if name not in table.columns]
+    return RawTable(tuple(names), columns, n_rows=table.n_rows)
+
+
+def as_dates(days: Float64[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows"]:
+    """Days since 1970 as datetime64 in microseconds; NaT for NaN.
+
+    >>> as_dates(np.array([1.5, np.nan]))
+    array(['1970-01-02T12:00:00.000000',                        'NaT'],
+          dtype='datetime64[us]')
+    """
+    missing = np.isnan(days)
+    moments = np.rint(np.where(missing, 0.0, days) * _DAY).astype(np.int64).astype("datetime64[us]")
+    return np.where(missing, np.datetime64("NaT", "us"), moments)
+
+
+def _formats(date_format: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    if date_format is None:
+        return {}
+    if not isinstance(date_format, Mapping):
+        return dict.fromkeys(names, date_format)
+    for name in date_format:
+        if name not in names:
+            raise ExfamError(f"`date_format` must name columns of the table, got {name!r}.")
+    return date_format
+
+
+def _is_dates(name: str, filled: Sequence[RawColumn], declared: Any, date_format: Any) -> bool:
+    if any(column.type == "date" for column in filled):
+        if declared not in (None, "date"):
+            raise DataError(
+                f"Column {name!r} must be of kind 'date', got dates and the kind {declared!r}. "
+                "Convert it to numbers or texts first, or leave it out of `kinds`."
+            )
+        return True
+    if declared is not None:
+        return bool(declared == "date")
+    if any(column.type != "text" or column.category for column in filled):
+        return False
+    if date_format is not None:
+        # One format for all columns is for those that are dates.
+        return _fits(filled, name, date_format)
+    return find_date_format(_texts(filled), name=name) is not None
+
+
+def _fits(filled: Sequence[RawColumn], name: str, date_format: Any) -> bool:
+    for column in filled:
+        try:
+            parse_dates(column.labels or [], name=name, date_format=date_format)
+        except DataError as error:
+            if "`date_format`" in str(error).split(" must ")[0]:
+                raise
+            return False
+    return True
+
+
+def _texts(columns: Sequence[RawColumn]) -> pa.Array:
+    return pa.concat_arrays([_text(column) for column in columns if column.type == "text"])
+
+
+def _text(column: RawColumn) -> pa.Array:
+    codes = pa.array(column.values, pa.int64(), mask=column.missing)
+    return pa.array(column.labels, pa.large_string()).take(codes)
+
+
+def _moments(name: str, column: RawColumn, date_format: str | None) -> Shaped[np.ndarray, "rows"]:
+    """datetime64 in microseconds; NaT where missing."""
+    if column.is_empty:
+        return np.full(len(column), np.datetime64("NaT", "us"))
+    if column.type == "text":
+        return parse_dates(_text(column), name=name, date_format=date_format)
+    if column.type != "date":
+        advice = "Convert the column, or declare its kind in `kinds`."
+        raise cell_error(name, "hold dates", column, ~column.missing, advice=advice)
+    return np.where(column.missing, np.datetime64("NaT", "us"), column.values)
+
+
+def _varying(moments: Shaped[np.ndarray, "known"]) -> tuple[str, ...]:
+    """The parts in which these dates differ."""
+    days = moments.astype(np.int64) / _DAY
+    whole = DateColumn("", None, tuple(PARTS))
+    parts = _parts(days, whole)
+    return tuple(
+        part for part, names in PARTS.items() if np.ptp(parts[f" {names[-1]}"].astype(float)) > 0
+    )
+
+
+def _parts(days: Float64[np.ndarray, "rows"], date: DateColumn) -> dict[str, np.ndarray]:
+    """The columns beside the days, by name."""
+    start = np.floor(days).astype("datetime64[D]").astype("datetime64[Y]").astype("datetime64[D]")
+    year = 2 * np.pi * (days - start.astype(np.float64)) / _DAYS_A_YEAR
+    day = 2 * np.pi * (days - np.floor(days))
+    every = {
+        "year sin": np.sin(year),
+        "year cos": np.cos(year),
+        "weekday": (np.floor(days).astype(np.int64) - _MONDAY) % 7,
+        "day sin": np.sin(day),
+        "day cos": np.cos(day),
+    }
+    return {f"{date.name} {each}": every[each] for part in date.parts for each in PARTS[part]}

@@ -1,0 +1,121 @@
+"""Tables in files: every column, or some, with missing cells as they are."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exfam.checks import DataError
+from exfam.reading.database import open_database
+from exfam.reading.options import ReadingOptions
+from exfam.reading.source_columns import open_columns
+from exfam.reading.sources import SourceNames, source_names
+from exfam.reading.table import Part, Places
+
+__all__ = ["TableFile", "read_table_file"]
+
+# What stands for a missing cell where a file has no types, as in columns of numbers.
+_GAPS = ("", "na", "nan", "null")
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A table as it was read, and where its rows stand.
+
+    `n_unnamed`: how many columns were left out because they have no name
+
+    >>> TableFile(pa.table({"age": [3, None]}), Places(), n_unnamed=0).n_missing
+    1
+    """
+
+    frame: pa.Table
+    places: Places
+    n_unnamed: int
+
+    def __len__(self) -> int:
+        return int(self.frame.num_rows)
+
+    @property
+    def n_missing(self) -> int:
+        """How many cells are missing."""
+        return sum(column.null_count for column in self.frame.columns)
+
+    def where(self, row: int) -> str:
+        """The row within its file, and the file if there is one.
+
+        >>> TableFile(pa.table({"age": [3]}), Places(("a.csv",)), n_unnamed=0).where(0)
+        'row 0 in a.csv'
+        """
+        number, file = self.places.of(row)
+        return f"row {number}{file}"
+
+
+def read_table_file(
+    source: str,
+    *,
+    names: Sequence[str] | None = None,
+    ignore: Collection[str] = (),
+    numbers: Collection[str] = (),
+    labels: Mapping[str, Any] | None = None,
+) -> TableFile:
+    """The columns of a file, a folder or pattern of files, or a query in DuckDB's SQL.
+
+    In CSV files a column is boolean if all its cells are, whole numbers or numbers if all are,
+    unless one has leading zeros, and else text. A missing cell is an empty one, NA, NaN or null, in
+    columns of text as well. Columns without a name, such as the index that pandas writes, are left
+    out. Parquet, JSON lines and queries have types of their own.
+
+    `names`: the columns to read, of which a file may lack some; None for all (default None)
+    `ignore`: columns to leave out, which must be there
+    `numbers`: columns of numbers, in which a text is an error that names its row
+    `labels`: by column, labels that are known; a column with known texts is text, also where all of
+        it looks like numbers, and a known NA is no missing cell (default None)
+
+    Raises DataError for what is no source or has no rows, and naming a column that is not there.
+
+    >>> read_table_file("SELECT 3 AS age, NULL AS km").frame.column_names
+    ['age', 'km']
+    """
+    with open_database(ReadingOptions()) as database:
+        found = source_names(database, source)
+    for name in ignore:
+        if name not in found.names:
+            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {_all(found)}")
+    wanted = [
+        name
+        for name in found.names
+        if name and name not in ignore and (names is None or name in names)
+    ]
+    if not wanted:
+        raise DataError(f"`source` must have a column to read, got none in {source}. {_all(found)}")
+    texts = {name: known for name, known in (labels or {}).items() if _are_texts(known)}
+    parts = [Part("value" if name in numbers else "attributes", name) for name in wanted]
+    opened = open_columns(source, parts, vocabulary=texts)
+    frame = pa.table({part.name: array for part, array in opened.arrays.items()})
+    if not found.typed:
+        frame = _without_gaps(frame, texts)
+    return TableFile(frame, opened.places, n_unnamed=found.names.count(""))
+
+
+def _all(found: SourceNames) -> str:
+    return f"Its columns: {', '.join(repr(name) for name in found.names)}."
+
+
+def _are_texts(labels: Any) -> bool:
+    return all(isinstance(label, str) for label in np.asarray(labels, dtype=object).tolist())
+
+
+def _without_gaps(frame: pa.Table, texts: Mapping[str, Any]) -> pa.Table:
+    gaps = pa.array(_GAPS, pa.large_string())
+    columns = {}
+    for name, column in zip(frame.column_names, frame.columns, strict=True):
+        if pa.types.is_large_string(column.type):
+            bare = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+            known = pa.array(list(texts.get(name, ())), pa.large_string())
+            gap = pc.and_(pc.is_in(bare, gaps), pc.invert(pc.is_in(column, known)))
+            column = pc.if_else(gap, pa.scalar(None, pa.large_string()), column)
+        columns[name] = column
+    return pa.table(columns)

@@ -1,0 +1,1 @@
+"""A fitted table as a mixture of experts: weights and contributions of cells."""

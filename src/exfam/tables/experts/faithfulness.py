@@ -1,0 +1,212 @@
+"""Whether importances of cells are faithful: what deleting and inserting cells in order does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int64
+
+from exfam.checks import DataError, ExfamError, check_positive
+from exfam.tables.answers.distributions import cell_log_prob, table_schema
+from exfam.tables.data.cells import Cells
+from exfam.tables.networks.table_model import TableModel
+
+__all__ = [
+    "DeletionInsertion",
+    "deletion_insertion",
+    "faithfulness",
+    "permutation_importance",
+    "random_importance",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class DeletionInsertion:
+    """Mean log p(target) in nats after 0, 1, 2, ... cells of each row, the most important first.
+
+    `deleted`: these made absent; `inserted`: all others made absent. Areas are means over the
+    share of cells, by the trapezoid rule, in nats: a faithful order has a low `deletion_area` and a
+    high `insertion_area`.
+    """
+
+    deleted: Float64[np.ndarray, "steps"]
+    inserted: Float64[np.ndarray, "steps"]
+
+    @property
+    def deletion_area(self) -> float:
+        """Mean of `deleted` over the share of cells, in nats; lower is more faithful."""
+        return _area(self.deleted)
+
+    @property
+    def insertion_area(self) -> float:
+        """Mean of `inserted` over the share of cells, in nats; higher is more faithful."""
+        return _area(self.inserted)
+
+
+def deletion_insertion(
+    model: TableModel, cells: Cells, target: str, *, importance: Float[np.ndarray, "rows columns"]
+) -> DeletionInsertion:
+    """Scores of a target column as cells go or come in order of their importance in their row.
+
+    Rows without the target cell are left out; a row with fewer cells stays as it is once all are
+    gone, or there. Equally important cells go in the columns' order. Raises DataError for an
+    unknown target or if no row has it, ExfamError for importances of another shape or NaN.
+
+    >>> from exfam.tables.data.columns import Column
+    >>> from exfam.tables.data.schema import TableSchema
+    >>> from exfam.families import Categorical
+    >>> from exfam.tables.networks.independent import independent_columns
+    >>> code = np.array([[0, 0], [1, 1]], np.int32)
+    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
+    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
+    >>> schema = TableSchema(tuple(columns))
+    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)] * 2)
+    >>> deletion_insertion(model, cells, "b", importance=np.ones((2, 2))).deleted.round(3).tolist()
+    [-0.693, -0.693]
+    """
+    place = table_schema(model).place(target)
+    if importance.shape != cells.code.shape or np.isnan(importance).any():
+        raise ExfamError(
+            f"`importance` must be one number for each of {cells.code.shape} cells, got shape "
+            f"{importance.shape} with {int(np.isnan(importance).sum())} NaN."
+        )
+    kept = _with_target(cells, place, target)
+    rank = _ranks(importance[kept], cells.present[kept], place)
+    shown = cells[kept]
+    steps = range(cells.code.shape[1])
+    others = np.arange(len(steps)) != place
+    return DeletionInsertion(
+        deleted=np.array([_score(model, shown, (rank < n) & others, target) for n in steps]),
+        inserted=np.array([_score(model, shown, (rank >= n) & others, target) for n in steps]),
+    )
+
+
+def faithfulness(
+    model: TableModel,
+    cells: Cells,
+    target: str,
+    *,
+    importances: Mapping[str, Float[np.ndarray, "rows columns"]],
+    seed: int,
+) -> dict[str, DeletionInsertion]:
+    """`deletion_insertion` by the given importances, by permutation importance and at random.
+
+    `importances`: by name, such as {"experts": ...}; "permutation" and "random" are added
+    Raises ExfamError if one of these names is given, and as `deletion_insertion` does.
+
+    >>> from exfam.tables.data.columns import Column
+    >>> from exfam.tables.data.schema import TableSchema
+    >>> from exfam.families import Categorical
+    >>> from exfam.tables.networks.independent import independent_columns
+    >>> code = np.array([[0, 0], [1, 1]], np.int32)
+    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
+    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
+    >>> schema = TableSchema(tuple(columns))
+    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)] * 2)
+    >>> told = faithfulness(model, cells, "b", importances={"none": np.zeros((2, 2))}, seed=0)
+    >>> {name: round(each.deletion_area, 3) for name, each in told.items()}
+    {'none': -0.693, 'permutation': -0.693, 'random': -0.693}
+    """
+    shape = cells.code.shape
+    by_column = permutation_importance(model, cells, target, seed=seed)
+    added = {
+        "permutation": np.broadcast_to(by_column, shape),
+        "random": random_importance(cells, seed=seed),
+    }
+    taken = sorted(set(importances) & set(added))
+    if taken:
+        raise ExfamError(f"`importances` must have other names than {taken[0]!r}, which is added.")
+    return {
+        name: deletion_insertion(model, cells, target, importance=importance)
+        for name, importance in {**importances, **added}.items()
+    }
+
+
+def permutation_importance(
+    model: TableModel, cells: Cells, target: str, *, seed: int, n_repeats: int = 5
+) -> Float64[np.ndarray, "columns"]:
+    """Mean loss of log p(target), in nats, when a column's cells change rows at random.
+
+    `n_repeats`: how many times, averaged (default 5)
+
+    0 for the target's own column. Rows without the target cell are left out. Raises DataError for
+    an unknown target or if no row has it, ExfamError unless `n_repeats` is above 0.
+
+    >>> from exfam.tables.data.columns import Column
+    >>> from exfam.tables.data.schema import TableSchema
+    >>> from exfam.families import Categorical
+    >>> from exfam.tables.networks.independent import independent_columns
+    >>> code = np.array([[0, 0], [1, 1]], np.int32)
+    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
+    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
+    >>> schema = TableSchema(tuple(columns))
+    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)] * 2)
+    >>> permutation_importance(model, cells, "b", seed=0).tolist()
+    [0.0, 0.0]
+    """
+    check_positive("n_repeats", n_repeats)
+    place = table_schema(model).place(target)
+    shown = cells[_with_target(cells, place, target)]
+    random = np.random.default_rng(seed)
+    whole = float(cell_log_prob(model, shown, [target]).mean())
+    loss = np.zeros(shown.code.shape[1])
+    for column in range(len(loss)):
+        if column == place:
+            continue
+        for _ in range(n_repeats):
+            moved = _permuted(shown, column, random.permutation(len(shown)))
+            loss[column] += whole - float(cell_log_prob(model, moved, [target]).mean())
+    return loss / n_repeats
+
+
+def random_importance(cells: Cells, *, seed: int) -> Float64[np.ndarray, "rows columns"]:
+    """An order of each row's cells at random: what any importance must beat.
+
+    >>> code = np.array([[0, 1]], np.int32)
+    >>> cells = Cells(code, np.zeros((1, 2), np.float32), code.astype(float))
+    >>> random_importance(cells, seed=0).shape
+    (1, 2)
+    """
+    return np.random.default_rng(seed).random(cells.code.shape)
+
+
+def _with_target(cells: Cells, place: int, target: str) -> Bool[np.ndarray, "rows"]:
+    present = cells.present[:, place]
+    if not present.any():
+        raise DataError(
+            f"`cells` must have a row with a cell in column {target!r}, got none. Pass the "
+            "response as `y`."
+        )
+    return present
+
+
+def _ranks(
+    importance: np.ndarray, present: np.ndarray, place: int
+) -> Int64[np.ndarray, "rows columns"]:
+    """Rank of each cell in its row, 0 the most important; absent cells and the target come last."""
+    last = ~present
+    last[:, place] = True
+    order = np.argsort(np.where(last, np.inf, -importance), axis=1, kind="stable")
+    return np.argsort(order, axis=1, kind="stable")
+
+
+def _score(model: TableModel, cells: Cells, hidden: np.ndarray, target: str) -> float:
+    visible = Cells(
+        np.where(hidden, np.int32(-1), cells.code),
+        np.where(hidden, np.float32(0.0), cells.fraction),
+        np.where(hidden, np.nan, cells.value),
+    )
+    return float(cell_log_prob(model, visible, [target]).mean())
+
+
+def _permuted(cells: Cells, column: int, order: np.ndarray) -> Cells:
+    code, fraction, value = cells.code.copy(), cells.fraction.copy(), cells.value.copy()
+    for part in (code, fraction, value):
+        part[:, column] = part[order, column]
+    return Cells(code, fraction, value)
+
+
+def _area(curve: Float64[np.ndarray, "steps"]) -> float:
+    if len(curve) < 2:
+        return float(curve.mean())
+    return float((curve[1:] + curve[:-1]).mean() / 2)

@@ -1,0 +1,247 @@
+"""The network of the theorem: one layer of linear attention over the cells of a row.
+
+No layer norm, ReLU or dropout: then what is told of a cell is exactly a mixture of experts, one a
+cell of the row. Queries depend on the target column alone, keys and values on the column and the
+token alone: scores are looked up in a table, and all targets of a row share one pass.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional
+
+from exfam.checks import ExfamError
+from exfam.experts import LinearAttention
+from exfam.layers import normal
+from exfam.tables.networks.batch import ABSENT, CellBatch
+from exfam.tables.networks.column_vectors import ColumnPlaces
+from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.tokens import CellTokens
+
+__all__ = ["LinearTableNetwork", "look_up"]
+
+
+class LinearTableNetwork(nn.Module):
+    """Linear attention from every column's MASK token to the cells of the row.
+
+    `places`: scores that know the columns' places, for encodings beyond the vectors p (default
+        None)
+
+    x_m = c_MASK + p_m; h = x_m + sum_j pi_mj W_O W_V x_j; F = W'' (I + W') h, `readout` W''.
+    Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
+    """
+
+    def __init__(
+        self,
+        tokens: CellTokens,
+        readout: Readout,
+        *,
+        n_heads: int,
+        head_dim: int,
+        generator: torch.Generator,
+        places: ColumnPlaces | None = None,
+    ) -> None:
+        super().__init__()
+        self.tokens, self.readout, self.places = tokens, readout, places
+        self.n_heads, self.head_dim = n_heads, head_dim
+        n_members, _, embed = tokens.blank.shape
+        inner = n_heads * head_dim
+
+        def draws(rows: int, columns: int, scale: float = 1.0) -> nn.Parameter:
+            shape = (n_members, rows, columns)
+            return nn.Parameter(normal(*shape, scale=scale * rows**-0.5, generator=generator))
+
+        self.query, self.key, self.value = (draws(embed, inner) for _ in range(3))
+        self.out = draws(inner, embed)
+        self.hidden = draws(embed, embed, 0.5)
+
+    @property
+    def n_members(self) -> int:
+        """Networks side by side."""
+        return self.tokens.blank.shape[0]
+
+    def forward(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members batch targets params"]:
+        """Parameters of each target column given the other cells of its row that are there."""
+        targets = list(targets)
+        blanks = self.tokens.blanks()[:, targets]
+        context = self._context(batch, targets, blanks)
+        # What follows the attention is linear: its matrices are multiplied once, not for each row.
+        weight, bias = self.readout.of(targets)
+        weight = weight + weight @ self.hidden.mT[:, None]
+        start = (weight @ blanks[..., None])[..., 0] + bias
+        told = context @ (weight @ self.out.mT[:, None]).mT
+        return (told + start[:, :, None]).transpose(1, 2)
+
+    def _context(
+        self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+    ) -> Float[Tensor, "members targets batch inner"]:
+        """Values of the cells that each target attends to, weighted."""
+        score, value = self._scores_and_values(batch, targets, blanks)
+        # One product with the values of all heads, of which each needs its own, takes less time
+        # than one small product for each head.
+        every = (score.softmax(2).mT @ value).unflatten(2, (self.n_heads, -1))
+        seen, of_own = every.split([every.shape[-1] - 1, 1], -1)
+        seen = seen.unflatten(-1, (self.n_heads, -1)).diagonal(dim1=2, dim2=4)
+        own_value = self._by_head(blanks @ self.value).transpose(1, 2)[:, :, None]
+        context = seen.permute(0, 2, 1, 4, 3) + own_value * of_own.permute(0, 3, 1, 2, 4)
+        return context.flatten(3)
+
+    def _scores_and_values(
+        self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+    ) -> tuple[
+        Float[Tensor, "members batch cells by_head"], Float[Tensor, "members batch cells inner"]
+    ]:
+        """Of all cells, and last of the expert at the target's own place."""
+        between = batch.between
+        if between is not None:
+            between = functional.pad(between, (0, 1))
+        cells = look_up(self._table(targets, blanks), self._index(batch), between)
+        n_scores = self.n_heads * len(targets)
+        score, value = cells.split([n_scores, cells.shape[-1] - n_scores], -1)
+        return score, value
+
+    def weights(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+        """What each target pays to each column, in the one layer; to its MASK at its own place."""
+        targets = list(targets)
+        score, _ = self._scores_and_values(batch, targets, self.tokens.blanks()[:, targets])
+        paid = score.softmax(2).unflatten(-1, (self.n_heads, -1)).permute(0, 1, 3, 4, 2)
+        own = torch.eye(batch.code.shape[-1], dtype=paid.dtype, device=paid.device)[targets]
+        return (paid[..., :-1] + own * paid[..., -1:])[:, None]
+
+    def _index(self, batch: CellBatch) -> Int64[Tensor, "members batch cells"]:
+        """The entry of every cell, and last that of the expert at the target's own place."""
+        absent = self.tokens.plan.n_entries + self.tokens.plan.n_columns
+        index = torch.where(batch.code == ABSENT, absent, self.tokens.entry_index(batch.code))
+        return functional.pad(index, (0, 1), value=absent + 1).expand(self.n_members, -1, -1)
+
+    def _table(
+        self, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+    ) -> Float[Tensor, "members entries width"]:
+        """For every entry that could stand in a cell its scores, then its value, of every head.
+
+        After them an absent cell, and the expert at a target's own place, the MASK token whatever
+        stands there: its value is another for each target, so here it is 0, and the last number,
+        1 of this expert alone, tells how much is paid to it.
+        """
+        vectors = self.tokens.entries()
+        scores, own_score = self._scores(vectors, blanks, targets)
+        scores = scores.masked_fill(self._own(targets)[:, None], _NEVER)
+        scores = torch.cat([scores, torch.full_like(own_score, _NEVER), own_score], 1)
+        value = vectors @ self.value
+        last = functional.pad(value.new_ones(len(value), 1, 1), (value.shape[-1], 0, 1, 0))
+        value = torch.cat([functional.pad(value, (0, 1)), last], 1)
+        return torch.cat([scores.flatten(2), value], -1)
+
+    def _scores(
+        self,
+        vectors: Float[Tensor, "members entries embed"],
+        blanks: Float[Tensor, "members targets embed"],
+        targets: list[int],
+    ) -> tuple[
+        Float[Tensor, "members entries heads targets"], Float[Tensor, "members 1 heads targets"]
+    ]:
+        """Scores of the targets with all entries, and with the MASK tokens at their own places."""
+        query, key = self._by_head(blanks @ self.query), self._by_head(vectors @ self.key)
+        scale = math.sqrt(self.head_dim)
+        if self.places is None:
+            query = query / scale
+            own = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
+            return (key @ query.mT).transpose(1, 2), own
+        column = torch.tensor(targets, device=key.device)
+        stand = self._entry_places()[None]
+        scores = self.places.scores(
+            query[:, None], key[:, None], column[None, None], stand, scale=1 / scale
+        )
+        told = scores[:, 0].permute(0, 3, 1, 2)
+        masks = told[:, -self.tokens.plan.n_columns :]
+        return told, masks[:, column].diagonal(dim1=1, dim2=3)[:, None]
+
+    def _entry_places(self) -> Int64[Tensor, "entries"]:
+        """The column of every entry, those of the MASK tokens last."""
+        columns = self.tokens.entry_columns
+        every = torch.arange(self.tokens.plan.n_columns, device=columns.device)
+        return torch.cat([columns, every])
+
+    def _own(self, targets: list[int]) -> Bool[Tensor, "entries targets"]:
+        """Whether an entry is of a target's own column."""
+        columns = self._entry_places()
+        return columns[:, None] == torch.tensor(targets, device=columns.device)
+
+    def _by_head(
+        self, x: Float[Tensor, "members rows inner"]
+    ) -> Float[Tensor, "members heads rows head_dim"]:
+        return x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
+
+    def linear_attention(self, member: int = 0) -> LinearAttention:
+        """All weights of one member, in double precision.
+
+        Raises ExfamError for an encoding that does more than add vectors to tokens.
+        """
+        if self.places is not None and not self.places.only_vectors:
+            raise ExfamError(
+                "`encoding` must be 'learned', 'sinusoidal' or 'none' for the expert view, got one "
+                "that changes scores. Fit with encoding='learned'."
+            )
+        shape = (self.n_heads, self.head_dim)
+
+        def of(parameter: Tensor) -> Tensor:
+            return parameter[member].detach().double().cpu()
+
+        query, key, value = (
+            of(weight).mT.unflatten(0, shape) for weight in (self.query, self.key, self.value)
+        )
+        zero = query.new_zeros
+        embed = query.shape[-1]
+        weight, bias = self.readout.columns()
+        n_columns = self.tokens.plan.n_columns
+        return LinearAttention(
+            tokens=of(self.tokens.tokens()),
+            mask=of(self.tokens.blank)[0],
+            positions=of(self.tokens.positions),
+            query=query,
+            key=key,
+            value=value,
+            query_bias=zero(shape),
+            value_bias=zero(shape),
+            out=of(self.out).unflatten(0, shape).mT,
+            out_bias=zero(embed),
+            hidden=of(self.hidden).mT,
+            hidden_bias=zero(embed),
+            readout=of(weight).expand(n_columns, -1, -1),
+            readout_bias=of(bias).expand(n_columns, -1),
+            scale=self.head_dim**-0.5,
+        )
+
+
+# The score of what is not there: its weight is exactly 0. Not minus infinity, since nothing lies
+# between that and itself.
+_NEVER = -1e30
+
+
+def look_up(
+    table: Float[Tensor, "members entries width"],
+    index: Int64[Tensor, "members batch columns"],
+    fraction: Float[Tensor, "#members batch columns"] | None,
+) -> Float[Tensor, "members batch columns width"]:
+    """Rows of each member's table; between a row and the next by `fraction` of the way.
+
+    >>> table = torch.tensor([[[0.0], [2.0]]])
+    >>> look_up(table, torch.tensor([[[0, 1]]]), torch.tensor([[[0.25, 0.0]]])).flatten()
+    tensor([0.5000, 2.0000])
+    """
+    members, entries, width = table.shape
+    first = torch.arange(members, device=index.device)[:, None, None] * entries
+    flat, index = table.reshape(members * entries, width), index + first
+    low = functional.embedding(index, flat)
+    if fraction is None:
+        return low
+    # A cell with fraction 0 may be the last of its column: the entry after it is not read.
+    high = functional.embedding(index + (fraction > 0), flat)
+    return torch.lerp(low, high, fraction[..., None].to(low.dtype))

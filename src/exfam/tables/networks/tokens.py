@@ -1,0 +1,172 @@
+"""Vectors of cells: which token stands where, for all members of an ensemble at once.
+
+All tokens of all columns are numbered one after another: the entry of code c in column s is
+start[s] + c. An entry's vector is c_token + p_column; with shared categories, the same code has the
+same token in every column.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.layers import normal
+from exfam.tables.networks.batch import MASKED
+
+__all__ = ["CellTokens", "TokenPlan"]
+
+
+@dataclass(frozen=True)
+class TokenPlan:
+    """The tokens of a table's columns.
+
+    `sizes`: number of tokens of every column
+    `shared`: whether the same code is the same token in all columns
+    `scores`: where a column's tokens lie on a line, in order; None for unordered ones
+    `ordered`: for each member, whether a column's tokens start out along that line
+
+    >>> plan = TokenPlan((2, 3), shared=False, scores=(None, None), ordered=((True, True),))
+    >>> plan.n_entries
+    5
+    """
+
+    sizes: tuple[int, ...]
+    shared: bool
+    scores: tuple[tuple[float, ...] | None, ...]
+    ordered: tuple[tuple[bool, ...], ...]
+
+    @property
+    def n_members(self) -> int:
+        """Networks side by side."""
+        return len(self.ordered)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.sizes)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of pairs of a column and a token of it."""
+        return sum(self.sizes)
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of different tokens, MASK apart."""
+        return max(self.sizes) if self.shared else self.n_entries
+
+    @property
+    def start(self) -> list[int]:
+        """The entry of every column's first token."""
+        return torch.tensor([0, *self.sizes]).cumsum(0)[:-1].tolist()
+
+    @property
+    def first(self) -> list[int]:
+        """The token of every column's first code."""
+        return [0] * self.n_columns if self.shared else self.start
+
+    def entry_tokens(self) -> Int64[Tensor, "entries"]:
+        """The token of every entry."""
+        each = [
+            torch.arange(size) + first for size, first in zip(self.sizes, self.first, strict=True)
+        ]
+        return torch.cat(each)
+
+    def entry_columns(self) -> Int64[Tensor, "entries"]:
+        """The column of every entry."""
+        return torch.arange(self.n_columns).repeat_interleave(torch.tensor(self.sizes))
+
+    def token_scores(self) -> Float[Tensor, "members tokens"]:
+        """Each token's place on its column's line; 0 where there is none."""
+        scores = torch.zeros(self.n_members, self.n_tokens)
+        for member, ordered in enumerate(self.ordered):
+            columns = zip(self.sizes, self.first, self.scores, ordered, strict=True)
+            for size, first, given, uses in columns:
+                if given is not None and uses:
+                    scores[member, first : first + size] = torch.tensor(given)
+        return scores
+
+
+class CellTokens(nn.Module):
+    """c_x + p_j of every entry, and c_MASK + p_j of every column.
+
+    `positions`: p_j where they are not learned (default None)
+
+    The token of an ordered column is a free vector plus its score along a direction that the column
+    (all columns, where categories are shared) has: neighbors start out alike.
+    """
+
+    no_decay_parameters = ("positions", "blank", "direction")
+
+    start: Tensor
+    entry_tokens: Tensor
+    entry_columns: Tensor
+    scores: Tensor
+    token_directions: Tensor
+
+    positions: Tensor
+
+    def __init__(
+        self,
+        plan: TokenPlan,
+        *,
+        embed_dim: int,
+        generator: torch.Generator,
+        positions: Float[Tensor, "members columns embed"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.plan = plan
+
+        def draws(rows: int, scale: float) -> nn.Parameter:
+            shape = (plan.n_members, rows, embed_dim)
+            return nn.Parameter(normal(*shape, scale=scale, generator=generator))
+
+        self.free = draws(plan.n_tokens, _SCALE)
+        self.blank = draws(1, _SCALE)
+        if positions is None:
+            self.positions = draws(plan.n_columns, _SCALE)
+        else:
+            self.register_buffer("positions", positions, persistent=False)
+        ordered = any(scores is not None for scores in plan.scores)
+        n_directions = 0 if not ordered else 1 if plan.shared else plan.n_columns
+        self.direction = draws(n_directions, _DIRECTION_SCALE)
+        columns = plan.entry_columns()
+        directions = torch.zeros(plan.n_tokens, dtype=torch.long)
+        if not plan.shared:
+            directions = columns
+        self.register_buffer("start", torch.tensor(plan.start), persistent=False)
+        self.register_buffer("entry_tokens", plan.entry_tokens(), persistent=False)
+        self.register_buffer("entry_columns", columns, persistent=False)
+        self.register_buffer("scores", plan.token_scores())
+        self.register_buffer("token_directions", directions, persistent=False)
+
+    def tokens(self) -> Float[Tensor, "members tokens embed"]:
+        """c_w of every token."""
+        if not self.direction.shape[1]:
+            return self.free
+        directions = self.direction.index_select(1, self.token_directions)
+        return torch.addcmul(self.free, self.scores[..., None], directions)
+
+    def entries(self) -> Float[Tensor, "members entries embed"]:
+        """c_x + p_j of every entry; the last entries are c_MASK + p_j of every column."""
+        tokens = self.tokens()
+        if self.plan.shared:
+            tokens = tokens.index_select(1, self.entry_tokens)
+        seen = tokens + self.positions.index_select(1, self.entry_columns)
+        return torch.cat([seen, self.blanks()], 1)
+
+    def entry_index(
+        self, code: Int64[Tensor, "members batch columns"]
+    ) -> Int64[Tensor, "members batch columns"]:
+        """The entry of every cell; that of any token where a cell is absent."""
+        columns = torch.arange(code.shape[-1], device=code.device)
+        seen = code.clamp(min=0) + self.start
+        return torch.where(code == MASKED, self.plan.n_entries + columns, seen)
+
+    def blanks(self) -> Float[Tensor, "members columns embed"]:
+        """c_MASK + p_j of every column."""
+        return self.blank + self.positions
+
+
+_SCALE, _DIRECTION_SCALE = 0.1, 0.3

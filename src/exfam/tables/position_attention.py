@@ -1,0 +1,77 @@
+"""What a fitted table model pays to its columns: its attention, averaged over rows."""
+
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from exfam.checks import ExfamError
+from exfam.encodings import Encoding, LearnedAbsolute
+from exfam.positions.attention import PositionAttention, member_of, with_term
+from exfam.positions.matrices import encoding_weights
+from exfam.tables.networks.masked_table_model import MaskedTableModel
+from exfam.tables.networks.table_model import TableCells
+from exfam.tables.networks.tokens import CellTokens
+
+__all__ = ["table_attention"]
+
+
+def table_attention(
+    model: object, cells: TableCells, *, term: str = "both", member: int = 0
+) -> PositionAttention:
+    """Attention of a fitted table model from each hidden column to all columns, over rows.
+
+    At its own place a target sees its MASK token, which is told as the diagonal; absent cells have
+    weight 0. In a deep network the rows are those of each target's own copy of the row. What
+    columns' own learned vectors make by themselves are their products over sqrt(length).
+
+    `model`: a fitted estimator of tables, or a model of one
+    `term`: "both" or "contextual", as in `group_attention`; without columns' own vectors as well
+        (default "both")
+    `member`: which of an ensemble (default 0)
+
+    Raises ExfamError for another model, for a member that the ensemble does not have, and for the
+    contextual term of an encoding that leaves none.
+    """
+    found = member_of(model, 0)
+    if not isinstance(found, MaskedTableModel):
+        raise ExfamError(
+            f"`model` must be one of tables, got {type(model).__name__}. Use `group_attention` for "
+            "groups."
+        )
+    if not 0 <= member < found.n_members:
+        raise ExfamError(f"`member` must be in 0 .. {found.n_members - 1}, got {member}.")
+    if not len(cells):
+        raise ExfamError("`cells` must hold at least one row, got none.")
+    seen = with_term(found, term).eval()
+    if term == "contextual":
+        for module in seen.modules():
+            if isinstance(module, CellTokens):
+                module.positions.data.zero_()
+    columns = list(range(cells.code.shape[1]))
+    total: Any = 0.0
+    with torch.inference_mode():
+        for _, batch in seen.chunks(cells, len(columns)):
+            total = total + seen.weights(batch, columns)[member].double().sum(1).cpu()
+    weights = total / len(cells)
+    return PositionAttention(
+        weights=weights,
+        positional=_of_columns(found, member),
+        elsewhere=torch.zeros_like(weights[..., 0]),
+        n_averaged=len(cells),
+        direction="bidirectional",
+    )
+
+
+def _of_columns(
+    model: MaskedTableModel, member: int
+) -> Float64[Tensor, "own_heads columns columns"]:
+    network = model.network
+    vectors = network.tokens.positions[member].detach().cpu()
+    if network.places is None:
+        encoding: Encoding = LearnedAbsolute(*vectors.shape, generator=torch.Generator())
+        cast(Any, encoding).table.weight.data.copy_(vectors)
+    else:
+        encoding = network.places.members[member]
+    return encoding_weights(encoding, len(vectors), head_dim=network.head_dim)

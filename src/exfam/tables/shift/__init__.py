@@ -1,0 +1,1 @@
+"""What has changed between two tables, and which columns carry it."""

@@ -1,0 +1,207 @@
+"""How new rows differ from training rows, by a table model's own densities."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+from exfam.checks import DataError, ExfamError, check_inside
+from exfam.tables.answers.chain import chain_log_prob, pseudo_parts
+from exfam.tables.answers.distributions import column_laws, row_blocks, table_schema
+from exfam.tables.data.cells import Cells
+from exfam.tables.networks.table_model import TableModel
+from exfam.tables.shift.marginal import MarginalShift, marginal_shift
+from exfam.tables.shift.moves import Moved, bonferroni, moved
+from exfam.tables.shift.target import TargetShift, target_shift
+from exfam.tables.shift.words import shift_text
+
+__all__ = ["ColumnShift", "ShiftReport", "Weights", "shift_report"]
+
+Weights = Callable[[Cells], Float[np.ndarray, "rows columns"]]
+
+
+@dataclass(frozen=True)
+class ColumnShift:
+    """How one column moved.
+
+    `absent`: share of absent cells
+    `conditional`: mean log p(cell | all other present cells of the row), in nats
+    `marginal`: the cells beside the model's marginal law
+
+    >>> move = Moved(0.0, 0.1, 0.0, 0.1)
+    >>> ColumnShift("age", "numeric", move, move, MarginalShift(p=1.0)).as_dict()["name"]
+    'age'
+    """
+
+    name: str
+    kind: str
+    absent: Moved
+    conditional: Moved
+    marginal: MarginalShift
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        parts = {key: getattr(self, key).as_dict() for key in ("absent", "conditional", "marginal")}
+        return {"name": self.name, "kind": self.kind, **parts}
+
+
+@dataclass(frozen=True)
+class ShiftReport:
+    """How new rows differ from training rows; `str` gives tables, `as_dict` plain JSON.
+
+    `rows`: mean log p(row) by the chain rule in the table's order, in nats
+    `target`: the law of the target, predicted and observed; None without one
+    `weights`: by column, the mean weight of its expert in predictions of the target; None where
+        no weights were given
+    `level`: of the tests behind `shifted`, `surprising` and `drifted`, over all columns together
+
+    >>> move = Moved(-1.0, 0.1, -9.0, 0.1)
+    >>> age = ColumnShift("age", "numeric", Moved(0.0, 0.0, 0.0, 0.0), move, MarginalShift(p=0.7))
+    >>> report = ShiftReport((age,), move, target=None, weights=None, level=0.01)
+    >>> report.shifted, report.surprising
+    ((), ('age',))
+    """
+
+    columns: tuple[ColumnShift, ...]
+    rows: Moved
+    target: TargetShift | None
+    weights: dict[str, Moved] | None
+    level: float
+
+    @property
+    def shifted(self) -> tuple[str, ...]:
+        """Columns whose own law moved: marginal p-values by Bonferroni's rule."""
+        p = {column.name: column.marginal.p for column in self.columns}
+        return bonferroni(p, level=self.level)
+
+    @property
+    def surprising(self) -> tuple[str, ...]:
+        """Columns that fit the others of their row less or better: z tests by Bonferroni's rule.
+
+        One column that moved alone surprises those that depend on it as well.
+        """
+        p = {column.name: column.conditional.p for column in self.columns}
+        return bonferroni(p, level=self.level)
+
+    @property
+    def drifted(self) -> tuple[str, ...]:
+        """Columns whose mean expert weight moved: z tests by Bonferroni's rule."""
+        p = {name: move.p for name, move in (self.weights or {}).items()}
+        return bonferroni(p, level=self.level)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON; None for what is not a finite number."""
+        weights = self.weights
+        return {
+            "level": self.level,
+            "shifted": list(self.shifted),
+            "surprising": list(self.surprising),
+            "drifted": list(self.drifted),
+            "rows": self.rows.as_dict(),
+            "columns": [column.as_dict() for column in self.columns],
+            "target": None if self.target is None else self.target.as_dict(),
+            "weights": weights and {name: move.as_dict() for name, move in weights.items()},
+        }
+
+    def __str__(self) -> str:
+        return shift_text(self.as_dict())
+
+
+def shift_report(
+    model: TableModel,
+    train: Cells,
+    new: Cells,
+    *,
+    target: str | None,
+    weights: Weights | None = None,
+    marginals: TableModel | None = None,
+    level: float = 0.01,
+) -> ShiftReport:
+    """How p(row), each column, p(target) and the weights of experts moved from train to new rows.
+
+    `train`: rows that the model was fitted to, or better rows held out from the fit: it knows the
+        former too well, which looks like a shift of all columns in `surprising` and in `rows`
+    `weights`: gives the weight of each column's expert in predictions of the target, in [0, 1], for
+        some rows; None where the model has no exact experts (default None)
+    `marginals`: whose laws of a row without cells are the columns' own laws; None is `model`, which
+        knows them only if it was fitted to rows of which all cells may be hidden (default None)
+    `level`: chance that `shifted`, and likewise `surprising` and `drifted`, names any column if
+        nothing moved (default 0.01)
+
+    Standard errors take rows as independent. Raises DataError for an unknown target and without
+    rows, ExfamError for weights without a target or of another shape, and for a level outside
+    (0, 1).
+
+    >>> import torch
+    >>> from exfam.tables.data.columns import Column
+    >>> from exfam.tables.data.schema import TableSchema
+    >>> from exfam.families import Categorical
+    >>> from exfam.tables.networks.independent import IndependentColumns
+    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
+    >>> model = IndependentColumns(schema, (Categorical(2),), (torch.zeros(2).double(),))
+    >>> code = np.repeat([[0], [1]], 50, axis=0).astype(np.int32)
+    >>> train = Cells(code, np.zeros((100, 1), np.float32), code.astype(float))
+    >>> shift_report(model, train, train[:50], target=None).shifted
+    ('a',)
+    """
+    _check(train, new, target, weights, level)
+    schema = table_schema(model)
+    return ShiftReport(
+        _column_shifts(model, model if marginals is None else marginals, train, new),
+        rows=moved(chain_log_prob(model, train), chain_log_prob(model, new)),
+        target=None if target is None else target_shift(model, train, new, target=target),
+        weights=None if weights is None else _weight_drift(weights, schema.names, train, new),
+        level=level,
+    )
+
+
+def _column_shifts(
+    model: TableModel, marginals: TableModel, train: Cells, new: Cells
+) -> tuple[ColumnShift, ...]:
+    schema = table_schema(model)
+    before, after = pseudo_parts(model, train), pseudo_parts(model, new)
+    laws = column_laws(marginals, train[:1].hide(range(len(schema))), schema.targets)
+    return tuple(
+        ColumnShift(
+            column.name,
+            column.kind,
+            absent=moved(*(1.0 - cells.present[:, j] for cells in (train, new))),
+            conditional=moved(before[:, j], after[:, j]),
+            marginal=marginal_shift(laws[column.name], train.value[:, j], new.value[:, j]),
+        )
+        for j, column in enumerate(schema.columns)
+        if not column.input_only
+    )
+
+
+def _weight_drift(
+    weights: Weights, names: tuple[str, ...], train: Cells, new: Cells
+) -> dict[str, Moved]:
+    before, after = (_all_weights(weights, cells) for cells in (train, new))
+    return {name: moved(before[:, j], after[:, j]) for j, name in enumerate(names)}
+
+
+def _all_weights(weights: Weights, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
+    each = [
+        np.asarray(weights(cells[block]))
+        for block in row_blocks(len(cells), numbers=cells.code.shape[1])
+    ]
+    told = np.concatenate(each).astype(np.float64)
+    if told.shape != cells.code.shape:
+        raise ExfamError(
+            f"`weights` must give rows x columns = {cells.code.shape} numbers, got {told.shape}."
+        )
+    return told
+
+
+def _check(
+    train: Cells, new: Cells, target: str | None, weights: Weights | None, level: Any
+) -> None:
+    for name, cells in (("train", train), ("new", new)):
+        if not len(cells):
+            raise DataError(f"`{name}` must hold at least one row, got none.")
+    if weights is not None and target is None:
+        raise ExfamError("`target` must name the column that `weights` predict, got None.")
+    check_inside("level", level)

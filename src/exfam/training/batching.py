@@ -1,0 +1,162 @@
+"""Which groups go into which batch, and one weight for every element."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float, Int64, Real
+
+from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.groups import Groups
+from exfam.training.windows import reading_windows
+
+__all__ = ["element_weights", "epoch_batches", "sequential_batches"]
+
+# Measured on MovieLens: sorting over longer stretches saves little more padding, and the same
+# groups then meet in every epoch, which costs 0.02 nats.
+BATCHES_PER_BUCKET = 4
+# Where an epoch has many batches, stretches of an eighth of it still mix well.
+STRETCHES, MOST_BATCHES_PER_BUCKET = 8, 64
+
+Chosen = Int64[np.ndarray, "chosen"]
+
+
+def epoch_batches(
+    groups: Groups,
+    *,
+    generator: np.random.Generator,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+    bucket: bool = True,
+) -> Iterator[Int64[np.ndarray, "batch"]]:
+    """Every group with own elements once, in random batches of whole groups.
+
+    A batch holds `batch_size` groups, or else as many as make at most `max_tokens` padded elements
+    (groups times the longest of them); a longer group is a batch of its own. With `bucket`, groups
+    are shuffled, sorted by length within stretches of 4 batches (4 to 64 with `max_tokens`), cut
+    into batches, and the batches are shuffled: little padding, little loss of randomness. The same
+    state of `generator` gives the same batches.
+    Raises ExfamError unless exactly one of the two sizes is given.
+
+    >>> groups = Groups(start=[0, 2, 3], stop=[2, 3, 7])
+    >>> batches = list(epoch_batches(groups, batch_size=2, generator=np.random.default_rng(0)))
+    >>> sorted(len(index) for index in batches)
+    [1, 2]
+    >>> batches = list(epoch_batches(groups, max_tokens=4, generator=np.random.default_rng(0)))
+    >>> sorted(index.tolist() for index in batches)
+    [[1, 0], [2]]
+    """
+    if (batch_size is None) == (max_tokens is None):
+        raise ExfamError(
+            "`batch_size` or `max_tokens` must be given, one of the two, "
+            f"got {batch_size} and {max_tokens}."
+        )
+    if batch_size is not None:
+        check_positive("batch_size", batch_size)
+    if max_tokens is not None:
+        check_positive("max_tokens", max_tokens)
+    lengths = groups.lengths
+    for window in reading_windows(groups, generator):
+        order = generator.permutation(window)
+        if batch_size is not None:
+            size = max(1, min(batch_size, len(window)))  # a size may be beyond NumPy's integers
+            batches = _batches_of_groups(order, lengths, size, bucket=bucket)
+        if max_tokens is not None:
+            all_padded = max(1, len(window) * int(lengths.max(initial=1)))
+            size = min(max_tokens, all_padded)
+            batches = _batches_of_tokens(order, lengths, size, bucket=bucket)
+        for place in generator.permutation(len(batches)) if bucket else range(len(batches)):
+            yield batches[place]
+
+
+def _batches_of_groups(
+    order: Chosen, lengths: Int64[np.ndarray, "groups"], size: int, *, bucket: bool
+) -> list[np.ndarray]:
+    if bucket:
+        stretch = np.arange(len(order)) // (BATCHES_PER_BUCKET * size)
+        order = order[np.lexsort((lengths[order], stretch))]
+    return np.split(order, np.arange(size, len(order), size))
+
+
+def _batches_of_tokens(
+    order: Chosen, lengths: Int64[np.ndarray, "groups"], max_tokens: int, *, bucket: bool
+) -> list[np.ndarray]:
+    if bucket:
+        end = np.cumsum(lengths[order])
+        n_batches = end[-1] // max_tokens
+        per_stretch = np.clip(n_batches // STRETCHES, BATCHES_PER_BUCKET, MOST_BATCHES_PER_BUCKET)
+        stretch = end // (per_stretch * max_tokens)
+        order = order[np.lexsort((lengths[order], stretch))]
+    return np.split(order, _cuts(lengths[order], max_tokens))
+
+
+def _cuts(lengths: Int64[np.ndarray, "order"], max_tokens: int) -> list[int]:
+    """Where a sequence of groups is cut for no part to pad to more than `max_tokens`."""
+    cuts = [0]
+    while (first := cuts[-1]) < len(lengths):
+        # All are padded to this one's length at least, so no more than that are in its batch.
+        most = max(1, max_tokens // int(lengths[first]))
+        longest = np.maximum.accumulate(lengths[first : first + most])
+        padded = longest * np.arange(1, len(longest) + 1)
+        cuts.append(first + max(1, int(np.searchsorted(padded, max_tokens, side="right"))))
+    return cuts[1:-1]
+
+
+def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.ndarray, "batch"]]:
+    """Every group once, by length, in batches of at most `max_tokens` padded elements.
+
+    A group longer than that is a batch of its own. Groups of equal length keep their order.
+
+    >>> groups = Groups(start=[0, 4, 5], stop=[4, 5, 7])
+    >>> [index.tolist() for index in sequential_batches(groups, max_tokens=4)]
+    [[1, 2], [0]]
+    """
+    check_positive("max_tokens", max_tokens)
+    lengths = np.maximum(groups.lengths, 1)
+    order = np.argsort(lengths, kind="stable")
+    yield from np.split(order, _cuts(lengths[order], max_tokens)) if len(order) else ()
+
+
+def element_weights(
+    groups: Groups, weight: Real[np.ndarray, "rows"], *, per: str = "element"
+) -> Float[np.ndarray, "elements"]:
+    """One weight for each row of the flat columns, as `Groups.pad` takes it.
+
+    `per`: "element" if `weight` has one number an own element (in the order of
+    `groups.elements()`), "row" if it has one a row of the frame the groups were read from.
+    Elements that are nobody's own weigh 0.
+
+    >>> groups = Groups(start=[0, 2], stop=[2, 3], item=[0, 1, 2], source_row=[2, 0, 1])
+    >>> element_weights(groups, np.array([1.0, 2.0, 3.0]), per="row")
+    array([3., 1., 2.])
+    """
+    check_choice("per", per, ("element", "row"))
+    elements = groups.elements()
+    if per == "row":
+        weight = weight[_frame_rows(groups, elements, len(weight))]
+    if len(weight) != len(elements):
+        raise ExfamError(
+            f"`sample_weight` must have one number an element, {len(elements)}, got {len(weight)}."
+        )
+    wrong = ~np.isfinite(weight) | (weight < 0)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ExfamError(
+            f"`sample_weight` must be finite and >= 0, got {weight[at]} at element {at}."
+        )
+    flat = np.zeros(groups.n_rows, dtype=np.float64)
+    flat[elements] = weight
+    return flat
+
+
+def _frame_rows(
+    groups: Groups, elements: Int64[np.ndarray, "own"], n_weights: int
+) -> Int64[np.ndarray, "own"]:
+    if groups.source_row is None:
+        raise ExfamError("`groups` must have a `source_row` for weights per row, got none.")
+    rows = groups.source_row[elements]
+    if rows.size and rows.max() >= n_weights:
+        raise ExfamError(
+            f"`sample_weight` must have one number a row of the frame, got {n_weights} numbers "
+            f"and an element of row {rows.max()}."
+        )
+    return rows

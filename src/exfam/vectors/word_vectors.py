@@ -1,0 +1,324 @@
+"""Words and their vectors."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Float32, Int8, Int64
+
+from exfam.checks import DataError, check_choice, check_positive
+from exfam.vectors.files.checks import check_vectors
+from exfam.vectors.files.tensors import StoredVectors
+from exfam.vectors.lookup import unknown_word
+from exfam.vectors.neighbors import Nearest, nearest_rows
+from exfam.vectors.queries import Query, as_queries, direction, mean_direction
+from exfam.vectors.rules import answers
+from exfam.vectors.storage import load_stored, save_stored, with_context
+
+__all__ = ["OF", "Neighbor", "WordVectors"]
+
+OF = ("center", "context", "both")
+
+
+class Neighbor(NamedTuple):
+    """A word that was found, and its score: a cosine, or what a rule of analogies gives."""
+
+    word: str
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """A vector for each word, or two: as the center of a window and as context of others.
+
+    `words`: in order of the rows, by convention the most frequent first
+    `context`: vectors of the words as context; None if there are none, or if they are tied
+    `signs`: +1 or -1 for each column; context vectors are then the center's times these signs
+        (tied by reflection) and are not stored
+    `index`: the row of each word
+
+    Mapping-like: `vectors["cat"]` is the center vector, `"cat" in vectors`, `len(vectors)`,
+    iteration over the words, `vectors.get("cat")`.
+    Raises DataError, naming row and word, unless there is a finite row for each different word, and
+    for `signs` other than -1 and +1 or given together with `context`.
+
+    >>> vectors = WordVectors(("cat", "dog"), np.eye(2, dtype=np.float32))
+    >>> "cat" in vectors, len(vectors), vectors["dog"]
+    (True, 2, array([0., 1.], dtype=float32))
+    """
+
+    words: tuple[str, ...]
+    center: Float32[np.ndarray, "words dim"]
+    context: Float32[np.ndarray, "_ _"] | None = None
+    signs: Int8[np.ndarray, "_"] | None = None
+    index: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        index = check_vectors(self.words, self.center, name="center")
+        object.__setattr__(self, "index", index)
+        if self.context is not None:
+            _check_context(self)
+        if self.signs is not None:
+            _check_signs(self)
+
+    @property
+    def dim(self) -> int:
+        """Length of a word's vector."""
+        return self.center.shape[1]
+
+    @property
+    def tied(self) -> bool:
+        """Whether context vectors are the center's, reflected."""
+        return self.signs is not None
+
+    def __repr__(self) -> str:
+        kind = "tied" if self.tied else "center alone" if self.context is None else "with context"
+        return f"WordVectors({len(self)} words, {self.dim} columns, {kind})"
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.index
+
+    def __getitem__(self, word: str) -> Float32[np.ndarray, "dim"]:
+        return self.center[self.code(word)]
+
+    def get(self, word: str, default: Any = None) -> Any:
+        """The word's center vector, or `default` for an unknown word."""
+        row = self.index.get(word)
+        return default if row is None else self.center[row]
+
+    def code(self, word: Any) -> int:
+        """The word's row. Raises UnknownWordError, with near spellings, for an unknown word."""
+        row = self.index.get(word) if isinstance(word, str) else None
+        if row is None:
+            raise unknown_word(word, self.words)
+        return row
+
+    def codes(self, words: Any) -> Int64[np.ndarray, "chosen"]:
+        """The words' rows.
+
+        Raises UnknownWordError, with near spellings, for an unknown word; DataError for no list.
+        """
+        if isinstance(words, str) or not np.iterable(words):
+            raise DataError(f"`words` must be a list of words, got {words!r}.")
+        return np.array([self.code(word) for word in words], dtype=np.int64)
+
+    def matrix(self, of: str = "center") -> Float32[np.ndarray, "words dim"]:
+        """All words' vectors: of the center, of the context, or of both: their sum.
+
+        The sum is what GloVe releases and what hyperwords calls w+c. Of tied vectors it is zero
+        where signs are -1. A center matrix is the array itself, not a copy.
+        Raises ExfamError for another `of`; DataError for context vectors where there are none.
+
+        >>> signs = np.array([1, -1], dtype=np.int8)
+        >>> WordVectors(("cat", "dog"), np.ones((2, 2), np.float32), signs=signs).matrix("context")
+        array([[ 1., -1.],
+               [ 1., -1.]], dtype=float32)
+        """
+        check_choice("of", of, OF)
+        if of == "center":
+            return self.center
+        if self.signs is not None:
+            return self.center * (self.signs if of == "context" else self.signs + np.int8(1))
+        if self.context is None:
+            raise DataError(
+                f"`of` must be 'center' for vectors without context vectors, got {of!r}. "
+                "Give `context` or `signs`."
+            )
+        return self.context if of == "context" else self.center + self.context
+
+    def most_similar(
+        self,
+        positive: Query | Sequence[Query] = (),
+        negative: Query | Sequence[Query] = (),
+        *,
+        k: int = 10,
+        of: str = "center",
+        exclude: Sequence[str] = (),
+        among: int | None = None,
+    ) -> list[Neighbor]:
+        """The `k` words with the largest cosine to the sum of `positive` less that of `negative`.
+
+        `positive`, `negative`: words or vectors, one or several; a word counts with a vector of
+            length 1, a vector with its own length
+        `k`: words to find; fewer are found where fewer are left (default 10)
+        `of`: "center", "context" or "both" (default "center")
+        `exclude`: words not to be found; those that are asked for never are
+        `among`: look among the first words alone; None for all (default None)
+
+        Raises UnknownWordError, with near spellings; DataError for a vector of zeros, nan or
+        another length; ExfamError if nothing is asked for or for other choices.
+
+        >>> plane = np.array([[1, 0], [2, 1], [0, 1]], dtype=np.float32)
+        >>> WordVectors(("cat", "dog", "the"), plane).most_similar("cat", k=1)[0].word
+        'dog'
+        """
+        matrix = self.matrix(of)
+        plus, minus = as_queries(positive), as_queries(negative)
+        query = mean_direction(
+            [self._part(each, matrix) for each in plus],
+            [self._part(each, matrix) for each in minus],
+        )
+        words = [each for each in [*plus, *minus] if isinstance(each, str)]
+        searched = matrix[: self._among(among)]
+        out = np.unique(self.codes([*words, *exclude]))
+        out = out[out < len(searched)]
+        return self._found(nearest_rows(query[None], searched, k=k, excluded=out[None]))[0]
+
+    def neighbors(
+        self, words: Sequence[str], *, k: int = 10, of: str = "center", among: int | None = None
+    ) -> dict[str, list[Neighbor]]:
+        """The `k` nearest other words of each of many words; options are those of `most_similar`.
+
+        All are searched for at once, and memory does not grow with words times vocabulary.
+
+        >>> plane = np.array([[1, 0], [2, 1], [0, 1]], dtype=np.float32)
+        >>> found = WordVectors(("cat", "dog", "the"), plane).neighbors(["cat", "the"], k=1)
+        >>> found["the"][0].word
+        'dog'
+        """
+        matrix, codes = self.matrix(of), self.codes(words)
+        for word, code in zip(words, codes, strict=True):
+            direction(matrix[code], dim=self.dim, name=repr(word))
+        searched = matrix[: self._among(among)]
+        found = nearest_rows(matrix[codes], searched, k=k, excluded=codes[:, None])
+        return dict(zip(words, self._found(found), strict=True))
+
+    def similarity(self, a: Query, b: Query, *, of: str = "center") -> float:
+        """The cosine of two words or vectors, from -1 to 1; raises what `most_similar` raises."""
+        matrix = self.matrix(of)
+        return float(self._direction(a, matrix) @ self._direction(b, matrix))
+
+    def analogy(
+        self,
+        a: str,
+        b: str,
+        c: str,
+        *,
+        rule: str = "3cosadd",
+        k: int = 10,
+        of: str = "center",
+    ) -> list[Neighbor]:
+        """The `k` words d, best first, for which a is to b as c is to d; never a, b or c.
+
+        `rule`: "3cosadd" or "3cosmul", whose scores are those of `answers` (default "3cosadd")
+        `k`: words to find (default 10)
+        `of`: "center", "context" or "both" (default "center")
+
+        Raises UnknownWordError, with near spellings; DataError for a word with a vector of zeros;
+        ExfamError for other choices.
+
+        >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
+        >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
+        >>> vectors.analogy("one", "three", "two")[0].word
+        'four'
+        """
+        matrix, codes = self.matrix(of), self.codes([a, b, c])
+        for word in (a, b, c):
+            self._direction(word, matrix)
+        return self._found(answers(matrix, codes[None], rule=rule, k=k))[0]
+
+    def save(
+        self, path: str | os.PathLike[str], *, format: str = "auto", of: str | None = None
+    ) -> None:
+        """Write a file beside `path`, then rename it in.
+
+        `format`: one of FORMATS, or "auto": by the name's ending (default "auto")
+        `of`: the one matrix to write, "center", "context" or "both"; None for all that the format
+            holds: safetensors keeps everything, tied vectors once, others center vectors
+            (default None)
+
+        Raises what `write_vectors` raises.
+        """
+        stored = StoredVectors(self.words, self.center, self.context, self.signs)
+        if of is not None:
+            stored = StoredVectors(self.words, self.matrix(of))
+        save_stored(path, stored, format=format)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        context: str | os.PathLike[str] | None = None,
+        format: str = "auto",
+        limit: int | None = None,
+        errors: str = "strict",
+        duplicates: str = "error",
+    ) -> "WordVectors":
+        """The vectors of a file of any format; all options but `context` are of `read_vectors`.
+
+        `context`: a second file, which holds the same words' context vectors (default None)
+        `format`: one of FORMATS, or "auto": told from the content (default "auto")
+
+        Raises what `read_vectors` raises, and DataError where the second file lacks a word.
+        """
+
+        def read(file: str | os.PathLike[str], limit: int | None) -> StoredVectors:
+            return load_stored(
+                file, format=format, limit=limit, errors=errors, duplicates=duplicates
+            )
+
+        stored = read(path, limit)
+        if context is not None:
+            stored = with_context(stored, read(context, None), path=context)
+        return cls(*stored)
+
+    def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
+        if isinstance(query, str):
+            return direction(matrix[self.code(query)], dim=self.dim, name=repr(query))
+        return direction(query, dim=self.dim, name="The vector asked for")
+
+    def _part(self, query: Query, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
+        scaled = self._direction(query, matrix)
+        return scaled if isinstance(query, str) else query
+
+    def _among(self, among: int | None) -> int:
+        if among is not None:
+            check_positive("among", among)
+        return len(self) if among is None else among
+
+    def _found(self, nearest: Nearest) -> list[list[Neighbor]]:
+        return [
+            [
+                Neighbor(self.words[row], score)
+                for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+                if row >= 0
+            ]
+            for rows, scores in zip(nearest.rows, nearest.score, strict=True)
+        ]
+
+
+def _check_context(vectors: WordVectors) -> None:
+    context, center = vectors.context, vectors.center
+    assert context is not None
+    if vectors.signs is not None:
+        raise DataError(
+            "`signs` must be None where `context` is given, got both. "
+            "Tied context vectors follow from `center` and `signs`."
+        )
+    if context.shape != center.shape:
+        raise DataError(
+            f"`context` must have the shape of `center`, {center.shape[0]} x {center.shape[1]}, "
+            f"got {context.shape[0]} x {context.shape[1]}."
+        )
+    check_vectors(vectors.words, context, name="context")
+
+
+def _check_signs(vectors: WordVectors) -> None:
+    signs = vectors.signs
+    assert signs is not None
+    if len(signs) != vectors.dim:
+        raise DataError(
+            f"`signs` must have one sign for each of {vectors.dim} columns, got {len(signs)}."
+        )
+    if not np.isin(signs, (-1, 1)).all():
+        bad = int(np.flatnonzero(~np.isin(signs, (-1, 1)))[0])
+        raise DataError(f"`signs` must be -1 or +1, got {signs[bad]} in column {bad}.")

@@ -1,0 +1,294 @@
+"""Word vectors by factorizing pointwise mutual information."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse.linalg
+import scipy.special
+from jaxtyping import Float
+
+from exfam.checks import DataError, ExfamError
+from exfam.estimator.rules import check_parameters
+from exfam.reading.text.unknown import warn_unknown_words
+from exfam.vectors import WordVectors
+from exfam.words import declarations
+from exfam.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
+from exfam.words.parameters import Parameters, check_fitted
+from exfam.words.pmi_matrix import Association, association
+from exfam.words.pmi_spectrum import lanczos_errors, largest_eigenpairs
+
+if TYPE_CHECKING:
+    from exfam.families import Categorical
+
+__all__ = ["PMIFactorization"]
+
+_LOGITS_AT_ONCE = 16_000_000
+
+
+class PMIFactorization(Parameters):
+    """Vectors whose products are the mutual information of words that occur together.
+
+    The model is Categorical: p(i | j) = p_i exp(w_j . c_i) / Z_j for word i in the context of word
+    j, with p_i the frequency of i (to the power `exponent`) and Z_j exact.
+
+    Counting:
+    `window`: how many places away a context may be (default 2)
+    `weights`: of a pair by its distance: "flat", "harmonic" or "dynamic" (default "flat")
+    `min_count`: how often a word must be read to get a vector; rarer ones keep their places in
+        windows (default 100)
+    `max_bytes`: of memory for counting, about; what does not fit goes to files
+        (default 2_000_000_000)
+
+    Factorization:
+    `dim`: length of a vector; fewer than there are words (default 200)
+    `method`: "eigen": W = U |L|^(1/2) and C = W sgn L of the eigenvalues L largest in absolute
+        value, tied by reflection; or "svd": W = U S^(1/2) and C = V S^(1/2) of the largest singular
+        values (default "eigen")
+    `positive`: whether negative information becomes 0 (default False)
+    `shift`: taken from the information, in nats: log k for k negative samples (default 0.0)
+    `exponent`: of the contexts' frequencies; must be 1 for "eigen" (default 1.0)
+    `seed`: of the start of Lanczos iteration (default 0)
+
+    After `fit`: `vectors_`, a `WordVectors`; `eigenvalues_` or `singular_values_`, the largest
+    first; `frequencies_`, the words' shares of all words with a vector.
+    Source: Remark 4.2 of the paper on reflections; Levy & Goldberg (2014), section 5.
+
+    >>> text = ["a b a c", "c b a", "b c a b", "d c d", "d a d b"] * 3
+    >>> model = PMIFactorization(dim=2, min_count=2).fit(text)
+    >>> model.vectors_.center.shape, model.vectors_.signs.tolist()
+    ((4, 2), [1, -1])
+    """
+
+    kind = "pmi-factorization"
+    parameter_rules = declarations.PMI
+
+    vectors_: WordVectors
+    frequencies_: Float[np.ndarray, "words"]
+    eigenvalues_: Float[np.ndarray, "dim"]
+    singular_values_: Float[np.ndarray, "dim"]
+
+    def __init__(
+        self,
+        *,
+        dim: int = 200,
+        window: int = 2,
+        weights: str = "flat",
+        min_count: int = 100,
+        method: str = "eigen",
+        positive: bool = False,
+        shift: float = 0.0,
+        exponent: float = 1.0,
+        max_bytes: int = 2_000_000_000,
+        seed: int = 0,
+    ) -> None:
+        self.dim = dim
+        self.window = window
+        self.weights = weights
+        self.min_count = min_count
+        self.method = method
+        self.positive = positive
+        self.shift = shift
+        self.exponent = exponent
+        self.max_bytes = max_bytes
+        self.seed = seed
+
+    def fit(
+        self, X: Any, y: None = None, *, folder: str | PathLike[str] | None = None
+    ) -> "PMIFactorization":
+        """Fit to a prepared text or the folder of one, files, or sentences.
+
+        `folder`: where counting is saved as it goes: a fit that was killed goes on from there.
+        Raises DataError where too few words are read often enough, ExfamError for a parameter out
+        of range.
+        """
+        self._check_parameters()
+        text = opened(X)
+        vocabulary = text.vocabulary
+        often = [
+            word
+            for word, count in zip(vocabulary.words, vocabulary.counts, strict=True)
+            if count >= self.min_count
+        ]
+        self._check_words(len(often))
+        self._factorize(count_pairs(text, tuple(often), self._options(), folder=folder))
+        return self
+
+    def partial_fit(self, X: Any, y: None = None) -> "PMIFactorization":
+        """Add the counts of more text, and factorize anew; words may be new.
+
+        Counts all words of a text, also those too rare as yet: calls on the parts of a text come
+        to what one call on the whole does. Words that `fit` left out start from nothing.
+        """
+        self._check_parameters()
+        text = opened(X)
+        more = count_pairs(text, tuple(text.vocabulary.words), self._options())
+        counted = getattr(self, "_counted", None)
+        self._factorize(more if counted is None else counted.added(more))
+        return self
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder, with the counts of pairs that `partial_fit` adds to.
+
+        Safetensors, JSON and Parquet, no pickle.
+        """
+        from exfam.words.storing import save_arrays
+
+        check_fitted(self, "vectors_")
+        vectors, pairs = self.vectors_, self._counted.pairs
+        arrays = {
+            "center": vectors.center,
+            "context": vectors.context,
+            "signs": vectors.signs,
+            "frequencies": self.frequencies_,
+            "eigenvalues": getattr(self, "eigenvalues_", None),
+            "singular_values": getattr(self, "singular_values_", None),
+            "counts": self._counted.counts,
+            "pairs": pairs.data,
+            "pair_columns": pairs.indices,
+            "pair_rows": pairs.indptr,
+        }
+        save_arrays(
+            self,
+            path,
+            arrays={name: array for name, array in arrays.items() if array is not None},
+            words={"word": vectors.words, "counted": self._counted.words},
+            told={},
+            overwrite=overwrite,
+        )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "PMIFactorization":
+        """The model saved in a folder; ModelFileError if it is damaged, newer or another's."""
+        from pathlib import Path
+
+        from exfam.estimator.saving import load_estimator
+
+        return load_estimator(Path(path), expected=cls)
+
+    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what `save` wrote."""
+        stored = {name: np.asarray(tensor) for name, tensor in tensors.items()}
+        words, counted = (tuple(vocabulary[name].tolist()) for name in ("word", "counted"))
+        context, signs = (stored.get(name) for name in ("context", "signs"))
+        self.vectors_ = WordVectors(words, stored["center"], context, signs)
+        self.frequencies_ = stored["frequencies"]
+        for name in ("eigenvalues", "singular_values"):
+            if name in stored:
+                setattr(self, f"{name}_", stored[name])
+        entries = stored["pairs"], stored["pair_columns"], stored["pair_rows"]
+        pairs = scipy.sparse.csr_array(entries, shape=(len(counted), len(counted)))
+        self._counted = PairCounts(counted, stored["counts"], pairs)
+
+    def log_conditional(self, words: Sequence[str]) -> Float[np.ndarray, "chosen words"]:
+        """log p(i | j) in nats of every word i in the context of each j of `words`.
+
+        Columns follow `vectors_.words`; the exponentials of a row sum to 1.
+        Raises UnknownWordError for a word without a vector.
+        """
+        check_fitted(self, "vectors_")
+        return self._log_rows(self.vectors_.codes(words))
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Mean log-likelihood in nats of a context word given its word; higher is better.
+
+        Over all pairs of words with vectors within the window, each pair in both directions and
+        weighted as in counting. The normalizer is exact. Words without vectors are left out, and
+        one warning says how many they are.
+        Raises DataError for a text without any such pair.
+        """
+        check_fitted(self, "vectors_")
+        self._check_parameters()
+        text = opened(X)
+        counted = count_pairs(text, self.vectors_.words, self._options())
+        pairs = counted.pairs
+        if not pairs.nnz:
+            raise DataError(
+                "`X` must hold at least one pair of words that have vectors, got none. "
+                "Take more text, or fit with a smaller `min_count`."
+            )
+        warn_unknown_words(text.n_tokens - int(counted.counts.sum()), text.n_tokens)
+        total = 0.0
+        step = max(1, _LOGITS_AT_ONCE // len(self.vectors_))
+        rows = np.flatnonzero(np.diff(pairs.indptr))
+        for first in range(0, len(rows), step):
+            some = rows[first : first + step]
+            held = pairs[some].tocoo()
+            total += float(held.data @ self._log_rows(some)[held.row, held.col])
+        return total / float(pairs.sum())
+
+    @property
+    def family(self) -> "Categorical":
+        """The family of a context word given its word: one class a word."""
+        from exfam.families import Categorical
+
+        check_fitted(self, "vectors_")
+        return Categorical(len(self.vectors_))
+
+    def _log_rows(
+        self, codes: np.ndarray[Any, np.dtype[np.integer]]
+    ) -> Float[np.ndarray, "chosen words"]:
+        centers = self.vectors_.center[codes].astype(np.float64)
+        context = self.vectors_.matrix("context").astype(np.float64)
+        prior = np.log(self.frequencies_) * self.exponent
+        return scipy.special.log_softmax(centers @ context.T + prior, axis=1)
+
+    def _options(self) -> WindowOptions:
+        return WindowOptions(self.window, self.weights, self.max_bytes)
+
+    def _association(self) -> Association:
+        return Association(self.positive, self.shift, self.exponent)
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+        if self.method == "eigen" and self.exponent != 1:
+            raise ExfamError(
+                f"`exponent` must be 1 for method='eigen', got {self.exponent}: information is not "
+                "symmetric otherwise. Use method='svd'."
+            )
+
+    def _check_words(self, n_words: int) -> None:
+        if n_words <= self.dim:
+            raise DataError(
+                f"`X` must hold more than dim = {self.dim} words read at least {self.min_count} "
+                f"times, got {n_words}. Lower `min_count` or `dim`, or take more text."
+            )
+
+    def _factorize(self, counted: PairCounts) -> None:
+        kept = counted.kept(self.min_count)
+        self._check_words(len(kept.words))
+        matrix = association(kept.pairs, self._association())
+        if self.method == "eigen":
+            values, vectors = largest_eigenpairs(matrix, self.dim, seed=self.seed)
+            center = _single(vectors * np.sqrt(np.abs(values)))
+            signs = np.where(values < 0, -1, 1).astype(np.int8)
+            self.vectors_ = WordVectors(kept.words, center, signs=signs)
+            self.eigenvalues_ = values
+        else:
+            left, values, right = _singular_triplets(matrix, self.dim, seed=self.seed)
+            root = np.sqrt(values)
+            self.vectors_ = WordVectors(kept.words, _single(left * root), _single(right * root))
+            self.singular_values_ = values
+        self.frequencies_ = kept.counts / kept.counts.sum()
+        self._counted = counted
+
+
+def _single(vectors: Float[np.ndarray, "words dim"]) -> np.ndarray:
+    return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def _singular_triplets(
+    matrix: scipy.sparse.csr_array, k: int, *, seed: int
+) -> tuple[Float[np.ndarray, "words k"], Float[np.ndarray, "k"], Float[np.ndarray, "words k"]]:
+    """The largest singular values, the largest first, and their vectors.
+
+    Signs are such that the entry of a left vector largest in absolute value is positive.
+    """
+    start = np.random.default_rng(seed).standard_normal(matrix.shape[0])
+    with lanczos_errors():
+        left, values, right = scipy.sparse.linalg.svds(matrix, k, v0=start)
+    order = np.argsort(-values, kind="stable")
+    left, right = left[:, order], right[order].T
+    sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(k)])
+    return left * sign, values[order], right * sign

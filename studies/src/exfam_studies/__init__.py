@@ -1,0 +1,1 @@
+"""The papers' tables, figures and theorems, recomputed with exfam."""

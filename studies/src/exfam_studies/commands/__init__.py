@@ -1,0 +1,18 @@
+"""Commands of the studies, which `exfam` finds through an entry point."""
+
+from exfam.cli.commands import Command
+
+__all__ = ["COMMANDS"]
+
+COMMANDS = {
+    "probe dependencies": Command(
+        "which attention heads of an encoder find dependencies",
+        "exfam_studies.commands.dependencies",
+    ),
+    "probe swaps": Command(
+        "pairs of sentences whose words change places", "exfam_studies.commands.swaps"
+    ),
+    "reproduce": Command(
+        "print a paper's table with our columns", "exfam_studies.commands.reproduce"
+    ),
+}

@@ -1,0 +1,74 @@
+"""`exfam reproduce`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from exfam.cli.kinds import flag, labels, text, whole
+from exfam.cli.options import Form, Option
+
+__all__ = ["form", "run"]
+
+
+def form(words: Sequence[str]) -> Form:
+    """What `exfam reproduce` can be asked."""
+    return Form(
+        "reproduce",
+        "Print a paper's table with our columns",
+        [
+            Option("name", text, "the experiment, one of --list", metavar="NAME", place=True),
+            Option("list", flag, "print all names and stop", default=False, metavar="BOOL"),
+            Option("seeds", whole, "fits per row (default: the experiment's own)", metavar="N"),
+            Option(
+                "fast", flag, "a smoke run: tiny fits, figures that mean nothing",
+                default=False, metavar="BOOL",
+            ),
+            Option("only", labels, "one task; may be repeated", metavar="TASK", many=True),
+            Option("json", text, "write the rows there too", metavar="FILE"),
+            Option("out", text, "write the plots there", metavar="FOLDER"),
+            Option(
+                "folder", text,
+                "keep each fit of experiments of hours there, and go on from what is there",
+                metavar="FOLDER",
+            ),
+            Option(
+                "corpus", text,
+                "the text of experiments of words (default: one that EXFAM_DATA has)",
+                metavar="FILE",
+            ),
+            Option(
+                "vectors", text,
+                "word vectors of experiments that use them, such as GloVe's (default: own ones)",
+                metavar="FILE",
+            ),
+        ],
+        example="exfam reproduce --list\nexfam reproduce efa-synthetic --fast",
+    )  # fmt: skip
+
+
+def run(chosen: Any) -> None:
+    """Print the names of experiments, or run one."""
+    from exfam_studies.common.experiments import EXPERIMENTS
+
+    if chosen.list:
+        width = max(map(len, EXPERIMENTS))
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:<{width}}  {experiment.title}")
+        return
+    from exfam_studies.common.harness import Options, reproduce
+
+    paths = {
+        name: Path(given)
+        for name in ("json", "out", "folder", "corpus", "vectors")
+        if (given := getattr(chosen, name))
+    }
+    options = Options(
+        seeds=chosen.seeds,
+        fast=chosen.fast,
+        only=tuple(chosen.only or ()),
+        out=paths.get("out"),
+        folder=paths.get("folder"),
+        corpus=paths.get("corpus"),
+        vectors=paths.get("vectors"),
+    )
+    reproduce(chosen.name, options=options, json=paths.get("json"))

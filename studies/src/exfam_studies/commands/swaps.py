@@ -1,0 +1,148 @@
+"""`exfam probe swaps`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from exfam.checks import ExfamError
+from exfam.cli.kinds import text, whole
+from exfam.cli.options import Form, Option
+from exfam.cli.places import check_writable
+
+__all__ = ["form", "run"]
+
+_NOTES = """FILE has JSON lines as in SNLI: sentence1 (the premise), sentence2 (the hypothesis),
+gold_label, sentence1_parse and sentence2_parse. In shuffle-3, -4 and -5 the words of all phrases of
+so many words change places, in shuffle-all those of the whole premise; labels stay. In swap-roles
+agent and patient of a verb change places, in the premise or else in the hypothesis, of pairs that
+entail: they contradict then. Of n pairs with a label and parses, `pairs` could be changed. With
+--model, a sentence classifier of such pairs, `before` and `after` are its accuracies on these pairs
+as they were and as they are; `low` and `high` hold 95 % of the changes when premises are drawn
+anew."""
+
+
+def form(arguments: Sequence[str]) -> Form:
+    """What `exfam probe swaps` can be asked."""
+    return Form(
+        "probe swaps",
+        "Make pairs of sentences whose words change places, with the same or the opposite meaning",
+        [
+            Option("file", text, "parsed pairs of sentences, JSON lines, also .gz",
+                   metavar="FILE", place=True, required=True),
+            Option("out", text, "write all changed pairs to this file, as JSON lines",
+                   metavar="FILE"),
+            Option("model", text, "a saved classifier of pairs, to be scored on them",
+                   metavar="FOLDER"),
+            Option("examples", whole, "print so many of each kind (default 2)", default=2,
+                   metavar="N"),
+            Option("seed", whole, "of the shuffling (default 0)", default=0, metavar="N"),
+        ],
+        example="exfam probe swaps pairs.jsonl --out swaps.jsonl",
+        notes=_NOTES,
+    )  # fmt: skip
+
+
+def run(chosen: Any) -> None:
+    """Make the pairs; print how many there are of each kind, and some of them."""
+    from exfam.cli.output import Destination, deliver
+    from exfam_studies.positions.swaps import swap_sets
+
+    out = None if chosen.out is None else _writable(Path(chosen.out), source=Path(chosen.file))
+    sets = swap_sets(_pairs(chosen.file), seed=chosen.seed)
+    scores = {} if chosen.model is None else _scores(sets, chosen.model, chosen.seed)
+    deliver(_counts(sets) | scores, Destination("table"))
+    for line in _examples(sets, chosen.examples):
+        print(line)
+    if out is not None:
+        _write(sets, out)
+
+
+def _writable(path: Path, *, source: Path) -> Path:
+    if path.is_dir():
+        raise ExfamError(f"`--out` must be a file, got a folder at {path}.")
+    if path.exists() and source.exists() and path.samefile(source):
+        raise ExfamError(
+            f"`--out` must be another file than FILE, got {path} for both. Name a new file."
+        )
+    check_writable("--out", path)
+    return path
+
+
+def _pairs(path: str) -> Any:
+    from exfam_studies.positions.snli import read_snli
+
+    try:
+        return read_snli(path)
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`path`", "`FILE`")) from error
+
+
+def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
+    """Accuracies of a model; nothing where no pair could be changed."""
+    from exfam.language import SentenceClassifier
+    from exfam_studies.positions.snli import LABELS
+    from exfam_studies.positions.swaps import swap_accuracy
+
+    model = SentenceClassifier.load(folder)
+    unknown = sorted(set(map(str, model.classes_)) - set(LABELS))
+    if unknown:
+        raise ExfamError(
+            f"`--model` must tell labels among {', '.join(LABELS)}, got {unknown[0]!r} in {folder}."
+        )
+
+    def predict(pairs: list[tuple[str, str]]) -> list[str]:
+        return [str(label) for label in model.predict(pairs)]
+
+    told = [swap_accuracy(predict, each, seed=seed) if len(each) else None for each in sets]
+    return {
+        "before": [each and each.before.mean for each in told],
+        "after": [each and each.after.mean for each in told],
+        "low": [each and each.change.low for each in told],
+        "high": [each and each.change.high for each in told],
+    }
+
+
+def _counts(sets: Any) -> dict[str, list[Any]]:
+    """A kind of swap a row."""
+    return {
+        "swap": [each.name for each in sets],
+        "n": [each.n_tried for each in sets],
+        "pairs": [len(each) for each in sets],
+        "premises": [len({pair.before.premise for pair in each.pairs}) for each in sets],
+    }
+
+
+def _examples(sets: Any, n: int) -> Iterator[str]:
+    for each in sets:
+        # One of several pairs of a premise is enough.
+        changed = dict.fromkeys((_of(pair, pair.before), _of(pair, pair)) for pair in each.pairs)
+        for before, after in list(changed)[:n]:
+            yield f"\n{each.name}: {before}\n{' ' * len(each.name)}  {after}"
+
+
+def _of(pair: Any, told: Any) -> str:
+    """The sentence that a swap changed, before or after."""
+    sentence: str = getattr(told, pair.side)
+    return sentence
+
+
+def _write(sets: Any, path: Path) -> None:
+    from exfam.reading.streams import written
+
+    with written(path) as file:
+        for each in sets:
+            for pair in each.pairs:
+                record = {
+                    "swap": each.name,
+                    "version": each.version,
+                    "sentence1": pair.premise,
+                    "sentence2": pair.hypothesis,
+                    "gold_label": pair.label,
+                    "before": {
+                        "sentence1": pair.before.premise,
+                        "sentence2": pair.before.hypothesis,
+                        "gold_label": pair.before.label,
+                    },
+                }
+                file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())

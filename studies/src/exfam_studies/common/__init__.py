@@ -1,0 +1,1 @@
+"""What all studies share: rows, runs, stores, printed tables."""

@@ -1,0 +1,258 @@
+"""From the models of a table to its rows: each is fitted once a seed, then measured."""
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from exfam.efa.group_estimator import GroupEstimator
+from exfam.fields.field_estimator import FieldEstimator
+from exfam.groups import Groups
+from exfam.reading.public_sets.splits import Splits
+from exfam_studies.common.harness import Options
+from exfam_studies.common.provenance import changed_parameters
+from exfam_studies.common.rows import Row, row_over_seeds
+
+__all__ = [
+    "Build",
+    "Contender",
+    "Estimator",
+    "Fit",
+    "Job",
+    "Measure",
+    "ensemble_of",
+    "figure_rows",
+    "fit_once",
+    "fit_seeds",
+    "gather",
+    "joined",
+    "ratio_row",
+    "rows_of",
+    "seeded",
+    "smaller",
+    "training_of",
+]
+
+Estimator = GroupEstimator | FieldEstimator
+# The figures of a fitted model, of the one or the other kind, on some groups: metric -> value.
+Figures = Mapping[str, float]
+Measure = Callable[[Any, Groups], Figures]
+Build = Callable[[int], Estimator]
+
+N_MEMBERS = 4
+# EFA with chosen settings, in tables that show several fits together.
+ENSEMBLED = frozenset({"efa", "efa-offset", "efa-positions", "efa-set"})
+FAST_GROUPS = 48
+FAST_EPOCHS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A model of a table: its name there, how a seed makes it, what is known of it.
+
+    `chance`: whether fits depend on the seed; one fit tells all otherwise
+    `sees_validation`: whether fits choose anything by the validation part
+    `n_configurations`: how many were tried before this one was chosen by validation
+    `paper`: the paper's figures, metric -> value
+    """
+
+    model: str
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    build: Build
+    chance: bool = True
+    sees_validation: bool = True
+    n_configurations: int | None = None
+    paper: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its cost: CPU seconds of the whole fit, optimizer steps if it took any."""
+
+    estimator: Any  # an Estimator of the kind that the experiment is about
+    cpu_seconds: float
+    steps: int | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A part of an experiment: a word for the progress line, and what makes its rows."""
+
+    label: str
+    rows: Callable[[], list[Row]]
+
+
+def fit_seeds(contender: Contender, splits: Splits, *, seeds: int) -> list[Fit]:
+    """The contender fitted with seeds 0, 1, …; once if chance plays no part.
+
+    Raises KeyboardInterrupt where Ctrl-C cut a fit short, since its figures mean nothing.
+    """
+    return [
+        fit_once(contender, splits, seed=seed) for seed in range(seeds if contender.chance else 1)
+    ]
+
+
+def fit_once(contender: Contender, splits: Splits, *, seed: int) -> Fit:
+    """The contender fitted with one seed.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    estimator = contender.build(seed)
+    validation = splits.validation if contender.sees_validation else None
+    start = time.process_time()
+    estimator.fit(splits.train, validation=validation)
+    seconds = time.process_time() - start
+    histories = getattr(estimator, "histories_", [])
+    if any(history.interrupted for history in histories):
+        raise KeyboardInterrupt("a fit was cut short")
+    steps = sum(history.steps for history in histories)
+    return Fit(estimator, seconds, steps if histories else None)
+
+
+def ensemble_of(fits: Sequence[Fit]) -> Fit | None:
+    """The first fits together, their probabilities averaged; None if there is only one."""
+    chosen = fits[:N_MEMBERS]
+    return joined(chosen) if len(chosen) > 1 else None
+
+
+def joined(fits: Sequence[Fit]) -> Fit:
+    """The members of all fits as one model that costs what they cost together."""
+    together = copy.copy(fits[0].estimator)
+    together.members_ = [member for fit in fits for member in fit.estimator.members_]
+    return Fit(
+        together,
+        sum(fit.cpu_seconds for fit in fits),
+        sum(fit.steps or 0 for fit in fits),
+    )
+
+
+def rows_of(
+    contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
+) -> list[Row]:
+    """One row a metric: test and validation figures over the fits.
+
+    Further rows, of the model's name with "-ensemble", if it is one of ENSEMBLED and there are
+    several fits.
+    """
+    rows = _measured(contender, fits, splits, task=task, measure=measure)
+    together = ensemble_of(fits) if contender.model in ENSEMBLED else None
+    if together is None:
+        return rows
+    members = len(together.estimator.members_)
+    ensemble = replace(
+        contender,
+        model=f"{contender.model}-ensemble",
+        settings={**contender.settings, "members": members},
+        note=f"seeds 0 to {members - 1} together",
+        paper={},
+    )
+    return rows + _measured(ensemble, [together], splits, task=task, measure=measure)
+
+
+def _measured(
+    contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
+) -> list[Row]:
+    tests = [measure(fit.estimator, splits.test) for fit in fits]
+    validations = [measure(fit.estimator, splits.validation) for fit in fits]
+    return figure_rows(contender, fits, task=task, tests=tests, validations=validations)
+
+
+def figure_rows(
+    contender: Contender,
+    fits: Sequence[Fit],
+    *,
+    task: str,
+    tests: Sequence[Figures],
+    validations: Sequence[Figures],
+) -> list[Row]:
+    """One row a metric of the figures of each fit on the test and the validation part."""
+    parameters = changed_parameters(fits[0].estimator)
+    rows = [
+        row_over_seeds(
+            Row(
+                task=task,
+                model=contender.model,
+                settings=contender.settings,
+                metric=metric,
+                n_configurations=contender.n_configurations,
+                paper=contender.paper.get(metric),
+                parameters=parameters,
+                note=contender.note,
+            ),
+            values=[figures[metric] for figures in tests],
+            validations=[figures[metric] for figures in validations],
+            cpu_seconds=[fit.cpu_seconds for fit in fits],
+            steps=[fit.steps for fit in fits if fit.steps is not None],
+        )
+        for metric in tests[0]
+    ]
+    # Seeds are counted where they matter alone.
+    return rows if contender.chance else [replace(row, n_seeds=None) for row in rows]
+
+
+def ratio_row(contender: Contender, fits: Sequence[Fit], *, task: str, seconds: float) -> Row:
+    """How many times faster one fit is than the reference code's `seconds`, in CPU time."""
+    return row_over_seeds(
+        Row(
+            task=task,
+            model=contender.model,
+            settings=contender.settings,
+            metric="cpu-ratio-to-reference",
+            parameters=changed_parameters(fits[0].estimator),
+            note=f"the authors' code took {seconds:g} CPU s",
+        ),
+        values=[seconds / fit.cpu_seconds for fit in fits],
+        cpu_seconds=[fit.cpu_seconds for fit in fits],
+    )
+
+
+def gather(jobs: Sequence[Job]) -> list[Row]:
+    """The rows of all jobs; Ctrl-C ends with the rows of those that are done.
+
+    Raises KeyboardInterrupt if none is.
+    """
+    console, rows = Console(stderr=True), list[Row]()
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=len(jobs))
+        for job in jobs:
+            progress.update(bar, description=job.label)
+            try:
+                rows += job.rows()
+            except KeyboardInterrupt:
+                if not rows:
+                    raise
+                console.print(f"interrupted at {job.label}: the rows before it follow")
+                break
+            progress.advance(bar)
+    return rows
+
+
+def smaller(splits: Splits, options: Options) -> Splits:
+    """All groups, or the first few of each part in a smoke run."""
+    if not options.fast:
+        return splits
+    parts = (splits.train, splits.validation, splits.test)
+    return Splits(*(part[:FAST_GROUPS].compact() for part in parts))
+
+
+def seeded(kind: Callable[..., Estimator], parameters: Mapping[str, Any]) -> Build:
+    """What makes an estimator of these parameters from a seed."""
+    return lambda seed: kind(**parameters, seed=seed)
+
+
+def training_of(settings: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """An estimator's parameters, cut to a few epochs in a smoke run, without progress lines.
+
+    >>> training_of({"max_epochs": 60}, Options(fast=True))
+    {'max_epochs': 2, 'progress': False}
+    """
+    short = {"max_epochs": FAST_EPOCHS} if options.fast else {}
+    return {**settings, **short, "progress": False}

@@ -1,0 +1,100 @@
+"""Runs an experiment: its rows, their table, their JSON, their plots."""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from exfam.checks import check_choice, check_positive
+from exfam.training.threads import processor_threads
+from exfam_studies.common.experiments import EXPERIMENTS
+from exfam_studies.common.printed import print_rows
+from exfam_studies.common.provenance import this_run
+from exfam_studies.common.rows import Row, write_rows
+
+Parameters = Callable[[Row, "Options"], Mapping[str, Any]]
+
+__all__ = ["Options", "load_experiment", "reproduce"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a run of an experiment is asked for.
+
+    `seeds`: fits per row; None leaves it to the experiment
+    `fast`: a smoke run, whose figures mean nothing
+    `only`: tasks to run; none named, all are run
+    `out`: folder for plots; None draws none
+    `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
+    `corpus`: text that experiments of word vectors are fitted to; None for the usual one
+    `vectors`: a file of word vectors for experiments that use them, or a folder of several, and of
+        encoders, for those that compare them; None for own ones
+    """
+
+    seeds: int | None = None
+    fast: bool = False
+    only: Sequence[str] = ()
+    out: Path | None = None
+    folder: Path | None = None
+    corpus: Path | None = None
+    vectors: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.seeds is not None:
+            check_positive("seeds", self.seeds)
+
+    def n_seeds(self, usual: int) -> int:
+        """Fits per row: as asked for, else one in a smoke run, else `usual`.
+
+        >>> Options().n_seeds(5), Options(fast=True).n_seeds(5), Options(seeds=2).n_seeds(5)
+        (5, 1, 2)
+        """
+        return self.seeds or (1 if self.fast else usual)
+
+    def wants(self, task: str) -> bool:
+        """Whether to run a task.
+
+        >>> Options().wants("a"), Options(only=["b"]).wants("a")
+        (True, False)
+        """
+        return not self.only or task in self.only
+
+
+def reproduce(name: str | None, *, options: Options, json: Path | None = None) -> list[Row]:
+    """Run an experiment, print its table, write what was asked for, return its rows.
+
+    Raises ExfamError for an unknown experiment or task.
+    """
+    check_choice("name", name, EXPERIMENTS)
+    assert name is not None
+    module = load_experiment(name)
+    for task in options.only:
+        check_choice("only", task, module.TASKS)
+    # One thread: the processor time that a row tells is then that of the work alone.
+    with processor_threads(1):
+        rows = _documented(module, module.run(options), options)
+    print_rows(name, rows)
+    if json is not None:
+        write_rows(json, name, rows)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_rows(options.out / f"{name}.json", name, rows)
+        if hasattr(module, "plot"):
+            module.plot(rows, options.out)
+    return rows
+
+
+def _documented(module: ModuleType, rows: Sequence[Row], options: Options) -> list[Row]:
+    """The rows with their run, and with the settings of their models."""
+    run = this_run()
+    settings: Parameters = getattr(module, "parameters", lambda row, options: {})
+    return [
+        replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
+    ]
+
+
+def load_experiment(name: str) -> ModuleType:
+    """The module of an experiment."""
+    return importlib.import_module(EXPERIMENTS[name].module)

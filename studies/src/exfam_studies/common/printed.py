@@ -1,0 +1,159 @@
+"""The printed table of an experiment's rows."""
+
+from collections.abc import Callable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from exfam_studies.common.rows import Row, higher_is_better
+
+__all__ = ["best_rows", "cheaper_winners", "print_rows", "rows_table"]
+
+# Rows are compared with each other where these settings agree: the rest is what a model may choose.
+_COMPARED_SETTINGS = ("support", "split", "draw", "days", "lags", "bins", "rule", "dropped", "by")
+# Models that know what is to be found out: printed beside the others, not compared with them.
+_REFERENCES = ("bayes", "truth")
+# Figures below this have no digit that four places could show.
+_SMALL = 5e-5
+_FOOT = "* best of the same metric, support and split (nats, mse and losses: the lowest)"
+
+
+def print_rows(experiment: str, rows: Sequence[Row]) -> None:
+    """Print one table per task, in full width where the output is not a terminal.
+
+    >>> print_rows("x", [Row(task="t", model="efa", metric="nats", value=1.0, paper=2.5)])
+    x: t
+    <BLANKLINE>
+    model   metric     test   paper
+    ───────────────────────────────
+    efa     nats     1.0000     2.5
+    <BLANKLINE>
+    * best of the same metric, support and split (nats, mse and losses: the lowest)
+    """
+    console = Console(highlight=False)
+    for task in dict.fromkeys(row.task for row in rows):
+        listed = [row for row in rows if row.task == task]
+        table = rows_table(listed)
+        if not console.is_terminal:
+            wide = console.options.update(max_width=10_000)
+            console.width = max(80, Measurement.get(console, wide, table).maximum)
+        console.print(f"{experiment}: {task}\n", style="bold", markup=False, soft_wrap=True)
+        console.print(table)
+        for line in cheaper_winners(listed):
+            console.print(line, markup=False, soft_wrap=True)
+        console.print()
+    console.print(_FOOT, markup=False, soft_wrap=True)
+
+
+def rows_table(rows: Sequence[Row]) -> Table:
+    """The rows of one task, metric after metric; columns empty in all rows are left out.
+
+    >>> row = Row(task="t", model="efa", metric="nats", value=1.0)
+    >>> [column.header for column in rows_table([row]).columns]
+    ['model', 'metric', 'test']
+    """
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    rows = sorted(rows, key=lambda row: metrics.index(row.metric))
+    best = best_rows(rows)
+    cells = {name: [show(row) for row in rows] for name, show in _COLUMNS.items()}
+    if best:
+        cells["test"] = [
+            f"{text}{'*' if i in best else ' '}" for i, text in enumerate(cells["test"])
+        ]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    shown = [name for name, column in cells.items() if any(text.strip() for text in column)]
+    for name in shown:
+        table.add_column(name, justify="left" if name in _WORDS else "right", overflow="fold")
+    for i, row in enumerate(rows):
+        last = i + 1 < len(rows) and rows[i + 1].metric != row.metric
+        table.add_row(*(cells[name][i] for name in shown), end_section=last)
+    return table
+
+
+def best_rows(rows: Sequence[Row]) -> set[int]:
+    """Positions of the rows that are best among at least two that can be compared.
+
+    >>> rows = [Row(task="t", model=m, metric="mse", value=v) for m, v in [("a", 1.0), ("b", 2.0)]]
+    >>> best_rows(rows)
+    {0}
+    """
+    best = set()
+    for compared in _comparable(rows):
+        rising = higher_is_better(rows[compared[0]].metric)
+        if len(compared) > 1:
+            pick = max if rising else min
+            best.add(pick(compared, key=lambda index: _number(rows[index])))
+    return best
+
+
+def cheaper_winners(rows: Sequence[Row]) -> list[str]:
+    """One sentence for each comparison that a model other than EFA wins.
+
+    >>> figures = [("efa", 2.0), ("fm", 1.0)]
+    >>> rows = [Row(task="t", model=m, metric="mse", value=v) for m, v in figures]
+    >>> cheaper_winners(rows)
+    ['fm is ahead of efa: mse 1.0000 against 2.0000']
+    """
+    sentences = []
+    best = best_rows(rows)
+    for compared in _comparable(rows):
+        ours = [index for index in compared if rows[index].model.startswith("efa")]
+        first = next((index for index in compared if index in best), None)
+        if not ours or first is None or first in ours:
+            continue
+        pick = max if higher_is_better(rows[first].metric) else min
+        own = rows[pick(ours, key=lambda index: _number(rows[index]))]
+        winner = rows[first]
+        where = _settings(winner, only=_COMPARED_SETTINGS)
+        sentences.append(
+            f"{winner.model} is ahead of {own.model}: {winner.metric} {_figure(winner.value)} "
+            f"against {_figure(own.value)}" + (f" ({where})" if where else "")
+        )
+    return sentences
+
+
+def _comparable(rows: Sequence[Row]) -> list[list[int]]:
+    """Positions of rows with a figure that ranks models, gathered by what must agree."""
+    gathered: dict[tuple, list[int]] = {}
+    for index, row in enumerate(rows):
+        ranks = row.value is not None and higher_is_better(row.metric) is not None
+        if ranks and row.model not in _REFERENCES:
+            settings = (row.settings.get(name) for name in _COMPARED_SETTINGS)
+            gathered.setdefault((row.task, row.metric, *settings), []).append(index)
+    return list(gathered.values())
+
+
+def _number(row: Row) -> float:
+    return float("nan") if row.value is None else row.value
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1e}" if 0 < abs(value) < _SMALL else f"{value:.4f}"
+
+
+def _settings(row: Row, *, only: Sequence[str] | None = None) -> str:
+    chosen = (
+        row.settings if only is None else {k: row.settings[k] for k in only if k in row.settings}
+    )
+    return ", ".join(f"{name}={value}" for name, value in chosen.items())
+
+
+_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "model": lambda row: row.model,
+    "settings": _settings,
+    "metric": lambda row: row.metric,
+    "test": lambda row: _figure(row.value),
+    "sd": lambda row: _figure(row.sd),
+    "validation": lambda row: _figure(row.validation),
+    "paper": lambda row: "" if row.paper is None else f"{row.paper:g}",
+    "seeds": lambda row: "" if row.n_seeds is None else str(row.n_seeds),
+    "tried": lambda row: "" if row.n_configurations is None else str(row.n_configurations),
+    "CPU s": lambda row: "" if row.cpu_seconds is None else f"{row.cpu_seconds:.1f}",
+    "steps": lambda row: "" if row.steps is None else str(row.steps),
+    "note": lambda row: row.note,
+}
+_WORDS = {"model", "settings", "metric", "note"}

@@ -1,0 +1,123 @@
+"""Where a figure comes from: the settings of its model, and the run that computed it."""
+
+import inspect
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from exfam.estimator.parameters import listed, to_plain
+from exfam.families import Family
+
+__all__ = ["Run", "changed_parameters", "this_run"]
+
+_PACKAGES = ("exfam", "torch", "numpy", "scipy", "scikit-learn", "numba")
+# How a fit is shown, and what every row has another value of anyway.
+_WITHOUT_EFFECT = ("progress", "seed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """When, with what and on which machine figures were computed.
+
+    `commit`: of the source code, with "+changes" where files differed from it; None outside a
+        checkout
+    `date`: of the run's end, in UTC
+    `versions`: of Python and of the packages that figures depend on
+    `machine`: processor and number of cores
+    `remark`: what a reader has to know, such as that the code has changed since
+    """
+
+    commit: str | None
+    date: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: str = ""
+    remark: str = ""
+
+
+def this_run() -> Run:
+    """The run at hand.
+
+    >>> sorted(this_run().versions)[:3]
+    ['exfam', 'numba', 'numpy']
+    """
+    return Run(
+        commit=_commit(),
+        date=datetime.now(UTC).date().isoformat(),
+        versions={"python": platform.python_version(), **dict(_versions())},
+        machine=_machine(),
+    )
+
+
+def changed_parameters(estimator: Any) -> dict[str, Any]:
+    """The estimator's class, and its parameters that differ from the defaults, as JSON.
+
+    Seeds, which rows average over, and progress are left out; families are written as in Python.
+
+    >>> from exfam import EFA
+    >>> changed_parameters(EFA(encoding="none", seed=3))
+    {'estimator': 'EFA', 'encoding': 'none'}
+    """
+    signature = inspect.signature(type(estimator).__init__).parameters
+    changed = {
+        name: _plain(name, value)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _WITHOUT_EFFECT and not _is_same(value, signature[name].default)
+    }
+    return {"estimator": type(estimator).__name__, **changed}
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    if isinstance(value, str | list | tuple) and isinstance(default, tuple):
+        return listed(value) == default
+    return type(value) is type(default) and repr(value) == repr(default)
+
+
+def _plain(name: str, value: Any) -> Any:
+    return repr(value) if isinstance(value, Family) else to_plain(name, value)
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        try:
+            yield package, version(package)
+        except PackageNotFoundError:  # run from its sources, without an installation
+            continue
+
+
+def _commit() -> str | None:
+    folder = Path(__file__).parent
+    commit = _git(folder, "rev-parse", "--short=12", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".", "..")
+    return f"{commit}+changes" if changes else commit
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git prints; nothing where there is no git, or no checkout."""
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _machine() -> str:
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return names[0] if names else platform.machine()

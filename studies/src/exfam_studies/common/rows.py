@@ -1,0 +1,198 @@
+"""One figure of a table, and the JSON form that every experiment shares."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import DataError, ExfamError
+from exfam.files import write_atomically
+from exfam.scores.metrics import Interval
+from exfam_studies.common.provenance import Run
+
+__all__ = [
+    "Row",
+    "higher_is_better",
+    "interval_settings",
+    "read_rows",
+    "row_over_seeds",
+    "write_rows",
+]
+
+_RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson", "cosine")
+_UNRANKED = (
+    "cosine-others-", "auc-", "share-",
+    "mean-given-", "ratio-", "count-", "coverage-", "max-difference", "minus-", "spectrum-",
+    "reflection-", "position-", "shuffled-", "change-", "paraphrase-", "factor-", "slope-",
+    "rate-term", "alike-", "divergence-", "condition-",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A test figure with what it took to get it; None where there is none.
+
+    `value` and `sd`: mean and standard deviation over `n_seeds` fits; no `n_seeds` where chance
+        plays no part
+    `validation`: the same figure on the validation part
+    `n_configurations`: how many were tried before this one was chosen by validation
+    `paper`: the figure that the paper prints
+    `cpu_seconds`, `steps`: cost of one fit, mean over seeds
+    `parameters`: the model's class and all its settings that differ from the defaults
+    `run`: when and with what the figure was computed
+    `note`: a word for the reader of the table; it stays out of the JSON
+
+    Raises ExfamError if a figure is not finite.
+
+    >>> Row(task="synthetic-causal", model="efa", metric="mse", value=1.03, paper=1.04).value
+    1.03
+    """
+
+    task: str
+    model: str
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    metric: str
+    value: float | None = None
+    sd: float | None = None
+    validation: float | None = None
+    n_seeds: int | None = None
+    n_configurations: int | None = None
+    paper: float | None = None
+    cpu_seconds: float | None = None
+    steps: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    run: Run | None = None
+    note: str = ""
+
+    @property
+    def is_of_one_seed(self) -> bool:
+        """Whether chance plays a part, and nothing says how large a one."""
+        together = "members" in self.settings or self.model.endswith("-ensemble")
+        return self.n_seeds == 1 and not together
+
+    def __post_init__(self) -> None:
+        for name in ("value", "sd", "validation", "paper", "cpu_seconds"):
+            figure = getattr(self, name)
+            if figure is not None and not math.isfinite(figure):
+                raise ExfamError(
+                    f"`{name}` must be finite or None, got {figure} "
+                    f"for {self.metric} of {self.model} on {self.task}."
+                )
+
+
+def row_over_seeds(
+    row: Row,
+    *,
+    values: Sequence[float],
+    validations: Sequence[float] = (),
+    cpu_seconds: Sequence[float] = (),
+    steps: Sequence[int] = (),
+) -> Row:
+    """`row` with the figures of a measurement made once per seed.
+
+    `sd` becomes the sample standard deviation, None for a single seed.
+
+    >>> row = row_over_seeds(Row(task="t", model="efa", metric="nats"), values=[1.0, 3.0])
+    >>> row.value, round(row.sd, 3), row.n_seeds
+    (2.0, 1.414, 2)
+    """
+    return replace(
+        row,
+        value=float(np.mean(values)),
+        sd=float(np.std(values, ddof=1)) if len(values) > 1 else None,
+        n_seeds=len(values),
+        validation=float(np.mean(validations)) if len(validations) else None,
+        cpu_seconds=float(np.mean(cpu_seconds)) if len(cpu_seconds) else None,
+        steps=round(float(np.mean(steps))) if len(steps) else None,
+    )
+
+
+def interval_settings(interval: Interval) -> dict[str, float]:
+    """The ends of an interval, as rows tell them.
+
+    >>> interval_settings(Interval(mean=0.5, low=0.44444, high=0.6))
+    {'low': 0.4444, 'high': 0.6}
+    """
+    return {"low": round(interval.low, 4), "high": round(interval.high, 4)}
+
+
+def higher_is_better(metric: str) -> bool | None:
+    """Which way a metric improves; None where it does not rank models.
+
+    >>> higher_is_better("ndcg@10"), higher_is_better("nats"), higher_is_better("mean-given-1")
+    (True, False, None)
+    """
+    if metric.startswith(_UNRANKED):
+        return None
+    return metric.startswith(_RISING)
+
+
+def write_rows(path: str | os.PathLike[str], experiment: str, rows: Iterable[Row]) -> Path:
+    """Write the rows of an experiment as JSON, the same form for all experiments.
+
+    Runs are listed once; a row has the number of its own among them.
+
+    >>> import tempfile
+    >>> row = Row(task="synthetic-causal", model="efa", metric="mse", value=1.0)
+    >>> path = write_rows(Path(tempfile.mkdtemp(), "rows.json"), "efa-synthetic", [row])
+    >>> read_rows(path) == ("efa-synthetic", [row])
+    True
+    """
+    rows = list(rows)
+    runs = _distinct(row.run for row in rows if row.run is not None)
+    # One row a line: files that are kept can be read, and compared line by line.
+    lines = ",\n".join(json.dumps(_plain(row, runs), allow_nan=False) for row in rows)
+    head = ",\n".join(json.dumps(asdict(run)) for run in runs)
+    text = (
+        f'{{"experiment": {json.dumps(experiment)}, "runs": [\n{head}\n], "rows": [\n{lines}\n]}}\n'
+    )
+    return write_atomically(path, text)
+
+
+def _distinct(runs: Iterable[Run]) -> list[Run]:
+    distinct: list[Run] = []
+    for run in runs:
+        if run not in distinct:
+            distinct.append(run)
+    return distinct
+
+
+def _plain(row: Row, runs: Sequence[Run]) -> dict[str, Any]:
+    plain = asdict(row) | {"settings": dict(row.settings), "parameters": dict(row.parameters)}
+    del plain["note"]
+    return plain | {"run": None if row.run is None else runs.index(row.run)}
+
+
+def read_rows(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
+    """Experiment and rows of a file that `write_rows` wrote.
+
+    Raises DataError, naming the file, if it is not such a file.
+
+    >>> import tempfile
+    >>> path = write_rows(Path(tempfile.mkdtemp(), "rows.json"), "efa-synthetic", [])
+    >>> read_rows(path)
+    ('efa-synthetic', [])
+    """
+    known = {each.name for each in fields(Row)} - {"note", "parameters", "run"}
+    try:
+        whole = json.loads(Path(path).read_text(encoding="utf-8"))
+        experiment, listed = whole["experiment"], whole["rows"]
+        runs = [Run(**run) for run in whole.get("runs", ())]
+        rows = [
+            Row(
+                **{name: row[name] for name in known},
+                parameters=row.get("parameters", {}),
+                run=None if row.get("run") is None else runs[row["run"]],
+            )
+            for row in listed
+        ]
+    except (ValueError, LookupError, TypeError) as error:
+        raise DataError(
+            f"`path` must name a file written by `exfam reproduce --json`, got {path} ({error!r})."
+        ) from error
+    return experiment, rows

@@ -1,0 +1,123 @@
+"""Penn Treebank and WikiText-2, as language models are compared on them."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from exfam.checks import DataError
+from exfam.language.tokens import Lexicon, encode, learn, lines_of
+from exfam.reading.public_sets.files import find_file
+
+__all__ = ["CORPORA", "Corpus", "Texts", "corpus_path", "read_texts"]
+
+PARTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A public text: the names its files may have, and what makes them the published ones.
+
+    `files`: part -> names below the folder of data, the first that is there counts
+    `n_words`, `n_tokens`: kinds of tokens of the training part, tokens of each part
+    """
+
+    name: str
+    files: dict[str, tuple[str, ...]]
+    n_words: int
+    n_tokens: tuple[int, int, int]
+    how_to_get: str
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The parts as an estimator takes them, and the same as codes."""
+
+    given: dict[str, Any]
+    lexicon: Lexicon
+    codes: dict[str, Int64[np.ndarray, "_"]]
+
+
+def _packed(*names: str) -> tuple[str, ...]:
+    return tuple(f"lm/{name}{end}" for name in names for end in (".bz2", ""))
+
+
+CORPORA = {
+    "ptb": Corpus(
+        "ptb",
+        {
+            "train": _packed("ptb.train.txt"),
+            "validation": _packed("ptb.valid.txt"),
+            "test": _packed("ptb.test.txt"),
+        },
+        n_words=10_000,
+        n_tokens=(929_589, 73_760, 82_430),
+        how_to_get="Penn Treebank as Mikolov prepared it: ptb.train.txt, ptb.valid.txt and "
+        "ptb.test.txt of http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz.",
+    ),
+    # The order of its articles changes nothing but the states carried from one to the next.
+    "wikitext-2": Corpus(
+        "wikitext-2",
+        {
+            "train": _packed("wiki.train.tokens", "wiki.train.permuted.tokens"),
+            "validation": _packed("wiki.valid.tokens"),
+            "test": _packed("wiki.test.tokens"),
+        },
+        n_words=33_278,
+        n_tokens=(2_088_628, 217_646, 245_569),
+        how_to_get="WikiText-2 (not raw): wiki.train.tokens, wiki.valid.tokens and "
+        "wiki.test.tokens of https://www.salesforce.com/products/einstein/ai-research/"
+        "the-wikitext-dependency-language-modeling-dataset.",
+    ),
+}
+
+
+def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
+    """The texts of a corpus, from the folder that EXFAM_DATA names or the user's cache.
+
+    `n_lines`: the first lines of each part alone, for smoke runs (default None)
+
+    Raises DataError, saying what to do, where files are missing or not the published ones.
+    """
+    paths = {part: corpus_path(corpus, part) for part in PARTS}
+    given: dict[str, Any] = dict(paths)
+    if n_lines is not None:
+        given = {part: _first(lines_of(path), n_lines) for part, path in paths.items()}
+    lexicon, train = learn(given["train"], name="train")
+    codes = {"train": train}
+    codes |= {part: encode(given[part], lexicon, name=part) for part in PARTS[1:]}
+    if n_lines is None:
+        _check(corpus, lexicon, codes)
+    return Texts(given, lexicon, codes)
+
+
+def corpus_path(corpus: Corpus, part: str) -> Any:
+    """Where a part of a corpus is.
+
+    Raises DataError, saying what to do, where it is missing.
+    """
+    names = corpus.files[part]
+    found = next((path for path in map(find_file, names) if path is not None), None)
+    if found is None:
+        raise DataError(
+            f"`{corpus.name}` must have its {part} part in the folder that EXFAM_DATA names, got "
+            f"none of {', '.join(names)} there. {corpus.how_to_get}"
+        )
+    return found
+
+
+def _first(lines: Iterable[tuple[str, list[str]]], n_lines: int) -> list[list[str]]:
+    return [words for _, words in itertools.islice(lines, n_lines)]
+
+
+def _check(corpus: Corpus, lexicon: Lexicon, codes: dict[str, np.ndarray]) -> None:
+    n_tokens = tuple(len(codes[part]) for part in PARTS)
+    if (len(lexicon), n_tokens) != (corpus.n_words, corpus.n_tokens):
+        raise DataError(
+            f"`{corpus.name}` must be the published text of {corpus.n_words} words and "
+            f"{corpus.n_tokens} tokens (train, validation, test), got {len(lexicon)} and "
+            f"{n_tokens}. {corpus.how_to_get}"
+        )

@@ -1,0 +1,100 @@
+"""The text that experiments of word vectors are fitted to: a file of one's own, or Wikipedia's."""
+
+import bz2
+import gzip
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from exfam.checks import DataError
+from exfam.reading.public_sets.files import find_file
+from exfam.reading.text import (
+    PreparedText,
+    dump_lines,
+    is_dump,
+    is_prepared_text,
+    open_text,
+    prepare_text,
+)
+from exfam_studies.common.harness import Options
+
+__all__ = ["PAPERS_TEXT", "USUAL_CORPUS", "corpus_name", "corpus_path", "read_corpus"]
+
+# 100,000,000 bytes, cleaned as text8 is, of another year.
+USUAL_CORPUS = "corpora/enwiki2014_100m.bz2"
+# What the paper's figures are of, where rows of a corpus stand beside those of another.
+PAPERS_TEXT = {"enwiki2014_100m": "paper: text8, another text"}
+_HOW_TO_GET = (
+    "It is the first 100,000,000 bytes of a Wikipedia of 2014, cleaned by wikifil.pl. Name another "
+    "text by --corpus FILE."
+)
+# The head that smoke runs read: bytes, or lines of a dump.
+_FAST_BYTES, _FAST_LINES = 400_000, 4000
+_WORDS_A_SENTENCE = 1000
+
+
+def corpus_path(options: Options) -> Path:
+    """The file that `--corpus` names, else the usual one below EXFAM_DATA.
+
+    Raises DataError where it is not there.
+    """
+    if options.corpus is not None:
+        if not options.corpus.is_file():
+            raise DataError(f"`corpus` must be a file, got no such file at {options.corpus}.")
+        return options.corpus
+    found = find_file(USUAL_CORPUS)
+    if found is None:
+        raise DataError(
+            f"`corpus` must be in the folder that EXFAM_DATA names, got no {USUAL_CORPUS} there. "
+            f"{_HOW_TO_GET}"
+        )
+    return found
+
+
+def corpus_name(options: Options) -> str:
+    """What the corpus is called in rows and in names of kept results.
+
+    >>> corpus_name(Options(corpus=Path("here/enwik9.txt"), fast=True))
+    'enwik9-head'
+    """
+    path = Path(USUAL_CORPUS) if options.corpus is None else options.corpus
+    return path.name.split(".")[0] + ("-head" if options.fast else "")
+
+
+def read_corpus(options: Options, *, min_count: int) -> PreparedText:
+    """The corpus as codes; with `--folder` it is prepared once and kept there.
+
+    A dump of Wikipedia, such as enwik9, is cleaned as text8 was. Smoke runs read its head alone.
+    Raises DataError where it is not there.
+    """
+    path = corpus_path(options)
+    folder = None
+    if options.folder is not None and not options.fast:
+        folder = options.folder / "texts" / f"{corpus_name(options)}-{min_count}"
+    if is_dump(path):
+        return _read_dump(path, folder, min_count=min_count, fast=options.fast)
+    source: Any = list(_head(path)) if options.fast else path
+    return prepare_text(source, folder=folder, min_count=min_count)
+
+
+def _read_dump(path: Path, folder: Path | None, *, min_count: int, fast: bool) -> PreparedText:
+    lines = dump_lines(path)
+    if fast:
+        lines = itertools.islice(lines, _FAST_LINES)
+    if folder is not None:
+        # Lines are not known unread: another file of the name is told by its size.
+        folder = folder.with_name(f"{folder.name}-{path.stat().st_size}")
+        if is_prepared_text(folder):
+            return open_text(folder)
+    return prepare_text(
+        lines, folder=folder, min_count=min_count, sentences="none", cleaning="wikifil"
+    )
+
+
+def _head(path: Path) -> Iterator[list[str]]:
+    packed: dict[str, Any] = {".bz2": bz2.open, ".gz": gzip.open}
+    with packed.get(path.suffix, open)(path, "rb") as file:
+        words = iter(file.read(_FAST_BYTES).decode(errors="ignore").split())
+    while sentence := list(itertools.islice(words, _WORDS_A_SENTENCE)):
+        yield sentence

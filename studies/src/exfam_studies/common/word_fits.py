@@ -1,0 +1,113 @@
+"""Fits of word vectors that experiments share, and how the vectors are judged."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from exfam.reading.public_sets.word_pairs import word_pairs
+from exfam.reading.public_sets.word_questions import word_questions
+from exfam.reading.text import PreparedText
+from exfam.vectors import WordVectors, evaluate_analogies, evaluate_similarity
+from exfam.words import CBOW, SkipGram
+from exfam_studies.common.harness import Options
+from exfam_studies.common.provenance import changed_parameters
+from exfam_studies.common.word_corpus import corpus_name
+
+__all__ = ["MIN_COUNT", "SETS", "Recipe", "fit_words", "judged", "word_parameters"]
+
+MIN_COUNT = 5
+# Metric -> set of pairs, or of questions.
+_PAIRS = {
+    "wordsim": "wordsim-353",
+    "men": "men",
+    "mturk": "mturk-287",
+    "rare": "rare-words",
+    "simlex": "simlex-999",
+}
+_QUESTIONS = {"google": "google", "msr": "msr"}
+SETS = (*_PAIRS, *_QUESTIONS)
+_FAST: dict[str, Any] = {"dim": 16, "epochs": 1, "negatives": 5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What the paper's models share, but for the learning rate, which is ours.
+
+    The paper's code steps through batches of 16 at a rate of .2; here every window is a step.
+    """
+
+    dim: int = 200
+    window: int = 5
+    negatives: int = 25
+    epochs: int = 5
+
+    def settings(self, options: Options) -> dict[str, int]:
+        """As an estimator takes them; tiny in smoke runs.
+
+        >>> Recipe().settings(Options(fast=True))["dim"]
+        16
+        """
+        told = {name: getattr(self, name) for name in ("dim", "window", "negatives", "epochs")}
+        return told | (_FAST if options.fast else {})
+
+
+def fit_words(
+    text: PreparedText,
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    options: Options,
+    kind: type[SkipGram] | type[CBOW] = SkipGram,
+) -> SkipGram | CBOW:
+    """A model fitted by one thread, so that the same seed gives the same figures.
+
+    `kind`: SkipGram, which is meant where nothing is said, or CBOW
+
+    With `--folder` the fit is kept there, for all experiments that ask for the same.
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    model = kind(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
+    checkpoint = None
+    if options.folder is not None:
+        told = [] if kind is SkipGram else [kind.kind]
+        told += [f"{name}-{settings[name]}" for name in sorted(settings)]
+        checkpoint = options.folder / "fits" / corpus_name(options) / "-".join(told) / f"{seed:02}"
+    model.fit(text, checkpoint=checkpoint)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    return model
+
+
+def word_parameters(
+    settings: Mapping[str, Any], kind: type[SkipGram] | type[CBOW] = SkipGram
+) -> dict[str, Any]:
+    """The parameters of `fit_words`'s model that differ from the defaults.
+
+    >>> word_parameters({"dim": 16})["estimator"]
+    'SkipGram'
+    """
+    return changed_parameters(kind(**settings, min_count=MIN_COUNT, deterministic=True))
+
+
+def judged(vectors: WordVectors) -> dict[str, float]:
+    """Rank correlations with people, and shares of analogies solved by 3CosMul.
+
+    Metrics end in "-kept" (as the paper: a pair with an unknown word has similarity 0, a question
+    with one is not solved) or "-skipped"; "coverage-" tells the share that is known. Figures that
+    are not defined, of vocabularies that know no pair, are left out.
+    """
+    told: dict[str, float] = {}
+    for metric, name in _PAIRS.items():
+        pairs = evaluate_similarity(vectors, word_pairs(name))
+        told |= _figures(f"spearman-{metric}", pairs.kept, pairs.skipped)
+        told[f"coverage-{metric}"] = pairs.coverage
+    for metric, name in _QUESTIONS.items():
+        total = evaluate_analogies(vectors, word_questions(name), rule="3cosmul").total
+        told |= _figures(f"accuracy-{metric}", total.accuracy, total.accuracy_covered)
+        told[f"coverage-{metric}"] = total.coverage
+    return {metric: value for metric, value in told.items() if not math.isnan(value)}
+
+
+def _figures(metric: str, kept: float, skipped: float) -> dict[str, float]:
+    return {f"{metric}-kept": kept, f"{metric}-skipped": skipped}

@@ -1,0 +1,321 @@
+"""Theorem 2 of Exponential Family Attention, measured: excess loss by the number of groups F.
+
+Maps of four places are drawn from a known model of the theorem's class, so that the least loss of
+the class is known. To F of them models of the class are fitted by minimizing half the squared
+error: L-BFGS from the known model's neighborhood and from random weights, of which the one of least
+training loss is kept, since the theorem is about the minimizer and not about a search for it.
+"excess-loss" is against the known model's loss on maps drawn anew. "slope-excess" is the slope of
+its logarithm over that of F, with a 95% interval; that of the theorem's rate term is -1/2. The term
+itself, "rate-term", is no bound: O() hides a constant.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, fields, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exfam.groups import Batch, Groups
+from exfam.plots import rate_curve
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import FigureKey, Kept, Measured, figure_store, measured
+from exfam_studies.common.rows import Row, interval_settings, row_over_seeds
+from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
+from exfam_studies.efa.clipped_attention import (
+    ClippedFieldNetwork,
+    ClippedFieldSizes,
+    build_clipped_field,
+    known_clipped_field,
+    pulls,
+)
+from exfam_studies.efa.generalization import (
+    MeasuredFit,
+    ModelClass,
+    check_theorem_2,
+    fit_slope,
+    measure_fit,
+    model_class,
+    parameter_norm,
+    rate_term,
+)
+
+__all__ = ["TASKS", "least_loss_fit", "parameters", "plot", "run", "simulated_maps"]
+
+TASKS = ("clipped-field",)
+SEEDS = 5
+N_GROUPS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+FAST_GROUPS = (8, 16, 32)
+# From here on a slope of its own: below, fits have not many more values than numbers to fit.
+LARGE = 256
+N_SITES, N_HELD_OUT, FAST_HELD_OUT = 4, 4000, 200
+# Six standard deviations of a value given the others, and more: the bound cuts next to nothing off.
+VALUE_BOUND, TOKEN_BOUND, NORM_BOUND = 8.0, 50.0, 15.0
+ATTRACTION, REPULSION = 1.29, 0.645
+N_RANDOM_STARTS, N_STEPS, FAST_STEPS = 2, 400, 30
+SIZES = ClippedFieldSizes(
+    n_dims=2,
+    place_dim=2,
+    place_hidden_dim=4,
+    n_heads=2,
+    feed_forward_dim=2,
+    token_bound=TOKEN_BOUND,
+    value_bound=VALUE_BOUND,
+)
+_MODEL = "relu-attention"
+_HELD_OUT_SEED = 10**6
+_PENALTY = 0.1
+
+
+def run(options: Options) -> list[Row]:
+    """Fit models to ever more groups, and measure what they lose against the known one."""
+    store = figure_store(options.folder)
+    fits: dict[int, list[Kept]] = {}
+
+    def rows_of(n_groups: int) -> list[Row]:
+        keys = [
+            FigureKey((TASKS[0], f"steps-{_n_steps(options)}", f"groups-{n_groups}"), seed)
+            for seed in range(options.n_seeds(SEEDS))
+        ]
+        fits[n_groups] = [
+            measured(store, key, partial(_measure, n_groups, key.seed, options)) for key in keys
+        ]
+        return _rows(n_groups, fits[n_groups])
+
+    sizes = FAST_GROUPS if options.fast else N_GROUPS
+    rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes])
+    kept = [each for of_size in fits.values() for each in of_size]
+    return rows + _slopes([_as_fit(each.figures) for each in kept])
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The sizes of the network, and how it is fitted."""
+    if row.model != _MODEL:
+        return {}
+    fit = {"norm_bound": NORM_BOUND, "n_steps": _n_steps(options), "n_starts": N_RANDOM_STARTS}
+    return {"network": "clipped field", **asdict(SIZES), **fit}
+
+
+def _measure(n_groups: int, seed: int, options: Options) -> Measured:
+    """Figures of one fit to `n_groups` maps; no two fits share a map."""
+    known = _known()
+    train = simulated_maps(n_groups, seed=n_groups * 1000 + seed)
+    held_out = _held_out(FAST_HELD_OUT if options.fast else N_HELD_OUT)
+    starts = _starts(known, seed)
+    fitted = least_loss_fit(starts, train, n_steps=_n_steps(options), norm_bound=NORM_BOUND)
+    fit = measure_fit(fitted, known, train=train, held_out=held_out)
+    figures = dict(zip((each.name for each in fields(fit)), astuple(fit), strict=True))
+    return {**figures, **_baselines(train, held_out)}, {}
+
+
+def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
+    of = _class()
+    seconds = [each.cpu_seconds for each in kept]
+
+    def row(model: str, metric: str, values: Sequence[float]) -> Row:
+        row = Row(task=TASKS[0], model=model, settings={"groups": n_groups}, metric=metric)
+        return row_over_seeds(row, values=values, cpu_seconds=seconds if model == _MODEL else ())
+
+    told = [
+        (_MODEL, "excess-loss", [each.figures["excess"] for each in kept]),
+        (_MODEL, "change-of-sampled-loss", [each.figures["sampled"] for each in kept]),
+        (_MODEL, "change-of-training-loss", [each.figures["training_gap"] for each in kept]),
+        ("mean-of-others", "excess-loss", [each.figures["others"] for each in kept]),
+        ("zero", "excess-loss", [each.figures["zero"] for each in kept]),
+    ]
+    rate = Row(
+        task=TASKS[0],
+        model="theorem-2",
+        settings={"groups": n_groups},
+        metric="rate-term",
+        value=rate_term(of, n_groups),
+    )
+    return [row(*each) for each in told] + [rate]
+
+
+def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
+    """Of all sizes, and of the large ones, if there are enough of them."""
+    if len(fits) < 3:
+        return []
+    check = check_theorem_2(fits, _class())
+    note = (
+        "; ".join((*check.failed_assumptions, *check.failed_conclusions))
+        or "nothing contradicts theorem 2"
+    )
+    rows = [
+        Row(
+            task=TASKS[0],
+            model="theorem-2",
+            metric="slope-rate-term",
+            value=-0.5,
+            note=note,
+        )
+    ]
+    for least in (0, LARGE):
+        some = [fit for fit in fits if fit.n_groups >= least]
+        if len({fit.n_groups for fit in some}) < 2 or len(some) < 3:
+            continue
+        slope = fit_slope(
+            np.array([fit.n_groups for fit in some]), np.array([fit.excess for fit in some])
+        )
+        rows.append(
+            Row(
+                task=TASKS[0],
+                model=_MODEL,
+                settings={
+                    "groups-from": min(fit.n_groups for fit in some),
+                    **interval_settings(slope),
+                },
+                metric="slope-excess",
+                value=slope.mean,
+            )
+        )
+    return rows
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """Write excess losses by the number of groups as efa-generalization.png."""
+    told = [row for row in rows if row.metric == "excess-loss"]
+    sizes = sorted({int(row.settings["groups"]) for row in told})
+    by_place = {(row.model, row.settings["groups"]): row for row in told}
+    models = dict.fromkeys(row.model for row in told)
+    losses = {
+        model: np.array([by_place[model, size].value for size in sizes], dtype=float)
+        for model in models
+    }
+    # A standard deviation of None, of a single fit, becomes NaN: no bar.
+    spread = np.array([by_place[_MODEL, size].sd for size in sizes], dtype=float)
+    figure = rate_curve(
+        np.array(sizes, dtype=float),
+        losses,
+        slope=-0.5,
+        slope_name="slope of the rate term",
+        metric="excess loss",
+        spread=spread,
+    )
+    figure.savefig(folder / "efa-generalization.png", format="png", dpi=120, facecolor="white")
+
+
+def least_loss_fit(
+    starts: Sequence[ClippedFieldNetwork], train: Groups, *, n_steps: int, norm_bound: float
+) -> ClippedFieldNetwork:
+    """Of models trained from each start by L-BFGS on all groups, the one of least training loss.
+
+    A penalty keeps the norm at `norm_bound`, about; what is left above it is scaled away.
+
+    >>> maps = simulated_maps(8, seed=0)
+    >>> start = build_clipped_field(SIZES, column="value", generator=torch.Generator()).double()
+    >>> fitted = least_loss_fit([start], maps, n_steps=3, norm_bound=5.0)
+    >>> bool(parameter_norm(fitted) < 5.0 + 1e-9)
+    True
+    """
+    batch = train.pad(np.arange(len(train)))
+    best = min(
+        (_minimized(start, batch, n_steps, norm_bound) for start in starts),
+        key=lambda model: float(_loss(model, batch).detach()),
+    )
+    return best
+
+
+def _minimized(
+    start: ClippedFieldNetwork, batch: Batch, n_steps: int, norm_bound: float
+) -> ClippedFieldNetwork:
+    model = copy.deepcopy(start)
+    optimizer = torch.optim.LBFGS(
+        model.parameters(),
+        max_iter=n_steps,
+        history_size=30,
+        tolerance_grad=1e-9,
+        tolerance_change=1e-12,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        beyond = (parameter_norm(model) - norm_bound).relu()
+        loss = _loss(model, batch) + _PENALTY * beyond.square()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    with torch.no_grad():
+        # The norm is proportional to the weights.
+        share = (norm_bound / parameter_norm(model)).clamp_max(1.0)
+        for parameter in model.parameters():
+            parameter.mul_(share)
+    return model
+
+
+def _loss(model: ClippedFieldNetwork, batch: Batch) -> Tensor:
+    value = batch.values[model.column].double()
+    return 0.5 * (value - model.eta(batch)[..., 0]).square().mean()
+
+
+def _starts(known: ClippedFieldNetwork, seed: int) -> list[ClippedFieldNetwork]:
+    """Near the known model, so that zeros may move, and random ones."""
+    generator = torch.Generator().manual_seed(seed)
+    near = copy.deepcopy(known)
+    with torch.no_grad():
+        for parameter in near.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.add_(0.05 * noise)
+    random = [
+        build_clipped_field(SIZES, column=known.column, generator=generator).double()
+        for _ in range(N_RANDOM_STARTS)
+    ]
+    return [near, *random]
+
+
+def simulated_maps(n_maps: int, *, seed: int) -> Groups:
+    """Maps of the known model, values drawn from the law that its conditionals belong to.
+
+    >>> simulated_maps(3, seed=0)
+    Groups(3 groups, 12 elements, value, coordinates)
+    """
+    maps = random_maps(n_maps, N_SITES, n_dims=SIZES.n_dims, seed=seed)
+    pull = pulls(_known(), maps.pad(np.arange(n_maps))).numpy()
+    # Of another stream than the places.
+    values = draw_auto_normal(pull, bound=VALUE_BOUND, seed=seed + 10**9)
+    return replace(maps, values={"value": values.ravel()})
+
+
+def _baselines(train: Groups, held_out: Groups) -> Mapping[str, float]:
+    """Excess losses of predicting 0, and of the others' mean times one fitted number."""
+    best = _known().eta(held_out.pad(np.arange(len(held_out))))[..., 0].detach().numpy()
+    value, others = _values_and_others(train)
+    factor = float((value * others).sum() / np.square(others).sum())
+    away = best - factor * _values_and_others(held_out)[1]
+    return {"zero": 0.5 * float(np.square(best).mean()), "others": 0.5 * float((away**2).mean())}
+
+
+def _values_and_others(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    value = groups.values["value"].reshape(-1, N_SITES)
+    return value, (value.sum(axis=1, keepdims=True) - value) / (N_SITES - 1)
+
+
+@cache
+def _known() -> ClippedFieldNetwork:
+    return known_clipped_field(SIZES, attraction=ATTRACTION, repulsion=REPULSION, column="value")
+
+
+@cache
+def _held_out(n_maps: int) -> Groups:
+    return simulated_maps(n_maps, seed=_HELD_OUT_SEED)
+
+
+def _class() -> ModelClass:
+    return model_class(_known(), norm_bound=NORM_BOUND)
+
+
+def _as_fit(figures: Mapping[str, float]) -> MeasuredFit:
+    told: dict[str, Any] = {each.name: figures[each.name] for each in fields(MeasuredFit)}
+    return MeasuredFit(**{**told, "n_groups": int(told["n_groups"])})
+
+
+def _n_steps(options: Options) -> int:
+    return FAST_STEPS if options.fast else N_STEPS

@@ -1,0 +1,166 @@
+"""Latent factor models are special cases of attention: propositions 1, 2 and 3, by construction.
+
+For latent factor models of random weights, the EFA weights of the proposition are written down and
+both are computed on random groups of unequal lengths. "max-difference" is the largest absolute
+difference, over all seeds, of the natural parameters and of the log-probabilities in nats, in
+double precision: nothing is fitted.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from exfam.efa.networks.factor_network import (
+    LatentFactorSettings,
+    build_latent_factor_items,
+    build_latent_factor_values,
+)
+from exfam.families import Family, Gaussian, Poisson
+from exfam.fields.networks.factor_network import (
+    FieldLatentFactorSettings,
+    build_field_latent_factor,
+)
+from exfam.groups import Batch, Groups
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
+from exfam_studies.efa.field_special_cases import field_from_latent_factor
+from exfam_studies.efa.special_cases import items_from_latent_factor, values_from_latent_factor
+
+__all__ = ["TASKS", "run"]
+
+TASKS = ("proposition-1", "proposition-2", "proposition-3")
+SEEDS = 5
+DIM = 8
+N_ITEMS = 30
+N_GROUPS, FAST_GROUPS = 100, 10
+LONGEST = 20
+# Neighbors that proposition 2 sums over: all, and as many as the paper found best.
+NEIGHBORS: tuple[int | None, ...] = (None, 5)
+COLUMN = "value"
+
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+class _Pair(NamedTuple):
+    """A latent factor model and the attention that is to equal it."""
+
+    given: TwoPartModel
+    built: TwoPartModel
+
+
+class _Case(NamedTuple):
+    """A proposition, how to build both of its sides, and the share of values that are missing."""
+
+    task: str
+    settings: dict[str, str | int]
+    build: Callable[[Groups, int], _Pair]
+    missing: float
+
+
+def run(options: Options) -> list[Row]:
+    """Build and compare, for the wanted propositions."""
+    return [_row(case, options) for case in _cases() if options.wants(case.task)]
+
+
+def _cases() -> list[_Case]:
+    # Proposition 3 divides by the number of values, attention by that of elements: none is missing.
+    return [
+        _Case("proposition-1", {}, _items, missing=0.0),
+        *(_Case("proposition-2", {"k": k or "all"}, _field_of(k), missing=0.1) for k in NEIGHBORS),
+        _Case("proposition-3", {}, _values, missing=0.0),
+    ]
+
+
+def _row(case: _Case, options: Options) -> Row:
+    n_seeds, n_groups = options.n_seeds(SEEDS), FAST_GROUPS if options.fast else N_GROUPS
+    return Row(
+        task=case.task,
+        model="efa",
+        settings={"dim": DIM, **case.settings},
+        metric="max-difference",
+        value=max(_difference(case, seed=seed, n_groups=n_groups) for seed in range(n_seeds)),
+        n_seeds=n_seeds,
+    )
+
+
+def _difference(case: _Case, *, seed: int, n_groups: int) -> float:
+    """Largest difference of the parameters and of the log-probabilities, over random groups."""
+    groups = _groups(seed, n_groups=n_groups, missing=case.missing)
+    pair, batch = case.build(groups, seed), groups.pad(np.arange(len(groups)))
+    with torch.no_grad():
+        figures = zip(_figures(pair.given, batch), _figures(pair.built, batch), strict=True)
+        return max(float((one - two).abs().max()) for one, two in figures)
+
+
+def _figures(model: TwoPartModel, batch: Batch) -> list[torch.Tensor]:
+    part: Any = model.item_part if model.value_part is None else model.value_part
+    return [part.eta(batch)[batch.target], model.log_prob(batch).total()]
+
+
+def _groups(seed: int, *, n_groups: int, missing: float) -> Groups:
+    """Groups of 2 to LONGEST elements: items, values 1 to 3 and places at random."""
+    random = np.random.default_rng(seed)
+    length = random.integers(2, LONGEST + 1, n_groups)
+    stop = np.cumsum(length)
+    n = int(stop[-1])
+    return Groups(
+        start=stop - length,
+        stop=stop,
+        item=np.concatenate([random.permutation(N_ITEMS)[:each] for each in length]).astype(
+            np.int32
+        ),
+        values={COLUMN: random.integers(1, 4, n).astype(np.float64)},
+        observed=random.random(n) >= missing,
+        attributes={"coordinates": random.uniform([25.0, -120.0], [50.0, -70.0], (n, 2))},
+        vocabulary={"item": np.arange(N_ITEMS)},
+    )
+
+
+def _items(groups: Groups, seed: int) -> _Pair:
+    generator = torch.Generator().manual_seed(seed)
+    settings = LatentFactorSettings(dim=DIM, intercept=False)
+    part = _random(build_latent_factor_items(N_ITEMS, settings, generator=generator), generator)
+    both = (part, items_from_latent_factor(part))
+    return _Pair(*(TwoPartModel(direction="bidirectional", item_part=each) for each in both))
+
+
+def _values(groups: Groups, seed: int) -> _Pair:
+    generator = torch.Generator().manual_seed(seed)
+    settings, families = LatentFactorSettings(dim=DIM, intercept=False), {COLUMN: Poisson(shift=1)}
+    made = build_latent_factor_values(N_ITEMS, families, settings, generator=generator)
+    part = _random(made, generator)
+    return _pair(part, values_from_latent_factor(part), families[COLUMN])
+
+
+def _field_of(k: int | None) -> Callable[[Groups, int], _Pair]:
+    def build(groups: Groups, seed: int) -> _Pair:
+        generator = torch.Generator().manual_seed(seed)
+        settings = FieldLatentFactorSettings(dim=DIM, hidden_dim=DIM, k=k)
+        part = _random(build_field_latent_factor(groups, settings, generator=generator), generator)
+        return _pair(part, field_from_latent_factor(part, column=COLUMN), Gaussian())
+
+    return build
+
+
+def _pair(part: nn.Module, network: nn.Module, family: Family) -> _Pair:
+    return _Pair(
+        *(
+            TwoPartModel(direction="bidirectional", value_part=each, families={COLUMN: family})
+            for each in (part, network)
+        )
+    )
+
+
+def _random(part: Part, generator: torch.Generator) -> Part:
+    """The part in double precision, all its weights drawn anew."""
+    part = part.double()
+    with torch.no_grad():
+        for parameter in part.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(drawn / DIM**0.5)
+    return part

@@ -1,0 +1,126 @@
+"""Fields to fit temperature models on: the real one, simulated ones, and sites left out.
+
+All have the layout of the real one: maps of October days, 6 years to train, 4 to choose by, the
+rest to report on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int64
+
+from exfam.fields.data import has_history, only_observed, read_field, with_lags
+from exfam.groups import Groups
+from exfam.reading.public_sets.splits import Splits
+from exfam.reading.public_sets.temperature import temperature_table
+from exfam.simulators import FieldProcess, FieldSettings, simulate_field
+
+__all__ = [
+    "NewSites",
+    "draw_sites",
+    "field_splits",
+    "new_sites",
+    "read_temperatures",
+    "simulated_temperatures",
+]
+
+# Of "Exponential Family Attention", section 6.4: 2007-2012, 2013-2016, 2017-2019.
+TRAIN_YEARS, FIT_YEARS = 6, 10
+OCTOBER = 10
+# As many sites, years and October days as the real field has, in a long daily series of its own.
+N_SITES, N_YEARS = 44, 13
+FIRST_SIMULATED = np.datetime64("2001-01-01")
+
+
+def read_temperatures(table: pa.Table | None = None) -> Groups:
+    """The maps of all October days, in increasing time; of some rows if a table is given."""
+    return read_field(
+        temperature_table() if table is None else table,
+        time="date",
+        site="site",
+        coordinates=["lat", "lon"],
+        value="temperature_f",
+    )
+
+
+def simulated_temperatures(
+    *, settings: FieldSettings, seed: int, years: int = N_YEARS
+) -> tuple[Groups, FieldProcess]:
+    """October days of a simulated daily field, and the process that drew it."""
+    last = FIRST_SIMULATED.astype("datetime64[Y]") + years
+    n_steps = int((last.astype("datetime64[D]") - FIRST_SIMULATED).astype(int))
+    field = simulate_field(N_SITES, n_steps, settings=settings, seed=seed)
+    _, month = _calendar(field.groups)
+    return field.groups[month == OCTOBER].compact(), field.truth
+
+
+def field_splits(groups: Groups, *, lags: int = 0, history: int = 0) -> Splits:
+    """Maps by year, each with `lags` maps before its own; only days with `history` days before.
+
+    Days before the first of October are in no file: with a history, the month's first days go.
+    """
+    kept = has_history(with_lags(groups, history))
+    groups = with_lags(groups, lags)
+    year, _ = _calendar(groups)
+    since = year - year.min()
+    parts = (since < TRAIN_YEARS, (since >= TRAIN_YEARS) & (since < FIT_YEARS), since >= FIT_YEARS)
+    return Splits(*(groups[part & kept] for part in parts))
+
+
+def _calendar(
+    groups: Groups,
+) -> tuple[Int64[np.ndarray, "groups"], Int64[np.ndarray, "groups"]]:
+    """Year and month of each map."""
+    days = groups.group_attributes["time"].astype(np.int64).astype("datetime64[D]")
+    months = days.astype("datetime64[M]").astype(np.int64)
+    return 1970 + months // 12, months % 12 + 1
+
+
+@dataclass(frozen=True, eq=False)
+class NewSites:
+    """A draw of sites that training never saw.
+
+    `splits`: `train` and `validation` without these sites; `test` with all sites, of which the new
+        ones are hidden from all others and from each other, but keep their values to be scored by
+    `validation`: the maps of the validation part, in the form of `test`
+    """
+
+    sites: tuple[str, ...]
+    splits: Splits
+    validation: Groups
+
+
+def draw_sites(labels: Sequence[str], *, draws: int, size: int, seed: int) -> list[tuple[str, ...]]:
+    """Draws of `size` sites each; none is drawn again while enough others are left.
+
+    >>> first, second = draw_sites(["a", "b", "c", "d"], draws=2, size=2, seed=0)
+    >>> sorted(first + second)
+    ['a', 'b', 'c', 'd']
+    """
+    random = np.random.default_rng(seed)
+    whole = len(labels) // size * size
+    rounds = [random.permutation(len(labels))[:whole] for _ in range(-(-draws * size // whole))]
+    places = np.concatenate(rounds).reshape(-1, size)[:draws]
+    return [tuple(labels[place] for place in sorted(row)) for row in places.tolist()]
+
+
+def new_sites(sites: Sequence[str]) -> NewSites:
+    """The field with these sites left out of all that is fitted."""
+    table = temperature_table()
+    left_out = pc.is_in(table["site"], value_set=pa.array(sites))
+    known = field_splits(read_temperatures(table.filter(pc.invert(left_out))))
+    whole = field_splits(read_temperatures(table))
+    return NewSites(
+        sites=tuple(sites),
+        splits=Splits(known.train, known.validation, _hidden(whole.test, sites)),
+        validation=_hidden(whole.validation, sites),
+    )
+
+
+def _hidden(groups: Groups, sites: Sequence[str]) -> Groups:
+    assert groups.item is not None
+    labels = groups.vocabulary["item"][groups.item[groups.elements()]]
+    return only_observed(groups, ~np.isin(labels.astype(str), list(sites)))

@@ -1,0 +1,1 @@
+"""Bidirectional attention as a mixture of continuous word experts."""

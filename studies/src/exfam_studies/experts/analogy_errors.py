@@ -1,0 +1,268 @@
+"""Why analogies fail: the errors of fitted vectors by term, and how symmetric attention is.
+
+"explanation" takes the errors of the fitted sets apart, cut to the corpus's most frequent words,
+whose windows make the law; a question is answered where the right word is the nearest of these.
+"auc-" is the probability that a question that fails has a longer gap, or term of it, than one that
+is answered, "auc-within-" the same of two questions of one relation; .5 says nothing. "rarity" of
+the answer is what needs no decomposition. "share-" is the part of a term in all gaps along them:
+terms cancel, so that it may be far from [0, 1]. Of models with negative samples the residual holds
+what words' own frequencies add, too. See `paraphrase` for vectors without a residual, and for how
+much the blame of rho and Delta depends on the smoothing.
+
+"symmetry" is of pairs of words in stretches of eleven of the corpus: half the sum of differences
+between p and its transpose, as CBOW counts pairs and as attention weighs them, of the paper's own
+model fitted to these stretches. Of "attention-shuffled" the weights are exchanged among words by
+chance. "log-tau-sd" is how unlike they are, "zeta-spread" what has to be 0 for analogies of token
+vectors to follow from those of the paper's transformed ones.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from exfam.checks import DataError
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.reading.text import PreparedText, prepare_text
+from exfam.vectors import OffsetAnswers, WordVectors, answer_by_offsets, common_questions
+from exfam_studies.common.fits import Job
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import (
+    FigureKey,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam_studies.common.rows import Row
+from exfam_studies.common.word_corpus import corpus_name
+from exfam_studies.experts.analogy_sets import VectorSet, text_lines
+from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention, word_groups
+from exfam_studies.experts.factorized import (
+    asymmetry,
+    attention_factors,
+    count_word_pairs,
+    gamma_sums,
+)
+from exfam_studies.experts.paraphrases import (
+    TERMS,
+    AnalogyErrors,
+    WordLaw,
+    analogy_errors,
+    by_relation,
+    factors_of,
+    failure_predictors,
+    text_windows,
+)
+from exfam_studies.experts.word_attention import WordAttention, word_nats
+from exfam_studies.positions.masked_lms import short_digest
+
+__all__ = ["EXPLAINED", "explanation_jobs", "stretches", "symmetry_jobs"]
+
+EXPLAINED = ("sgns", "sgns-tied", "cbow")
+_LAW: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
+_FAST_LAW: dict[str, Any] = {**_LAW, "words": 500}
+_REDRAWINGS, _FAST_REDRAWINGS = 1000, 20
+
+SYMMETRY_SEEDS = 3
+_STRETCH = 11
+_PAIRS: Mapping[str, Any] = {"words": 3000, "tokens": 1_000_000, "dim": 50, "epochs": 2}
+_FAST_PAIRS: Mapping[str, Any] = {"words": 30, "tokens": 4000, "dim": 4, "epochs": 1}
+# Of the sentences, those that attention is fitted to; the rest judge it, so many at a time.
+_TRAIN, _AT_ONCE = 0.95, 256
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """Where the law and the fitted sets come from."""
+
+    law: Callable[[], WordLaw]
+    sets: Callable[[str], VectorSet]
+    questions: Callable[[], WordQuestions]
+    options: Options
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return _FAST_LAW if self.options.fast else _LAW
+
+
+def explanation_jobs(
+    task: str,
+    read: Callable[[], PreparedText],
+    sets: Callable[[str], VectorSet],
+    questions: Callable[[], WordQuestions],
+    options: Options,
+) -> list[Job]:
+    """Of each of EXPLAINED, whether the terms of its errors tell which questions fail.
+
+    `sets`: fitted sets by their names
+    """
+    parts = _Explained(cache(partial(_law, read, options)), sets, questions, options)
+    return [
+        Job(f"{task} {model}", partial(_explained_rows, task, model, parts)) for model in EXPLAINED
+    ]
+
+
+def symmetry_jobs(task: str, read: Callable[[], PreparedText], options: Options) -> list[Job]:
+    """How symmetric pairs of words are, as CBOW counts them and as attention weighs them."""
+    return [Job(task, partial(_symmetry_rows, task, read, options))]
+
+
+def stretches(
+    text: PreparedText, *, n_words: int, n_tokens: int, length: int = _STRETCH
+) -> PreparedText:
+    """The head of a text, of its most frequent words alone, in sentences of `length` words.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> cut = stretches(prepare_text(["a b c a b a"], min_count=1), n_words=2, n_tokens=6, length=3)
+    >>> cut.tokens.tolist(), cut.vocabulary.words
+    ([0, 1, 0, -1, 1, 0, -1], ('a', 'b'))
+    """
+    head = list(islice(chain.from_iterable(text_lines(text)), n_tokens))
+    kept = prepare_text([head], min_count=2, max_words=n_words)
+    words = kept.tokens[kept.tokens >= 0]
+    # A word alone has no context.
+    words = words[: len(words) - (len(words) % length == 1)]
+    ends = np.arange(length, len(words), length)
+    tokens = np.append(np.insert(words, ends, -1), -1).astype(np.int32)
+    return PreparedText(tokens, kept.vocabulary, len(head))
+
+
+def _law(read: Callable[[], PreparedText], options: Options) -> WordLaw:
+    settings = _FAST_LAW if options.fast else _LAW
+    windows = text_windows(read(), window=settings["window"], n_words=settings["words"])
+    return WordLaw(windows, smoothing=settings["smoothing"])
+
+
+def _explained_rows(task: str, model: str, parts: _Explained) -> list[Row]:
+    """One row a figure, the ends of its interval among the settings."""
+    options, settings = parts.options, dict(parts.settings)
+    names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
+    key, store = FigureKey(names), figure_store(options.folder)
+    kept = measured(store, key, partial(_explained, model, parts))
+    settings = {"corpus": corpus_name(options), **settings}
+    rows = []
+    for metric in kept.figures:
+        interval = dict(zip(("low", "high"), kept.arrays.get(metric, ()), strict=False))
+        row = Row(
+            task=task,
+            model=model,
+            settings={**settings, **interval},
+            metric=metric,
+            n_configurations=1,
+        )
+        rows.append(metric_row(row, [kept]))
+    return rows
+
+
+def _explained(model: str, parts: _Explained) -> Measured:
+    law = parts.law()
+    vectors = _cut(law, parts.sets(model))
+    try:
+        questions = common_questions([vectors], parts.questions())
+    except DataError:  # of a small text: no question is of these words
+        return {"count-questions": 0.0}, {}
+    answers = answer_by_offsets(vectors, questions)
+    errors = analogy_errors(factors_of(vectors, law), law, questions)
+    (whole,) = by_relation(replace(errors, categories=("all",) * len(errors)))
+    figures = {
+        "count-questions": float(len(errors)),
+        "accuracy-overall": float(answers.correct[errors.question].mean()),
+        "coverage-seen": whole.seen,
+        **{f"share-{name}": share for name, share in zip(TERMS, whole.shares, strict=True)},
+    }
+    told, intervals = _predicted(errors, answers, parts.options)
+    return figures | told, intervals
+
+
+def _cut(law: WordLaw, own: VectorSet) -> WordVectors:
+    """The first seed's vectors of the words of the law, in its order."""
+    vectors = own.vectors[0]
+    rows = vectors.codes(law.words)
+    return WordVectors(law.words, vectors.matrix()[rows], vectors.matrix("context")[rows])
+
+
+def _predicted(
+    errors: AnalogyErrors, answers: OffsetAnswers, options: Options
+) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Figures of each predictor of failures, and their intervals; none where all go one way."""
+    right = answers.correct[errors.question]
+    if right.all() or not right.any():
+        return {}, {}
+    n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
+    figures, intervals = {}, {}
+    for each in failure_predictors(errors, answers.correct, seed=0, n=n):
+        for metric, interval in (("auc", each.auc), ("auc-within", each.auc_within)):
+            if interval is not None:
+                name = f"{metric}-{each.name}"
+                figures[name] = interval.mean
+                intervals[name] = [round(interval.low, 4), round(interval.high, 4)]
+    return figures, intervals
+
+
+def _symmetry_rows(task: str, read: Callable[[], PreparedText], options: Options) -> list[Row]:
+    settings = _FAST_PAIRS if options.fast else _PAIRS
+    names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
+    store, kept = figure_store(options.folder), []
+    for seed in range(options.n_seeds(SYMMETRY_SEEDS)):
+        kept.append(
+            measured(store, FigureKey(names, seed), partial(_symmetry, read, settings, seed))
+        )
+    told = {"corpus": corpus_name(options), **settings}
+    rows = []
+    for name in kept[0].figures:
+        model, _, metric = name.partition(" ")
+        row = Row(task=task, model=model, settings=told, metric=name, n_configurations=1)
+        rows.append(replace(metric_row(row, kept), metric=metric))
+    return rows
+
+
+def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], seed: int) -> Measured:
+    text = stretches(read(), n_words=settings["words"], n_tokens=settings["tokens"])
+    train, held = _parts(text)
+    recipe = AttentionRecipe(settings["epochs"], settings["epochs"], 1e-3)
+    model = fit_attention(train, settings["dim"], recipe, seed=seed)
+    log_tau = attention_factors(model).log_tau
+    shuffled = np.append(np.random.default_rng(seed).permutation(log_tau[:-1]), log_tau[-1])
+    figures = {
+        "attention nats": _nats(model, held),
+        "unigram nats": _unigram_nats(train, held),
+        "cbow factor-asymmetry": asymmetry(count_word_pairs(text, window=None).joint),
+        "attention factor-log-tau-sd": float(log_tau.std()),
+    }
+    for name, own in (("attention", log_tau), ("attention-shuffled", shuffled)):
+        sums = gamma_sums(text, own)
+        figures[f"{name} factor-asymmetry"] = asymmetry(sums.p_bar)
+        figures[f"{name} factor-zeta-spread"] = float(sums.zeta.std() / sums.zeta.mean())
+    return figures, {"log-tau": log_tau.tolist()}
+
+
+def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
+    """Sentences that are fitted to, and those at the end that are not."""
+    ends = np.flatnonzero(text.tokens == -1)
+    cut = int(ends[int(_TRAIN * len(ends)) - 1]) + 1
+    parts = text.tokens[:cut], text.tokens[cut:]
+    train, held = (PreparedText(part, text.vocabulary, int((part >= 0).sum())) for part in parts)
+    return train, held
+
+
+def _nats(model: WordAttention, held: PreparedText) -> float:
+    """Mean loss of a word, given those around it."""
+    groups, nats, n = word_groups(held), 0.0, 0
+    with torch.inference_mode():
+        for first in range(0, len(groups), _AT_ONCE):
+            places = range(first, min(len(groups), first + _AT_ONCE))
+            told, n_told = word_nats(model, groups.pad(list(places)))
+            nats, n = nats + float(told), n + int(n_told)
+    return nats / n
+
+
+def _unigram_nats(train: PreparedText, held: PreparedText) -> float:
+    """The same of words told by how often they are fitted to, once more than they are."""
+    words = train.tokens[train.tokens >= 0]
+    counts = np.bincount(words, minlength=len(train.vocabulary)) + 1.0
+    return -float(np.log(counts / counts.sum())[held.tokens[held.tokens >= 0]].mean())

@@ -1,0 +1,272 @@
+"""The sets of vectors that the study of analogies compares: fitted ones, an encoder's, given ones.
+
+Fitted ones are of one pass over the same text: its words of five occurrences, rarer ones left out.
+"""
+
+import importlib.util
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import DataError
+from exfam.estimator.saving import load_estimator
+from exfam.language import MaskedLanguageModel
+from exfam.language.pretrained import PretrainedEncoder
+from exfam.reading.text import PreparedText
+from exfam.training.devices import multiplies_bfloat16
+from exfam.vectors import WordVectors
+from exfam.words import CBOW
+from exfam_studies.common.encoders import packaged_encoder
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import FigureKey, Kept, figure_store
+from exfam_studies.common.word_corpus import corpus_name
+from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
+from exfam_studies.positions.masked_lms import short_digest
+
+__all__ = [
+    "FITTED",
+    "MASKED_LM",
+    "VectorSet",
+    "fit_masked_words",
+    "fitted_set",
+    "given_sets",
+    "packaged_set",
+    "text_lines",
+]
+
+SEEDS = 5
+# Half an hour of a processor. The vocabulary is as large as that of the paper's BERT.
+_MASKED: Mapping[str, Any] = {
+    "subwords": "word",
+    "vocabulary_size": 30_000,
+    "min_count": MIN_COUNT,
+    "lower": False,
+    "validation_fraction": 0.0,
+    "encoding": "rotary",
+    "embed_dim": 128,
+    "n_heads": 4,
+    "n_layers": 4,
+    "feed_forward_dim": 512,
+    "length": 128,
+    "batch_size": 32,
+    "learning_rate": 2e-3,
+    "max_epochs": 1,
+}
+_FAST_MASKED: Mapping[str, Any] = {
+    **_MASKED,
+    "vocabulary_size": 500,
+    "embed_dim": 8,
+    "n_heads": 2,
+    "n_layers": 1,
+    "feed_forward_dim": 8,
+}
+_WORDS_A_LINE = 1000
+_UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSet:
+    """A model's vectors, one set a seed; none where its package is not installed.
+
+    `told`: what its rows tell, among it how many tokens it has seen
+    `cpu_seconds`: of each fit
+    """
+
+    model: str
+    told: Mapping[str, str | int | float | bool]
+    vectors: tuple[WordVectors, ...] = ()
+    cpu_seconds: tuple[float, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How a model's vectors are made of a text.
+
+    `seeds`: how many fits if nothing else is asked for
+    """
+
+    vectors: Callable[[PreparedText, Mapping[str, Any], int, Options], WordVectors]
+    settings: Callable[[Options], dict[str, Any]]
+    estimator: str
+    seeds: int = SEEDS
+    needs: str = "numpy"
+
+
+def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -> VectorSet:
+    """The vectors of a model of FITTED; with `--folder` they are kept there, and read from there.
+
+    Raises KeyboardInterrupt where Ctrl-C cut a fit short.
+    """
+    fit = FITTED[model]
+    if importlib.util.find_spec(fit.needs) is None:
+        return VectorSet(model, {}, note="not installed")
+    settings = fit.settings(options)
+    fits = [
+        _fitted(model, settings, seed, read, options) for seed in range(options.n_seeds(fit.seeds))
+    ]
+    first, kept = fits[0]
+    told: dict[str, str | int | float | bool] = {
+        "corpus": corpus_name(options),
+        "tokens": int(kept.figures["tokens"]),
+        "words": len(first),
+        "dim": first.dim,
+    }
+    seconds = tuple(kept.cpu_seconds for _, kept in fits)
+    return VectorSet(model, told, tuple(vectors for vectors, _ in fits), seconds)
+
+
+def packaged_set() -> VectorSet:
+    """The vectors that tokens enter the encoder of a package with; none where it is absent."""
+    encoder = packaged_encoder()
+    if encoder is None:
+        return VectorSet("minilm", {}, note="not installed")
+    return _outside("minilm", encoder.word_vectors())
+
+
+def given_sets(path: Path | None) -> Iterator[VectorSet]:
+    """The vectors at a path, each named as its file or folder is.
+
+    A file of vectors; the folder of an encoder of transformers, or of a model of exfam's; or a
+    folder of several of these.
+    Raises DataError for anything else.
+    """
+    if path is None:
+        return
+    if path.is_dir() and not (path / "config.json").is_file():
+        inside = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+        if not inside:
+            raise DataError(
+                f"`vectors` must be a file of vectors, the folder of a model, or a folder of "
+                f"these, got an empty folder at {path}."
+            )
+        for each in inside:
+            yield _outside(each.name, _opened(each))
+        return
+    yield _outside(path.name, _opened(path))
+
+
+def text_lines(text: PreparedText) -> Iterator[list[str]]:
+    """A prepared text as words: a line a sentence, long ones in lines of 1,000.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> list(text_lines(prepare_text(["a b a", "b c a"], min_count=2)))
+    [['a', 'b', 'a'], ['b', 'a']]
+    """
+    words = np.array(text.vocabulary.words, dtype=object)
+    ends = np.flatnonzero(text.tokens == -1)
+    for first, last in zip([0, *(ends + 1)], [*ends, len(text.tokens)], strict=True):
+        for start in range(first, last, _WORDS_A_LINE):
+            codes = text.tokens[start : min(last, start + _WORDS_A_LINE)]
+            yield words[codes].tolist()
+
+
+def _fitted(
+    model: str,
+    settings: Mapping[str, Any],
+    seed: int,
+    read: Callable[[], PreparedText],
+    options: Options,
+) -> tuple[WordVectors, Kept]:
+    names = ("analogies", corpus_name(options), f"{model}-{short_digest(settings)}")
+    key, store, file = FigureKey(names, seed), figure_store(options.folder), None
+    if options.folder is not None:
+        file = options.folder / key.path.with_suffix(".safetensors")
+        kept = store.get(key)
+        if kept is not None and file.is_file():
+            return WordVectors.load(file), kept
+    text, start = read(), time.process_time()
+    vectors = FITTED[model].vectors(text, settings, seed, options)
+    seconds = time.process_time() - start
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        vectors.save(file)
+    kept = Kept(key, {"tokens": float((text.tokens >= 0).sum())}, seconds, {})
+    store.put(kept)
+    return vectors, kept
+
+
+def _outside(model: str, vectors: WordVectors) -> VectorSet:
+    """A set of which nothing is known but itself."""
+    size: dict[str, str | int | float | bool] = {"words": len(vectors), "dim": vectors.dim}
+    return VectorSet(model, {"corpus": _UNKNOWN, "tokens": _UNKNOWN, **size}, (vectors,))
+
+
+def _opened(path: Path) -> WordVectors:
+    if not path.is_dir():
+        # Published files repeat words, and have some that are no UTF-8.
+        return WordVectors.load(path, errors="replace", duplicates="first")
+    if not (path / "vocabulary.parquet").is_file():
+        return PretrainedEncoder.load(path).word_vectors()
+    model = load_estimator(path)
+    if isinstance(model, MaskedLanguageModel):
+        return model.encoder().word_vectors()
+    vectors = getattr(model, "vectors_", None)
+    if not isinstance(vectors, WordVectors):
+        raise DataError(
+            f"`vectors` must be a model of words, got a {type(model).__name__} at {path}."
+        )
+    return vectors
+
+
+def _skip_gram(
+    text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
+) -> WordVectors:
+    return fit_words(text, settings, seed=seed, options=options).vectors_
+
+
+def _cbow(
+    text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
+) -> WordVectors:
+    return fit_words(text, settings, seed=seed, options=options, kind=CBOW).vectors_
+
+
+def _masked(
+    text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
+) -> WordVectors:
+    model = fit_masked_words(text, settings, seed=seed, options=options)
+    return model.encoder().word_vectors()
+
+
+def fit_masked_words(
+    text: PreparedText, settings: Mapping[str, Any], *, seed: int, options: Options
+) -> MaskedLanguageModel:
+    """A masked language model of a prepared text; with `--folder` a fit goes on from there.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    precision = "bfloat16" if multiplies_bfloat16() else "float32"
+    model = MaskedLanguageModel(**settings, seed=seed, device="auto", precision=precision)
+    checkpoint = None
+    if options.folder is not None:
+        name = f"{corpus_name(options)}-{short_digest(settings)}"
+        checkpoint = options.folder / "fits" / "masked-words" / name / f"{seed:02}"
+    model.fit(text_lines(text), checkpoint=checkpoint)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    return model
+
+
+def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
+    return {"tie": tie, **Recipe(epochs=1).settings(options)}
+
+
+MASKED_LM = "masked-lm"
+# Model -> how its vectors are fitted.
+FITTED: Mapping[str, _Fit] = {
+    "sgns": _Fit(_skip_gram, partial(_words_settings, None), "SkipGram"),
+    "sgns-tied": _Fit(_skip_gram, partial(_words_settings, "reflection"), "SkipGram"),
+    "cbow": _Fit(_cbow, partial(_words_settings, None), "CBOW"),
+    MASKED_LM: _Fit(
+        _masked,
+        lambda options: dict(_FAST_MASKED if options.fast else _MASKED),
+        "MaskedLanguageModel",
+        seeds=1,
+        needs="tokenizers",
+    ),
+}

@@ -1,0 +1,248 @@
+"""Weights of word experts, compared in exact nats: even, asked by MASK, asked by the center word.
+
+One network whose part `scores` differs: "cbow" weighs the words around alike, "linear-attention"
+by what MASK asks of them, "awe" by what each candidate for the center asks (attention word
+embeddings); with "offsets", distances count as well, so that (word, position) pairs are weighed.
+"toy-corpus" is the paper's corpus of twelve words, whose law is known: "truth" is the least
+possible. "ptb" is Penn Treebank's sentences in the 300 most frequent words, all others being
+"<unk>". Validation chooses the epoch, and of six ways to train (10^-2 to 6 x 10^-2, 4 to 40 epochs)
+chose the one that is used for all kinds of weights of Penn Treebank: with four epochs at 10^-2 all
+of them were far from done.
+Source: "Bidirectional attention as a mixture of experts", footnote 1 and the end of section 4.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+
+from exfam.groups import Groups
+from exfam.language.tokens import lines_of
+from exfam.likelihoods.terms import LeaveOneOut
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import FigureKey, Measured, figure_store, measured
+from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.token_streams import CORPORA, corpus_path
+from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
+from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
+
+__all__ = ["TASKS", "as_sentences", "parameters", "run"]
+
+TASKS = ("toy-corpus", "ptb")
+NAMES = {"even": "cbow", "mask": "linear-attention", "center": "awe"}
+SEEDS = 3
+FAST_SENTENCES, FAST_EPOCHS = 60, 2
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Sizes of the network and of its training; `n_configurations`: how many were tried."""
+
+    dim: int
+    key_dim: int
+    window: int
+    batch_size: int
+    max_epochs: int
+    learning_rate: float
+    n_sentences: tuple[int, int, int]
+    n_configurations: int
+
+
+_TASKS = {
+    "toy-corpus": _Task(30, 16, 4, 128, 10, 1e-2, (10_000, 2_000, 10_000), 1),
+    "ptb": _Task(48, 16, 4, 64, 8, 3e-2, (4_000, 1_000, 3_761), 6),
+}
+N_WORDS = 300
+# Seeds of validation and test sentences of the toy corpus, which no training part has.
+_HELD_OUT = (1_000, 2_000)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Sentences of a task; `truth`: the least mean loss on the test part, where it is known."""
+
+    train: Groups
+    validation: Groups
+    test: Groups
+    truth: float | None
+
+
+def run(options: Options) -> list[Row]:
+    """Fit each kind of weights to each corpus."""
+    jobs = []
+    for task in filter(options.wants, TASKS):
+        jobs.append(Job(f"{task} unigram", partial(_cheap_rows, task, options)))
+        for weights, offsets in itertools.product(("even", "mask", "center"), (False, True)):
+            rows = partial(_rows, task, weights, offsets, options)
+            jobs.append(Job(f"{task} {NAMES[weights]}", rows))
+    return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """All sizes of the network and of its training."""
+    if row.model in ("unigram", "truth"):
+        return {}
+    return {"network": "context words", **asdict(_TASKS[row.task])}
+
+
+def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:
+    store, kept = figure_store(options.folder), []
+    size = _n_sentences(task, options)[0]
+    for seed in range(options.n_seeds(SEEDS)):
+        named = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
+        named += f"-rate-{_TASKS[task].learning_rate:g}"
+        key = FigureKey((task, f"{size}-sentences", named), seed)
+        kept.append(measured(store, key, partial(_measure, task, weights, offsets, seed, options)))
+    row = Row(
+        task=task,
+        model=NAMES[weights],
+        settings={"dim": _TASKS[task].dim, "offsets": offsets},
+        metric="nats",
+        n_configurations=_TASKS[task].n_configurations,
+    )
+    return [
+        row_over_seeds(
+            row,
+            values=[each.figures["nats"] for each in kept],
+            validations=[each.figures["validation"] for each in kept],
+            cpu_seconds=[each.cpu_seconds for each in kept],
+            steps=[int(each.figures["steps"]) for each in kept],
+        )
+    ]
+
+
+def _measure(task: str, weights: str, offsets: bool, seed: int, options: Options) -> Measured:
+    parts, sizes = _parts(task, seed, _n_sentences(task, options)), _TASKS[task]
+    settings = ContextWordsSettings(
+        weights=weights,
+        dim=sizes.dim,
+        key_dim=sizes.key_dim,
+        window=sizes.window,
+        offsets=offsets,
+    )
+    generator = torch.Generator().manual_seed(seed)
+    network = build_context_words(parts.train.n_items, settings, generator=generator)
+    model = TwoPartModel(direction="bidirectional", item_part=network)
+    training = TrainingSettings(
+        learning_rate=sizes.learning_rate,
+        batch_size=sizes.batch_size,
+        max_epochs=_epochs(task, options),
+        seed=seed,
+    )
+    history = fit(
+        model,
+        objective=LeaveOneOut(),
+        train=parts.train,
+        validation=parts.validation,
+        settings=training,
+        progress=False,
+    )
+    figures = {
+        "nats": _mean_nats(model, parts.test),
+        "validation": _mean_nats(model, parts.validation),
+        "steps": history.steps,
+    }
+    return figures, {}
+
+
+@torch.no_grad()
+def _mean_nats(model: TwoPartModel, groups: Groups) -> float:
+    """Exact mean loss of a word in nats."""
+    nats, weight = 0.0, 0.0
+    for first in range(0, len(groups), 64):
+        some = groups[first : first + 64]
+        sums = LeaveOneOut()(model, some.pad(np.arange(len(some))))
+        nats, weight = nats + float(sums[0]), weight + float(sums[1])
+    return nats / weight
+
+
+def _cheap_rows(task: str, options: Options) -> list[Row]:
+    """Words told by their frequencies alone, and by the law that drew them, where it is known."""
+    n_seeds = options.n_seeds(SEEDS) if task == "toy-corpus" else 1
+    parts = [_parts(task, seed, _n_sentences(task, options)) for seed in range(n_seeds)]
+    rows = [
+        row_over_seeds(
+            Row(task=task, model="unigram", metric="nats"),
+            values=[_unigram(each.train, each.test) for each in parts],
+            validations=[_unigram(each.train, each.validation) for each in parts],
+        )
+    ]
+    truths = [each.truth for each in parts if each.truth is not None]
+    if truths:
+        rows.append(row_over_seeds(Row(task=task, model="truth", metric="nats"), values=truths))
+    return rows
+
+
+def _unigram(train: Groups, groups: Groups) -> float:
+    """Mean loss of frequencies, each word counted once more than it is read."""
+    counts = np.bincount(_items(train), minlength=train.n_items) + 1.0
+    return -float(np.log(counts / counts.sum())[_items(groups)].mean())
+
+
+def _items(groups: Groups) -> Int64[np.ndarray, "elements"]:
+    assert groups.item is not None
+    return groups.item[groups.elements()].astype(np.int64)
+
+
+@cache
+def _parts(task: str, seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
+    return _toy(seed, n_sentences) if task == "toy-corpus" else _ptb(n_sentences)
+
+
+def _toy(seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
+    vocabulary = sorted({word for sentence in toy_population().sentences for word in sentence})
+    seeds = (seed, *(first + seed for first in _HELD_OUT))
+    drawn = [toy_sentences(n, seed=own) for n, own in zip(n_sentences, seeds, strict=True)]
+    train, validation, test = (as_sentences(each, vocabulary, other=None) for each in drawn)
+    truth = -float(toy_conditionals(drawn[2]).mean())
+    return _Parts(train, validation, test, truth=truth)
+
+
+def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
+    read: list[list[list[str]]] = []
+    for part, n in zip(("train", "validation", "test"), n_sentences, strict=True):
+        lines = lines_of(corpus_path(CORPORA["ptb"], part))
+        read.append([words for _, words in itertools.islice(lines, n) if words])
+    words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
+    often = words[np.argsort(-counts, kind="stable")]
+    vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
+    train, validation, test = (as_sentences(each, vocabulary, other="<unk>") for each in read)
+    return _Parts(train, validation, test, truth=None)
+
+
+def as_sentences(
+    sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], *, other: str | None
+) -> Groups:
+    """Sentences as groups of words; `other` stands for those that the vocabulary does not have.
+
+    >>> groups = as_sentences([["a", "b"], ["c"]], ["a", "b"], other="b")
+    >>> groups.item.tolist(), groups.start.tolist()
+    ([0, 1, 1], [0, 2])
+    """
+    number = {word: code for code, word in enumerate(vocabulary)}
+    otherwise = -1 if other is None else number[other]
+    stop = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+    item = [number.get(word, otherwise) for sentence in sentences for word in sentence]
+    return Groups(
+        start=np.concatenate([[0], stop[:-1]]),
+        stop=stop,
+        item=np.array(item, np.int32),
+        vocabulary={"item": np.array(vocabulary)},
+    )
+
+
+def _epochs(task: str, options: Options) -> int:
+    return FAST_EPOCHS if options.fast else _TASKS[task].max_epochs
+
+
+def _n_sentences(task: str, options: Options) -> tuple[int, int, int]:
+    return (FAST_SENTENCES,) * 3 if options.fast else _TASKS[task].n_sentences

@@ -1,0 +1,241 @@
+"""What skip-gram and attention factorize, on the toy corpus and on Penn Treebank.
+
+"spearman" and "pearson" are the correlations of products w . c with the matrix named in the row:
+over all `cells`, and over those `defined`, pairs that occur. A band holds the pairs whose rarer
+word was read so often. "frequencies" is no model: every product is log p(w), whatever is near.
+
+"toy": SGNS of 5 negatives against PMI - log k, then without noise that is the predicted word
+itself, which `SkipGram` does not count; masked attention without positions and residual connection
+against proposition 6, and its c-tilde against the logarithm of p-bar. Trained all at once it
+settles on single words, with nats far above those of CBOW, which it contains: "attention-at-once".
+"attention" starts as CBOW and learns to attend afterwards. CBOW is in `cbow-factorization`.
+
+"ptb": words read 100 times or more, those rarer left out, within 5 words of a sentence. SGNS comes
+near its matrix where pairs are frequent. CBOW's products follow its matrix less than frequencies
+alone do by Pearson: contexts are of 1 to 10 words, and of all pairs read two thirds have entries of
+the linear form beyond 1, where the proof's expansions fail.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from exfam.language.tokens import lines_of
+from exfam.reading.text import PreparedText, prepare_text
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import (
+    FigureKey,
+    Kept,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam_studies.common.rows import Row
+from exfam_studies.common.token_streams import CORPORA, corpus_path
+from exfam_studies.experts.factorization_fits import (
+    CBOW_SETTINGS,
+    SKIPGRAM,
+    AttentionRecipe,
+    Judged,
+    by_frequency,
+    judge_attention,
+    judge_cbow,
+    judge_skipgram,
+)
+from exfam_studies.experts.factorized import Agreement, agreement, agreement_by_band
+from exfam_studies.experts.toy_sentences import toy_sentences
+
+__all__ = ["TASKS", "parameters", "run"]
+
+TASKS = ("toy", "ptb")
+SEEDS = {"toy": 5, "ptb": 3}
+TOY_DIMS, PTB_DIM = (30, 300), 100
+TOY_EPOCHS, TOY_WINDOW, PTB_EPOCHS, PTB_WINDOW = 20, 4, 5, 5
+N_SENTENCES, FAST_SENTENCES, FAST_LINES = 10_000, 300, 300
+MIN_COUNT, FAST_MIN_COUNT = 100, 20
+BANDS, FAST_BANDS = (200, 500, 2000), (50,)
+RECIPES = {
+    "attention": AttentionRecipe(apart=10, together=20, rate=1e-4),
+    "attention-at-once": AttentionRecipe(apart=0, together=20, rate=1e-3),
+}
+# Recipes and rates that were tried on one corpus each before these were chosen by training nats.
+_TRIED = {"attention": 2, "attention-at-once": 4, "sgns": 3, "cbow-softmax": 1, "frequencies": None}
+_HELD_OUT = 1000
+_JOIN = " | "
+
+
+def run(options: Options) -> list[Row]:
+    """Fit each model to each corpus, and compare products with matrices counted from it."""
+    parts = {"toy": _toy_jobs, "ptb": _ptb_jobs}
+    return gather([job for task in TASKS if options.wants(task) for job in parts[task](options)])
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults."""
+    own = {name: row.settings[name] for name in ("dim", "window", "epochs") if name in row.settings}
+    if row.model == "sgns":
+        return {"estimator": "SkipGram", "window": TOY_WINDOW, **own, **SKIPGRAM}
+    if row.model == "cbow-softmax":
+        return {"estimator": "CBOW", **own, **CBOW_SETTINGS}
+    recipe = RECIPES.get(row.model)
+    return {} if recipe is None else {"network": "word attention", **own, **asdict(recipe)}
+
+
+def _toy_jobs(options: Options) -> list[Job]:
+    n = FAST_SENTENCES if options.fast else N_SENTENCES
+    epochs = 2 if options.fast else TOY_EPOCHS
+
+    def sgns(dim: int, seed: int) -> Judged:
+        settings = {"dim": dim, "window": TOY_WINDOW, "epochs": epochs}
+        return judge_skipgram(_toy(n, seed), settings, seed=seed)
+
+    def attention(model: str, dim: int, seed: int) -> Judged:
+        recipe, text = RECIPES[model], _toy(n, seed)
+        if options.fast:
+            recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
+        return judge_attention(text, dim, recipe, held_out=_toy_held_out(n, seed), seed=seed)
+
+    def frequencies(seed: int) -> Judged:
+        return by_frequency(_toy(n, seed), window=None, held_out=_toy_held_out(n, seed))
+
+    jobs = [_job("toy", "frequencies", {}, frequencies, options)]
+    for dim in TOY_DIMS:
+        settings = {"dim": dim, "epochs": epochs}
+        jobs.append(_job("toy", "sgns", settings, partial(sgns, dim), options))
+        for model in RECIPES:
+            judge = partial(attention, model, dim)
+            jobs.append(_job("toy", model, {"dim": dim}, judge, options))
+    return jobs
+
+
+def _ptb_jobs(options: Options) -> list[Job]:
+    read = cache(partial(_ptb, options))
+    settings = {"dim": PTB_DIM, "window": PTB_WINDOW, "epochs": PTB_EPOCHS}
+    if options.fast:
+        settings |= {"dim": 4, "epochs": 1}
+
+    def frequencies(seed: int) -> Judged:
+        return by_frequency(read("train"), window=PTB_WINDOW, held_out=read("test"))
+
+    def sgns(seed: int) -> Judged:
+        return judge_skipgram(read("train"), settings, seed=seed)
+
+    def cbow(seed: int) -> Judged:
+        return judge_cbow(read("train"), settings, held_out=read("test"), seed=seed)
+
+    models = {"frequencies": ({}, frequencies), "sgns": (settings, sgns)}
+    models["cbow-softmax"] = (settings, cbow)
+    bands = FAST_BANDS if options.fast else BANDS
+    return [
+        _job("ptb", model, told, judge, options, bands=bands, text=partial(read, "train"))
+        for model, (told, judge) in models.items()
+    ]
+
+
+def _job(
+    task: str,
+    model: str,
+    settings: dict[str, Any],
+    judge: Callable[[int], Judged],
+    options: Options,
+    *,
+    bands: tuple[int, ...] = (),
+    text: Callable[[], PreparedText] | None = None,
+) -> Job:
+    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=_TRIED[model])
+
+    def rows() -> list[Row]:
+        measure = partial(_figures, judge, bands, text)
+        return _rows(row, measure, options)
+
+    return Job(f"{task} {model} {settings.get('dim', '')}".strip(), rows)
+
+
+def _rows(row: Row, measure: Callable[[int], Measured], options: Options) -> list[Row]:
+    store = figure_store(options.folder)
+    told = "-".join(f"{name}-{value}" for name, value in row.settings.items()) or "none"
+    part = "fast" if options.fast else "whole"
+    kept = [
+        measured(store, FigureKey((row.task, row.model, told, part), seed), partial(measure, seed))
+        for seed in range(options.n_seeds(SEEDS[row.task]))
+    ]
+    names = [name for name in kept[0].figures if not name.startswith("count-")]
+    return [_row(row, name, kept) for name in names]
+
+
+def _row(row: Row, name: str, kept: list[Kept]) -> Row:
+    """The row of a figure: of a model alone, or of its products, a matrix and a band."""
+    metric, *whose = name.split(_JOIN)
+    settings = dict(row.settings)
+    if whose:
+        counts = {
+            what: round(
+                float(np.mean([k.figures[_JOIN.join([f"count-{what}", *whose])] for k in kept]))
+            )
+            for what in ("cells", "defined")
+        }
+        settings |= {"matrix": whose[0], "band": whose[1], **counts}
+    found = metric_row(replace(row, settings=settings, metric=name), kept)
+    return replace(found, metric=metric)
+
+
+def _figures(
+    judge: Callable[[int], Judged],
+    bands: tuple[int, ...],
+    text: Callable[[], PreparedText] | None,
+    seed: int,
+) -> Measured:
+    judged = judge(seed)
+    figures = dict(judged.figures)
+    for name, products, matrix in judged.compared:
+        found: tuple[Agreement, ...] = (agreement(products, matrix),)
+        if text is not None:
+            counts = text().vocabulary.counts
+            found += agreement_by_band(products, matrix, frequency=counts, bounds=bands)
+        for each in found:
+            figures |= _told(each, name)
+    return figures, {}
+
+
+def _told(found: Agreement, name: str) -> dict[str, float]:
+    figures = {
+        "spearman": found.spearman,
+        "pearson": found.pearson,
+        "count-cells": found.n_cells,
+        "count-defined": found.n_defined,
+    }
+    known = {metric: value for metric, value in figures.items() if np.isfinite(value)}
+    return {_JOIN.join([metric, name, found.band]): float(each) for metric, each in known.items()}
+
+
+@cache
+def _toy(n_sentences: int, seed: int) -> PreparedText:
+    return prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
+
+
+@cache
+def _toy_held_out(n_sentences: int, seed: int) -> PreparedText:
+    """Sentences that no fit has seen, in the codes of those it has."""
+    known = _toy(n_sentences, seed).vocabulary
+    drawn = toy_sentences(n_sentences, seed=_HELD_OUT + seed)
+    return prepare_text(drawn, vocabulary=known, max_words=len(known), min_count=1)
+
+
+def _ptb(options: Options, part: str) -> PreparedText:
+    """Words of the training part read often enough, in a part."""
+    min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
+    train = prepare_text(_lines("train", options), min_count=min_count)
+    if part == "train":
+        return train
+    known = train.vocabulary
+    return prepare_text(_lines(part, options), vocabulary=known, max_words=len(known), min_count=1)
+
+
+def _lines(part: str, options: Options) -> list[list[str]]:
+    words = [line for _, line in lines_of(corpus_path(CORPORA["ptb"], part))]
+    return words[:FAST_LINES] if options.fast else words

@@ -1,0 +1,315 @@
+"""What a masked model with attention factorizes: proposition 6, and what follows from its gamma.
+
+A center d of a sentence and a word j of its context weigh gamma^d_j = tau_j / (tau_MASK + the sum
+of tau over all words but the center). Sums over (d, j) are over all such pairs of the corpus.
+Source: "Bidirectional attention as a mixture of continuous word experts", section 4 and appendix G.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+
+from exfam.checks import DataError, ExfamError
+from exfam.experts import LinearAttention
+from exfam.language.networks.masked_lm import MaskedLM
+from exfam.reading.text import PreparedText
+from exfam_studies.experts.factorized.matrices import (
+    FactorMatrix,
+    linear_form,
+    log_form,
+    too_large,
+    unsupported,
+)
+from exfam_studies.experts.factorized.pairs import by_sentence
+from exfam_studies.experts.word_attention import WordAttention
+
+__all__ = [
+    "AttentionFactors",
+    "GammaSums",
+    "attention_factors",
+    "attention_log_matrix",
+    "attention_matrix",
+    "gamma_sums",
+]
+
+# What counts as 0 beside the other parts of a logit.
+_NONE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionFactors:
+    """A model's W^LOV, C and tau, after which nothing else of it is needed.
+
+    `words`: w_i of the words that are predicted; `contexts`: c_j of the words that predict
+    `log_tau`: log of tau_j of every word, and last of MASK
+    """
+
+    words: Float64[np.ndarray, "words dim"]
+    contexts: Float64[np.ndarray, "contexts dim"]
+    log_tau: Float64[np.ndarray, "tokens"]
+
+    @property
+    def products(self) -> Float64[np.ndarray, "words contexts"]:
+        """w_i . c_j, centers in rows."""
+        return self.words @ self.contexts.T
+
+
+@dataclass(frozen=True, eq=False)
+class GammaSums:
+    """Sums of attention over all pairs of a corpus.
+
+    `total`: sum of gamma^i_j over pairs (i, j), centers in rows
+    `squares`: sum of (gamma^d_j)^2 over all pairs with context j
+    `bounds`: the same, each times S, the number of words in its sentence
+    `lengths`: how many sentences have 0, 1, 2, … words
+    """
+
+    total: Float64[np.ndarray, "words contexts"]
+    squares: Float64[np.ndarray, "contexts"]
+    bounds: Float64[np.ndarray, "contexts"]
+    lengths: Int64[np.ndarray, "lengths"]
+
+    @property
+    def p_bar(self) -> Float64[np.ndarray, "words contexts"]:
+        """p-bar(w_i, c_j): gamma's share of all pairs' gamma; not symmetric as p is."""
+        return self.total / self.total.sum()
+
+    @property
+    def zeta(self) -> Float64[np.ndarray, "contexts"]:
+        """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is.
+
+        Analogies of c-tilde are analogies of c where all are alike.
+        """
+        with np.errstate(invalid="ignore"):
+            return self.squares / self.total.sum(axis=0)
+
+    def c_tilde(
+        self, contexts: Float64[np.ndarray, "contexts dim"]
+    ) -> Float64[np.ndarray, "contexts dim"]:
+        """c-tilde_j = S zeta_j c_j: the vectors whose products are about |V| p-bar / p-bar(c) - 1.
+
+        With sentences of several lengths S is that of each pair's own.
+        """
+        with np.errstate(invalid="ignore"):
+            return (self.bounds / self.total.sum(axis=0))[:, None] * contexts
+
+
+def attention_factors(model: object) -> AttentionFactors:
+    """W^LOV, C and tau of a model that proposition 6 speaks of.
+
+    `model`: a `WordAttention`, or the weights of a linear attention network whose logits are a
+        mixture of w . c and nothing more
+
+    Raises ExfamError, naming why, for any model of which the proposition says nothing: with layer
+    norm, positions, a residual connection that changes logits, several heads or layers.
+    Source: "Bidirectional attention as a mixture of continuous word experts", proposition 14.
+
+    >>> from exfam_studies.experts.word_attention import build_word_attention
+    >>> model = build_word_attention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
+    >>> attention_factors(model).products.shape
+    (4, 4)
+    >>> attention_factors("a model")
+    Traceback (most recent call last):
+    exfam.checks.ExfamError: `model` must be a WordAttention or LinearAttention, got str. ...
+    """
+    # Estimators live on a higher floor: they are known by what fitting gives them.
+    found = getattr(model, "model_", model)
+    if isinstance(found, WordAttention):
+        return _of_words(found)
+    if isinstance(found, LinearAttention):
+        return _of_network(found)
+    why = ""
+    if isinstance(found, MaskedLM):
+        why = ", whose layer norms, GELU and residual connections the proposition leaves out"
+    raise ExfamError(
+        f"`model` must be a WordAttention or LinearAttention, got {type(found).__name__}{why}. "
+        "Fit what `build_word_attention` makes to the same sentences."
+    )
+
+
+def _of_words(model: WordAttention) -> AttentionFactors:
+    with torch.no_grad():
+        vectors, log_tau = _array(model.words.weight), _array(model.log_tau())
+    return AttentionFactors(_array(model.readout.weight), vectors[:-1], log_tau)
+
+
+def _of_network(network: LinearAttention) -> AttentionFactors:
+    if network.n_heads != 1:
+        _refuse(f"{network.n_heads} heads, each with a tau of its own")
+    if bool(network.positions.any()):
+        _refuse("positions, which change scores and products from place to place")
+    if not bool((network.readout == network.readout[:1]).all()):
+        _refuse("another last layer at each position")
+    to_logits = network.readout[0] + network.readout[0] @ network.hidden
+    words = to_logits @ network.out[0] @ network.value[0]
+    _check_nothing_added(network, to_logits, largest=float((words @ network.tokens.T).abs().max()))
+    tokens = torch.cat([network.tokens, network.mask[None]])
+    asked = network.query[0] @ network.mask + network.query_bias[0]
+    log_tau = network.scale * (tokens @ network.key[0].T) @ asked
+    return AttentionFactors(_array(words), _array(network.tokens), _array(log_tau))
+
+
+def _check_nothing_added(
+    network: LinearAttention, to_logits: Float[Tensor, "words embed"], *, largest: float
+) -> None:
+    """Raise unless g of lemma 1 is the same for all words, which changes no probability."""
+    added = network.mask + network.out_bias + network.out[0] @ network.value_bias[0]
+    g = to_logits @ added + network.readout[0] @ network.hidden_bias + network.readout_bias
+    beyond = float((g - g.mean(-1, keepdim=True)).abs().max())
+    if beyond > _NONE * (1 + largest):
+        _refuse(f"a residual connection or biases, which change logits by up to {beyond:.2g}")
+
+
+def _refuse(what: str) -> None:
+    raise ExfamError(
+        "`model` must be one head of attention without positions and residual connection for "
+        f"proposition 6, got {what}. Fit what `build_word_attention` makes."
+    )
+
+
+def _array(tensor: Tensor) -> Float64[np.ndarray, "*shape"]:
+    return tensor.detach().double().cpu().numpy()
+
+
+def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> GammaSums:
+    """Attention over whole sentences of a corpus, summed by pairs of a center and a context word.
+
+    `log_tau`: of all words of the text's vocabulary, and last of MASK; adding a constant to all
+        changes nothing
+
+    Raises DataError for a text without any pair, or `log_tau` that does not go with it.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> text = prepare_text(["a b", "a c"], min_count=1)
+    >>> sums = gamma_sums(text, np.log([3.0, 1.0, 1.0, 1.0]))
+    >>> sums.total, sums.zeta
+    (array([[0.  , 0.5 , 0.5 ],
+           [0.75, 0.  , 0.  ],
+           [0.75, 0.  , 0.  ]]), array([0.75, 0.5 , 0.5 ]))
+    """
+    _check_log_tau(log_tau, len(text.vocabulary))
+    _, length = by_sentence(text.tokens)
+    if length.max(initial=0) < 2:
+        raise DataError(
+            "`text` must hold a sentence of two words or more, got none. Prepare longer sentences."
+        )
+    counts = _sentence_counts(text)
+    *tau, of_mask = np.exp(log_tau - log_tau.max())
+    others = _others(counts, np.array(tau)) + of_mask
+    once = _with_data(counts, counts.data / others)
+    twice = _with_data(counts, counts.data / others**2)
+    weighted = _with_data(counts, twice.data * length[_sentences(counts)])
+    squared = np.square(tau)
+    return GammaSums(
+        total=_between(once, counts).toarray() * tau,
+        squares=_between(twice, counts).sum(axis=0) * squared,
+        bounds=_between(weighted, counts).sum(axis=0) * squared,
+        lengths=np.bincount(length),
+    )
+
+
+def attention_matrix(sums: GammaSums) -> FactorMatrix:
+    """What attention without positions and residual factorizes: propositions 6 and 14.
+
+    (|V| sum_(i,j) gamma^i_j - sum_d sum_(d,j) gamma^d_j) / (S sum_d sum_(d,j) (gamma^d_j)^2), given
+    tau. Assumes what CBOW's matrix does, and sentences of one length S; with several, S of each
+    pair's own sentence stands in the sum, for which the proof goes through as well. Where all tau
+    are alike it is `cbow_linear_matrix` of whole sentences.
+    Source: "Bidirectional attention as a mixture of continuous word experts", propositions 6, 14.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
+    >>> attention_matrix(gamma_sums(text, np.zeros(4))).values.round(3)
+    array([[-1. ,  2. ,  2. ],
+           [ 0.5, -1. , -1. ],
+           [ 0.5, -1. , -1. ]])
+    >>> uneven = prepare_text(["a b a", "b a"], min_count=1)
+    >>> attention_matrix(gamma_sums(uneven, np.zeros(3))).failed_assumptions
+    ('all sentences must have one length, got 2 to 3 words',)
+    """
+    n_words = len(sums.total)
+    with np.errstate(invalid="ignore"):
+        values = (n_words * sums.total - sums.total.sum(axis=0)) / sums.bounds
+    failed = _uneven(sums) + unsupported(values) + too_large(values)
+    return FactorMatrix(values, "(|V| G_ij - sum_d G_dj) / (S sum gamma^2)", failed)
+
+
+def attention_log_matrix(sums: GammaSums) -> FactorMatrix:
+    """N of lemma 15, which products of w and c-tilde are: log(p-bar(w,c) / p-bar(c)) + log |V|.
+
+    Assumes what `attention_matrix` does, that every pair occurs, and log(1 + x) ~ x.
+    Source: "Bidirectional attention as a mixture of continuous word experts", appendix G.2.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> sums = gamma_sums(prepare_text(["a b a", "b a b"], min_count=1), np.zeros(3))
+    >>> attention_log_matrix(sums).values.round(3)
+    array([[-0.405,  0.288],
+           [ 0.288, -0.405]])
+    """
+    values, linear = log_form(sums.p_bar), linear_form(sums.p_bar)
+    failed = _uneven(sums) + unsupported(values) + too_large(linear)
+    return FactorMatrix(values, "log(p-bar(w_i, c_j) / p-bar(c_j)) + log |V|", failed)
+
+
+def _check_log_tau(log_tau: Float64[np.ndarray, "tokens"], n_words: int) -> None:
+    if len(log_tau) != n_words + 1 or not np.isfinite(log_tau).all():
+        raise DataError(
+            f"`log_tau` must be {n_words + 1} finite numbers, one for each word of the text and "
+            f"one for MASK, got {len(log_tau)}. Take the text that the model was fitted to."
+        )
+
+
+def _sentence_counts(text: PreparedText) -> scipy.sparse.csr_array:
+    """How often each sentence, a row, has each word."""
+    sentence, length = by_sentence(text.tokens)
+    words = text.tokens[text.tokens >= 0]
+    shape = (len(length), len(text.vocabulary))
+    counts = scipy.sparse.coo_array((np.ones(len(words)), (sentence, words)), shape=shape)
+    return counts.tocsr()
+
+
+def _sentences(counts: scipy.sparse.csr_array) -> Int64[np.ndarray, "entries"]:
+    """The sentence of every entry."""
+    return np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+
+
+def _others(
+    counts: scipy.sparse.csr_array, tau: Float64[np.ndarray, "words"]
+) -> Float64[np.ndarray, "entries"]:
+    """The sum of tau over a sentence but one occurrence of a word, for every entry of `counts`."""
+    sentence = _sentences(counts)
+    own = tau[counts.indices]
+    whole = (counts @ tau)[sentence]
+    # What is more than half of a sum cannot be taken from it without loss; it occurs once, and no
+    # other word of the sentence is like it.
+    most = own > whole / 2
+    without = _with_data(counts, np.where(most, 0.0, counts.data)) @ tau
+    return np.where(most, without[sentence], whole - own)
+
+
+def _with_data(
+    counts: scipy.sparse.csr_array, data: Float64[np.ndarray, "entries"]
+) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _between(
+    weighted: scipy.sparse.csr_array, counts: scipy.sparse.csr_array
+) -> scipy.sparse.csr_array:
+    """Sums over sentences of each center's weight times the *other* words there."""
+    # A word is no context of itself, but of its like in the sentence.
+    own = _with_data(weighted, weighted.data * (counts.data - 1)).sum(axis=0)
+    pairs = (weighted.T @ counts).tocsr()
+    off = pairs - scipy.sparse.diags_array(pairs.diagonal())
+    return (off + scipy.sparse.diags_array(np.asarray(own))).tocsr()
+
+
+def _uneven(sums: GammaSums) -> tuple[str, ...]:
+    sizes = np.flatnonzero(sums.lengths)
+    if len(sizes) < 2:
+        return ()
+    return (f"all sentences must have one length, got {sizes[0]} to {sizes[-1]} words",)

@@ -1,0 +1,97 @@
+"""Ordered probit on normal scores: a normal variable, linear in the columns, cut into codes."""
+
+import numpy as np
+from jaxtyping import Float, Int64
+from scipy.optimize import minimize
+from scipy.special import ndtr, ndtri
+
+from exfam_studies.experts.table_rules import Fitted, gaussian_bins
+
+__all__ = ["fit_ordered_probit", "normal_scores"]
+
+# Of cuts that fall together, where a code never occurs in training.
+SMALLEST_LOG_STEP = -12.0
+# Below the smallest normal number, for the logarithm of what underflows.
+TINY = 1e-300
+
+
+def normal_scores(
+    codes: Int64[np.ndarray, "rows columns"], *, n_categories: int
+) -> Float[np.ndarray, "rows columns"]:
+    """The normal quantile at the middle of each code's share, if codes are quantile bins.
+
+    >>> normal_scores(np.array([[0, 1, 2]]), n_categories=3).round(2).tolist()
+    [[-0.97, 0.0, 0.97]]
+    """
+    return np.asarray(ndtri((codes + 0.5) / n_categories))
+
+
+def fit_ordered_probit(
+    train_x: Int64[np.ndarray, "rows columns"],
+    train_y: Int64[np.ndarray, "rows"],
+    *,
+    n_categories: int,
+    seed: int,
+) -> Fitted:
+    """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope).
+
+    >>> x = np.array([[0], [0], [1], [1], [2], [2]])
+    >>> y = np.array([0, 1, 0, 1, 1, 2])
+    >>> fit_ordered_probit(x, y, n_categories=3, seed=0).predict_proba(x).argmax(axis=1)
+    array([0, 0, 1, 1, 1, 1])
+    """
+    scores = normal_scores(train_x, n_categories=n_categories)
+    n_slopes = scores.shape[1]
+    share = np.bincount(train_y, minlength=n_categories).cumsum()[:-1] + 0.5
+    cuts = ndtri(share / (len(train_y) + 1.0))
+    steps = np.log(np.maximum(np.diff(cuts), np.exp(SMALLEST_LOG_STEP)))
+    start = np.concatenate([np.zeros(n_slopes), cuts[:1], steps])
+    bounds = [(None, None)] * (n_slopes + 1) + [(SMALLEST_LOG_STEP, None)] * len(steps)
+    found = minimize(
+        _loss, start, args=(scores, train_y), jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"maxiter": 2000, "maxfun": 4000},
+    )  # fmt: skip
+    slopes, cuts = _parts(found.x, n_slopes)
+
+    def chances(test: Int64[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows categories"]:
+        latent = normal_scores(test, n_categories=n_categories) @ slopes
+        return gaussian_bins(latent, np.ones(1), cuts)
+
+    return Fitted(chances)
+
+
+def _parts(
+    parameters: Float[np.ndarray, "parameters"], n_slopes: int
+) -> tuple[Float[np.ndarray, "columns"], Float[np.ndarray, "cuts"]]:
+    """Slopes and increasing cuts: the first one, then logarithms of steps."""
+    first, steps = parameters[n_slopes : n_slopes + 1], np.exp(parameters[n_slopes + 1 :])
+    return parameters[:n_slopes], np.cumsum(np.concatenate([first, steps]))
+
+
+def _loss(
+    parameters: Float[np.ndarray, "parameters"],
+    scores: Float[np.ndarray, "rows columns"],
+    y: Int64[np.ndarray, "rows"],
+) -> tuple[float, Float[np.ndarray, "parameters"]]:
+    """Mean of -log p(y | x) and its gradient."""
+    slopes, cuts = _parts(parameters, scores.shape[1])
+    edges = np.concatenate([[-np.inf], cuts, [np.inf]])
+    latent = scores @ slopes
+    low, high = edges[y] - latent, edges[y + 1] - latent
+    # The mirror image has the same probability, and is exact in the upper tail.
+    above = low > 0
+    p = ndtr(np.where(above, -low, high)) - ndtr(np.where(above, -high, low))
+    p = np.maximum(p, TINY)
+    to_low, to_high = _density(low) / p, _density(high) / p
+    of_latent = to_high - to_low
+    of_edges = np.bincount(y, to_low, len(edges) - 1) - np.bincount(y + 1, to_high, len(edges))[:-1]
+    of_cuts = of_edges[1:]
+    # Each cut after the first moves with all steps before it.
+    of_steps = np.cumsum(of_cuts[::-1])[::-1]
+    of_steps[1:] *= np.exp(parameters[len(slopes) + 1 :])
+    gradient = np.concatenate([scores.T @ of_latent, of_steps]) / len(y)
+    return float(-np.log(p).mean()), gradient
+
+
+def _density(z: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
+    return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))

@@ -1,0 +1,295 @@
+"""Why word analogies hold or fail: Lemmas 11 and 15, Propositions 4 and 7, and errors by term.
+
+"toy-grammar" is exact: all 122 sentences that the paper's toy grammar may say, with their
+probabilities. "max-difference-lemma" is the largest error, in nats, of the lemmas' identities by
+two ways of getting probabilities that share no code, over "count-finite-cells" of "count-cells";
+"max-difference-proposition" that of the vectors' equation, in lengths of the answer, over all
+questions of four words, for truncated singular vectors of the smoothed matrix. Rows "attention" are
+the bar versions, with logarithms of tau drawn from N(0, 1) anew for each seed.
+
+"toy-corpus" fits CBOW to 10,000 sentences: what it misses of the matrix is the fourth term. Shares
+are parts of the gap w_b* - (w_a* - w_a + w_b), along it; norms are lengths, the answer's being 1.
+
+"corpus" asks Google's analogies of truncated singular vectors of a real text's matrix, whether the
+length of each term tells which questions fail ("paraphrase-auc-": .5 says nothing; "-within-": of
+two questions of one relation). Most sets are around most words never seen there: "sets" tells how
+p(W | c) is smoothed, "mixed" with independent words or "shrunk" to words independent given c, and
+that decides whether rho or Delta is to blame. "paraphrase-auc-statistics", of their sum with delta,
+and the gap's do not depend on it.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
+from exfam.reading.text import PreparedText, prepare_text
+from exfam.scores.metrics import Interval
+from exfam.vectors.rules import answers
+from exfam.words import CBOW
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import (
+    FigureKey,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam_studies.common.rows import Row, interval_settings
+from exfam_studies.common.word_corpus import corpus_name, read_corpus
+from exfam_studies.experts.paraphrases import (
+    TERMS,
+    AnalogyErrors,
+    Factors,
+    WordLaw,
+    analogy_errors,
+    asymmetry,
+    attention_scales,
+    attention_windows,
+    check_lemma_11,
+    check_lemma_15,
+    check_proposition_4,
+    check_proposition_7,
+    factorized_matrix,
+    failure_predictors,
+    sentence_windows,
+    text_windows,
+    truncated_factors,
+)
+from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_population, toy_sentences
+
+__all__ = ["TASKS", "parameters", "run"]
+
+SEEDS = 5
+SMOOTHING = 0.1
+# Words are 12: the truncated matrix, and the whole.
+DIMS = (5, 12)
+CORPUS_DIM, FAST_CORPUS_DIM = 100, 10
+N_WORDS, FAST_N_WORDS = 5000, 200
+N_SENTENCES, FAST_SENTENCES = 10_000, 300
+EPOCHS, FAST_EPOCHS = 20, 1
+CBOW_DIM = 8
+# Of the toy grammar's questions, in a smoke run.
+FAST_EVERY = 200
+# Pairs' worth of evidence that sets are shrunk with.
+SHRINKAGE: dict[str, float | None] = {"mixed": None, "shrunk": 1.0}
+
+Prepared = tuple[WordLaw, Factors, WordQuestions]
+
+
+def run(options: Options) -> list[Row]:
+    """Check the identities exactly, then take errors of fitted vectors and of a text's apart."""
+    tasks: dict[str, Callable[[Options], list[Row]]] = {
+        "toy-grammar": _grammar_rows,
+        "toy-corpus": _toy_rows,
+        "corpus": _corpus_rows,
+    }
+    return gather(
+        [Job(name, partial(rows, options)) for name, rows in tasks.items() if options.wants(name)]
+    )
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of the model that is fitted; others are computed."""
+    fitted = row.task == "toy-corpus" and row.model == "cbow-softmax"
+    return {"estimator": "CBOW", **_fitted_settings(options)} if fitted else {}
+
+
+TASKS = ("toy-grammar", "toy-corpus", "corpus")
+
+
+def _grammar_rows(options: Options) -> list[Row]:
+    every = FAST_EVERY if options.fast else 1
+    rows = _rows("toy-grammar", "cbow", 1, lambda _: _exact(every, None), options)
+    n_seeds = options.n_seeds(SEEDS)
+    return rows + _rows("toy-grammar", "attention", n_seeds, partial(_exact, every), options)
+
+
+def _exact(every: int, seed: int | None) -> Measured:
+    """Identities of the population; of attention with a tau drawn with the seed."""
+    sentences, probability = toy_population()
+    plain = sentence_windows(sentences, probability=probability)
+    questions = list(itertools.permutations(plain.words, 4))[::every]
+    if seed is None:
+        lemma = check_lemma_11(sentences, probability)
+        law = WordLaw(plain, smoothing=SMOOTHING)
+        equations = [check_proposition_4(_truncated(law, dim), law, questions) for dim in DIMS]
+        spread = {}
+    else:
+        *of_word, of_mask = np.exp(
+            np.random.default_rng(seed).standard_normal(len(plain.words) + 1)
+        )
+        tau = np.array(of_word)
+        by_word = dict(zip(plain.words, tau.tolist(), strict=True))
+        lemma = check_lemma_15(sentences, probability, tau=(by_word, float(of_mask)))
+        law = WordLaw(attention_windows(plain, tau, mask=float(of_mask)), smoothing=SMOOTHING)
+        scales = attention_scales(plain, tau, mask=float(of_mask))
+        equations = []
+        for dim in DIMS:
+            tilde = _truncated(law, dim)
+            own = Factors(tilde.words, tilde.context / scales.scale[:, None])
+            equations.append(check_proposition_7(own, law, questions, scales=scales))
+        spread = {"paraphrase-zeta-spread": scales.spread}
+    figures = {
+        "max-difference-lemma": lemma.measured["max difference"],
+        "count-cells": lemma.measured["cells"],
+        "count-finite-cells": lemma.measured["finite cells"],
+        "count-questions": equations[0].measured["questions"],
+        "paraphrase-asymmetry": asymmetry(law).total_variation,
+        **spread,
+    }
+    for dim, each in zip(DIMS, equations, strict=True):
+        figures[f"max-difference-proposition-{dim}"] = each.measured["max residual"]
+    return figures, {}
+
+
+def _truncated(law: WordLaw, dim: int) -> Factors:
+    return truncated_factors(factorized_matrix(law), dim)
+
+
+def _toy_rows(options: Options) -> list[Row]:
+    n_seeds = options.n_seeds(SEEDS)
+    models: dict[str, Callable[[int], Measured]] = {
+        "truncated-svd": lambda seed: _toy_errors(seed, _toy_truncated, options),
+        "cbow-softmax": lambda seed: _toy_errors(seed, _toy_fitted, options),
+    }
+    found = [_rows("toy-corpus", name, n_seeds, each, options) for name, each in models.items()]
+    return [row for rows in found for row in rows]
+
+
+def _toy_errors(
+    seed: int, factors: Callable[[PreparedText, int, Options], Factors], options: Options
+) -> Measured:
+    n_sentences = FAST_SENTENCES if options.fast else N_SENTENCES
+    text = prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
+    law = WordLaw(text_windows(text), smoothing=SMOOTHING)
+    asked = tuple(
+        (first, of_first, second, of_second)
+        for first, second in itertools.permutations(SUBJECTS, 2)
+        for of_first, of_second in itertools.permutations(ADJECTIVES, 2)
+    )
+    questions = WordQuestions("toy", asked, ("is",) * len(asked), {})
+    return _told(analogy_errors(factors(text, seed, options), law, questions)), {}
+
+
+def _toy_truncated(text: PreparedText, seed: int, options: Options) -> Factors:
+    return _truncated(WordLaw(text_windows(text), smoothing=SMOOTHING), CBOW_DIM)
+
+
+def _fitted_settings(options: Options) -> dict[str, Any]:
+    epochs = FAST_EPOCHS if options.fast else EPOCHS
+    return {
+        "likelihood": "softmax", "window": None, "dim": CBOW_DIM, "min_count": 1, "epochs": epochs,
+    }  # fmt: skip
+
+
+def _toy_fitted(text: PreparedText, seed: int, options: Options) -> Factors:
+    model = CBOW(**_fitted_settings(options), seed=seed, progress=False)
+    model.fit(text)
+    # Centers are predicted, as w_i; contexts are what c_j is of.
+    return Factors(
+        model.output_vectors_.astype(np.float64), model.input_vectors_.astype(np.float64)
+    )
+
+
+def _corpus_rows(options: Options) -> list[Row]:
+    prepared, rows = cache(partial(_prepared, options)), []
+    for sets in SHRINKAGE:
+        settings = {"corpus": corpus_name(options), "window": 5, "sets": sets}
+        measure = partial(_corpus_errors, sets, prepared)
+        rows += _rows("corpus", "truncated-svd", 1, measure, options, settings)
+    return rows
+
+
+def _prepared(options: Options) -> Prepared:
+    n_words = FAST_N_WORDS if options.fast else N_WORDS
+    text = read_corpus(options, min_count=5)
+    law = WordLaw(text_windows(text, window=5, n_words=n_words), smoothing=SMOOTHING)
+    factors = _truncated(law, FAST_CORPUS_DIM if options.fast else CORPUS_DIM)
+    return law, factors, _questions(law, options)
+
+
+def _questions(law: WordLaw, options: Options) -> WordQuestions:
+    if not options.fast:
+        return word_questions("google")
+    asked = tuple(itertools.permutations(law.words[:6], 4))
+    return WordQuestions("smoke", asked, ("smoke",) * len(asked), {})
+
+
+def _corpus_errors(sets: str, prepared: Callable[[], Prepared], _: int) -> Measured:
+    law, factors, questions = prepared()
+    smoothed = WordLaw(law.windows, smoothing=law.smoothing, shrinkage=SHRINKAGE[sets])
+    errors = analogy_errors(factors, smoothed, questions)
+    answered = _answered(errors, law, factors, questions)
+    figures = {
+        **_told(errors),
+        "count-questions": float(len(errors)),
+        "accuracy": float(answered[errors.question].mean()),
+        "paraphrase-seen": float((errors.seen + errors.seen_star).mean() / 2),
+    }
+    intervals: dict[str, Interval] = {}
+    for each in failure_predictors(errors, answered, seed=0):
+        found = {f"auc-{each.name}": each.auc, f"correlation-{each.name}": each.correlation}
+        if each.auc_within is not None:
+            found[f"auc-within-{each.name}"] = each.auc_within
+        intervals |= {f"paraphrase-{name}": interval for name, interval in found.items()}
+    figures |= {name: interval.mean for name, interval in intervals.items()}
+    return figures, {name: list(interval) for name, interval in intervals.items()}
+
+
+def _answered(
+    errors: AnalogyErrors, law: WordLaw, factors: Factors, questions: WordQuestions
+) -> np.ndarray:
+    """Whether 3CosAdd finds the answer among all words of the law."""
+    index = law.windows.index
+    asked = [questions.questions[i] for i in errors.question]
+    codes = np.array(
+        [[index.get(word, index.get(word.lower(), -1)) for word in each] for each in asked]
+    )
+    found = answers(factors.words.astype(np.float32), codes[:, :3], rule="3cosadd").rows[:, 0]
+    answered = np.zeros(len(questions), dtype=bool)
+    answered[errors.question] = found == codes[:, 3]
+    return answered
+
+
+def _told(errors: AnalogyErrors) -> dict[str, float]:
+    """Mean lengths, shares in all gaps together, and shares of questions by the term to blame."""
+    norms, blame = errors.norms.mean(axis=0), errors.to_blame
+    along = np.einsum("qtd,qd->t", errors.terms, errors.gap) / (errors.gap**2).sum()
+    figures = {"paraphrase-norm-gap": float(errors.gap_norm.mean())}
+    for place, name in enumerate(TERMS):
+        figures[f"paraphrase-norm-{name}"] = float(norms[place])
+        figures[f"paraphrase-share-{name}"] = float(along[place])
+        figures[f"paraphrase-blamed-{name}"] = float((blame == place).mean())
+    return figures
+
+
+def _rows(
+    task: str,
+    model: str,
+    n_seeds: int,
+    measure: Callable[[int], Measured],
+    options: Options,
+    settings: dict[str, Any] | None = None,
+) -> list[Row]:
+    store, told = figure_store(options.folder), settings or {}
+    kept = []
+    for seed in range(n_seeds):
+        names = (task, model, *map(str, told.values()), *(["fast"] if options.fast else []))
+        kept.append(measured(store, FigureKey(names, seed), partial(measure, seed)))
+    rows = []
+    for metric in kept[0].figures:
+        # Of one measurement; seeds have a spread.
+        interval = kept[0].arrays.get(metric) if n_seeds == 1 else None
+        ends = {} if interval is None else interval_settings(Interval(*interval))
+        settings = {**told, **ends}
+        row = Row(task=task, model=model, settings=settings, metric=metric, n_configurations=1)
+        whole = metric_row(row, kept)
+        # One measurement is one without chance.
+        rows.append(replace(whole, n_seeds=None) if n_seeds == 1 else whole)
+    return rows

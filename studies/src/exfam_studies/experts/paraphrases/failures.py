@@ -1,0 +1,190 @@
+"""Do the terms of an analogy's error tell which questions are answered wrongly?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+from exfam.checks import DataError, check_fraction, check_whole
+from exfam.scores.metrics import Interval
+from exfam_studies.experts.paraphrases.analogies import TERMS, AnalogyErrors
+
+__all__ = ["FailurePredictor", "failure_predictors"]
+
+_DRAWS_AT_ONCE = 50
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class FailurePredictor:
+    """How well a number told failures from successes, with intervals.
+
+    `auc`: probability that a failed question has more of it than an answered one, ties half: .5 for
+        a number that says nothing
+    `auc_within`: the same of two questions of one relation; None where no relation has both kinds
+    `correlation`: point-biserial, of the number with 1 for failures and 0 for successes
+    """
+
+    name: str
+    auc: Interval
+    auc_within: Interval | None
+    correlation: Interval
+
+    def __str__(self) -> str:
+        within = "" if self.auc_within is None else f" within {_told(self.auc_within)}"
+        return f"{self.name:<10} auc {_told(self.auc)}{within} r {_told(self.correlation)}"
+
+
+class _Figures(NamedTuple):
+    """Figures of each redrawing of the questions."""
+
+    auc: Float[np.ndarray, "draws"]
+    within: Float[np.ndarray, "draws"]
+    correlation: Float[np.ndarray, "draws"]
+
+
+def failure_predictors(
+    errors: AnalogyErrors,
+    answered: Bool[np.ndarray, "given"],
+    *,
+    seed: int,
+    n: int = 1000,
+    level: float = 0.95,
+) -> tuple[FailurePredictor, ...]:
+    """How well the gap, each term and the answer's rarity tell which questions fail.
+
+    `answered`: of all questions that `errors` were given, whether the answer was right
+    `n`: number of redrawings (default 1000)
+    `level`: share of redrawn figures inside an interval (default 0.95)
+
+    Predictors are the lengths of the gap and of `TERMS`, as shares of the answer's, "statistics",
+    that of rho + Delta + delta, which no smoothing of sets moves, and "rarity", -log p of the
+    answer, which takes no decomposition. Intervals are percentiles when pairs
+    (a, a*) are redrawn with all their questions, which are not independent of each other.
+    Raises DataError unless questions of both kinds are left; ExfamError for other numbers.
+
+    >>> ones = np.ones(4)
+    >>> errors = AnalogyErrors(
+    ...     np.arange(4), ("x",) * 4, np.arange(4), np.arange(4.0)[:, None], np.ones((4, 4, 1)),
+    ...     ones, ones, ones, ones, -ones,
+    ... )
+    >>> told = failure_predictors(errors, np.array([True, True, False, False]), seed=0, n=10)
+    >>> told[0].name, told[0].auc.mean, told[1].name, told[1].auc.mean
+    ('gap', 1.0, 'rho', 0.5)
+    """
+    check_whole("n", n)
+    check_fraction("level", level)
+    if len(answered) <= errors.question.max():
+        raise DataError(
+            f"`answered` must be one of each given question, got {len(answered)} for question "
+            f"{errors.question.max()}."
+        )
+    failed = ~answered[errors.question]
+    if failed.all() or not failed.any():
+        raise DataError(
+            "`answered` must hold right and wrong answers, got "
+            f"{int((~failed).sum())} right of {len(failed)}."
+        )
+    _, category = np.unique(np.array(errors.categories), return_inverse=True)
+    # Rounding errors of a term that is 0 tell nothing.
+    lengths = {
+        "gap": errors.gap_norm,
+        **dict(zip(TERMS, errors.norms.T, strict=True)),
+        "statistics": errors.statistics_norm,
+    }
+    numbers = {name: np.where(size > _ROUNDING, size, 0.0) for name, size in lengths.items()}
+    numbers["rarity"] = -errors.log_frequency
+    return tuple(
+        _predictor(
+            name,
+            _figures(number, failed, category, np.ones((1, len(failed)))),
+            [
+                _figures(number, failed, category, weight)
+                for weight in _redrawn(errors.pair, n, np.random.default_rng(seed))
+            ],
+            level=level,
+        )
+        for name, number in numbers.items()
+    )
+
+
+def _redrawn(
+    group: Int64[np.ndarray, "questions"], n: int, random: np.random.Generator
+) -> Iterator[Float[np.ndarray, "draws questions"]]:
+    """How often each question is drawn, whole groups at a time."""
+    _, which = np.unique(group, return_inverse=True)
+    size = int(which.max()) + 1
+    even = np.full(size, 1 / size)
+    for first in range(0, n, _DRAWS_AT_ONCE):
+        drawn = random.multinomial(size, even, size=min(_DRAWS_AT_ONCE, n - first))
+        yield drawn[:, which].astype(np.float64)
+
+
+def _figures(
+    number: Float[np.ndarray, "questions"],
+    failed: Bool[np.ndarray, "questions"],
+    category: Int64[np.ndarray, "questions"],
+    weight: Float[np.ndarray, "draws questions"],
+) -> _Figures:
+    won, pairs = _won(number, failed, weight)
+    won_within, pairs_within = np.zeros(len(weight)), np.zeros(len(weight))
+    for each in np.unique(category):
+        own = category == each
+        more, of = _won(number[own], failed[own], weight[:, own])
+        won_within, pairs_within = won_within + more, pairs_within + of
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _Figures(
+            won / pairs, won_within / pairs_within, _correlation(number, failed, weight)
+        )
+
+
+def _won(
+    number: Float[np.ndarray, "questions"],
+    failed: Bool[np.ndarray, "questions"],
+    weight: Float[np.ndarray, "draws questions"],
+) -> tuple[Float[np.ndarray, "draws"], Float[np.ndarray, "draws"]]:
+    """Pairs of a failure and a success in which the failure has more, and all such pairs."""
+    values, which = np.unique(number, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    starts = np.searchsorted(which[order], np.arange(len(values)))
+    sums = [
+        np.add.reduceat((weight * kind)[:, order], starts, axis=1) for kind in (failed, ~failed)
+    ]
+    below = np.cumsum(sums[1], axis=1) - sums[1]
+    won = (sums[0] * (below + sums[1] / 2)).sum(axis=1)
+    return won, sums[0].sum(axis=1) * sums[1].sum(axis=1)
+
+
+def _correlation(
+    number: Float[np.ndarray, "questions"],
+    failed: Bool[np.ndarray, "questions"],
+    weight: Float[np.ndarray, "draws questions"],
+) -> Float[np.ndarray, "draws"]:
+    total = weight.sum(axis=1)
+    # Centered first: numbers may be large against their spread.
+    x, y = number - number.mean(), failed - failed.mean()
+    mean_x, mean_y = weight @ x / total, weight @ y / total
+    covariance = weight @ (x * y) / total - mean_x * mean_y
+    spread = (weight @ x**2 / total - mean_x**2) * (weight @ y**2 / total - mean_y**2)
+    # A number that does not vary goes with nothing.
+    known = spread > 1e-24 * max(float((x**2).mean()), 1e-300)
+    return np.where(known, covariance / np.sqrt(np.where(known, spread, 1.0)), 0.0)
+
+
+def _predictor(
+    name: str, whole: _Figures, redrawn: list[_Figures], *, level: float
+) -> FailurePredictor:
+    def interval(figure: str) -> Interval:
+        drawn = np.concatenate([getattr(each, figure) for each in redrawn])
+        # Redrawings without one of the kinds have no figure.
+        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        return Interval(float(getattr(whole, figure)[0]), float(low), float(high))
+
+    within = None if np.isnan(whole.within[0]) else interval("within")
+    return FailurePredictor(name, interval("auc"), within, interval("correlation"))
+
+
+def _told(interval: Interval) -> str:
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"

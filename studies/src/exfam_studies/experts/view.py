@@ -1,0 +1,52 @@
+"""The expert view of any fitted model that has one."""
+
+from typing import Any
+
+from exfam.checks import ExfamError
+from exfam.efa.element_attention import ElementAttention
+from exfam.efa.networks.efa_network import EFANetwork
+from exfam.likelihoods.two_part import TwoPartModel
+from exfam.tables.experts.table_attention import TableAttention
+from exfam.tables.experts.view import table_experts
+from exfam_studies.experts.attended_words import WordAttention
+from exfam_studies.experts.context_words import ContextWords
+
+__all__ = ["attention_as_experts"]
+
+
+def attention_as_experts(
+    model: object, *, member: int = 0, part: str | None = None
+) -> TableAttention | ElementAttention | WordAttention:
+    """A fitted model as a mixture of experts, exactly: theorem 2 with the model's own weights.
+
+    `model`: a table model, an EFA model or one of its networks, a fitted estimator of either, or a
+        model of words
+    `member`: which of an ensemble (default 0)
+    `part`: "items" or "values" of an EFA model that has both, or None for the one it has (default
+        None)
+
+    Raises ExfamError for a model that is no such mixture, naming what makes it inexact (layer norm,
+    ReLU or GELU, more layers, ...) and what to fit instead.
+    Source: "Bidirectional attention as a mixture of continuous word experts", theorem 2.
+
+    >>> attention_as_experts("a model")
+    Traceback (most recent call last):
+    exfam.checks.ExfamError: `model` must have attention, got str. ...
+    """
+    found: Any = getattr(model, "model_", model)
+    members = getattr(found, "members_", None)
+    if members is not None:
+        found = members[_checked(member, len(members))]
+    if isinstance(found, TwoPartModel):
+        found = found.part(part)
+    if isinstance(found, ContextWords):
+        return WordAttention(found)
+    if isinstance(found, EFANetwork):
+        return ElementAttention(found)
+    return table_experts(found, member=member)
+
+
+def _checked(member: int, n_members: int) -> int:
+    if not 0 <= member < n_members:
+        raise ExfamError(f"`member` must be in 0 .. {n_members - 1}, got {member}.")
+    return member

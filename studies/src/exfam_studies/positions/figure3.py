@@ -1,0 +1,318 @@
+"""Sentences by attention to positions alone, more or less local and symmetric: Figures 3 and A1.
+
+Reviews (mr) and plots against reviews (subj) by `PositionalSentenceClassifier` with word vectors:
+those of --vectors (the paper's are GloVe's), else skip-gram's of the corpus of words-table2.
+Locality is swept at symmetry 1. Symmetry is swept by s at localities of .15, .2 and .3, for each of
+which w is worked out: for s other than 1 it then hardly moves, so that raw symmetry, which does, is
+told beside it. Locality and symmetry are those of the weights at 128 positions.
+
+"zeroed" loses the weights that fall beyond a sentence's end, as the paper's listing does;
+"renormalized" does not. Beside them: "uniform", a bag of words, "identity", where each word sees
+itself alone, and "majority". Trends are of accuracy by locality or symmetry over the settings of a
+seed: "position-slope" for 1 more of it, "position-spearman". "minus-asymmetric" is the accuracy at
+s = 1 less the mean of those at other s. A seed draws the parts of a task and the network. The
+paper prints no figures: it finds that accuracy rises with locality (on subj less so above .3), and
+with symmetry above .65.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.optimize import brentq
+
+from exfam.encodings import Attenuated
+from exfam.language import PositionalSentenceClassifier
+from exfam.plots import score_points
+from exfam.positions import encoding_weights, locality, raw_symmetry, symmetry
+from exfam.vectors import WordVectors
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import FigureKey, Kept, Measured, figure_store, measured
+from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.word_corpus import corpus_name, read_corpus
+from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
+from exfam_studies.positions.public_sentences import sentence_task
+from exfam_studies.positions.sentence_sets import SentenceTask
+from exfam_studies.positions.trends import Trend, gain_of_symmetry, trend_rows
+
+__all__ = ["TASKS", "parameters", "plot", "run", "w_for"]
+
+SETS = ("mr", "subj")
+TASKS = tuple(f"{name}-{swept}" for name in SETS for swept in ("locality", "symmetry"))
+SEEDS = 5
+LENGTH = 128
+LOCALITIES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7)
+HELD = (0.15, 0.2, 0.3)
+SLOPES = (0.01, 0.1, 0.5, 1.0, 2.0, 10.0)
+FAST_LOCALITIES, FAST_HELD, FAST_SLOPES = (0.1, 0.3, 0.5), (0.2, 0.3), (0.5, 1.0)
+FAST_SENTENCES, FAST_EPOCHS = 60, 1
+# So small, and so large, that weights are those of the names.
+_ENDS = {"uniform": 1e-9, "identity": 1e6}
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Weights of attention."""
+
+    model: str
+    w: float
+    s: float = 1.0
+    padding: str = "zeroed"
+
+    def told(self) -> dict[str, str | float]:
+        """What its rows tell of it."""
+        scores = {name: round(score, 4) for name, score in _scores(self.w, self.s).items()}
+        return {"w": float(f"{self.w:.4g}"), "s": self.s, "padding": self.padding, **scores}
+
+
+@dataclass(frozen=True)
+class _Lab:
+    """What all fits share; `vectors` are found when they are first asked for."""
+
+    options: Options
+    name: str
+    vectors: Callable[[], WordVectors]
+    task: Callable[[str, int], SentenceTask]
+    kept: Callable[[str, _Setting, int], Kept]
+
+
+def run(options: Options) -> list[Row]:
+    """Fit and score the wanted tasks."""
+    lab = _lab(options)
+    jobs = []
+    for task in TASKS:
+        if options.wants(task):
+            name, _, swept = task.partition("-")
+            settings = list(_settings(swept, fast=options.fast))
+            for setting in settings:
+                label = f"{task} {setting.model} w={setting.w:.3g} s={setting.s:g}"
+                jobs.append(Job(label, partial(_setting_rows, lab, task, setting)))
+            if swept == "locality":
+                jobs.append(Job(f"{name} majority", partial(_majority_rows, lab, task)))
+            jobs.append(Job(f"{task} trends", partial(_trend_rows, lab, task, settings)))
+    return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's classifiers; trends are over all settings of a task."""
+    if row.model == "majority":
+        return {}
+    own = {name: row.settings[name] for name in ("w", "s", "padding") if name in row.settings}
+    return {"estimator": "PositionalSentenceClassifier", **own, **_common(options)}
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """Accuracy by what is swept, one file a task."""
+    for task in dict.fromkeys(row.task for row in rows):
+        own = [row for row in rows if row.task == task and row.metric == "accuracy"]
+        swept = task.partition("-")[2]
+        series = {
+            label: np.array([_point(row, swept) for row in some])
+            for label, some in _series(own, swept).items()
+        }
+        # Without the majority, far below all: differences between settings would not be seen.
+        figure = score_points(series, setting_name=swept, metric="accuracy")
+        figure.savefig(folder / f"positions-figure3-{task}.png", dpi=120, facecolor="white")
+
+
+def w_for(wanted: float, *, s: float) -> float:
+    """The `w` at which attenuated weights of 128 positions have a locality.
+
+    >>> round(w_for(0.2, s=1.0), 4)
+    0.0143
+    """
+
+    def missing(log_w: float) -> float:
+        return _scores(float(np.exp(log_w)), s)["locality"] - wanted
+
+    return float(np.exp(brentq(missing, np.log(1e-8), np.log(1e4))))
+
+
+@cache
+def _scores(w: float, s: float) -> Mapping[str, float]:
+    weights = encoding_weights(Attenuated(w=w, s=s), LENGTH)[0]
+    told = {"locality": locality, "symmetry": symmetry, "raw-symmetry": raw_symmetry}
+    return {name: score(weights).item() for name, score in told.items()}
+
+
+def _settings(swept: str, *, fast: bool) -> Iterator[_Setting]:
+    if swept == "symmetry":
+        for held in FAST_HELD if fast else HELD:
+            for s in FAST_SLOPES if fast else SLOPES:
+                yield _Setting("attenuated", w_for(held, s=s), s)
+        return
+    for padding in ("zeroed", "renormalized"):
+        for wanted in FAST_LOCALITIES if fast else LOCALITIES:
+            yield _Setting("attenuated", w_for(wanted, s=1.0), padding=padding)
+        for model, w in _ENDS.items():
+            yield _Setting(model, w, padding=padding)
+
+
+def _lab(options: Options) -> _Lab:
+    store = figure_store(options.folder)
+    task = cache(partial(_task, options))
+    vectors = cache(partial(_vectors, options))
+    named = _vectors_name(options)
+
+    def kept(name: str, setting: _Setting, seed: int) -> Kept:
+        folders = ("positions-figure3", named, name, setting.padding)
+        key = FigureKey((*folders, f"w-{setting.w:.6g}-s-{setting.s:g}"), seed)
+        return measured(
+            store, key, lambda: _measure(setting, task(name, seed), vectors(), seed, options)
+        )
+
+    return _Lab(options, named, vectors, task, kept)
+
+
+def _task(options: Options, name: str, seed: int) -> SentenceTask:
+    whole = sentence_task(name, seed=seed)
+    return whole.spread(FAST_SENTENCES) if options.fast else whole
+
+
+def _vectors_name(options: Options) -> str:
+    if options.vectors is None:
+        return f"sgns-{corpus_name(options)}"
+    return options.vectors.name + ("-fast" if options.fast else "")
+
+
+def _vectors(options: Options) -> WordVectors:
+    if options.vectors is not None:
+        return WordVectors.load(options.vectors)
+    text = read_corpus(options, min_count=MIN_COUNT)
+    # The free vectors of words-table2, whose kept fit is this one.
+    return fit_words(
+        text, {"tie": None, **Recipe().settings(options)}, seed=0, options=options
+    ).vectors_
+
+
+def _common(options: Options) -> dict[str, Any]:
+    return {"n_positions": LENGTH, "max_epochs": FAST_EPOCHS if options.fast else 5}
+
+
+def _measure(
+    setting: _Setting, task: SentenceTask, vectors: WordVectors, seed: int, options: Options
+) -> Measured:
+    model = PositionalSentenceClassifier(
+        w=setting.w,
+        s=setting.s,
+        padding=setting.padding,
+        **_common(options),
+        seed=seed,
+        progress=False,
+    )
+    held = (task.validation.sentences, task.validation.targets)
+    model.fit(task.train.sentences, task.train.targets, vectors=vectors, validation=held)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    figures = {
+        "accuracy": model.score(task.test.sentences, task.test.targets),
+        "validation": model.score(*held),
+        "coverage-words": model.coverage_,
+        "steps": model.history_.steps,
+    }
+    return figures, {}
+
+
+def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
+    name = task.partition("-")[0]
+    kept = [lab.kept(name, setting, seed) for seed in _seeds(lab)]
+    row = Row(
+        task=task,
+        model=setting.model,
+        settings={**setting.told(), "vectors": lab.name},
+        metric="accuracy",
+        n_configurations=1,
+    )
+    coverage = np.mean([each.figures["coverage-words"] for each in kept])
+    return [
+        replace(
+            row_over_seeds(
+                row,
+                values=[each.figures["accuracy"] for each in kept],
+                validations=[each.figures["validation"] for each in kept],
+                cpu_seconds=[each.cpu_seconds for each in kept],
+                steps=[round(each.figures["steps"]) for each in kept],
+            ),
+            note=f"{coverage:.1%} of words have vectors",
+        )
+    ]
+
+
+def _majority_rows(lab: _Lab, task: str) -> list[Row]:
+    told = []
+    for seed in _seeds(lab):
+        parts = lab.task(task.partition("-")[0], seed)
+        labels, counts = np.unique(parts.train.targets, return_counts=True)
+        most = labels[counts.argmax()]
+        told.append([float(np.mean(p.targets == most)) for p in (parts.test, parts.validation)])
+    test, validation = zip(*told, strict=True)
+    row = Row(task=task, model="majority", metric="accuracy", n_configurations=1)
+    return [row_over_seeds(row, values=test, validations=validation)]
+
+
+def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]:
+    name, _, swept = task.partition("-")
+    rows = []
+    for padding in dict.fromkeys(setting.padding for setting in settings):
+        own = [setting for setting in settings if setting.padding == padding]
+        kept = [[lab.kept(name, setting, seed) for setting in own] for seed in _seeds(lab)]
+        test, validation = (_figures(kept, figure) for figure in ("accuracy", "validation"))
+        row = Row(
+            task=task,
+            model="trend",
+            settings={"padding": padding, "vectors": lab.name},
+            metric="",
+            n_configurations=len(own),
+        )
+        numbers = {each: _numbers(own, each) for each in _BY[swept]}
+        trends = [Trend(by, numbers[by], span) for by in numbers for span in _SPANS.get(by, ())]
+        rows += trend_rows(row, trends, test=test, validation=validation)
+        if swept == "symmetry":
+            held = _numbers(own, "locality").round(3)
+            even = np.array([setting.s == 1 for setting in own])
+            rows += gain_of_symmetry(row, held, even, test=test, validation=validation)
+    return rows
+
+
+# What is swept -> what trends are by; and over which of its values, in words: all, and the two
+# sides of where the paper sees a change.
+_BY = {"locality": ("locality",), "symmetry": ("symmetry", "raw-symmetry")}
+_EVERYWHERE = (-np.inf, np.inf)
+_SPANS = {
+    "locality": (_EVERYWHERE, (-np.inf, 0.301), (0.299, np.inf)),
+    "symmetry": (_EVERYWHERE, (-np.inf, 0.65), (0.65, np.inf)),
+    "raw-symmetry": (_EVERYWHERE,),
+}
+
+
+def _seeds(lab: _Lab) -> range:
+    return range(lab.options.n_seeds(SEEDS))
+
+
+def _numbers(settings: Sequence[_Setting], name: str) -> Float64[np.ndarray, "settings"]:
+    return np.array([_scores(setting.w, setting.s)[name] for setting in settings])
+
+
+def _figures(kept: Sequence[Sequence[Kept]], name: str) -> Float64[np.ndarray, "seeds settings"]:
+    return np.array([[each.figures[name] for each in some] for some in kept])
+
+
+def _series(rows: Sequence[Row], swept: str) -> dict[str, list[Row]]:
+    """Rows with a setting, by padding, or by the locality that is held."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.settings:
+            held = f"locality {row.settings['locality']:.2f}"
+            label = str(row.settings["padding"]) if swept == "locality" else held
+            found.setdefault(label, []).append(row)
+    return found
+
+
+def _point(row: Row, swept: str) -> tuple[float, float, float]:
+    assert row.value is not None
+    return float(row.settings[swept]), row.value, np.nan if row.sd is None else row.sd

@@ -1,0 +1,312 @@
+"""Locality and symmetry of fitted models' attention, and encodings chosen by them.
+
+EFA of movies and of baskets, with the settings of "efa-movielens-items" and "efa-instacart", and a
+linear table model of the cars of "table-autompg", first with each model's default encoding, then
+with others. "of" tells whose "position-" scores a row has: "attention" is that of the fitted models
+between the first elements of validation groups (a table's columns, on validation rows), the mean
+over layers, heads and seeds; "encoding" is that of the encoding by itself before training. Elements
+do not see themselves; causal ones see earlier ones alone, where symmetry means nothing and has no
+rows.
+
+"chosen-by-validation" has the least validation nats of all encodings tried;
+"chosen-by-attention" the locality (and raw symmetry, where there is one) nearest to what the
+default learned, with no further fit to choose it. "nats-difference-to-default" is a mean over seeds
+of differences between fits of the same seed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from exfam.efa.efa import EFA
+from exfam.encodings import EncodingSizes, build_encoding
+from exfam.positions import encoding_weights, own_weights, position_scores, renormalized
+from exfam.reading.public_sets.auto_mpg import auto_mpg
+from exfam.reading.public_sets.instacart import instacart_baskets
+from exfam.reading.public_sets.movielens import movielens_items
+from exfam.reading.public_sets.splits import Splits
+from exfam.tables import MaskedTableClassifier
+from exfam_studies.common.fits import Contender, Job, fit_once, gather, seeded, smaller, training_of
+from exfam_studies.common.harness import Options
+from exfam_studies.common.provenance import changed_parameters
+from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.efa import instacart as efa_instacart
+from exfam_studies.efa import movielens_items as efa_movielens_items
+
+__all__ = ["CANDIDATES", "TASKS", "parameters", "run"]
+
+TASKS = (
+    "movielens-causal",
+    "movielens-bidirectional",
+    "instacart-causal",
+    "instacart-bidirectional",
+    "table-autompg",
+)
+SEEDS = 3
+# Their own attention goes from even (none) to that of the nearest neighbors (attenuated-bias).
+CANDIDATES = ("none", "learned", "alibi", "rotary", "attenuated-bias", "distance")
+FAST_CANDIDATES = ("none", "attenuated-bias")
+# Set -> settings by direction, and elements to align: every basket has 10, most users 20 movies.
+GROUPS: dict[str, tuple[Mapping[tuple[str, str], Mapping[str, Any]], int]] = {
+    "movielens": (efa_movielens_items.EFA_SETTINGS, 20),
+    "instacart": (efa_instacart.EFA_SETTINGS, 10),
+}
+FAST_LENGTH = 6
+# What EFA takes where groups have an order.
+DEFAULT = "relative"
+# Nothing is chosen in a fit but when to stop.
+TABLE_SETTINGS: dict[str, Any] = {"ordinal": True, "extra_masking": 0.0, "categories": "shared"}
+TABLE_VALIDATION = 0.25
+SCORES = {
+    "locality": "position-locality",
+    "symmetry": "position-symmetry",
+    "raw_symmetry": "position-symmetry-raw",
+}
+ATTENTION, ENCODING = "attention", "encoding"
+Matrix = Float64[Tensor, "length length"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What one fit tells: nats an element of test and validation, mean attention, its cost."""
+
+    test: float
+    validation: float
+    attention: Matrix
+    seconds: float
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Task:
+    """One set and direction: its default encoding, how one is fitted, what one is by itself."""
+
+    name: str
+    default: str
+    causal: bool
+    fit: Callable[[str, int], _Fitted]
+    alone: Callable[[str], Matrix]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """An encoding: its fits, seed by seed, and the matrices that are scored."""
+
+    encoding: str
+    fits: Sequence[_Fitted]
+    alone: Matrix
+    learned: Matrix = field(init=False)
+
+    def __post_init__(self) -> None:
+        mean = torch.stack([fit.attention for fit in self.fits]).mean(0)
+        object.__setattr__(self, "learned", renormalized(mean))
+
+    @property
+    def validation(self) -> float:
+        """Mean nats over seeds."""
+        return float(np.mean([fit.validation for fit in self.fits]))
+
+
+def run(options: Options) -> list[Row]:
+    """Fit and score every encoding of the wanted tasks."""
+    readers = {
+        "movielens": cache(lambda: smaller(movielens_items(), options)),
+        "instacart": cache(lambda: smaller(instacart_baskets(), options)),
+    }
+    jobs = []
+    for name in filter(options.wants, TASKS):
+        kind, _, direction = name.partition("-")
+        make = partial(_table_task, options)
+        if kind in readers:
+            make = partial(_group_task, options, kind, direction, readers[kind])
+        jobs.append(Job(name, partial(_rows, options, name, make)))
+    return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's model that differ from the defaults."""
+    kind, _, direction = row.task.partition("-")
+    encoding = str(row.settings["encoding"])
+    if kind in GROUPS:
+        common = {"direction": direction, "parts": "items", "support": "hard"}
+        chosen = GROUPS[kind][0][direction, "exclusion"]
+        model: Any = EFA(**{**common, **chosen})
+    else:
+        model = MaskedTableClassifier(**TABLE_SETTINGS)
+    return {**changed_parameters(model), "encoding": encoding}
+
+
+def _rows(options: Options, name: str, make: Callable[[str], _Task]) -> list[Row]:
+    task = make(name)
+    candidates = FAST_CANDIDATES if options.fast else CANDIDATES
+    seeds = range(options.n_seeds(SEEDS))
+    tried = [
+        _Tried(encoding, [task.fit(encoding, seed) for seed in seeds], task.alone(encoding))
+        for encoding in dict.fromkeys([task.default, *candidates])
+    ]
+    first = tried[0]
+    rows = [row for each in tried for row in _told(task, each, first)]
+    chosen = {
+        "chosen-by-validation": min(tried, key=lambda each: each.validation),
+        "chosen-by-attention": min(tried, key=lambda each: _apart(each.alone, first.learned, task)),
+    }
+    n_fitted = {"chosen-by-validation": len(tried), "chosen-by-attention": 1}
+    for model, each in chosen.items():
+        rows += _nats(task, model, each, first, n_configurations=n_fitted[model])
+    return rows
+
+
+def _told(task: _Task, tried: _Tried, default: _Tried) -> list[Row]:
+    """Nats of an encoding, and how local and symmetric its attention is, before and after."""
+    rows = _nats(task, "model", tried, default, n_configurations=1)
+    for of, matrix in ((ATTENTION, tried.learned), (ENCODING, tried.alone)):
+        settings = {"encoding": tried.encoding, "of": of}
+        rows += [
+            Row(task=task.name, model="model", settings=settings, metric=metric, value=value)
+            for metric, value in _scores(matrix, task).items()
+        ]
+    return rows
+
+
+def _nats(
+    task: _Task, model: str, tried: _Tried, default: _Tried, *, n_configurations: int
+) -> list[Row]:
+    pairs = list(zip(tried.fits, default.fits, strict=True))
+    figures = {
+        "nats": [(fit.test, fit.validation) for fit in tried.fits],
+        "nats-difference-to-default": [
+            (fit.test - other.test, fit.validation - other.validation) for fit, other in pairs
+        ],
+    }
+    return [
+        row_over_seeds(
+            Row(
+                task=task.name,
+                model=model,
+                settings={"encoding": tried.encoding},
+                metric=metric,
+                n_configurations=n_configurations,
+                note="the default" if tried is default else "",
+            ),
+            values=[test for test, _ in told],
+            validations=[validation for _, validation in told],
+            cpu_seconds=[fit.seconds for fit in tried.fits],
+            steps=[fit.steps for fit in tried.fits],
+        )
+        for metric, told in figures.items()
+    ]
+
+
+def _scores(matrix: Matrix, task: _Task) -> dict[str, float]:
+    """Metric -> score, in [0, 1]."""
+    told = position_scores(matrix)
+    wanted = ("locality",) if task.causal else tuple(SCORES)
+    return {SCORES[name]: float(np.clip(getattr(told, name).item(), 0.0, 1.0)) for name in wanted}
+
+
+def _apart(one: Matrix, other: Matrix, task: _Task) -> float:
+    """Between locality and symmetry of two matrices.
+
+    The raw symmetry: the other turns rounding of nearly equal weights into differences.
+    """
+    scores = [_scores(matrix, task) for matrix in (one, other)]
+    names = [name for name in ("position-locality", "position-symmetry-raw") if name in scores[0]]
+    return float(np.linalg.norm([scores[0][name] - scores[1][name] for name in names]))
+
+
+def _group_task(
+    options: Options, kind: str, direction: str, read: Callable[[], Splits], name: str
+) -> _Task:
+    settings, length = GROUPS[kind]
+    parameters: dict[str, Any] = {"direction": direction, "parts": "items", "support": "hard"}
+    parameters |= settings[direction, "exclusion"]
+    length = FAST_LENGTH if options.fast else length
+    return _Task(
+        name=name,
+        default=DEFAULT,
+        causal=direction == "causal",
+        fit=partial(_fit_groups, training_of(parameters, options), read(), length),
+        alone=partial(_alone_in_groups, EFA(**parameters), length),
+    )
+
+
+def _fit_groups(
+    parameters: Mapping[str, Any], splits: Splits, length: int, encoding: str, seed: int
+) -> _Fitted:
+    build = seeded(EFA, {**parameters, "encoding": encoding})
+    fit = fit_once(Contender(model="efa", build=build), splits, seed=seed)
+    attention = fit.estimator.position_attention(splits.validation, length=length)
+    return _Fitted(
+        test=-fit.estimator.score(splits.test),
+        validation=-fit.estimator.score(splits.validation),
+        attention=attention.mean,
+        seconds=fit.cpu_seconds,
+        steps=fit.steps or 0,
+    )
+
+
+def _alone_in_groups(model: EFA, length: int, encoding: str) -> Matrix:
+    sizes = _sizes(model, length)
+    told = own_weights(
+        build_encoding(encoding, sizes),
+        length,
+        head_dim=sizes.head_dim,
+        direction=model.direction,
+    )
+    return told.mean(0)
+
+
+def _sizes(model: Any, length: int) -> EncodingSizes:
+    return EncodingSizes(
+        n_heads=model.n_heads,
+        head_dim=model.head_dim,
+        embed_dim=model.embed_dim,
+        n_positions=length,
+        generator=torch.Generator().manual_seed(0),
+    )
+
+
+def _table_task(options: Options, name: str) -> _Task:
+    model = MaskedTableClassifier(**training_of(TABLE_SETTINGS, options))
+    return _Task(
+        name=name,
+        default=model.encoding,
+        causal=False,
+        fit=partial(_fit_table, training_of(TABLE_SETTINGS, options)),
+        alone=partial(_alone_in_table, model),
+    )
+
+
+def _fit_table(parameters: Mapping[str, Any], encoding: str, seed: int) -> _Fitted:
+    cars = auto_mpg()
+    order = np.random.default_rng(0).permutation(len(cars.train_y))
+    held, kept = np.split(order, [round(TABLE_VALIDATION * len(order))])
+    kinds = {column: cars.levels[column] for column in cars.train}
+    model = MaskedTableClassifier(**parameters, kinds=kinds, encoding=encoding, seed=seed)
+    (x, y), (own_x, own_y) = (
+        ({column: cells[rows] for column, cells in cars.train.items()}, cars.train_y[rows])
+        for rows in (kept, held)
+    )
+    model.fit(x, y, validation=(own_x, own_y))
+    history = model.history_
+    return _Fitted(
+        test=-model.log_score(cars.test, cars.test_y),
+        validation=-model.log_score(own_x, own_y),
+        attention=model.position_attention({**own_x, str(model.response_): own_y}).mean,
+        seconds=history.cpu_seconds,
+        steps=history.steps,
+    )
+
+
+def _alone_in_table(model: MaskedTableClassifier, encoding: str) -> Matrix:
+    n_columns = len(auto_mpg().train) + 1
+    sizes = _sizes(model, n_columns)
+    return encoding_weights(
+        build_encoding(encoding, sizes), n_columns, head_dim=sizes.head_dim
+    ).mean(0)

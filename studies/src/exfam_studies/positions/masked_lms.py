@@ -1,0 +1,212 @@
+"""Masked language models that experiments of positions share: one a size, encoding and seed.
+
+"small" takes about 4 minutes on two processors. Its batches and rate were chosen by validation,
+with learned encodings, among (8, 1e-3), (8, 2e-3) and (16, 2e-3). "large" is deeper and goes
+through the whole text ten times. "paper" has the sizes, rate, batches and length of the paper's
+BERT-base, on a GPU where there is one, for a text given with `--corpus` that fits into memory; it
+has no sentence pairs, and as many steps as one pass takes.
+"""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from exfam.language import MaskedLanguageModel
+from exfam.language.tokens import located_lines
+from exfam.training.devices import multiplies_bfloat16
+from exfam_studies.common.harness import Options
+from exfam_studies.common.provenance import changed_parameters
+from exfam_studies.common.token_streams import CORPORA, corpus_path
+
+__all__ = [
+    "COMPARED",
+    "SIZES",
+    "MaskedLMKey",
+    "fit_masked_lm",
+    "masked_lm_key",
+    "masked_lm_parameters",
+    "masked_lm_texts",
+    "short_digest",
+    "untrained",
+]
+
+# The encodings that are compared: as users name them, T5's is "relative".
+COMPARED = (
+    "learned",
+    "sinusoidal",
+    "rotary",
+    "alibi",
+    "relative",
+    "tupe",
+    "attenuated-table",
+    "attenuated-table-shared",
+)
+# Size -> parameters. All encodings have the same ones.
+SIZES: Mapping[str, Mapping[str, Any]] = {
+    "small": {
+        "vocabulary_size": 8000,
+        "embed_dim": 128,
+        "n_heads": 4,
+        "n_layers": 4,
+        "feed_forward_dim": 512,
+        "length": 128,
+        "batch_size": 8,
+        "learning_rate": 1e-3,
+        "max_epochs": 2,
+    },
+    "large": {
+        "vocabulary_size": 16_000,
+        "embed_dim": 256,
+        "n_heads": 8,
+        "n_layers": 6,
+        "feed_forward_dim": 1024,
+        "length": 128,
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "max_epochs": 10,
+    },
+    "paper": {
+        "vocabulary_size": 30_522,
+        "embed_dim": 768,
+        "n_heads": 12,
+        "n_layers": 12,
+        "feed_forward_dim": 3072,
+        "connection": "post-norm",
+        "length": 512,
+        "batch_size": 64,
+        "learning_rate": 5e-4,
+        "max_epochs": 1,
+        "device": "auto",
+        "precision": "bfloat16",
+    },
+}
+_FAST: Mapping[str, Any] = {
+    "vocabulary_size": 500,
+    "embed_dim": 8,
+    "n_heads": 2,
+    "n_layers": 2,
+    "feed_forward_dim": 8,
+    "length": 64,
+    "batch_size": 8,
+    "learning_rate": 1e-2,
+    "max_epochs": 1,
+    "precision": "float32",
+}
+_FAST_LINES = 60
+_CORPUS = "wikitext-2"
+
+
+@dataclass(frozen=True)
+class MaskedLMKey:
+    """Which model.
+
+    `settings`: a digest of its parameters
+
+    >>> MaskedLMKey("wikitext-2", "small", "1f", "alibi", 0).path.as_posix()
+    'masked-lms/wikitext-2/small-1f/alibi/00'
+    """
+
+    text: str
+    size: str
+    settings: str
+    encoding: str
+    seed: int
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept, below a folder of fits."""
+        fits = Path("masked-lms", self.text, f"{self.size}-{self.settings}")
+        return fits / self.encoding / f"{self.seed:02}"
+
+
+def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLMKey:
+    """Which model an experiment means by this.
+
+    >>> masked_lm_key("small", "alibi", seed=1, options=Options(fast=True)).text
+    'wikitext-2-fast'
+    """
+    text, told = _CORPUS, ""
+    if options.corpus is not None:
+        text, told = options.corpus.stem, str(options.corpus.stat().st_size)
+    settings = short_digest({**_parameters(size, options), "text": told})
+    return MaskedLMKey(text + ("-fast" if options.fast else ""), size, settings, encoding, seed)
+
+
+def short_digest(settings: Mapping[str, Any]) -> str:
+    """Eight letters that differ where settings do.
+
+    >>> len(short_digest({"dropout": 0.1}))
+    8
+    """
+    return sha256(json.dumps(dict(settings), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _parameters(size: str, options: Options) -> dict[str, Any]:
+    precision = "bfloat16" if multiplies_bfloat16() else "float32"
+    common = {"precision": precision, "warmup": 0.1, "weight_decay": 0.01}
+    return {**common, **SIZES[size], **(_FAST if options.fast else {})}
+
+
+def masked_lm_parameters(size: str, encoding: str, options: Options) -> dict[str, Any]:
+    """The parameters of a model of a size of SIZES that differ from the defaults.
+
+    >>> masked_lm_parameters("small", "alibi", Options(fast=True))["encoding"]
+    'alibi'
+    """
+    model = MaskedLanguageModel(
+        encoding=encoding, long_sentences="cut", **_parameters(size, options)
+    )
+    return {**changed_parameters(model), "encoding": encoding}
+
+
+def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLanguageModel:
+    """The model of a size of SIZES; from `--folder` if it is there, and kept there.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    key = masked_lm_key(size, encoding, seed=seed, options=options)
+    place = None if options.folder is None else options.folder / key.path
+    if place is not None and (place / "model").is_dir():
+        return MaskedLanguageModel.load(place / "model")
+    model = MaskedLanguageModel(
+        encoding=encoding, seed=seed, long_sentences="cut", **_parameters(size, options)
+    )
+    texts = masked_lm_texts(options)
+    checkpoint = None if place is None else place / "checkpoint"
+    model.fit(texts["train"], validation=texts["validation"], checkpoint=checkpoint)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    if place is not None:
+        model.save(place / "model")
+    return model
+
+
+def untrained(model: MaskedLanguageModel) -> MaskedLanguageModel:
+    """The same model with the weights that its fit began with."""
+    fresh = copy.copy(model)
+    fresh.members_ = [model.network(model.subwords_).eval()]
+    return fresh
+
+
+def masked_lm_texts(options: Options) -> dict[str, Any]:
+    """Train, validation and test text: WikiText-2, or the corpus asked for with WikiText-2's rest.
+
+    Raises DataError, saying what to do, where files are missing.
+    """
+    given: dict[str, Any] = {
+        part: corpus_path(CORPORA[_CORPUS], part) for part in ("train", "validation", "test")
+    }
+    if options.corpus is not None:
+        given["train"] = options.corpus
+    if not options.fast:
+        return given
+    return {part: list(_first(path)) for part, path in given.items()}
+
+
+def _first(path: Path) -> Iterator[list[str]]:
+    return (words for _, words in islice(located_lines(path), _FAST_LINES))

@@ -1,0 +1,27 @@
+"""Parsed sentences: dependencies of words, and constituents."""
+
+from exfam_studies.positions.parses.brackets import (
+    Constituent,
+    Tree,
+    constituents,
+    depth,
+    leaves,
+    parse_brackets,
+    plain_words,
+    top_constituents,
+)
+from exfam_studies.positions.parses.conllu import DependencyParse, parses_of, read_conllu
+
+__all__ = [
+    "Constituent",
+    "DependencyParse",
+    "Tree",
+    "constituents",
+    "depth",
+    "leaves",
+    "parse_brackets",
+    "parses_of",
+    "plain_words",
+    "read_conllu",
+    "top_constituents",
+]

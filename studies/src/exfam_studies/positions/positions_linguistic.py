@@ -1,0 +1,145 @@
+"""What encoders know of language by content and by position: Figure A2 of locality and symmetry.
+
+Ten probing tasks on the vectors of every layer of masked language models of our own (see
+`masked_lms`): one whose positions are added to tokens and one that compares positions apart from
+them (TUPE), with attention as it is ("both"), by content alone and by position alone. Beside them
+the majority class, the length of a sentence and its words without their order;
+"shuffled-accuracy" is what the same classifier finds in labels of chance. Most sets are small: see
+"count-" rows, and "low" and "high", between which 95 % of accuracies are when test sentences are
+redrawn. Source: Chen, Varoquaux & Suchanek (2023), A.6.1.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.language.networks.masked_lm import TERMS
+from exfam.plots import layer_curves
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row, interval_settings
+from exfam_studies.positions import linguistic_data
+from exfam_studies.positions.linguistic import (
+    HashedWords,
+    LengthAlone,
+    ProbingTask,
+    probe_task,
+    task_features,
+)
+from exfam_studies.positions.linguistic.scoring import PENALTIES, SentenceEncoder
+from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
+
+__all__ = ["TASKS", "parameters", "plot", "run"]
+
+TASKS = linguistic_data.TASKS
+PROBED = ("learned", "tupe")
+# Examples of a class, where there are many more than intervals of two points need.
+PER_CLASS = {"SentLen": 700}
+_FAST_PER_CLASS, _FAST_LINES = 12, 1500
+
+_Read = Callable[[], dict[str, ProbingTask]]
+
+
+def run(options: Options) -> list[Row]:
+    """Probe for the wanted tasks."""
+    wanted = [name for name in TASKS if options.wants(name)]
+    read: _Read = cache(partial(_tasks, wanted, options))
+    jobs = [Job("words and lengths", partial(_cheap_rows, read))]
+    jobs += [
+        Job(f"{encoding} {term}", partial(_model_rows, encoding, term, read, options))
+        for encoding in PROBED
+        for term in TERMS
+    ]
+    return gather(jobs)
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of a row's language model that differ from the defaults."""
+    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
+    own = "layer" in row.settings
+    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """Accuracy by layer, a panel a task; the majority class dashed."""
+    found = [row for row in rows if row.metric == "accuracy" and row.value is not None]
+    layered = [row for row in found if "layer" in row.settings]
+    lines: dict[str, dict[str, np.ndarray]] = {}
+    for row in layered:
+        own = [each for each in layered if (each.task, each.model) == (row.task, row.model)]
+        own.sort(key=lambda each: int(each.settings["layer"]))
+        lines.setdefault(row.task, {})[row.model] = np.array([each.value for each in own], float)
+    if lines:
+        chance = {
+            row.task: row.value
+            for row in found
+            if row.model == "majority" and row.value is not None
+        }
+        figure = layer_curves(lines, references=chance)
+        figure.savefig(folder / "positions-linguistic.png", dpi=120, facecolor="white")
+
+
+def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:
+    sizes = dict.fromkeys(wanted, _FAST_PER_CLASS) if options.fast else PER_CLASS
+    # Words of WC need all of the text to be frequent enough.
+    n_lines = _FAST_LINES if options.fast and "WC" not in wanted else None
+    return linguistic_data.linguistic_tasks(
+        seed=0,
+        only=wanted,
+        per_class={name: size for name, size in sizes.items() if name in wanted},
+        n_lines=n_lines,
+    )
+
+
+def _cheap_rows(read: _Read) -> list[Row]:
+    rows = []
+    for task in read().values():
+        rows += [
+            Row(task=task.name, model="examples", metric=f"count-{part}", value=float(size))
+            for part, size in task.sizes.items()
+        ]
+        for model, encoder in (("length", LengthAlone()), ("words", HashedWords())):
+            rows += _rows(task, model, {}, encoder)
+        share = probe_task(task_features(LengthAlone(), task), task, penalties=(1.0,)).majority
+        rows.append(Row(task=task.name, model="majority", metric="accuracy", value=share))
+    return rows
+
+
+def _model_rows(encoding: str, term: str, read: _Read, options: Options) -> list[Row]:
+    model = fit_masked_lm("small", encoding, seed=0, options=options)
+    encoder = model.encoder(term=term)
+    rows = []
+    for task in read().values():
+        for layer in range(1, len(model.model_.layers) + 1):
+            vectors = partial(encoder.vectors, layer=layer)
+            rows += _rows(task, f"{encoding}-{term}", {"layer": layer}, vectors)
+    return [replace(row, n_seeds=1) for row in rows]
+
+
+def _rows(
+    task: ProbingTask, model: str, settings: dict[str, Any], encoder: SentenceEncoder
+) -> list[Row]:
+    told = probe_task(task_features(encoder, task), task)
+    interval = interval_settings(told.accuracy)
+    return [
+        Row(
+            task=task.name,
+            model=model,
+            settings={**settings, **interval},
+            metric="accuracy",
+            value=told.accuracy.mean,
+            validation=told.validation,
+            n_configurations=len(PENALTIES),
+        ),
+        Row(
+            task=task.name,
+            model=model,
+            settings=settings,
+            metric="shuffled-accuracy",
+            value=told.shuffled.mean,
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""Context vectors are reflections of word vectors in half the dimensions."""

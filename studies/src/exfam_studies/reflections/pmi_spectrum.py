@@ -1,0 +1,113 @@
+"""Eigenvalues of the words' mutual information: as many above 0 as below, Figure 2 of reflections.
+
+Words within 2 or 5 places count alike, pairs never seen are 0, and words read fewer than 100 times
+keep their places without being counted. About half of all eigenvalues are positive; of the 200
+largest, which a model of 200 dimensions would keep, more are. Nothing is drawn or fitted.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam.plots import histogram
+from exfam.reading.text import PreparedText
+from exfam.words.pmi_matrix import association
+from exfam.words.pmi_spectrum import spectrum
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import (
+    FigureKey,
+    Kept,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam_studies.common.rows import Row
+from exfam_studies.common.word_corpus import corpus_name, read_corpus
+
+__all__ = ["TASKS", "parameters", "run"]
+
+TASKS = ("window-2", "window-5")
+MIN_COUNT, FAST_MIN_COUNT = 100, 20
+TOP = 200
+# What eigenvalues must look like if signs of a reflection are to be half +1.
+NOTES = {
+    "spectrum-positive": "share of all eigenvalues above 0; theory .5",
+    "spectrum-semicircle": "largest gap of shares to the semicircle's; theory 0",
+    "spectrum-trace-per-word": "theory 0",
+    "spectrum-skewness": "theory 0",
+}
+
+
+def run(options: Options) -> list[Row]:
+    """Count, and take eigenvalues, for the wanted windows."""
+    read = cache(partial(read_corpus, options, min_count=1))
+    return gather(
+        [
+            Job(task, partial(_rows, task, read=read, options=options))
+            for task in TASKS
+            if options.wants(task)
+        ]
+    )
+
+
+def parameters(row: Row, options: Options) -> dict[str, Any]:
+    """All that was chosen: nothing is fitted."""
+    return dict(row.settings)
+
+
+def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
+    window = int(task.removeprefix("window-"))
+    min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
+    name = corpus_name(options)
+    key = FigureKey((name, f"{task}-count-{min_count}"))
+    store = figure_store(options.folder)
+    kept = measured(
+        store, key, lambda: _measure(read(), window=window, min_count=min_count, options=options)
+    )
+    if options.out is not None:
+        _draw(kept, task, options.out)
+    settings: dict[str, Any] = {"corpus": name, "window": window, "min_count": min_count}
+    rows = [metric_row(_row(task, metric, settings), [kept]) for metric in kept.figures]
+    return [replace(row, n_seeds=None) for row in rows]
+
+
+def _row(task: str, metric: str, settings: dict[str, Any]) -> Row:
+    return Row(task=task, model="pmi", settings=settings, metric=metric, note=NOTES.get(metric, ""))
+
+
+def _measure(text: PreparedText, *, window: int, min_count: int, options: Options) -> Measured:
+    # The most frequent words have the first codes.
+    n_words = int((text.vocabulary.counts >= min_count).sum())
+    folder = None
+    if options.folder is not None:
+        name = f"{corpus_name(options)}-{window}-{min_count}"
+        folder = options.folder / "counts" / name
+    counts = count_cooccurrences(text.tokens, n_words, window=window, folder=folder)
+    told = spectrum(association(counts), top=TOP)
+    figures = {
+        "count-words": n_words,
+        "count-positive": told.signs.positive,
+        "count-negative": told.signs.negative,
+        f"count-positive-of-{TOP}": told.top.positive,
+        f"count-negative-of-{TOP}": told.top.negative,
+        "spectrum-positive": told.signs.positive / n_words,
+        "spectrum-trace-per-word": told.trace / n_words,
+        "spectrum-skewness": told.skewness,
+        "spectrum-semicircle": told.semicircle,
+    }
+    return figures, {"eigenvalues": told.eigenvalues.tolist()}
+
+
+def _draw(kept: Kept, task: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = histogram(
+        np.array(kept.arrays["eigenvalues"]), label=f"eigenvalue, {task}", of="eigenvalues"
+    )
+    figure.savefig(folder / f"pmi-spectrum-{task}.png", format="png", dpi=120, facecolor="white")

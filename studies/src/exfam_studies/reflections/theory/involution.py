@@ -1,0 +1,216 @@
+"""How near the map from word vectors to context vectors is to a reflection."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from exfam.checks import DataError, check_positive
+from exfam.words.pmi_spectrum import SignCounts, product_eigenvalues, sign_counts
+
+__all__ = [
+    "InvolutionReport",
+    "SquareSummary",
+    "balanced_gauge",
+    "check_pair",
+    "involution_report",
+    "linear_map",
+]
+
+_MOST_PAIRS = 1_000_000
+_PAIRS_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class SquareSummary:
+    """Entries of a square matrix on and off its diagonal.
+
+    `off_diagonal_norm`: Frobenius norm of those off it; `off_diagonal_share`: its square over that
+    of the whole matrix, in [0, 1]. Of many entries each may be near 0 while together they weigh
+    more than the diagonal, which their spread alone does not show.
+    """
+
+    diagonal_mean: float
+    diagonal_sd: float
+    off_diagonal_mean: float
+    off_diagonal_sd: float
+    off_diagonal_norm: float
+    off_diagonal_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class InvolutionReport:
+    """What is known of Q, where context vectors are about Q times word vectors.
+
+    `transform`: Q; `q`, `squared`: the entries of Q and of Q times Q; `asymmetry`: |Q - Q'| / |Q|
+    in Frobenius norms, from 0 (symmetric) to 2; `residual`: |C - W Q'| / |C|, what Q leaves
+    unexplained; `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W C',
+    without its zeros; `norm_correlation`, `cosine_correlation`: Pearson's, of the lengths of word
+    and context vectors and of the cosines of pairs, NaN where all are alike.
+    """
+
+    transform: Float[np.ndarray, "dim dim"]
+    q: SquareSummary
+    squared: SquareSummary
+    asymmetry: float
+    residual: float
+    signs: SignCounts
+    product_signs: SignCounts
+    norm_correlation: float
+    cosine_correlation: float
+
+
+def involution_report(
+    words: Float[np.ndarray, "words dim"],
+    context: Float[np.ndarray, "contexts context_dim"],
+    *,
+    max_pairs: int = _MOST_PAIRS,
+    seed: int = 0,
+) -> InvolutionReport:
+    """Q by least squares, whether it is an involution, and how alike the two vectors are.
+
+    `max_pairs`: pairs of different words that cosines are compared of: all where there are no more,
+    drawn with `seed` otherwise (default 1_000_000)
+
+    Theory says Q Q = 1, and half of Q's signs +. Q depends on the gauge: words W A with contexts
+    C inverse(A') make the same model with another Q. Eigenvalues of W C', so `product_signs`, do
+    not; `balanced_gauge` picks one gauge for comparisons.
+    Raises DataError as `linear_map`.
+    Source: Section 3.2 and Figure 3 of the paper on reflections.
+
+    >>> words = np.random.default_rng(0).standard_normal((50, 4))
+    >>> report = involution_report(words, words * [1.0, 1.0, -1.0, -1.0])
+    >>> report.signs, round(report.squared.diagonal_mean, 6), round(report.cosine_correlation, 6)
+    (SignCounts(positive=2, negative=2, zero=0), 1.0, 1.0)
+    """
+    check_positive("max_pairs", max_pairs)
+    transform = linear_map(words, context)
+    left = context - words @ transform.T
+    eigenvalues = np.linalg.eigvals(transform).real
+    product = product_eigenvalues(words, context)
+    norm = np.linalg.norm
+    cosines = _cosines(words, context, max_pairs=max_pairs, seed=seed)
+    return InvolutionReport(
+        transform=transform,
+        q=_summary(transform),
+        squared=_summary(transform @ transform),
+        asymmetry=float(norm(transform - transform.T) / norm(transform)),
+        residual=float(norm(left) / norm(context)),
+        signs=sign_counts(eigenvalues, scale=float(norm(transform, 2))),
+        product_signs=sign_counts(product, scale=float(np.abs(product).max())),
+        norm_correlation=_correlation(norm(words, axis=1), norm(context, axis=1)),
+        cosine_correlation=_correlation(*cosines),
+    )
+
+
+def linear_map(
+    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
+) -> Float[np.ndarray, "dim dim"]:
+    """Q with the least |C - W Q'|: the pseudo-inverse of W times C, transposed.
+
+    Raises DataError unless there are as many finite vectors of each kind, of one length, and those
+    of words span all dimensions, without which Q is not determined.
+
+    >>> linear_map(np.eye(2), np.array([[0.0, 1.0], [3.0, 0.0]]))
+    array([[0., 3.],
+           [1., 0.]])
+    """
+    check_pair(words, context)
+    dim = words.shape[1]
+    basis, triangle = np.linalg.qr(words.astype(np.float64))
+    rank = int(np.linalg.matrix_rank(triangle))
+    if rank < dim:
+        raise DataError(
+            f"`words` must span all {dim} dimensions for a map to be determined, got rank {rank} "
+            f"of {len(words)} words. Take more words, or fewer dimensions."
+        )
+    return scipy.linalg.solve_triangular(triangle, basis.T @ context).T
+
+
+def balanced_gauge(
+    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
+) -> tuple[Float[np.ndarray, "words dim"], Float[np.ndarray, "contexts context_dim"]]:
+    """The same model in the gauge in which W'W and C'C are equal and diagonal.
+
+    W C' = U S V' becomes W = U sqrt(S), C = V sqrt(S), the largest first: a truncated singular
+    value decomposition. Signs of columns are such that the entry of W largest in absolute value is
+    positive.
+    Raises DataError for vectors that do not go together.
+
+    >>> words, context = balanced_gauge(np.array([[4.0], [4.0]]), np.array([[-1.0], [-1.0]]))
+    >>> words.ravel().round(6), context.ravel().round(6)
+    (array([2., 2.]), array([-2., -2.]))
+    """
+    check_pair(words, context)
+    left, left_triangle = np.linalg.qr(words.astype(np.float64))
+    right, right_triangle = np.linalg.qr(context.astype(np.float64))
+    u, scale, v = np.linalg.svd(left_triangle @ right_triangle.T)
+    words, context = left @ (u * np.sqrt(scale)), right @ (v.T * np.sqrt(scale))
+    sign = np.sign(words[np.abs(words).argmax(axis=0), np.arange(words.shape[1])])
+    return words * sign, context * sign
+
+
+def check_pair(
+    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
+) -> None:
+    """Raise DataError unless there is one finite context vector for each finite word vector.
+
+    >>> check_pair(np.eye(3), np.eye(3))
+    """
+    if words.shape != context.shape:
+        raise DataError(
+            f"`context` must have the shape of `words`, {words.shape}, got {context.shape}."
+        )
+    for name, vectors in (("words", words), ("context", context)):
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            raise DataError(f"`{name}` must be finite, got others in row {int(finite.argmin())}.")
+
+
+def _summary(matrix: Float[np.ndarray, "dim dim"]) -> SquareSummary:
+    diagonal = np.diag(matrix)
+    off = matrix[~np.eye(len(matrix), dtype=bool)]
+    square = float((off**2).sum())
+    return SquareSummary(
+        diagonal_mean=float(diagonal.mean()),
+        diagonal_sd=float(diagonal.std()),
+        off_diagonal_mean=float(off.mean()) if len(off) else 0.0,
+        off_diagonal_sd=float(off.std()) if len(off) else 0.0,
+        off_diagonal_norm=square**0.5,
+        off_diagonal_share=square / float((matrix**2).sum()),
+    )
+
+
+def _cosines(
+    words: Float[np.ndarray, "words dim"],
+    context: Float[np.ndarray, "words dim"],
+    *,
+    max_pairs: int,
+    seed: int,
+) -> tuple[Float[np.ndarray, "pairs"], Float[np.ndarray, "pairs"]]:
+    """Cosines of the same pairs of different words, as words and as contexts."""
+    n = len(words)
+    if n * (n - 1) // 2 <= max_pairs:
+        one, other = np.triu_indices(n, 1)
+    else:
+        random = np.random.default_rng(seed)
+        one = random.integers(n, size=max_pairs)
+        other = (one + random.integers(1, n, size=max_pairs)) % n
+    both = []
+    for vectors in (words, context):
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit = vectors / np.where(length > 0, length, 1.0)
+        pieces = [
+            np.einsum("pd,pd->p", unit[one[at]], unit[other[at]])
+            for first in range(0, len(one), _PAIRS_AT_ONCE)
+            for at in [slice(first, first + _PAIRS_AT_ONCE)]
+        ]
+        both.append(np.concatenate([np.empty(0), *pieces]))
+    return both[0], both[1]
+
+
+def _correlation(one: Float[np.ndarray, "pairs"], other: Float[np.ndarray, "pairs"]) -> float:
+    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    return float(np.corrcoef(one, other)[0, 1])

@@ -1,0 +1,317 @@
+"""The paper's lemmas and its theorem, as checks of given vectors.
+
+Each check measures what a statement says, and whether what the statement assumes is so. A statement
+that does not hold while all it assumes is so would be refuted; one whose assumptions fail says
+nothing. Rows of matrices are words j, columns their contexts i, as in p(i | j).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+import scipy.stats
+from jaxtyping import Float
+
+from exfam.checks import DataError, check_positive
+from exfam_studies.reflections.theory.partition import log_partition
+
+__all__ = ["Check", "check_lemma_1", "check_lemma_2", "check_lemma_3", "check_theorem_1"]
+
+# Distances of distributions, and relative errors, from which on an assumption counts as failed.
+_LARGE = 0.05
+# Standard errors that chance may be off: one check in a million.
+_ERRORS = 5.0
+# Figure 4 of the paper: nothing changes while the share of +1 is within this of a half.
+_FLAT = 0.15
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement: what was measured beside what it expects, and what failed, in words.
+
+    `applies`: whether all that the statement assumes is so; `holds`: whether what it concludes is.
+    """
+
+    statement: str
+    measured: Mapping[str, float]
+    expected: Mapping[str, float]
+    failed_assumptions: tuple[str, ...]
+    failed_conclusions: tuple[str, ...]
+
+    @property
+    def applies(self) -> bool:
+        """Whether all that the statement assumes is so."""
+        return not self.failed_assumptions
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that the statement concludes is so."""
+        return not self.failed_conclusions
+
+
+def check_lemma_1(
+    words: Float[np.ndarray, "words dim"], transform: Float[np.ndarray, "rows columns"], *, t: float
+) -> Check:
+    """Lemma 1: w'Qw concentrates at trace(Q) / dim.
+
+    Assumes w ~ N(0, 1 / dim) (eq. 1) and Q orthogonal (eq. 2). Concludes that w'Qw is more than
+    t sqrt(2 / dim) away for at most 1 / t^2 of all words (eq. 10), and that its variance is
+    (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1: lengths concentrate at 1.
+    Raises ExfamError unless `t` is above 0, DataError for matrices that do not go together.
+
+    >>> words = np.random.default_rng(0).standard_normal((4_000, 25)) / 5
+    >>> check = check_lemma_1(words, np.eye(25), t=2.0)
+    >>> check.applies, check.holds, check.expected["exceeding share at most"]
+    (True, True, 0.25)
+    >>> check_lemma_1(2 * words, np.eye(25), t=2.0).failed_assumptions[0]
+    'assumption 1: coordinates times sqrt(dim) must be N(0, 1), got mean square 4'
+    """
+    check_positive("t", t)
+    _check_square(words, transform)
+    n, dim = words.shape
+    form = np.einsum("nd,de,ne->n", words, transform, words, optimize=True)
+    center = float(np.trace(transform)) / dim
+    share = float((np.abs(form - center) > t * np.sqrt(2 / dim)).mean())
+    variance, expected = float(form.var()), float(dim + np.trace(transform @ transform)) / dim**2
+    error = _variance_error((transform + transform.T) / 2, n)
+    bound = min(1.0, 1 / t**2)
+    conclusions = []
+    if share > bound + _ERRORS * np.sqrt(bound * (1 - bound) / n):
+        conclusions.append(f"eq. 10: a share of at most {bound:.3g}, got {share:.3g}")
+    if abs(variance - expected) > _ERRORS * error + 1e-12:
+        conclusions.append(f"eq. 9: variance {expected:.3g}, got {variance:.3g}")
+    return Check(
+        statement="Lemma 1",
+        measured={"exceeding share": share, "variance": variance, "mean": float(form.mean())},
+        expected={"exceeding share at most": bound, "variance": expected, "mean": center},
+        failed_assumptions=_not_gaussian(words) + _not_orthogonal(transform),
+        failed_conclusions=tuple(conclusions),
+    )
+
+
+def check_lemma_2(
+    words: Float[np.ndarray, "words dim"],
+    transform: Float[np.ndarray, "rows columns"],
+    probability: Float[np.ndarray, "probabilities"],
+) -> Check:
+    """Lemma 2: the partition functions Z_j all are about 1 + 1 / (2 dim).
+
+    Assumes w ~ N(0, 1 / dim) (eq. 1), Q orthogonal (eq. 2), and frequencies p_i ~ 1 / rank^(1 - a)
+    with a in (0, 1] (eq. 4). Concludes that the mean of Z is 1 + 1 / (2 dim) (eq. 18), and that its
+    variance vanishes with more words (eqs. 23 to 25): it is at most that of frequencies as assumed.
+    Raises DataError for matrices that do not go together or probabilities that are none.
+
+    >>> words = np.random.default_rng(0).standard_normal((2_000, 64)) / 8
+    >>> check = check_lemma_2(words, -np.eye(64), np.full(2_000, 1 / 2_000))
+    >>> check.applies, check.holds, check.expected["mean"]
+    (True, True, 1.0078125)
+    """
+    _check_square(words, transform)
+    n, dim = words.shape
+    z = np.exp(log_partition(words, words @ transform.T, probability))
+    mean, spread, expected = float(z.mean()), float(z.std()), 1 + 1 / (2 * dim)
+    alpha, misfit = _smoothing(probability)
+    zipf = np.arange(1, n + 1) ** (alpha - 1.0)
+    most = _partition_spread(zipf / zipf.sum(), dim)
+    # Of word j itself the exponent is not small; it weighs p_j, and 1 / n on average.
+    own = abs(np.exp(np.trace(transform) / dim) - expected) / n
+    conclusions = []
+    if abs(mean - expected) > _ERRORS * most / np.sqrt(n) + 2 * own + 1 / dim**2:
+        conclusions.append(f"eq. 18: mean {expected:.4f}, got {mean:.4f}")
+    if spread > 1.5 * most:
+        conclusions.append(f"eq. 25: spread of at most about {most:.3g}, got {spread:.3g}")
+    failed = _not_gaussian(words) + _not_orthogonal(transform)
+    if misfit > _LARGE:
+        failed += (
+            "assumption 3: frequencies must fall as 1 / rank^(1 - a), a in (0, 1], "
+            f"got ones {misfit:.2g} off in logarithms",
+        )
+    return Check(
+        statement="Lemma 2",
+        measured={"mean": mean, "spread": spread, "alpha": alpha},
+        expected={"mean": expected, "spread at most about": most},
+        failed_assumptions=failed,
+        failed_conclusions=tuple(conclusions),
+    )
+
+
+def check_lemma_3(
+    words: Float[np.ndarray, "words dim"], information: Float[np.ndarray, "rows columns"]
+) -> Check:
+    """Lemma 3: Q is about an involution.
+
+    `information` is log p(i | j) / p_i, about W Q W' (eq. 26), from which Q is found by least
+    squares. Assumes that it is symmetric, since p(i, j) = p(j, i), and Q orthogonal (eq. 2).
+    Concludes that Q Q is about 1 (eq. 27): |Q Q - 1| / sqrt(dim) is small.
+    Raises DataError for matrices that do not go together.
+
+    >>> words = np.random.default_rng(0).standard_normal((90, 2))
+    >>> turned = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> check = check_lemma_3(words, words @ turned @ words.T)
+    >>> check.applies, check.holds, check.failed_assumptions[0][:39]
+    (False, False, 'p(i, j) = p(j, i): information must be ')
+    """
+    transform = _found_transform(words, information)
+    root = np.sqrt(len(transform))
+    apart = float(np.linalg.norm(transform @ transform - np.eye(len(transform))) / root)
+    asymmetry = _asymmetry(information)
+    failed = _not_symmetric(asymmetry) + _not_orthogonal(transform)
+    conclusions = () if apart <= 3 * _LARGE else (f"eq. 27: Q Q = 1, got {apart:.2g} off",)
+    return Check(
+        statement="Lemma 3",
+        measured={"|QQ - 1| / sqrt(dim)": apart, "asymmetry": asymmetry},
+        expected={"|QQ - 1| / sqrt(dim)": 0.0, "asymmetry": 0.0},
+        failed_assumptions=failed,
+        failed_conclusions=conclusions,
+    )
+
+
+def check_theorem_1(
+    words: Float[np.ndarray, "words dim"], information: Float[np.ndarray, "rows columns"]
+) -> Check:
+    """Theorem 1: context vectors are word vectors reflected in about half the dimensions.
+
+    Assumes w ~ N(0, 1 / dim) (eq. 1), a symmetric `information` of about W Q W', and that its trace
+    is about 0 (eq. 36). Concludes that about half of Q's signs are +1, that entries off the
+    diagonal are N(0, 1 / dim) (eq. 31) and those on it have mean (2l - dim) / dim and variance
+    2 / dim for l signs +1 (eq. 32).
+
+    The paper derives eq. 36 from the first three assumptions. They do not force it: words with any
+    number l of signs +1 fulfill them, and the trace is then about n (2l - dim) / dim. The matrix
+    has rank dim, so that its entries, uncorrelated as they are, depend on each other.
+    Raises DataError for matrices that do not go together.
+
+    >>> words = np.random.default_rng(0).standard_normal((900, 36)) / 6
+    >>> check = check_theorem_1(words, words @ words.T)
+    >>> check.holds, check.measured["share of +1"], check.failed_assumptions
+    (False, 1.0, ('equation 36: the trace over n must be about 0, got 1',))
+    """
+    transform = _found_transform(words, information)
+    n, dim = words.shape
+    signs = np.linalg.eigvalsh((transform + transform.T) / 2) > 0
+    share, trace = float(signs.mean()), float(np.trace(information)) / n
+    diagonal, off = np.diag(information), information[~np.eye(n, dtype=bool)]
+    gap = float(scipy.stats.kstest(off, scipy.stats.norm(scale=dim**-0.5).cdf).statistic)
+    variance, expected = float(diagonal.var()), 2 / dim
+    conclusions = []
+    if abs(share - 0.5) > _FLAT:
+        conclusions.append(f"theorem 1: about half of the signs +1, got a share of {share:.2g}")
+    if gap > _LARGE:
+        conclusions.append(f"eq. 31: entries N(0, 1 / dim), got ones {gap:.2g} off")
+    error = _ERRORS * _variance_error(np.diag(np.where(signs, 1.0, -1.0)), n)
+    if abs(variance - expected) > error + _LARGE * expected:
+        conclusions.append(f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}")
+    failed = _not_gaussian(words) + _not_symmetric(_asymmetry(information))
+    if abs(trace) > 2 * _FLAT:
+        failed += (f"equation 36: the trace over n must be about 0, got {trace:.2g}",)
+    return Check(
+        statement="Theorem 1",
+        measured={
+            "share of +1": share,
+            "trace / n": trace,
+            "diagonal mean": float(diagonal.mean()),
+            "diagonal variance": variance,
+            "off-diagonal variance": float(off.var()),
+        },
+        expected={
+            "share of +1": 0.5,
+            "trace / n": 0.0,
+            "diagonal mean": 2 * share - 1,
+            "diagonal variance": expected,
+            "off-diagonal variance": 1 / dim,
+        },
+        failed_assumptions=failed,
+        failed_conclusions=tuple(conclusions),
+    )
+
+
+def _not_gaussian(words: Float[np.ndarray, "words dim"]) -> tuple[str, ...]:
+    """Assumption 1, of single coordinates and of lengths."""
+    n, dim = words.shape
+    scaled = words * np.sqrt(dim)
+    entries = scipy.stats.kstest(scaled.ravel(), scipy.stats.norm.cdf).statistic
+    lengths = scipy.stats.kstest((scaled**2).sum(axis=1), scipy.stats.chi2(dim).cdf).statistic
+    failed: tuple[str, ...] = ()
+    # Below 1.95 / sqrt(n), Kolmogorov's distance is chance in 999 cases of 1000.
+    if entries > _LARGE + 1.95 / np.sqrt(n * dim):
+        failed += (
+            "assumption 1: coordinates times sqrt(dim) must be N(0, 1), "
+            f"got mean square {(scaled**2).mean():.3g}",
+        )
+    if lengths > _LARGE + 1.95 / np.sqrt(n):
+        failed += (
+            "assumption 1: squared lengths times dim must be chi-squared, "
+            f"got ones {lengths:.2g} off",
+        )
+    return failed
+
+
+def _variance_error(form: Float[np.ndarray, "dim dim"], n: int) -> float:
+    """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric.
+
+    From the cumulants 2 trace(S^2) / dim^2 and 48 trace(S^4) / dim^4 of a Gaussian's form.
+    """
+    dim, square = len(form), form @ form
+    variance = 2 * np.trace(square) / dim**2
+    fourth = 48 * np.trace(square @ square) / dim**4
+    return float(np.sqrt((2 * variance**2 + fourth) / n))
+
+
+def _not_orthogonal(transform: Float[np.ndarray, "dim dim"]) -> tuple[str, ...]:
+    dim = len(transform)
+    apart = float(np.linalg.norm(transform @ transform.T - np.eye(dim)) / np.sqrt(dim))
+    if apart <= 3 * _LARGE:
+        return ()
+    return (f"assumption 2: Q must be orthogonal, got |QQ' - 1| / sqrt(dim) = {apart:.2g}",)
+
+
+def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
+    if asymmetry <= 2 * _LARGE:
+        return ()
+    return (f"p(i, j) = p(j, i): information must be symmetric, got {asymmetry:.2g} of it not",)
+
+
+def _asymmetry(information: Float[np.ndarray, "words words"]) -> float:
+    """|M - M'| / (2 |M|): from 0 to 1."""
+    norm = np.linalg.norm
+    return float(norm(information - information.T) / (2 * norm(information)))
+
+
+def _smoothing(probability: Float[np.ndarray, "words"]) -> tuple[float, float]:
+    """The exponent a in (0, 1] of 1 / rank^(1 - a), and how far off logarithms are from it."""
+    falling = np.log(np.sort(np.maximum(probability, np.finfo(float).tiny))[::-1])
+    rank = np.log(np.arange(1, len(falling) + 1))
+    slope = np.polyfit(rank, falling, 1)[0] if len(falling) > 1 else 0.0
+    alpha = float(np.clip(1 + slope, np.finfo(float).tiny, 1.0))
+    rest = falling - (alpha - 1) * rank
+    return alpha, float(np.abs(rest - rest.mean()).max())
+
+
+def _partition_spread(probability: Float[np.ndarray, "words"], dim: int) -> float:
+    """Standard deviation of Z_j: given w_j by eq. 23 with length 1, and by lengths themselves."""
+    given = (np.exp(2 / dim) - np.exp(1 / dim)) * (probability**2).sum()
+    # The variance of |w|^2 is 2 / dim, and Z depends on |w|^2 / (2 dim).
+    return float(np.sqrt(given + 1 / (2 * dim**3)))
+
+
+def _found_transform(
+    words: Float[np.ndarray, "words dim"], information: Float[np.ndarray, "rows columns"]
+) -> Float[np.ndarray, "dim dim"]:
+    if information.shape != (len(words), len(words)):
+        raise DataError(
+            f"`information` must have a row and a column for each of {len(words)} words, got shape "
+            f"{information.shape}."
+        )
+    inverse = np.linalg.pinv(words)
+    return inverse @ information @ inverse.T
+
+
+def _check_square(
+    words: Float[np.ndarray, "words dim"], transform: Float[np.ndarray, "rows columns"]
+) -> None:
+    dim = words.shape[1]
+    if transform.shape != (dim, dim):
+        raise DataError(
+            f"`transform` must have {dim} rows and columns, got shape {transform.shape}."
+        )

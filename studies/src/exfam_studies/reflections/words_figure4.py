@@ -1,0 +1,110 @@
+"""Word vectors by the share of dimensions that are not reflected: Figure 4 of reflections.
+
+The paper finds scores alike from 35 to 65 % of +1, and bad below 25 % and above 90 %; it prints no
+figures. Fits of 17 shares are many: there are 5 negatives, where Table 2 has 25.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.plots import setting_curve
+from exfam.reading.text import PreparedText
+from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.harness import Options
+from exfam_studies.common.kept_figures import (
+    FigureKey,
+    Measured,
+    figure_store,
+    measured,
+    metric_row,
+)
+from exfam_studies.common.rows import Row
+from exfam_studies.common.word_corpus import corpus_name, read_corpus
+from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words, judged, word_parameters
+
+__all__ = ["TASKS", "parameters", "plot", "run"]
+
+TASKS = ("positive-share",)
+SEEDS = 3
+# In percent of the dimensions.
+SHARES = (0, 10, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90, 100)
+FAST_SHARES = (0, 50, 100)
+METRICS = (
+    "spearman-wordsim-kept",
+    "spearman-men-kept",
+    "spearman-simlex-kept",
+    "accuracy-google-kept",
+    "accuracy-msr-kept",
+)
+
+
+def run(options: Options) -> list[Row]:
+    """Fit and judge vectors of each share."""
+    read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
+    return gather(
+        [
+            Job(f"{share} % of +1", partial(_rows, share, read=read, options=options))
+            for share in (FAST_SHARES if options.fast else SHARES)
+        ]
+    )
+
+
+def parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    """The settings of skip-gram that differ from its defaults."""
+    share = int(row.settings["percent"])
+    return word_parameters({**Recipe(negatives=5).settings(options), **_reflected(share)})
+
+
+def plot(rows: list[Row], folder: Path) -> None:
+    """A curve of each test set that all shares have a score above 0 on, one file each."""
+    for metric in METRICS:
+        own = [row for row in rows if row.metric == metric]
+        values = np.array([row.value or 0.0 for row in own])
+        if not (values > 0).all():
+            continue
+        figure = setting_curve(
+            np.array([float(row.settings["percent"]) for row in own]),
+            values,
+            name="sgns-wt",
+            setting_name="dimensions with +1 (%)",
+            metric=metric,
+            spread=np.array([row.sd or 0.0 for row in own]),
+        )
+        figure.savefig(folder / f"words-figure4-{metric}.png", dpi=120, facecolor="white")
+
+
+def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
+    settings: dict[str, Any] = Recipe(negatives=5).settings(options)
+    name, store, kept = corpus_name(options), figure_store(options.folder), []
+    for seed in range(options.n_seeds(SEEDS)):
+        key = FigureKey((name, f"positive-{share:03}"), seed)
+        kept.append(measured(store, key, partial(_measure, read, settings, share, key, options)))
+    row = Row(
+        task=TASKS[0],
+        model="sgns-wt",
+        settings={"percent": share, "corpus": name, **settings},
+        metric="",
+        n_configurations=1,
+    )
+    return [metric_row(replace(row, metric=metric), kept) for metric in METRICS]
+
+
+def _reflected(share: int) -> dict[str, Any]:
+    return {"tie": "reflection", "positive_share": share / 100}
+
+
+def _measure(
+    read: Callable[[], PreparedText],
+    settings: dict[str, Any],
+    share: int,
+    key: FigureKey,
+    options: Options,
+) -> Measured:
+    reflected = {**settings, **_reflected(share)}
+    model = fit_words(read(), reflected, seed=key.seed, options=options)
+    return judged(model.vectors_), {}
