@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -96,9 +96,9 @@ METHODS = (
 )  # fmt: skip
 
 
-def cases() -> Iterator[tuple[str, Any]]:
-    """Name and case of every fit."""
-    for kind in every_estimator.KINDS:
+def cases(only: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Name and case of every fit, or of those of some kinds."""
+    for kind in only or every_estimator.KINDS:
         plain = every_estimator.case_of(kind)
         yield kind, plain
         for name, changes in VARIANTS.get(kind, {}).items():
@@ -168,9 +168,9 @@ def folder_hash(folder: Path) -> str:
     return digest(dict(sorted(load_file(tensors).items())))
 
 
-def fitted_cases() -> Iterator[tuple[str, Any, Any]]:
+def fitted_cases(only: Sequence[str] = ()) -> Iterator[tuple[str, Any, Any]]:
     """Name, case and fitted estimator."""
-    for name, case in cases():
+    for name, case in cases(only):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield name, case, case.fit()
@@ -188,13 +188,13 @@ def keep(folder: Path) -> None:
     (folder / "hashes.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def compare(folder: Path) -> int:
+def compare(folder: Path, only: Sequence[str] = ()) -> int:
     """Fit everything again and load what was kept; name every difference."""
     from exfam import load
 
     kept = json.loads((folder / "hashes.json").read_text())
     wrong = 0
-    for name, case, estimator in fitted_cases():
+    for name, case, estimator in fitted_cases(only):
         old = kept.pop(name, {})
         answers = {"fitted": estimator, "loaded": load(folder / name)}
         for how, model in answers.items():
@@ -207,10 +207,11 @@ def compare(folder: Path) -> int:
             if differ or gone:
                 wrong += 1
                 print(f"{name} ({how}): differs in {differ}, lacks {gone}", flush=True)
-    for name in kept:
+    gone = [] if only else [*kept]
+    for name in gone:
         print(f"{name}: no longer fitted")
     print(f"{wrong} differences")
-    return int(wrong > 0 or bool(kept))
+    return int(wrong > 0 or bool(gone))
 
 
 def main() -> int:
@@ -218,12 +219,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("command", choices=["keep", "compare"])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", default=[], help="kinds of estimators")
     options = parser.parse_args()
     if options.command == "keep":
         options.folder.mkdir(parents=True, exist_ok=True)
         keep(options.folder)
         return 0
-    return compare(options.folder)
+    return compare(options.folder, options.only)
 
 
 if __name__ == "__main__":
