@@ -33,6 +33,9 @@ FINE = [
     (kinds.by_column, "{7: [no, On, true]}", {"7": ["no", "On", True]}),
     (kinds.by_column, {"km": "count"}, {"km": "count"}),
     (kinds.by_column, None, None),
+    (kinds.text_by_column, "%d/%m/%Y", "%d/%m/%Y"),
+    (kinds.text_by_column, "{when: '%d/%m/%Y'}", {"when": "%d/%m/%Y"}),
+    (kinds.text_by_column, "null", None),
 ]
 WRONG = [
     (kinds.text, "", "must be a text"),
@@ -64,6 +67,9 @@ WRONG = [
     (kinds.or_auto(kinds.whole), "many", "must be a whole number or auto"),
     (kinds.by_column, "count", "must be written as {COLUMN: …}"),
     (kinds.by_column, "{a: [", "must be written as {COLUMN: …}"),
+    (kinds.text_by_column, "", "must be a text"),
+    (kinds.text_by_column, "{when: %d}", 'must be a text, or written as {COLUMN: "TEXT"}'),
+    (kinds.text_by_column, 3, 'must be a text, or written as {COLUMN: "TEXT"}'),
     (kinds.anything, "[" * 1500, "must be a word or YAML"),
 ]
 

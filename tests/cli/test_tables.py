@@ -295,6 +295,23 @@ def test_a_label_that_training_did_not_have(run, place, tmp_path):
     assert (
         "warning: 1 of 6 rows" in err and "1 of column 'fuel', such as 'steam' at row 5, are" in err
     )
+    assert "Pass --unknown error to refuse them." in err
+
+
+@pytest.mark.parametrize("how", ["%d/%m/%Y", '{when: "%d/%m/%Y"}', "config"])
+def test_dates_are_read_as_named(run, tmp_path, how):
+    rows = [[f"0{1 + k % 9}/0{1 + k % 7}/2024", k % 5] for k in range(40)]
+    file = write_csv(tmp_path / "r.csv", rows, ("when", "y"))
+    words = ["--model", "table-regressor", "--response", "y", *TINY, "-o", tmp_path / "m"]
+    status, _, err = run("fit", file, *words)
+    assert status == 2 and "Name the right one in `--date-format`" in err
+    named = ["--date-format", how]
+    if how == "config":
+        (tmp_path / "c.yaml").write_text('date_format: "%d/%m/%Y"\n')
+        named = ["--config", tmp_path / "c.yaml"]
+    status, _, err = run("fit", file, *words, *named)
+    assert status == 0, err
+    assert load(tmp_path / "m").schema_.dates[0].date_format == "%d/%m/%Y"
 
 
 def test_columns_are_read_as_in_training(run, place, tmp_path):

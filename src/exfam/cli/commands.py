@@ -116,12 +116,12 @@ def _run(name: str, words: list[str]) -> int:
     spoken = f"exfam {name}"
     names: list[str] = []
     try:
-        with _short_warnings(spoken):
+        with _short_warnings(spoken, names):
             module = importlib.import_module(commands()[name].module)
             from exfam.cli.parser import parse
 
             form = module.form(words)
-            names = [option.name for option in form.options]
+            names.extend(option.name for option in form.options)
             chosen = parse(form, words)
             status = 0 if chosen is None else module.run(chosen) or 0
             sys.stdout.flush()
@@ -203,11 +203,12 @@ def _silence_stdout() -> None:
 
 
 @contextlib.contextmanager
-def _short_warnings(spoken: str) -> Iterator[None]:
-    """Warnings as one line each, without file and source line."""
+def _short_warnings(spoken: str, names: Sequence[str]) -> Iterator[None]:
+    """Warnings as one line each, without file and source line, that speak of options."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        print(f"{spoken}: warning: {' '.join(str(message).split())}", file=sys.stderr)
+        line = " ".join(_as_options(str(message), names).split())
+        print(f"{spoken}: warning: {line}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

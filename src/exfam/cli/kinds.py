@@ -30,6 +30,7 @@ __all__ = [
     "or_auto",
     "row_of_numbers",
     "text",
+    "text_by_column",
     "whole",
     "words",
 ]
@@ -223,6 +224,20 @@ def by_column(value: Any) -> dict[str, Any] | None:
     if not isinstance(given, dict):
         raise ValueError(rule)
     return {str(name): each for name, each in given.items()}
+
+
+def text_by_column(value: Any) -> str | dict[str, Any] | None:
+    """A text as it is written, or a text for each of some columns, as YAML. Null is none.
+
+    >>> text_by_column("%d/%m/%Y"), text_by_column("{when: '%d/%m/%Y'}")
+    ('%d/%m/%Y', {'when': '%d/%m/%Y'})
+    """
+    if isinstance(value, str) and not value.startswith("{"):
+        return optional(text)(value)
+    try:
+        return by_column(value)
+    except ValueError:
+        raise ValueError('must be a text, or written as {COLUMN: "TEXT"}') from None
 
 
 def or_auto(kind: Kind) -> Kind:

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import check_choice
-from exfam.cli.kinds import KINDS, Kind, anything, by_column, column, columns, numbers
+from exfam.cli.kinds import (
+    KINDS,
+    Kind,
+    anything,
+    by_column,
+    column,
+    columns,
+    numbers,
+    text_by_column,
+)
 from exfam.cli.options import Option
 
 __all__ = ["MODELS", "WORD_MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
@@ -85,6 +94,7 @@ _KINDS_OF_FIELDS: dict[str, tuple[Kind, str]] = {
 _KINDS_OF_TABLES: dict[str, tuple[Kind, str]] = {
     "kinds": (by_column, "KINDS"),
     "families": (by_column, "FAMILIES"),
+    "date_format": (text_by_column, "FORMAT"),
     "family": (anything, "FAMILY"),
 }
 _SPECIAL = {
@@ -101,6 +111,7 @@ _FAMILY = (
 _MORE = {
     "kinds": ': "{accidents: count, condition: [poor, fair, good]}"',
     "families": ': "{km: gamma}"',
+    "date_format": ", \"{sold: '%d.%m.%Y'}\"",
 }
 _METAVARS = {
     "bool": "BOOL", "bool | str": "BOOL", "int": "N", "int | None": "N", "int | str": "N",
