@@ -1,4 +1,4 @@
-"""Writes the tables of natural shifts in README.md from docs/results/table-shifts.json.
+"""Writes the tables of natural shifts in docs/results.md from docs/results/table-shifts.json.
 
 The file comes from `exfam reproduce table-shifts --json docs/results/table-shifts.json`; then run
 `python docs/natural_shifts_table.py`.
@@ -7,14 +7,14 @@ The file comes from `exfam reproduce table-shifts --json docs/results/table-shif
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
+from page_blocks import RESULTS_PAGE, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam_studies.common.rows import Row, higher_is_better, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 
 RESULTS = ROOT / "docs" / "results" / "table-shifts.json"
-BLOCK = PageBlock(README, "natural-shifts")
+BLOCK = PageBlock(RESULTS_PAGE, "natural-shifts")
 EMPTY = "No figures are kept here yet: `exfam reproduce table-shifts` prints them."
 # Metric and decision rule, and how a line is called; nats of labels are those always finite.
 FIGURES = {

@@ -9,7 +9,7 @@ from exfam_studies.common.provenance import Run
 from exfam_studies.common.rows import Row
 
 __all__ = [
-    "README",
+    "RESULTS_PAGE",
     "ROOT",
     "PageBlock",
     "markdown_table",
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+RESULTS_PAGE = ROOT / "docs" / "results.md"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes the table of results in README.md from docs/results/*.json.
+"""Writes the table of results in docs/results.md from docs/results/*.json.
 
 The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then run
 `python docs/results_table.py`.
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note
+from page_blocks import RESULTS_PAGE, ROOT, PageBlock, markdown_table, runs_note
 
 from exfam_studies.common.experiments import EXPERIMENTS
 from exfam_studies.common.printed import best_rows
@@ -18,7 +18,7 @@ from exfam_studies.common.rows import Row, read_rows
 __all__ = ["BLOCK", "RESULTS", "render"]
 
 RESULTS = ROOT / "docs" / "results"
-BLOCK = PageBlock(README, "results")
+BLOCK = PageBlock(RESULTS_PAGE, "results")
 # Shown in tables of their own.
 ELSEWHERE = (
     "analogies.json",

@@ -1,4 +1,4 @@
-"""Writes the tables of shifted tables in README.md from docs/results/table-*.json.
+"""Writes the tables of shifted tables in docs/results.md from docs/results/table-*.json.
 
 The files come from `exfam reproduce table-simulation --json docs/results/table-simulation.json` and
 `exfam reproduce table-autompg --json docs/results/table-autompg.json`; then run
@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
+from page_blocks import RESULTS_PAGE, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam_studies.common.rows import Row, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 
 RESULTS = ROOT / "docs" / "results"
-BLOCK = PageBlock(README, "shifted-tables")
+BLOCK = PageBlock(RESULTS_PAGE, "shifted-tables")
 EMPTY = "No figures are kept here yet: `exfam reproduce table-simulation` prints them."
 SIMULATION, CARS = "table-simulation.json", "table-autompg.json"
 PREFIX = "simulation-"

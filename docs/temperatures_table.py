@@ -1,4 +1,4 @@
-"""Writes the tables of temperatures in README.md from docs/results/efa-temperature.json.
+"""Writes the tables of temperatures in docs/results.md from docs/results/efa-temperature.json.
 
 The file comes from `exfam reproduce efa-temperature --json docs/results/efa-temperature.json`; then
 run `python docs/temperatures_table.py`.
@@ -7,14 +7,14 @@ run `python docs/temperatures_table.py`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
+from page_blocks import RESULTS_PAGE, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam_studies.common.rows import Row, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render"]
 
 RESULTS = ROOT / "docs" / "results" / "efa-temperature.json"
-BLOCK = PageBlock(README, "temperatures")
+BLOCK = PageBlock(RESULTS_PAGE, "temperatures")
 EMPTY = "No figures are kept here yet: `exfam reproduce efa-temperature` prints them."
 TASK = "temperature-"
 # Lower is better in all but the last, which should be 90 %.

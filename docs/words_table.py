@@ -1,4 +1,4 @@
-"""Writes the tables of word vectors in README.md from docs/results/words-*.json.
+"""Writes the tables of word vectors in docs/results.md from docs/results/words-*.json.
 
 The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then run
 `python docs/words_table.py`.
@@ -7,14 +7,14 @@ The files come from `exfam reproduce NAME --json docs/results/NAME.json`; then r
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from page_blocks import README, ROOT, PageBlock, markdown_table, runs_note, seeds_note
+from page_blocks import RESULTS_PAGE, ROOT, PageBlock, markdown_table, runs_note, seeds_note
 
 from exfam_studies.common.rows import Row, read_rows
 
 __all__ = ["BLOCK", "RESULTS", "render", "render_models", "render_shares"]
 
 RESULTS = ROOT / "docs" / "results"
-BLOCK = PageBlock(README, "words")
+BLOCK = PageBlock(RESULTS_PAGE, "words")
 EMPTY = "No figures are kept here yet: `exfam reproduce {}` prints them."
 NAMES = {
     "spearman-wordsim-kept": "WordSim",

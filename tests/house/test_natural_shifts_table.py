@@ -1,4 +1,4 @@
-"""The README's tables of natural shifts are those made from the file kept in docs/results."""
+"""The results page's tables of natural shifts are those made from the file kept in docs/results."""
 
 import natural_shifts_table
 

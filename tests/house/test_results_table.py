@@ -1,4 +1,4 @@
-"""The README's table of results is the one made from the files kept in docs/results."""
+"""The results page's table of results is the one made from the files kept in docs/results."""
 
 import results_table
 

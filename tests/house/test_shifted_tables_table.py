@@ -1,4 +1,4 @@
-"""The README's tables of shifted tables are those made from the files kept in docs/results."""
+"""The results page's tables of shifted tables are those made from the kept files."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The README's table of temperatures is the one made from the file kept in docs/results."""
+"""The results page's table of temperatures is the one made from the file kept in docs/results."""
 
 import temperatures_table
 

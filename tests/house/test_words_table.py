@@ -1,4 +1,4 @@
-"""The README's tables of word vectors are those made from the files kept in docs/results."""
+"""The results page's tables of word vectors are those made from the files kept in docs/results."""
 
 import words_table
 
