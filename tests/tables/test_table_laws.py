@@ -1,6 +1,6 @@
 """The laws of columns, together and in their own units, and where a fresh network starts."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from torch.distributions import kl_divergence
 from exfam.checks import ExfamError
 from exfam.families import (
     Categorical,
+    Gamma,
     Gaussian,
     Histogram,
     NegativeBinomial,
@@ -20,7 +21,7 @@ from exfam.families import (
 )
 from exfam.tables.data.columns import Column
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.networks.assemble import build_masked_table, column_laws
+from exfam.tables.networks.assemble import TableSettings, build_masked_table, column_laws
 from exfam.tables.networks.column_heads import ColumnLaw, LawBank
 from exfam.tables.networks.independent import independent_columns
 from table_model_cases import cells_of, labels
@@ -107,6 +108,16 @@ def test_only_laws_with_a_location_and_a_scale_are_standardized():
     assert (known.scale, known.family) == (4.0, Gaussian(scale=0.25))
     families = (*MIXED_FAMILIES[:3], StudentT(), *MIXED_FAMILIES[4:])
     assert column_laws(MIXED, families)[3].scale == 4.0
+
+
+def test_positive_numbers_are_divided_by_their_mean_except_in_older_stored_models():
+    families = (*MIXED_FAMILIES[:3], Gamma(), *MIXED_FAMILIES[4:])
+    law = column_laws(MIXED, families)[3]
+    assert (law.center, law.scale) == (0.0, 2.0)
+    assert column_laws(MIXED, families, positive_in_units=False)[3].scale == 1.0
+    stored = asdict(SETTINGS)
+    del stored["positive_in_units"]
+    assert not TableSettings(**stored).positive_in_units
 
 
 # Where a fresh network starts

@@ -46,6 +46,28 @@ def test_a_response_in_another_unit(a, b):
     np.testing.assert_allclose(crps[0] / a, crps[1], rtol=1e-4)
 
 
+@pytest.mark.parametrize("a", [1e-8, 1e-3, 1e4, 1e10])
+@pytest.mark.parametrize("family", ["exponential", "gamma"])
+def test_positive_numbers_in_another_unit(family, a):
+    y = NUMBER - NUMBER.min() + 0.1
+    plain = make(REGRESSOR, family=family).fit(FRAME, y)
+    moved = make(REGRESSOR, family=family).fit(FRAME, a * y)
+    densities = moved.log_scores(FRAME, a * y) + np.log(a)
+    np.testing.assert_allclose(densities, plain.log_scores(FRAME, y), atol=1e-5)
+    means = moved.predict(FRAME) / a, plain.predict(FRAME)
+    np.testing.assert_allclose(*means, rtol=1e-5)
+
+
+@pytest.mark.parametrize("a", [1e-8, 1e-3, 1e4, 1e10])
+@pytest.mark.parametrize("family", ["exponential", "gamma"])
+def test_a_column_of_positive_numbers_in_another_unit(family, a):
+    frames = [FRAME.assign(height=unit * (FRAME["height"] - 100)) for unit in (1.0, a)]
+    plain, moved = (make(JOINT, families={"height": family}).fit(frame) for frame in frames)
+    densities = moved.pseudo_log_likelihood(frames[1])
+    densities += FRAME["height"].notna().to_numpy() * np.log(a)
+    np.testing.assert_allclose(densities, plain.pseudo_log_likelihood(frames[0]), atol=1e-5)
+
+
 @pytest.mark.parametrize("constant", [10**18, 4e38, -1e300, 1e-300])
 def test_a_constant_column_of_any_size(constant):
     """Such a column of numbers above 3e38 was infinite in single precision."""

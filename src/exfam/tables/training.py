@@ -100,6 +100,7 @@ def model_settings(
         norm="pre",
         masked_columns=(str(response),) if masked else (),
         encoding=estimator.encoding,
+        positive_in_units=True,
     )
 
 

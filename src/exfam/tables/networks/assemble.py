@@ -41,6 +41,7 @@ class TableSettings:
     `n_layers`, `feed_forward_dim`, `dropout`, `norm` ("pre" or "post"): of the deep one
     `masked_columns`: names of columns whose absent cells are shown as MASK tokens
     `encoding`: of the columns' places, by name; "learned" is a free vector a column
+    `positive_in_units`: whether families of positive numbers are of values divided by their mean
     """
 
     network: str
@@ -54,19 +55,27 @@ class TableSettings:
     dropout: float
     norm: str
     masked_columns: tuple[str, ...]
-    # Stored models older than this choice have none.
+    # Stored models older than these choices have none.
     encoding: str = OWN_VECTORS
+    positive_in_units: bool = False
 
 
-def column_laws(schema: TableColumns, families: Sequence[Family]) -> list[ColumnLaw]:
-    """Each column's family, in standard units if shifts and scales map it onto itself."""
+def column_laws(
+    schema: TableColumns, families: Sequence[Family], *, positive_in_units: bool = True
+) -> list[ColumnLaw]:
+    """Each column's family, in standard units if shifts and scales map it onto itself.
+
+    Families that scales alone map onto themselves are of values divided by their mean, unless
+    `positive_in_units` is false, as in models stored before.
+    """
     laws = []
     for column, family in zip(schema.columns, families, strict=True):
-        law = ColumnLaw(family)
+        center, scale = 0.0, 1.0
         if family.equivariance == "location-scale":
-            unit = family.rescaled(column.scale)
-            law = ColumnLaw(unit, center=column.center, scale=column.scale)
-        laws.append(law)
+            center, scale = column.center, column.scale
+        elif family.equivariance == "scale" and positive_in_units:
+            scale = column.center if column.center > 0 else 1.0
+        laws.append(ColumnLaw(family.rescaled(scale), center=center, scale=scale))
     return laws
 
 
@@ -88,7 +97,7 @@ def build_masked_table(
     shared = settings.categories == "shared"
     if shared:
         _check_alike(schema)
-    laws = column_laws(schema, families)
+    laws = column_laws(schema, families, positive_in_units=settings.positive_in_units)
     scores = [_scores(column, cells, place) for place, column in enumerate(schema.columns)]
     plan = TokenPlan(
         tuple(column.n_tokens for column in schema.columns),
