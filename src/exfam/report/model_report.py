@@ -45,7 +45,7 @@ def write_report(
 
     Raises ExfamError for data without a target, and what the model raises for data it cannot take.
 
-    >>> from exfam.estimators import Marginal
+    >>> from exfam.efa.baselines import Marginal
     >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
     >>> model = Marginal(group="user", item="movie").fit(frame)
     >>> import tempfile
