@@ -23,8 +23,8 @@ from exfam.efa.networks.assemble import ModelSettings, build_efa
 from exfam.efa.networks.efa_network import EFASettings
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
-from exfam.reading.public_sets.movielens import movielens_items
 from exfam.training.batching import epoch_batches
+from exfam_studies.efa.movielens_splits import movielens_items
 
 EMBED_DIM, N_HEADS, N_LAYERS, BATCH_SIZE = 32, 2, 2, 64
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)

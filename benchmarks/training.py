@@ -27,11 +27,11 @@ from exfam.families import Gaussian
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.reading.public_sets.movielens import movielens_items
 from exfam.simulators import simulate_ratings
 from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings, make_optimizer
 from exfam.training.steps import fit
+from exfam_studies.efa.movielens_splits import movielens_items
 
 N_MEMBERS, N_EPOCHS, CLIP = 4, 5, 1.0
 SECONDS_PER_CELL = 6.0

@@ -25,7 +25,7 @@ from exfam.families import (
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.support import DIRECTIONS, SUPPORTS, HardExclusion
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.reading.public_sets.movielens import movielens_items, movielens_ratings
+from exfam_studies.efa.movielens_splits import movielens_items, movielens_ratings
 from model_cases import (
     make_groups,
     more_padding,

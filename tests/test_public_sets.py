@@ -7,14 +7,14 @@ import threading
 import zipfile
 from functools import partial
 
-import exfam.data
 import pyarrow as pa
 import pytest
 
 from exfam.checks import DataError, ExfamError
 from exfam.reading.public_sets.files import Archive, Source, cache_folder, read_file
-from exfam.reading.public_sets.movielens import SOURCE, movielens_items
+from exfam.reading.public_sets.movielens import SOURCE
 from exfam.reading.public_sets.named import PUBLIC_SETS, public
+from exfam_studies.efa.movielens_splits import movielens_items
 
 FILE = "toy/letters.csv"
 LETTERS = b"letter\na\nb\n"
@@ -192,9 +192,6 @@ def test_a_folder_of_data_that_is_none_is_told(monkeypatch, tmp_path):
 def test_a_name_that_is_not_listed_is_refused():
     with pytest.raises(ExfamError, match="`name` must be one of 'instacart', 'movielens-100k', 'u"):
         public("text8")
-    with pytest.raises(AttributeError, match="module 'exfam.data' has no attribute 'private'"):
-        _ = exfam.data.private
-    assert "public" in dir(exfam.data)
 
 
 def test_what_is_downloaded_is_what_is_checked():

@@ -9,7 +9,7 @@ from exfam.checks import ExfamError
 from exfam.efa.networks.frequencies import choose_k, fit_shrunk_offset
 from exfam.families import Categorical, Gamma, Gaussian, Poisson
 from exfam.likelihoods.support import DIRECTIONS
-from exfam.reading.public_sets.movielens import movielens_ratings
+from exfam_studies.efa.movielens_splits import movielens_ratings
 from model_cases import (
     first_elements,
     make_groups,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from exfam.reading.public_sets.splits import Splits
-from exfam.simulators import draw_attention_process
 from exfam_studies.common.harness import Options
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa import efa_identifiability as experiment
 from exfam_studies.efa import identifiability_values
+from exfam_studies.efa.attention_process import draw_attention_process
 
 AGAINST = {"seeds", "truth", "shuffled-items", "shuffled-contexts"}
 

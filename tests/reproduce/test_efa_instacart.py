@@ -8,9 +8,9 @@ import torch
 
 from exfam.efa.efa import EFA
 from exfam.efa.latent_factor import LatentFactor
-from exfam.reading.public_sets.instacart import instacart_baskets
 from exfam_studies.common.harness import Options
 from exfam_studies.efa import instacart as efa_instacart
+from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.instacart_views import TABLE_3, draw_views, head_vectors, together
 
 FAST = {"parts": "items", "direction": "causal", "max_epochs": 1, "progress": False}

@@ -6,7 +6,6 @@ import pytest
 from exfam.efa.baselines import Marginal
 from exfam.efa.efa import EFA
 from exfam.families import Gaussian
-from exfam.reading.public_sets.splits import Splits
 from exfam.simulators import simulate_ratings
 from exfam.training.history import History
 from exfam_studies.common.fits import (
@@ -24,6 +23,7 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.common.splits import Splits
 
 SMALL = {"family": Gaussian(scale=1.0), "parts": "values"}
 SIZES = {"embed_dim": 4, "head_dim": 4, "n_layers": 1, "batch_size": 64, "dropout": 0.0}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam_studies.common.harness import Options
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa.items import DIRECTIONS, SUPPORTS, ItemExperiment, item_rows
 
 PLACES = [(direction, support) for direction in DIRECTIONS for support in SUPPORTS]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.shift_features import learn_features, missing_cells, with_missing
 from exfam_studies.experts.shift_peers import (
     CATBOOST,

@@ -9,8 +9,8 @@ from scipy.stats import norm
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 
-from exfam.simulators import simulate_shifted_tables
 from exfam_studies.experts.ordered_probit import _loss, fit_ordered_probit, normal_scores
+from exfam_studies.experts.shifted_tables import simulate_shifted_tables
 from exfam_studies.experts.table_grids import GRIDS, fit_tuned
 from exfam_studies.experts.table_models import PEERS
 from exfam_studies.experts.table_peers import fit_ridge, fit_tuned_peer, one_hot

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import norm
 
 from exfam.checks import DataError, ExfamWarning
-from exfam.reading.public_sets.tables import TableShift
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.rows import Row
 from exfam_studies.experts import shift_models, table_shifts
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.shift_features import missing_cells
 from exfam_studies.experts.shift_losses import names_of, row_losses
 from exfam_studies.experts.shift_models import OURS, SHARES, ShiftModel, with_dropped

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam.training.history import History
 from exfam_studies.common.harness import Options
+from exfam_studies.common.splits import Splits
 from exfam_studies.reflections import tied_movielens
 
 N_ITEMS = 12

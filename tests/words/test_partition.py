@@ -5,9 +5,9 @@ import pytest
 import scipy.special
 
 from exfam.checks import DataError
-from exfam.simulators.words import simulate_words
 from exfam_studies.reflections.theory import partition
 from exfam_studies.reflections.theory.partition import log_partition, partition_report
+from words.simulated_words import simulate_words
 
 
 @pytest.fixture

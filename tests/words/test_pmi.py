@@ -11,9 +11,9 @@ from sklearn.base import clone
 from exfam.checks import DataError, ExfamError
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import prepare_text
-from exfam.simulators.words import simulate_words
 from exfam.words.pmi import PMIFactorization
 from exfam.words.pmi_matrix import Association, association, context_probability
+from words.simulated_words import simulate_words
 
 
 @pytest.fixture(scope="module")

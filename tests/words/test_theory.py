@@ -5,13 +5,13 @@ import pytest
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam.simulators.words import simulate_words
 from exfam_studies.reflections.theory.theory import (
     check_lemma_1,
     check_lemma_2,
     check_lemma_3,
     check_theorem_1,
 )
+from words.simulated_words import simulate_words
 
 DIM, N = 60, 1_000
 

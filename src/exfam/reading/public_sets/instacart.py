@@ -7,12 +7,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from exfam.checks import DataError, check_choice
-from exfam.groups import Groups
+from exfam.checks import DataError
 from exfam.reading.public_sets.files import Source, find_file, read_file
-from exfam.reading.public_sets.splits import SPLITS, Splits, notebook_parts
 
-__all__ = ["SOURCE", "instacart_baskets", "instacart_table"]
+__all__ = ["NAMES", "SOURCE", "TEST", "TRAIN", "instacart_table", "product_names", "read_rows"]
 
 TRAIN, TEST, NAMES = (
     f"instacart/{name}.csv"
@@ -32,8 +30,6 @@ SOURCE = Source(
     },
 )
 N_PRODUCTS = 63
-# Baskets to fit on, to choose by and to report on: those of the notebooks.
-SIZES = (18_585, 6_196, 1_433)
 
 
 def instacart_table() -> pa.Table:
@@ -44,9 +40,9 @@ def instacart_table() -> pa.Table:
     them. No product occurs twice in an order.
     Raises DataError if the files cannot be had or are not the published ones.
     """
-    train, test = (_rows(name) for name in (TRAIN, TEST))
+    train, test = (read_rows(name) for name in (TRAIN, TEST))
     rows = pa.concat_tables([train, test])
-    names = _names()
+    names = product_names()
     place = np.argsort(names["code"].to_numpy())[rows["product_id"].to_numpy() - 1]
     columns = {
         "order": rows["order_id"],
@@ -60,11 +56,12 @@ def instacart_table() -> pa.Table:
     return pa.table(columns)
 
 
-def _rows(name: str) -> pa.Table:
+def read_rows(name: str) -> pa.Table:
+    """The rows of one of the files, as they are."""
     return csv.read_csv(BytesIO(read_file(SOURCE, name)))
 
 
-def _names() -> pa.Table:
+def product_names() -> pa.Table:
     """The products by code; made-up names without the file, since the authors' files have none."""
     codes = np.arange(1, N_PRODUCTS + 1)
     path = find_file(NAMES)
@@ -85,40 +82,4 @@ def _not_names(path: Path, got: str) -> DataError:
     return DataError(
         f"`{NAMES}` must have columns code (1 to {N_PRODUCTS}) and product_name, all different, "
         f"got {got} in {path}. Mend it, or remove it to do without names."
-    )
-
-
-def instacart_baskets(split: str = "paper", *, seed: int = 0) -> Splits:
-    """Which products each basket holds, in the order of being added: 26,214 baskets.
-
-    `split`: "paper" for the parts of the paper's notebooks; "correct" for a random split of all
-        baskets into parts of the same sizes, by `seed`. The authors' test baskets are those of
-        another part of Instacart's data, with an average length like the others' (default "paper")
-
-    Raises DataError if the files cannot be had or are not the published ones.
-    Source: section 6.3 and Appendix H.3 of the paper and its notebooks.
-    """
-    check_choice("split", split, SPLITS)
-    groups = _as_groups()
-    if split == "correct":
-        return Splits(*groups.split([size / sum(SIZES) for size in SIZES], seed=seed))
-    n_fit = len(groups) - SIZES[-1]
-    train, validation = notebook_parts(n_fit)
-    return Splits(train=groups[train], validation=groups[validation], test=groups[n_fit:])
-
-
-def _as_groups() -> Groups:
-    """All baskets, those to be tested on last; row r is row r of the table."""
-    rows = pa.concat_tables([_rows(TRAIN), _rows(TEST)])
-    order = rows["order_id"].to_numpy()
-    start = np.flatnonzero(np.append(True, order[1:] != order[:-1]))
-    names = _names().sort_by("code")["product_name"]
-    return Groups(
-        start=start,
-        stop=np.append(start[1:], len(order)),
-        item=rows["product_id"].to_numpy() - 1,
-        vocabulary={"item": np.array(names.to_pylist(), dtype=object)},
-        source_row=np.arange(len(order)),
-        group_names=order[start],
-        ordered=True,
     )

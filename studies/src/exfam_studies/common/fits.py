@@ -12,10 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.splits import Splits
 
 __all__ = [
     "Build",

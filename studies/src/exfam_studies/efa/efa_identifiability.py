@@ -23,18 +23,18 @@ import numpy as np
 from exfam.efa.efa import EFA
 from exfam.groups import Groups
 from exfam.plots import agreement_curves
-from exfam.reading.public_sets.instacart import instacart_baskets
-from exfam.reading.public_sets.movielens import movielens_items
-from exfam.reading.public_sets.splits import Splits
-from exfam.simulators import AttentionProcess, draw_attention_process
 from exfam_studies.common.fits import Job, gather, smaller, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
+from exfam_studies.common.splits import Splits
+from exfam_studies.efa.attention_process import AttentionProcess, draw_attention_process
 from exfam_studies.efa.identifiability import ItemEmbeddings
 from exfam_studies.efa.identifiability_rows import Case, comparison_rows
 from exfam_studies.efa.identifiability_values import PARAMETERS, value_rows
+from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
+from exfam_studies.efa.movielens_splits import movielens_items
 
 __all__ = ["TASKS", "parameters", "plot", "run"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from exfam.efa.efa import EFA
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam_studies.common.fits import Contender, Fit, figure_rows, fit_seeds, seeded, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa.identifiability import (
     Alignment,
     BothWays,

@@ -15,11 +15,11 @@ import numpy as np
 
 from exfam.efa.efa import EFA
 from exfam.families import Gaussian
-from exfam.reading.public_sets.splits import Splits
 from exfam.simulators import simulate_ratings
 from exfam_studies.common.fits import Contender, figure_rows, fit_seeds, seeded, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa.identifiability import (
     ValueEmbeddings,
     affine_map,

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from exfam.efa.efa import EFA
-from exfam.reading.public_sets.instacart import instacart_baskets
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Contender, Fit
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.instacart_views import draw_views, together_rows
 from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
 

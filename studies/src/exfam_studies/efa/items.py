@@ -18,7 +18,6 @@ from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn, popularity
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import SPLITS, Splits
 from exfam.scores.metrics import mrr, ndcg_at, ranks, recall_at
 from exfam_studies.common.fits import (
     Contender,
@@ -34,6 +33,7 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.common.splits import SPLITS, Splits
 
 __all__ = ["DIRECTIONS", "SUPPORTS", "ItemExperiment", "item_rows"]
 

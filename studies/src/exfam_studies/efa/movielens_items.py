@@ -4,11 +4,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from exfam.reading.public_sets.movielens import movielens_items
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
+from exfam_studies.efa.movielens_splits import movielens_items
 
 __all__ = ["TASKS", "plot", "run"]
 

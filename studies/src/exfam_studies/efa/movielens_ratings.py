@@ -21,8 +21,6 @@ from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
 from exfam.families import Binomial, Categorical, Family, Ordinal, Poisson
 from exfam.groups import Groups
-from exfam.reading.public_sets.movielens import movielens_ratings
-from exfam.reading.public_sets.splits import Splits
 from exfam.scores.metrics import mean_given_true, paired_bootstrap
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import (
@@ -42,6 +40,8 @@ from exfam_studies.common.fits import (
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
+from exfam_studies.common.splits import Splits
+from exfam_studies.efa.movielens_splits import movielens_ratings
 
 __all__ = ["TASKS", "plot", "run"]
 

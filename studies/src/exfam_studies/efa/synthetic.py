@@ -19,7 +19,6 @@ from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
 from exfam.families import Gaussian
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam.scores.metrics import mse
 from exfam.simulators import ratings_true_means, simulate_ratings
 from exfam_studies.common.bars import draw_bars
@@ -36,6 +35,7 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.common.splits import Splits
 
 __all__ = ["TASKS", "plot", "run"]
 

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam.simulators import FieldSettings
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import (
@@ -41,6 +40,7 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa.temperature_data import (
     NewSites,
     draw_sites,

@@ -14,9 +14,9 @@ from jaxtyping import Int64
 
 from exfam.fields.data import has_history, only_observed, read_field, with_lags
 from exfam.groups import Groups
-from exfam.reading.public_sets.splits import Splits
 from exfam.reading.public_sets.temperature import temperature_table
 from exfam.simulators import FieldProcess, FieldSettings, simulate_field
+from exfam_studies.common.splits import Splits
 
 __all__ = [
     "NewSites",

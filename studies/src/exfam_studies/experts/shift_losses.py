@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.shift_peers import Predicted, y_codes, y_levels
 
 __all__ = ["MIXED_IN", "names_of", "row_losses"]

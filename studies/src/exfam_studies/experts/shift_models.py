@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.shift_features import learn_features, with_missing
 from exfam_studies.experts.shift_ours import SHIFT_SETTINGS, fit_shift_masked
 from exfam_studies.experts.shift_peers import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.shift_peers import Predicted, ShiftFitted, y_codes, y_levels
 
 __all__ = ["ENSEMBLE", "SHIFT_SETTINGS", "fit_shift_masked"]

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 
-from exfam.reading.public_sets.tables import TableShift
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.shift_features import Features, learn_features
 from exfam_studies.experts.table_peers import RIDGE_PENALTIES, spread
 from exfam_studies.experts.table_rules import figures_of, gaussian_bins, mean_nats

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64, Shaped
 
-from exfam.reading.public_sets.auto_mpg import auto_mpg
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.experts.auto_mpg import auto_mpg
 from exfam_studies.experts.table_fits import TableTask, draw_tables, kept_rows, run_tables
 from exfam_studies.experts.table_models import table_parameters
 

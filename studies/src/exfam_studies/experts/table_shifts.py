@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 
-from exfam.reading.public_sets.adult import adult
-from exfam.reading.public_sets.tables import TableShift, bike_sharing, wine_quality
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.result_store import ResultStore
 from exfam_studies.common.rows import Row
+from exfam_studies.experts.adult import adult
+from exfam_studies.experts.public_tables import TableShift, bike_sharing, wine_quality
 from exfam_studies.experts.shift_features import with_missing
 from exfam_studies.experts.shift_losses import row_losses
 from exfam_studies.experts.shift_models import (

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from exfam.simulators import ShiftedTables, simulate_shifted_tables
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
+from exfam_studies.experts.shifted_tables import ShiftedTables, simulate_shifted_tables
 from exfam_studies.experts.table_fits import TableTask, draw_tables, kept_rows, run_tables
 from exfam_studies.experts.table_models import table_parameters
 from exfam_studies.experts.table_paper import SETTINGS, task_name

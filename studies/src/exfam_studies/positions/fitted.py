@@ -27,17 +27,17 @@ from torch import Tensor
 from exfam.efa.efa import EFA
 from exfam.encodings import EncodingSizes, build_encoding
 from exfam.positions import encoding_weights, own_weights, position_scores, renormalized
-from exfam.reading.public_sets.auto_mpg import auto_mpg
-from exfam.reading.public_sets.instacart import instacart_baskets
-from exfam.reading.public_sets.movielens import movielens_items
-from exfam.reading.public_sets.splits import Splits
 from exfam.tables import MaskedTableClassifier
 from exfam_studies.common.fits import Contender, Job, fit_once, gather, seeded, smaller, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa import instacart as efa_instacart
 from exfam_studies.efa import movielens_items as efa_movielens_items
+from exfam_studies.efa.instacart_splits import instacart_baskets
+from exfam_studies.efa.movielens_splits import movielens_items
+from exfam_studies.experts.auto_mpg import auto_mpg
 
 __all__ = ["CANDIDATES", "TASKS", "parameters", "run"]
 

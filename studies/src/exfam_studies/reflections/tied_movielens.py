@@ -16,8 +16,6 @@ import numpy as np
 
 from exfam.efa.efa import EFA
 from exfam.groups import Groups
-from exfam.reading.public_sets.movielens import movielens_items
-from exfam.reading.public_sets.splits import Splits
 from exfam.scores.metrics import mrr, ndcg_at, ranks, recall_at
 from exfam.words import CBOW
 from exfam_studies.common.fits import (
@@ -33,7 +31,9 @@ from exfam_studies.common.fits import (
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.splits import Splits
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
+from exfam_studies.efa.movielens_splits import movielens_items
 
 __all__ = ["TASKS", "run"]
 

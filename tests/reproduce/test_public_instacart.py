@@ -8,8 +8,9 @@ from sklearn.model_selection import train_test_split
 from exfam.checks import DataError, ExfamError
 from exfam.efa.baselines import Marginal
 from exfam.reading.public_sets import instacart
-from exfam.reading.public_sets.instacart import NAMES, instacart_baskets
+from exfam.reading.public_sets.instacart import NAMES
 from exfam.reading.public_sets.named import public
+from exfam_studies.efa.instacart_splits import instacart_baskets
 
 PARTS = ("train", "validation", "test")
 

@@ -4,13 +4,9 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from exfam.checks import ExfamError
-from exfam.reading.public_sets.movielens import (
-    GENRES,
-    movielens_100k,
-    movielens_items,
-    movielens_ratings,
-)
+from exfam.reading.public_sets.movielens import GENRES, movielens_100k
 from exfam.reading.public_sets.named import public
+from exfam_studies.efa.movielens_splits import movielens_items, movielens_ratings
 
 PARTS = ("train", "validation", "test")
 READERS = {"items": movielens_items, "ratings": movielens_ratings}

@@ -6,7 +6,7 @@ import scipy.stats
 
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
-from exfam.simulators import draw_attention_process
+from exfam_studies.efa.attention_process import draw_attention_process
 
 PROCESS = draw_attention_process(10, dim=3, seed=0)
 
