@@ -22,6 +22,8 @@ FORMATS = (
     "%B %d, %Y",
     "%m/%d/%Y %I:%M %p",
     "%d.%m.%Y %H:%M:%S",
+    "%d-%b-%y",
+    "%m/%d/%y",
 )
 
 
@@ -87,6 +89,31 @@ def test_a_column_is_dates_only_if_all_of_it_is():
     assert find_date_format(["2024-01-31", "Oslo"], name="day") is None
     assert find_date_format([None], name="day") is None
     assert find_date_format(["2024-01-31", None], name="day") == ISO
+
+
+@pytest.mark.parametrize("date_format", ["%Y-%m", "%m/%Y", "%m.%Y", "%b %Y", "%Y%m%d", "%d%m%Y"])
+def test_months_and_dates_of_digits_alone_are_found(date_format):
+    texts = [datetime(2024, month, 28).strftime(date_format) for month in range(1, 13)]
+    assert find_date_format(texts, name="when") == date_format
+
+
+@pytest.mark.parametrize("texts", [["1112024"], ["11122324"], ["13.2023"], ["24-01"]])
+def test_other_numbers_are_no_dates(texts):
+    assert find_date_format(texts, name="code") is None
+
+
+@pytest.mark.parametrize("odd", ["unknown", ""])
+def test_a_column_that_is_nearly_all_dates_is_refused(odd):
+    days = [f"{day:02d}/01/2024" for day in range(1, 32)]
+    match = f"one format, here '%d/%m/%Y', got '{odd}' at row 3 .1 of 32 rows"
+    with pytest.raises(DataError, match=match):
+        find_date_format([*days[:3], odd, *days[3:]], name="day")
+    assert find_date_format([*days[:8], odd], name="day") is None
+
+
+def test_short_years_that_can_be_read_in_two_ways_are_refused():
+    with pytest.raises(DataError, match="fits '%d/%m/%y' or '%y/%m/%d'. Name the right one"):
+        find_date_format(["31/12/24", "15/01/24"], name="day")
 
 
 @pytest.mark.parametrize("texts", [["05/05/2024"], ["01/02/2024", "05/05/2024"]])

@@ -20,6 +20,12 @@ SORTED = {
     "points and times": ["31.12.2023 23:59", "01.01.2024 00:01"],
     "names of months": ["05 Dec 2023", "15 Jan 2024", "02 Feb 2024"],
     "without zeros": ["2023/9/30", "2023/10/1"],
+    "digits alone": ["14052023", "01062023"],
+    "digits alone, month first": ["05142023", "06012023"],
+    "months": ["12/2023", "01/2024"],
+    "months with points": ["12.2023", "01.2024"],
+    "years of two digits": ["31/12/98", "01/01/99"],
+    "padded numbers": ["00000012", "00000100"],
     "zones": ["2024-01-01T10:00+02:00", "2024-01-01T09:00Z"],
     "numbers": ["9", "10", "100"],
     "fractions": ["-10.5", "-9.25", "3"],
@@ -32,6 +38,10 @@ REFUSED = {
         ["01/02/2024", "03/02/2024"],
         "can be read in one way, got '01/02/2024' at row 0",
     ),
+    "ambiguous digits": (
+        ["12052023", "01062023"],
+        "dates that can be read in one way, got '01062023' at row 1.* of column 'when', which",
+    ),
     "two formats": (["15/01/2024", "12/31/2023"], "of one format, .*got '12/31/2023' at row 1"),
     "one is no date": (["2024-01-15", "soon"], r"got 'soon' at row 1.* \(1 of 2 rows\)"),
     "days of the week": (
@@ -40,7 +50,7 @@ REFUSED = {
     ),
     "fractions in names": (["t1.5", "t1.25"], "names with one number each"),
     "signs": (["-5 days", "-10 days"], "names with one number each"),
-    "month and year": (["12/2023", "01/2024"], "or name the format of dates in `date_format`"),
+    "quarters": (["Q4 2023", "Q1 2024"], "or name the format of dates in `date_format`"),
     "infinity": (["1", "inf"], "`order` must (hold numbers, dates or names|be finite)"),
 }
 

@@ -1,9 +1,10 @@
 """Dates and times written as text: one format for a whole column, never a guess between two."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import product
-from re import ASCII, compile
+from itertools import chain, product
+from re import ASCII, compile, sub
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from jaxtyping import Int64, Shaped
 
 from exfam.checks import DataError
 
-__all__ = ["ISO", "find_date_format", "microseconds", "parse_dates"]
+__all__ = ["ISO", "NEARLY_ALL", "date_share", "find_date_format", "microseconds", "parse_dates"]
 
 # The name of the format that years, months and days in this order have, as 2024-01-31T12:30.
 ISO = "iso"
@@ -20,13 +21,27 @@ ISO = "iso"
 _ISO = compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?", ASCII
 )
-_DATES = (
-    *(order.replace("-", by) for order in ("%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d") for by in "/.-"),
+_ORDERS = ("%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d")
+_NAMED = (
     *(f"%d{by}{month}{by}%Y" for month in ("%b", "%B") for by in " -"),
     *(f"{month} %d{by}%Y" for month in ("%b", "%B") for by in (", ", " ")),
 )
+_DATES = (
+    *(order.replace("-", by) for order in _ORDERS for by in "/.-"),
+    *_NAMED,
+    # Two digits for a year between 1969 and 2068.
+    *(order.replace("-", by).replace("%Y", "%y") for order in _ORDERS for by in "/.-"),
+    *(named.replace("%Y", "%y") for named in _NAMED if "%b" in named),
+)
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-_FORMATS = (ISO, *(date + time for date, time in product(_DATES, _TIMES)))
+_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%m.%Y", "%b %Y", "%B %Y")
+_FORMATS = (ISO, *(date + time for date, time in product(_DATES, _TIMES)), *_MONTHS)
+# Of eight digits, which are dates only where a whole column says so.
+_COMPACT = ("%Y%m%d", "%d%m%Y", "%m%d%Y")
+_ALL = (*_FORMATS, *_COMPACT)
+_COMPACT_YEARS = range(1900, 2101)
+# A column of text that is dates in so large a share of its distinct texts is one of dates.
+NEARLY_ALL = 0.9
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # Read in another way it is another day.
@@ -73,9 +88,10 @@ def find_date_format(
 ) -> str | None:
     """The one format of dates that all texts of a column fit; None if they are not dates.
 
-    Not dates are columns in which some text fits none of the formats. A column of which every text
-    is some date, but not all of one format, or of several, is refused as in `parse_dates`; so is
-    one of which other dates could be read in several ways, such as 05/05/2024 alone.
+    Not dates are columns in which more than a tenth of the distinct texts fit none of the formats.
+    A column of which nearly every text is some date, but not all of one format, or of several, is
+    refused as in `parse_dates`; so is one of which other dates could be read in several ways, such
+    as 05/05/2024 alone.
 
     >>> find_date_format(["31.01.2024", "01.02.2024"], name="day")
     '%d.%m.%Y'
@@ -83,12 +99,37 @@ def find_date_format(
     True
     """
     codes, distinct = _coded(texts)
-    if not distinct or not all(_possible(text, _FORMATS) for text in distinct):
+    possible = []
+    n_wrong = 0
+    for text in distinct:
+        possible.append(_possible(text, _ALL))
+        n_wrong += not possible[-1]
+        if n_wrong > (1 - NEARLY_ALL) * len(distinct):
+            return None
+    if not distinct:
         return None
-    fitting = _fitting(codes, distinct, name, where)
+    if n_wrong:
+        commonest = Counter(chain(*possible)).most_common(1)[0][0]
+        wrong = np.append([not formats for formats in possible], False)[codes]
+        raise _not_in_format(codes, distinct, name, where, wrong=wrong, date_format=commonest)
+    fitting = _fitting(codes, distinct, name, where, formats=_ALL)
     if len(_readings(_PROBE.strftime(fitting[0]), fitting)) > 1:
         raise _in_several_ways(distinct[0], where(int(np.argmax(codes >= 0))), name, fitting)
     return fitting[0]
+
+
+def date_share(texts: pa.Array | Sequence[str | None], *, date_format: Any) -> float:
+    """The share of the distinct texts of a column that are dates of a format; 0 without texts.
+
+    Raises DataError for a format without a year.
+
+    >>> date_share(["31.01.2024", "31.01.2024", "soon"], date_format="%d.%m.%Y")
+    0.5
+    """
+    _check_format(date_format)
+    distinct = _coded(texts)[1]
+    n_dates = sum(microseconds(text, date_format) is not None for text in distinct)
+    return n_dates / max(1, len(distinct))
 
 
 def microseconds(text: str, date_format: str) -> int | None:
@@ -102,11 +143,18 @@ def microseconds(text: str, date_format: str) -> int | None:
             moment = datetime.fromisoformat(text) if _ISO.fullmatch(text) else None
         else:
             moment = datetime.strptime(text, date_format)
+            if date_format in _COMPACT and not _is_compact(text, moment):
+                return None
     except ValueError:  # such as a 31st of June
         return None
     if moment is None:
         return None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def _is_compact(text: str, moment: datetime) -> bool:
+    # strptime reads 1112024, too.
+    return len(text) == 8 and moment.year in _COMPACT_YEARS
 
 
 def _check_format(date_format: Any) -> None:
@@ -133,7 +181,23 @@ def _coded(texts: pa.Array | Sequence[str | None]) -> tuple[Int64[np.ndarray, "r
 
 
 def _possible(text: str, formats: Iterable[str]) -> tuple[str, ...]:
-    return tuple(each for each in formats if microseconds(text, each) is not None)
+    alike = _WITH_MARKS.get(_marks(text), ())
+    return tuple(
+        each
+        for each in formats
+        if (each == ISO or each in alike) and microseconds(text, each) is not None
+    )
+
+
+def _marks(text: str) -> str:
+    """What stands between the numbers and names of a date."""
+    return sub(r"\s+", " ", sub(r"%?[^\W_]+", "", text))
+
+
+# The formats with the same marks: reading a text in all of them would take long.
+_WITH_MARKS: dict[str, set[str]] = {}
+for _each in _ALL:
+    _WITH_MARKS.setdefault(_marks(_each), set()).add(_each)
 
 
 def _readings(text: str, formats: Iterable[str]) -> set[int]:
@@ -143,12 +207,17 @@ def _readings(text: str, formats: Iterable[str]) -> set[int]:
 
 
 def _fitting(
-    codes: Int64[np.ndarray, "rows"], distinct: list[str], name: str, where: Callable[[int], str]
+    codes: Int64[np.ndarray, "rows"],
+    distinct: list[str],
+    name: str,
+    where: Callable[[int], str],
+    *,
+    formats: tuple[str, ...] = _FORMATS,
 ) -> tuple[str, ...]:
     """The formats that all texts fit. Raises DataError for none, and if they disagree on a text."""
     if all(_ISO.fullmatch(text) for text in distinct):
         return (ISO,)
-    fitting: tuple[str, ...] = _FORMATS
+    fitting = formats
     for code, text in enumerate(distinct):
         left = _possible(text, fitting)
         if not left:

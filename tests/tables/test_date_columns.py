@@ -28,6 +28,7 @@ WRITTEN = {
     "with a zone": WHEN.tz_localize("UTC").tz_convert("Asia/Tokyo"),
     "ISO text": WHEN.strftime("%Y-%m-%dT%H:%M"),
     "text of one format": WHEN.strftime("%d.%m.%Y %H:%M"),
+    "categories": pd.Series(WHEN.strftime("%d.%m.%Y %H:%M")).astype("category"),
     "Python's own": np.array([moment.to_pydatetime() for moment in WHEN], dtype=object),
 }
 
@@ -84,6 +85,34 @@ def test_only_the_parts_that_vary_are_columns():
         "when year cos",
     )
     assert cells_of({"when": [datetime.date(2024, 1, 1)] * 2})[0].names == ("when",)
+
+
+@pytest.mark.parametrize("date_format", [None, "%d/%m/%Y", {"when": "%d/%m/%Y"}])
+@pytest.mark.parametrize("odd", ["unknown", ""])
+def test_one_cell_that_is_no_date_makes_no_categories(odd, date_format):
+    """It made a category for each date, silently."""
+    days = pd.date_range("2024-01-01", periods=300).strftime("%d/%m/%Y").tolist()
+    match = f"got '{odd}' at row 7 .1 of 300 rows"
+    with pytest.raises(DataError, match=match):
+        cells_of({"when": [*days[:7], odd, *days[8:]]}, date_format=date_format)
+    remedy = "If they are no dates, declare kinds={'when': 'categorical'}"
+    if not isinstance(date_format, dict):
+        with pytest.raises(DataError, match=remedy):
+            cells_of({"when": [*days, odd]}, date_format=date_format)
+    declared = learn_schema(
+        read_table({"when": [*days, odd]}),
+        kinds={"when": "categorical"},
+        numeric="continuous",
+        n_bins=4,
+    )
+    assert declared.columns[0].kind == "categorical"
+
+
+def test_a_format_for_all_columns_leaves_dates_of_another():
+    days = pd.date_range("2024-01-01", periods=40)
+    frame = {"a": days.strftime("%d/%m/%Y"), "b": days.strftime("%Y-%m-%d"), "c": ["x", "y"] * 20}
+    dates = cells_of(frame, date_format="%d/%m/%Y")[0].dates
+    assert [(date.name, date.date_format) for date in dates] == [("a", "%d/%m/%Y"), ("b", "iso")]
 
 
 @pytest.mark.parametrize("kind", KINDS)

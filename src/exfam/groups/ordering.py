@@ -42,7 +42,8 @@ def sortable_text(
 ) -> pa.Array:
     """A column of text, none of it missing, as numbers or timestamps that sort as it should.
 
-    Numbers sort as numbers. Dates are read in the format that all of the column fits, or in
+    Numbers sort as numbers, unless some have leading zeros and all are dates, such as 01052023.
+    Dates are read in the format that all of the column fits, or in
     `date_format`. Names such as t9 and t10, weeks such as 2024-W07 and times such as 09:30 sort by
     their numbers.
 
@@ -58,6 +59,9 @@ def sortable_text(
     TimestampType(timestamp[us])
     """
     numbers = _numbers(texts)
+    if numbers is not None:
+        dates = _padded_dates(texts, name, where)
+        numbers = numbers if dates is None else dates
     if numbers is None and date_format is None:
         numbers = _numbered(texts)
     if numbers is not None:
@@ -82,7 +86,8 @@ def dates_in_text(
     >>> dates_in_text(pa.array(["2024-01-15"]), name="day").to_pylist()
     [datetime.datetime(2024, 1, 15, 0, 0)]
     """
-    if date_format is None and not (len(texts) and _is_date(texts[0].as_py())):
+    first = texts[0].as_py() if len(texts) else ""
+    if date_format is None and (first.isdigit() or not _is_date(first)):
         return None
     return pa.array(parse_dates(texts, name=name, date_format=date_format, where=where))
 
@@ -105,6 +110,25 @@ def _numbers(texts: pa.Array) -> pa.Array | None:
         is_finite = kind == pa.int64() or pc.all(pc.is_finite(numbers)).as_py()
         return numbers if is_finite else None
     return None
+
+
+def _padded_dates(texts: pa.Array, name: str, where: Where) -> pa.Array | None:
+    """The dates that numbers with leading zeros write, such as 01052023; None if they are none."""
+    padded = pc.match_substring_regex(texts, r"^\s*0\d")
+    if not pc.any(padded).as_py():
+        return None
+    try:
+        found = find_date_format(texts, name=name, where=where)
+    except DataError as error:
+        row = pc.index(padded, True).as_py()
+        raise DataError(
+            "`order` must hold numbers, or dates that can be read in one way, got "
+            f"{texts[row].as_py()!r} at {where(row)} of column {name!r}, which may be either. "
+            "Write dates as 2024-01-31, numbers without leading zeros."
+        ) from error
+    if found is None:
+        return None
+    return pa.array(parse_dates(texts, name=name, date_format=found, where=where))
 
 
 def _numbered(texts: pa.Array) -> pa.Array | None:

@@ -189,6 +189,8 @@ def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
     if part.argument in LABELED or (is_attribute and key in vocabulary):
         known = vocabulary.get(key) if part.argument != "group" else None
         return _as(x, _label_type(cells, part, known))
+    if part.argument == "order" and cells.counts[part]["padded"] and cells.all_are(part, "number"):
+        return _as(x, TEXT)  # such as 01052023: dates, or numbers after all
     if cells.all_are(part, "empty", "gap", "boolean"):
         return _as(x, BOOLEAN)
     if cells.all_are(part, "empty", "gap", "whole"):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from jaxtyping import Float64, Shaped
 
 from exfam.checks import DataError, ExfamError
-from exfam.dates import find_date_format, parse_dates
+from exfam.dates import NEARLY_ALL, date_share, find_date_format, parse_dates
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 
 __all__ = ["DateColumn", "as_dates", "find_dates", "with_date_parts"]
@@ -63,18 +63,24 @@ def find_dates(
     """
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     formats = _formats(date_format, names)
+    by_name = formats if isinstance(date_format, Mapping) else {}
     found = []
     for name in names:
         columns = [table.columns[name] for table in tables if name in table.columns]
         filled = [column for column in columns if not column.is_empty]
-        declared = kinds.get(name)
-        if declared is None and isinstance(date_format, Mapping) and name in date_format:
-            declared = "date"
-        if not filled or not _is_dates(name, filled, declared, formats.get(name)):
-            continue
+        declared = "date" if name in by_name else kinds.get(name)
         own = formats.get(name)
-        if own is None and any(column.type == "text" for column in filled):
-            own = find_date_format(_texts(filled), name=name)
+        if not filled:
+            continue
+        if any(column.type == "date" for column in filled) or declared == "date":
+            _check_declared(name, declared)
+            own = own or find_date_format(_texts(filled), name=name)
+        elif declared is None and all(_may_be_dates(column) for column in filled):
+            own = _format_of(_texts(filled), name, own)
+            if own is None:
+                continue
+        else:
+            continue
         moments = np.concatenate([_moments(name, column, own) for column in filled])
         found.append(DateColumn(name, own, _varying(moments[~np.isnat(moments)])))
     return tuple(found)
@@ -134,37 +140,40 @@ def _formats(date_format: Any, names: Sequence[str]) -> Mapping[str, Any]:
     return date_format
 
 
-def _is_dates(name: str, filled: Sequence[RawColumn], declared: Any, date_format: Any) -> bool:
-    if any(column.type == "date" for column in filled):
-        if declared not in (None, "date"):
-            raise DataError(
-                f"Column {name!r} must be of kind 'date', got dates and the kind {declared!r}. "
-                "Convert it to numbers or texts first, or leave it out of `kinds`."
-            )
-        return True
-    if declared is not None:
-        return bool(declared == "date")
-    if any(column.type != "text" or column.category for column in filled):
-        return False
+def _check_declared(name: str, declared: Any) -> None:
+    if declared not in (None, "date"):
+        raise DataError(
+            f"Column {name!r} must be of kind 'date', got dates and the kind {declared!r}. Convert "
+            "it to numbers or texts first, or leave it out of `kinds`."
+        )
+
+
+def _may_be_dates(column: RawColumn) -> bool:
+    return column.type == "text" and column.order is None
+
+
+def _format_of(texts: pa.Array, name: str, date_format: str | None) -> str | None:
+    """The format of text of no declared kind: the one given, if it is dates of it, or its own.
+
+    Raises DataError, with the remedy for text that is no dates, where nearly all of it is dates.
+    """
     if date_format is not None:
-        # One format for all columns is for those that are dates.
-        return _fits(filled, name, date_format)
-    return find_date_format(_texts(filled), name=name) is not None
-
-
-def _fits(filled: Sequence[RawColumn], name: str, date_format: Any) -> bool:
-    for column in filled:
-        try:
-            parse_dates(column.labels or [], name=name, date_format=date_format)
-        except DataError as error:
-            if "`date_format`" in str(error).split(" must ")[0]:
-                raise
-            return False
-    return True
+        share = date_share(texts, date_format=date_format)
+        if share == 1:
+            return date_format
+    try:
+        if date_format is not None and share >= NEARLY_ALL:
+            parse_dates(texts, name=name, date_format=date_format)
+        return find_date_format(texts, name=name)
+    except DataError as error:
+        raise DataError(
+            f"{error} If they are no dates, declare kinds={{{name!r}: 'categorical'}}."
+        ) from error
 
 
 def _texts(columns: Sequence[RawColumn]) -> pa.Array:
-    return pa.concat_arrays([_text(column) for column in columns if column.type == "text"])
+    texts = [_text(column) for column in columns if column.type == "text"]
+    return pa.concat_arrays(texts) if texts else pa.nulls(0, pa.large_string())
 
 
 def _text(column: RawColumn) -> pa.Array:
