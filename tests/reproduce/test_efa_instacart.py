@@ -140,7 +140,7 @@ def test_without_names_there_is_no_table_3(baskets):
     contender = efa_instacart.Contender(
         model="efa-positions",
         settings={"support": "all"},
-        build=lambda seed: EFA(**FAST, seed=seed),
+        fit=EFA(**FAST).fit,
     )
-    fit = efa_instacart.Fit(contender.build(0).fit(unnamed), 0.0, None)
+    fit = efa_instacart.Fit(contender.fit(unnamed), 0.0, None)
     assert efa_instacart._views(None, contender, [fit], "instacart-causal") == []

@@ -14,10 +14,10 @@ from exfam_studies.common.fits import (
     Job,
     ensemble_of,
     fit_seeds,
+    fitter,
     gather,
     ratio_row,
     rows_of,
-    seeded,
     smaller,
     training_of,
 )
@@ -41,7 +41,8 @@ def efa():
     return Contender(
         model="efa",
         settings={"draw": "x"},
-        build=seeded(EFA, TINY),
+        fit=fitter(EFA, TINY),
+        ensemble=True,
         n_configurations=3,
         paper={"nats": 1.5},
     )
@@ -63,7 +64,7 @@ def test_seeds_differ_and_are_counted_from_0(fits):
 
 
 def test_a_fit_without_chance_is_made_once(splits):
-    marginal = Contender(model="marginal", build=seeded(Marginal, SMALL), chance=False)
+    marginal = Contender(model="marginal", fit=fitter(Marginal, SMALL), chance=False)
     (fit,) = fit_seeds(marginal, splits, seeds=5)
     assert fit.steps is None
     (row,) = rows_of(marginal, [fit], splits, task="t", measure=nats)
@@ -97,8 +98,10 @@ def test_an_ensemble_leaves_its_members_alone(fits):
     assert ensemble_of(fits[:1]) is None
 
 
-def test_only_efa_gets_an_ensemble(efa, fits, splits):
-    rows = rows_of(replace(efa, model="other"), fits, splits, task="t", measure=nats)
+def test_a_model_without_an_ensemble_has_rows_of_single_fits(efa, fits, splits):
+    rows = rows_of(
+        replace(efa, model="other", ensemble=False), fits, splits, task="t", measure=nats
+    )
     assert [row.model for row in rows] == ["other"]
 
 
@@ -118,7 +121,7 @@ class Interrupted(EFA):
 
 def test_a_fit_that_was_cut_short_gives_no_figures(splits):
     with pytest.raises(KeyboardInterrupt, match="cut short"):
-        fit_seeds(Contender(model="efa", build=seeded(Interrupted, {})), splits, seeds=2)
+        fit_seeds(Contender(model="efa", fit=fitter(Interrupted, {})), splits, seeds=2)
 
 
 def job(label):

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from exfam.fields import FieldKriging
 from exfam.simulators import FieldConditional, FieldSettings
-from exfam_studies.common.fits import Contender, fit_seeds
+from exfam_studies.common.fits import Contender, fit_seeds, fitter
 from exfam_studies.common.rows import Row
 from exfam_studies.efa.temperature_data import (
     draw_sites,
@@ -148,12 +148,14 @@ class Remembers:
         self.given = validation
         return self
 
+    def get_params(self, deep=True):
+        return {}
+
 
 @pytest.mark.parametrize("sees", [True, False])
 def test_a_baseline_that_chooses_by_training_alone_gets_no_validation(groups, sees):
     splits = field_splits(groups)
-    model = Contender(
-        model="ridge", build=lambda seed: Remembers(), chance=False, sees_validation=sees
-    )
+    fit = fitter(Remembers, {}, validate=sees)
+    model = Contender(model="ridge", fit=fit, chance=False)
     (fit,) = fit_seeds(model, splits, seeds=5)
     assert fit.estimator.given is (splits.validation if sees else None)

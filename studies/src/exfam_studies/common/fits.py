@@ -1,16 +1,16 @@
-"""From the models of a table to its rows: each is fitted once a seed, then measured."""
+"""From the models of a table to its rows: each is fitted once per seed, then measured."""
 
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from exfam.efa.group_estimator import GroupEstimator
-from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
@@ -18,9 +18,7 @@ from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
 
 __all__ = [
-    "Build",
     "Contender",
-    "Estimator",
     "Fit",
     "Job",
     "Measure",
@@ -28,53 +26,70 @@ __all__ = [
     "figure_rows",
     "fit_once",
     "fit_seeds",
+    "fitter",
     "gather",
     "joined",
     "ratio_row",
     "rows_of",
-    "seeded",
     "smaller",
     "training_of",
 ]
 
-Estimator = GroupEstimator | FieldEstimator
-# The figures of a fitted model, of the one or the other kind, on some groups: metric -> value.
+# The figures of a fitted model on some groups: metric -> value.
 Figures = Mapping[str, float]
 Measure = Callable[[Any, Groups], Figures]
-Build = Callable[[int], Estimator]
 
 N_MEMBERS = 4
-# EFA with chosen settings, in tables that show several fits together.
-ENSEMBLED = frozenset({"efa", "efa-offset", "efa-positions", "efa-set"})
 FAST_GROUPS = 48
 FAST_EPOCHS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A model of a table: its name there, how a seed makes it, what is known of it.
+    """A model of a table: its name there, how it is fitted, what the paper prints of it.
 
-    `chance`: whether fits depend on the seed; one fit tells all otherwise
-    `sees_validation`: whether fits choose anything by the validation part
+    `fit`: fits to data, `fit(data, seed=seed)`; `fitter` makes it of an estimator's parameters
+    `settings`: what its rows say of it besides the name
+    `chance`: whether fits depend on the seed; one fit is enough otherwise
     `n_configurations`: how many were tried before this one was chosen by validation
     `paper`: the paper's figures, metric -> value
+    `ensemble`: whether its fits are also measured together
+    `package`: what must be installed, if not always there
+    `fast`: whether a smoke run fits it
+    `most_fits`: how many fits there are at most, of models that are slow
     """
 
     model: str
+    fit: Callable[..., Any]
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    build: Build
     chance: bool = True
-    sees_validation: bool = True
     n_configurations: int | None = None
     paper: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    ensemble: bool = False
+    package: str | None = None
+    fast: bool = True
+    most_fits: int | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package it needs is there."""
+        return self.package is None or find_spec(self.package) is not None
+
+    def n_fits(self, seeds: int) -> int:
+        """How many fits are made where `seeds` are wanted.
+
+        >>> Contender(model="ridge", fit=print, chance=False).n_fits(5)
+        1
+        """
+        return min(seeds if self.chance else 1, self.most_fits or seeds)
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fitted model and its cost: CPU seconds of the whole fit, optimizer steps if it took any."""
 
-    estimator: Any  # an Estimator of the kind that the experiment is about
+    estimator: Any
     cpu_seconds: float
     steps: int | None
 
@@ -87,25 +102,40 @@ class Job:
     rows: Callable[[], list[Row]]
 
 
-def fit_seeds(contender: Contender, splits: Splits, *, seeds: int) -> list[Fit]:
+def fitter(
+    kind: Callable[..., Any], parameters: Mapping[str, Any], *, validate: bool = True
+) -> Callable[..., Any]:
+    """What fits an estimator of these parameters to splits, with a seed if it takes one.
+
+    `validate`: whether the fit chooses anything by the validation part (default True)
+    """
+
+    def fit(splits: Splits, *, seed: int) -> Any:
+        estimator = kind(**parameters)
+        if "seed" in estimator.get_params(deep=False):
+            estimator.set_params(seed=seed)
+        return estimator.fit(splits.train, validation=splits.validation if validate else None)
+
+    return fit
+
+
+def fit_seeds(contender: Contender, data: Any, *, seeds: int) -> list[Fit]:
     """The contender fitted with seeds 0, 1, …; once if chance plays no part.
 
     Raises KeyboardInterrupt where Ctrl-C cut a fit short, since its figures mean nothing.
     """
-    return [
-        fit_once(contender, splits, seed=seed) for seed in range(seeds if contender.chance else 1)
-    ]
+    return [fit_once(contender, data, seed=seed) for seed in range(contender.n_fits(seeds))]
 
 
-def fit_once(contender: Contender, splits: Splits, *, seed: int) -> Fit:
+def fit_once(contender: Contender, data: Any, *, seed: int) -> Fit:
     """The contender fitted with one seed.
 
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
-    estimator = contender.build(seed)
-    validation = splits.validation if contender.sees_validation else None
+    if contender.package is not None:
+        import_module(contender.package)  # no part of what a fit costs
     start = time.process_time()
-    estimator.fit(splits.train, validation=validation)
+    estimator = contender.fit(data, seed=seed)
     seconds = time.process_time() - start
     histories = getattr(estimator, "histories_", [])
     if any(history.interrupted for history in histories):
@@ -124,23 +154,19 @@ def joined(fits: Sequence[Fit]) -> Fit:
     """The members of all fits as one model that costs what they cost together."""
     together = copy.copy(fits[0].estimator)
     together.members_ = [member for fit in fits for member in fit.estimator.members_]
-    return Fit(
-        together,
-        sum(fit.cpu_seconds for fit in fits),
-        sum(fit.steps or 0 for fit in fits),
-    )
+    seconds, steps = sum(fit.cpu_seconds for fit in fits), sum(fit.steps or 0 for fit in fits)
+    return Fit(together, seconds, steps)
 
 
 def rows_of(
     contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
 ) -> list[Row]:
-    """One row a metric: test and validation figures over the fits.
+    """One row per metric: test and validation figures over the fits.
 
-    Further rows, of the model's name with "-ensemble", if it is one of ENSEMBLED and there are
-    several fits.
+    Further rows, of the model's name with "-ensemble", if it has one and there are several fits.
     """
     rows = _measured(contender, fits, splits, task=task, measure=measure)
-    together = ensemble_of(fits) if contender.model in ENSEMBLED else None
+    together = ensemble_of(fits) if contender.ensemble else None
     if together is None:
         return rows
     members = len(together.estimator.members_)
@@ -170,18 +196,13 @@ def figure_rows(
     tests: Sequence[Figures],
     validations: Sequence[Figures],
 ) -> list[Row]:
-    """One row a metric of the figures of each fit on the test and the validation part."""
-    parameters = changed_parameters(fits[0].estimator)
+    """One row per metric of the figures of each fit on the test and the validation part."""
     rows = [
         row_over_seeds(
-            Row(
-                task=task,
-                model=contender.model,
-                settings=contender.settings,
-                metric=metric,
+            replace(
+                _row(contender, fits, task=task, metric=metric),
                 n_configurations=contender.n_configurations,
                 paper=contender.paper.get(metric),
-                parameters=parameters,
                 note=contender.note,
             ),
             values=[figures[metric] for figures in tests],
@@ -197,17 +218,21 @@ def figure_rows(
 
 def ratio_row(contender: Contender, fits: Sequence[Fit], *, task: str, seconds: float) -> Row:
     """How many times faster one fit is than the reference code's `seconds`, in CPU time."""
+    row = _row(contender, fits, task=task, metric="cpu-ratio-to-reference")
     return row_over_seeds(
-        Row(
-            task=task,
-            model=contender.model,
-            settings=contender.settings,
-            metric="cpu-ratio-to-reference",
-            parameters=changed_parameters(fits[0].estimator),
-            note=f"the authors' code took {seconds:g} CPU s",
-        ),
+        replace(row, note=f"the authors' code took {seconds:g} CPU s"),
         values=[seconds / fit.cpu_seconds for fit in fits],
         cpu_seconds=[fit.cpu_seconds for fit in fits],
+    )
+
+
+def _row(contender: Contender, fits: Sequence[Fit], *, task: str, metric: str) -> Row:
+    return Row(
+        task=task,
+        model=contender.model,
+        settings=contender.settings,
+        metric=metric,
+        parameters=changed_parameters(fits[0].estimator),
     )
 
 
@@ -241,11 +266,6 @@ def smaller(splits: Splits, options: Options) -> Splits:
         return splits
     parts = (splits.train, splits.validation, splits.test)
     return Splits(*(part[:FAST_GROUPS].compact() for part in parts))
-
-
-def seeded(kind: Callable[..., Estimator], parameters: Mapping[str, Any]) -> Build:
-    """What makes an estimator of these parameters from a seed."""
-    return lambda seed: kind(**parameters, seed=seed)
 
 
 def training_of(settings: Mapping[str, Any], options: Options) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from exfam.efa.efa import EFA
 from exfam.groups import Groups
-from exfam_studies.common.fits import Contender, Fit, figure_rows, fit_seeds, seeded, training_of
+from exfam_studies.common.fits import Contender, Fit, figure_rows, fit_seeds, fitter, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
@@ -55,7 +55,7 @@ def comparison_rows(case: Case, options: Options, n_seeds: int) -> list[Row]:
     contender = Contender(
         model="efa",
         settings={**case.size, "dims": int(case.parameters.get("embed_dim", 32))},
-        build=seeded(EFA, training_of(case.parameters, options)),
+        fit=fitter(EFA, training_of(case.parameters, options)),
         n_configurations=case.n_configurations,
     )
     fits = fit_seeds(contender, case.splits, seeds=n_seeds)

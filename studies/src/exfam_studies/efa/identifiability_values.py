@@ -16,7 +16,7 @@ import numpy as np
 from exfam.efa.efa import EFA
 from exfam.families import Gaussian
 from exfam.simulators import simulate_ratings
-from exfam_studies.common.fits import Contender, figure_rows, fit_seeds, seeded, training_of
+from exfam_studies.common.fits import Contender, figure_rows, fit_seeds, fitter, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
@@ -78,7 +78,7 @@ def _fitted_rows(task: str, dims: int, options: Options) -> list[Row]:
     contender = Contender(
         model="efa",
         settings={"dims": dims},
-        build=seeded(EFA, training_of({**PARAMETERS, "embed_dim": dims}, options)),
+        fit=fitter(EFA, training_of({**PARAMETERS, "embed_dim": dims}, options)),
         n_configurations=1,
     )
     fits = fit_seeds(contender, splits, seeds=max(2, options.n_seeds(SEEDS)))

@@ -24,10 +24,10 @@ from exfam_studies.common.fits import (
     Fit,
     Job,
     fit_seeds,
+    fitter,
     gather,
     ratio_row,
     rows_of,
-    seeded,
     smaller,
     training_of,
 )
@@ -126,7 +126,7 @@ def _contenders(table: _Table, place: Mapping[str, str]) -> list[Contender]:
     direction = table.direction
     common = {"direction": direction, "parts": "items", "support": SUPPORTS[place["support"]]}
     marginal = Contender(
-        model="marginal", settings=place, build=seeded(Marginal, common), chance=False
+        model="marginal", settings=place, fit=fitter(Marginal, common), chance=False
     )
     return [marginal, *_latent_factors(table, common, place), *_attention(table, common, place)]
 
@@ -152,7 +152,8 @@ def _attention(
         Contender(
             model=model,
             settings=place,
-            build=seeded(EFA, training_of(parameters, table.options)),
+            fit=fitter(EFA, training_of(parameters, table.options)),
+            ensemble=model != "efa-defaults",
             n_configurations=n,
             paper=paper if model == "efa-positions" else {},
         )
@@ -177,7 +178,7 @@ def _latent_factors(
             Contender(
                 model=model,
                 settings=place,
-                build=seeded(LatentFactor, parameters),
+                fit=fitter(LatentFactor, parameters),
                 n_configurations=experiment.n_latent_factor if own else 1,
                 paper={"nats": experiment.paper_fm[direction]}
                 if notebook and place == PRINTED

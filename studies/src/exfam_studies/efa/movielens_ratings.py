@@ -30,10 +30,10 @@ from exfam_studies.common.fits import (
     Measure,
     ensemble_of,
     fit_seeds,
+    fitter,
     gather,
     ratio_row,
     rows_of,
-    seeded,
     smaller,
     training_of,
 )
@@ -153,12 +153,13 @@ def _poisson_contenders(options: Options, *, name: str, split: str) -> list[Cont
     efa = Contender(
         model=WITH_OFFSET,
         settings=place,
-        build=seeded(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
+        fit=fitter(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
+        ensemble=True,
         n_configurations=N_CONFIGURATIONS["efa"],
         paper=paper_efa,
     )
     return [
-        Contender(model="marginal", settings=place, build=seeded(Marginal, common), chance=False),
+        Contender(model="marginal", settings=place, fit=fitter(Marginal, common), chance=False),
         _shrunk_offset(family, direction=direction, place=place),
         *_latent_factors(common, options, place=place, paper=paper_fm),
         efa,
@@ -169,8 +170,8 @@ def _poisson_contenders(options: Options, *, name: str, split: str) -> list[Cont
 def _defaults(
     common: Mapping[str, Any], options: Options, *, place: Mapping[str, str]
 ) -> Contender:
-    build = seeded(EFA, training_of(common, options))
-    return Contender(model="efa-defaults", settings=place, build=build, n_configurations=1)
+    fit = fitter(EFA, training_of(common, options))
+    return Contender(model="efa-defaults", settings=place, fit=fit, n_configurations=1)
 
 
 def _latent_factors(
@@ -191,7 +192,7 @@ def _latent_factors(
             Contender(
                 model=model,
                 settings=place,
-                build=seeded(LatentFactor, training_of({**common, **chosen, **form}, options)),
+                fit=fitter(LatentFactor, training_of({**common, **chosen, **form}, options)),
                 n_configurations=N_CONFIGURATIONS["latent-factor"] if own else 1,
                 paper=paper if model == "latent-factor-notebook" else {},
             )
@@ -201,8 +202,8 @@ def _latent_factors(
 
 def _shrunk_offset(family: Family, *, direction: str, place: Mapping[str, str]) -> Contender:
     parameters = {"direction": direction, "family": family, "k": None}
-    build = seeded(ShrunkOffset, parameters)
-    return Contender(model="shrunk-offset", settings=place, build=build, chance=False)
+    fit = fitter(ShrunkOffset, parameters)
+    return Contender(model="shrunk-offset", settings=place, fit=fit, chance=False)
 
 
 def _poisson_rows(
@@ -248,23 +249,22 @@ def _family_contenders(options: Options, *, direction: str, split: str) -> list[
         efa = {**common, **EFA_FAMILY_SETTINGS[direction]}
         place = {"family": name, "split": split}
         if name == "categorical":
-            build = seeded(Marginal, common)
-            contenders.append(
-                Contender(model="marginal", settings=place, build=build, chance=False)
-            )
+            fit = fitter(Marginal, common)
+            contenders.append(Contender(model="marginal", settings=place, fit=fit, chance=False))
         if name in SHRUNK_FAMILIES:
             contenders.append(_shrunk_offset(family, direction=direction, place=place))
         contenders += [
             Contender(
                 model="latent-factor",
                 settings=place,
-                build=seeded(LatentFactor, training_of(latent, options)),
+                fit=fitter(LatentFactor, training_of(latent, options)),
                 n_configurations=N_CONFIGURATIONS["latent-factor"],
             ),
             Contender(
                 model=WITH_OFFSET,
                 settings=place,
-                build=seeded(EFA, training_of(efa, options)),
+                fit=fitter(EFA, training_of(efa, options)),
+                ensemble=True,
                 n_configurations=N_CONFIGURATIONS["efa-families"],
             ),
             _defaults(common, options, place=place),

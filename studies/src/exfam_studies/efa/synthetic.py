@@ -26,10 +26,10 @@ from exfam_studies.common.fits import (
     Contender,
     Job,
     fit_seeds,
+    fitter,
     gather,
     ratio_row,
     rows_of,
-    seeded,
     smaller,
     training_of,
 )
@@ -109,27 +109,28 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
     marginal = Contender(
         model="marginal",
         settings=place,
-        build=seeded(Marginal, {**common, "by_item": True}),
+        fit=fitter(Marginal, {**common, "by_item": True}),
         chance=False,
         note="each movie's mean",
     )
     shrunk_offset = Contender(
         model="shrunk-offset",
         settings=place,
-        build=seeded(ShrunkOffset, {**plain, "k": None}),
+        fit=fitter(ShrunkOffset, {**plain, "k": None}),
         chance=False,
     )
     efa = Contender(
         model="efa",
         settings=place,
-        build=seeded(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
+        fit=fitter(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
+        ensemble=True,
         n_configurations=N_CONFIGURATIONS["efa"],
         paper={"mse": PAPER_EFA[direction]} if draw == "notebook" else {},
     )
     defaults = Contender(
         model="efa-defaults",
         settings=place,
-        build=seeded(EFA, training_of(common, options)),
+        fit=fitter(EFA, training_of(common, options)),
         n_configurations=1,
     )
     latent_factors = _latent_factors(common, options, place=place)
@@ -146,7 +147,7 @@ def _latent_factors(
         Contender(
             model=model,
             settings=place,
-            build=seeded(
+            fit=fitter(
                 LatentFactor, training_of({**common, **LATENT_FACTOR_SETTINGS, **form}, options)
             ),
             n_configurations=N_CONFIGURATIONS["latent-factor"],

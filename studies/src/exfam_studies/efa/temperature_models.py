@@ -12,7 +12,7 @@ from exfam.fields import (
     FieldRidge,
     FieldRidgeCovariance,
 )
-from exfam_studies.common.fits import Contender, seeded, training_of
+from exfam_studies.common.fits import Contender, fitter, training_of
 from exfam_studies.common.harness import Options
 
 __all__ = [
@@ -87,7 +87,7 @@ def _mode(model: str, options: Options, *, lags: int, n_targets: int) -> Contend
     printed = bool(lags) and not by_site
     return Contender(
         model=model,
-        build=seeded(FieldEFA, training_of(parameters, options)),
+        fit=fitter(FieldEFA, training_of(parameters, options)),
         n_configurations=N_CONFIGURATIONS[model, lags],
         paper={"mse": PAPER_LAGS[lags]} if printed else {},
         note=f"{n_targets:,} test targets, the paper's {PAPER_TARGETS:,}" if printed else "",
@@ -96,8 +96,8 @@ def _mode(model: str, options: Options, *, lags: int, n_targets: int) -> Contend
 
 def defaults(options: Options, *, lags: int) -> Contender:
     """EFA as it comes."""
-    build = seeded(FieldEFA, training_of({"lags": lags}, options))
-    return Contender(model="efa-defaults", build=build, n_configurations=1)
+    fit = fitter(FieldEFA, training_of({"lags": lags}, options))
+    return Contender(model="efa-defaults", fit=fit, n_configurations=1)
 
 
 def paper_forms(options: Options) -> list[Contender]:
@@ -105,7 +105,7 @@ def paper_forms(options: Options) -> list[Contender]:
     return [
         Contender(
             model=f"efa-l{n_layers}",
-            build=seeded(
+            fit=fitter(
                 FieldEFA, training_of({**PAPER_EFA_SETTINGS, "n_layers": n_layers}, options)
             ),
             n_configurations=N_CONFIGURATIONS["paper-efa", 0],
@@ -121,9 +121,7 @@ def latent_factors(options: Options, *, neighbors: tuple[int, ...]) -> list[Cont
         Contender(
             model=f"latent-factor-k{k}",
             settings={"k": k},
-            build=seeded(
-                FieldLatentFactor, training_of({**LATENT_FACTOR_SETTINGS, "k": k}, options)
-            ),
+            fit=fitter(FieldLatentFactor, training_of({**LATENT_FACTOR_SETTINGS, "k": k}, options)),
             n_configurations=N_CONFIGURATIONS["latent-factor", 0],
             paper={"mse": PAPER_FM[k]},
         )
@@ -157,7 +155,5 @@ def baselines(*, lags: int = 0) -> list[Contender]:
 def _closed(
     model: str, kind: Any, *, sees_validation: bool = False, **parameters: Any
 ) -> Contender:
-    def build(seed: int) -> Any:
-        return kind(**parameters)
-
-    return Contender(model=model, build=build, chance=False, sees_validation=sees_validation)
+    fit = fitter(kind, parameters, validate=sees_validation)
+    return Contender(model=model, fit=fit, chance=False)

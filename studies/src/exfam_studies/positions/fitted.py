@@ -28,7 +28,7 @@ from exfam.efa.efa import EFA
 from exfam.encodings import EncodingSizes, build_encoding
 from exfam.positions import encoding_weights, own_weights, position_scores, renormalized
 from exfam.tables import MaskedTableClassifier
-from exfam_studies.common.fits import Contender, Job, fit_once, gather, seeded, smaller, training_of
+from exfam_studies.common.fits import Contender, Job, fit_once, fitter, gather, smaller, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
@@ -239,8 +239,8 @@ def _group_task(
 def _fit_groups(
     parameters: Mapping[str, Any], splits: Splits, length: int, encoding: str, seed: int
 ) -> _Fitted:
-    build = seeded(EFA, {**parameters, "encoding": encoding})
-    fit = fit_once(Contender(model="efa", build=build), splits, seed=seed)
+    efa = Contender(model="efa", fit=fitter(EFA, {**parameters, "encoding": encoding}))
+    fit = fit_once(efa, splits, seed=seed)
     attention = fit.estimator.position_attention(splits.validation, length=length)
     return _Fitted(
         test=-fit.estimator.score(splits.test),

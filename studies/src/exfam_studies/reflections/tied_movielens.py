@@ -23,8 +23,8 @@ from exfam_studies.common.fits import (
     Fit,
     Job,
     fit_seeds,
+    fitter,
     gather,
-    seeded,
     smaller,
     training_of,
 )
@@ -68,7 +68,7 @@ def _efa_rows(task: str, tie: str, *, read: Any, options: Options) -> list[Row]:
     direction = task.removeprefix("tied-efa-")
     chosen = EFA_SETTINGS[direction, "exclusion"]
     parameters = {"direction": direction, "parts": "items", "support": "hard", "tie": tie, **chosen}
-    contender = Contender(model="efa", build=seeded(EFA, training_of(parameters, options)))
+    contender = Contender(model="efa", fit=fitter(EFA, training_of(parameters, options)))
     splits = read()
     fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
     told = changed_parameters(fits[0].estimator)

@@ -1,0 +1,171 @@
+"""Results of single fits, kept in a folder so that an interrupted experiment goes on.
+
+store = Store(options.folder)
+kept = store.measured(Key(("cbow", "dim-30"), seed), lambda: Measured({"nats": 1.0}))
+rows = metric_rows(Row(task="toy", model="cbow", metric=""), [kept])
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import DataError
+from exfam.files import write_atomically
+from exfam_studies.common.rows import Row, row_over_seeds
+
+__all__ = ["Kept", "Key", "Measured", "Store", "metric_row", "metric_rows"]
+
+# Before the name of a metric: the same figure on the validation part.
+VALIDATION = "validation-"
+
+
+@dataclass(frozen=True)
+class Key:
+    """Which fit: names from the general to the special, and a seed.
+
+    >>> Key(("cbow", "dim-30"), 1).path.as_posix()
+    'cbow/dim-30/01.json'
+    """
+
+    names: tuple[str, ...]
+    seed: int = 0
+
+    @property
+    def path(self) -> Path:
+        """Where a store keeps the result, below its folder."""
+        return Path(*self.names, f"{self.seed:02}.json")
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was measured of a fit.
+
+    `figures`: by metric, None where not finite; validation figures as "validation-<metric>"
+    `arrays`: what figures are drawn from, or losses of single rows
+    `details`: what else is to be known, as JSON: "steps" of the optimizer, what was chosen
+    `cpu_seconds`: of the fit alone; None for the whole measurement
+    """
+
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    cpu_seconds: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A measurement with its key, arrays as NumPy's, and the processor time that it took."""
+
+    key: Key
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """One JSON file per result in a folder; without a folder results are kept while it lives."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self._kept: dict[Key, Kept] = {}
+
+    def get(self, key: Key) -> Kept | None:
+        """The result of a fit; None if there is none yet.
+
+        Raises DataError if its file cannot be read.
+        """
+        if key in self._kept or self.folder is None:
+            return self._kept.get(key)
+        path = self.folder / key.path
+        if not path.is_file():
+            return None
+        try:
+            kept = _parsed(key, path.read_bytes())
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"`folder` must hold results as they were written, got another file at {path} "
+                f"({error!r}). Remove that file to fit the model again."
+            ) from error
+        self._kept[key] = kept
+        return kept
+
+    def put(self, kept: Kept) -> None:
+        """Keep a result; its file is either whole or not there."""
+        self._kept[kept.key] = kept
+        if self.folder is not None:
+            write_atomically(self.folder / kept.key.path, _written(kept))
+
+    def measured(self, key: Key, measure: Callable[[], Measured]) -> Kept:
+        """The kept result of a measurement, which is made if there is none.
+
+        >>> store, key = Store(), Key(("a",))
+        >>> store.measured(key, lambda: Measured({"nats": 1.0})).figures
+        {'nats': 1.0}
+        >>> store.measured(key, lambda: Measured({"nats": 2.0})).figures
+        {'nats': 1.0}
+        """
+        kept = self.get(key)
+        if kept is None:
+            start = time.process_time()
+            of = measure()
+            seconds = time.process_time() - start if of.cpu_seconds is None else of.cpu_seconds
+            figures = {k: None if v is None else float(v) for k, v in of.figures.items()}
+            arrays = {name: np.asarray(array) for name, array in of.arrays.items()}
+            kept = Kept(key, figures, seconds, arrays, of.details)
+            self.put(kept)
+        return kept
+
+
+def metric_rows(row: Row, kept: Sequence[Kept], metrics: Iterable[str] | None = None) -> list[Row]:
+    """`row` with each metric over the fits; all metrics of the first fit if none are named."""
+    if metrics is None:
+        metrics = [name for name in kept[0].figures if not name.startswith(VALIDATION)]
+    return [metric_row(replace(row, metric=metric), kept) for metric in metrics]
+
+
+def metric_row(row: Row, kept: Sequence[Kept]) -> Row:
+    """`row` with its metric over the fits; without a value where one of them has none.
+
+    >>> kept = [Kept(Key(("a",)), {"nats": 1.0}, 0.5)]
+    >>> metric_row(Row(task="t", model="a", metric="nats"), kept).value
+    1.0
+    """
+    values = _figures(kept, row.metric)
+    if len(values) < len(kept):
+        return replace(row, n_seeds=len(kept))
+    return row_over_seeds(
+        row,
+        values=values,
+        validations=_figures(kept, VALIDATION + row.metric),
+        cpu_seconds=[fit.cpu_seconds for fit in kept],
+        steps=[fit.details["steps"] for fit in kept if "steps" in fit.details],
+    )
+
+
+def _figures(kept: Sequence[Kept], metric: str) -> list[float]:
+    figures = (fit.figures.get(metric) for fit in kept)
+    return [figure for figure in figures if figure is not None]
+
+
+def _parsed(key: Key, content: bytes) -> Kept:
+    parsed = json.loads(content)
+    arrays = {name: np.array(array) for name, array in parsed["arrays"].items()}
+    figures, seconds = parsed["figures"], parsed["cpu_seconds"]
+    return Kept(key, figures, seconds, arrays, parsed.get("details", {}))
+
+
+def _written(kept: Kept) -> bytes:
+    content = {
+        "key": asdict(kept.key),
+        "figures": dict(kept.figures),
+        "cpu_seconds": kept.cpu_seconds,
+        "arrays": {name: array.tolist() for name, array in kept.arrays.items()},
+        "details": dict(kept.details),
+    }
+    return (json.dumps(content) + "\n").encode()
