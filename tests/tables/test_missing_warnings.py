@@ -57,3 +57,35 @@ def test_columns_that_are_not_there_are_missing(model):
         model.log_prob(WHOLE[["height", "city"]])
     model.missing_columns = "auto"
     assert np.isfinite(model.conditional(["height"]).predict_dist("height").mean).all()
+
+
+def test_rows_far_emptier_than_any_of_training_are_counted(model, tmp_path):
+    """Nine cells of one row were too few to be said."""
+    model.save(tmp_path / "model")
+    some = WHOLE[:10].copy()
+    some.iloc[[2, 7], 1:] = None
+    for fitted in (model, exfam.load(tmp_path / "model")):
+        for call in calls(fitted):
+            with pytest.warns(ExfamWarning, match="2 of 10 rows of `X` lack far more") as warned:
+                call(some)
+            assert len(warned) == 1
+    used_to = make(model.kind, max_epochs=1).fit(GAPS, RESPONSES[model.kind])
+    hiding = make(model.kind, max_epochs=1, extra_masking=1.0).fit(WHOLE, RESPONSES[model.kind])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fitted in (used_to, hiding):
+            fitted.log_prob(some)
+
+
+def test_a_model_saved_before_rows_were_counted_is_silent(model, tmp_path):
+    model.save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    config = loaded._told()[0]
+    del config["most_missing"]
+    loaded._tell(config, {}, loaded.vocabulary_)
+    assert loaded.most_missing_ == 1.0
+    some = WHOLE[:10].copy()
+    some.iloc[2, 1:] = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded.log_prob(some)

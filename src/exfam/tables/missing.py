@@ -3,52 +3,76 @@
 import warnings
 from collections.abc import Sequence
 
+import numpy as np
+from jaxtyping import Float64
+
 from exfam.checks import ExfamWarning
 from exfam.tables.data import RawTable
 
-__all__ = ["missing_share", "warn_of_missing"]
+__all__ = ["missing_shares", "warn_of_missing"]
 
 # So many more, at least so many times as many, and at least so many cells are far more.
 _MORE, _TIMES, _CELLS = 0.15, 2.0, 10
+# A row is far emptier than any of training if it lacks so much of what the emptiest of them held.
+_OF_ROW = 2 / 3
 
 
-def missing_share(tables: Sequence[RawTable], names: Sequence[str]) -> float:
-    """The share of cells that are missing in these columns; a column that is not there is missing.
+def missing_shares(tables: Sequence[RawTable], names: Sequence[str]) -> Float64[np.ndarray, "rows"]:
+    """For each row, the share of these columns that it lacks; a column that is not there counts.
 
     >>> from exfam.tables.data import read_table
-    >>> missing_share([read_table({"a": [1.0, None]})], ["a", "b"])
-    0.75
+    >>> missing_shares([read_table({"a": [1.0, None]})], ["a", "b"])
+    array([0.5, 1. ])
     """
-    n_cells = sum(table.n_rows for table in tables) * len(names)
-    return sum(_n_missing(table, names) for table in tables) / n_cells if n_cells else 0.0
+    return np.concatenate([_of_rows(table, names) for table in tables])
 
 
 def warn_of_missing(
-    table: RawTable, names: Sequence[str], *, fitted: float, extra_masking: float
+    table: RawTable,
+    names: Sequence[str],
+    *,
+    fitted: float,
+    most: float,
+    extra_masking: float,
 ) -> None:
     """Warn where far more cells are missing than a fit has seen, of its rows or hidden by itself.
 
     `fitted`: the share that was missing in training
+    `most`: the largest share that a row of training lacked
     `extra_masking`: the largest share of a row's cells that training hid besides
 
     >>> from exfam.tables.data import read_table
-    >>> warn_of_missing(read_table({"a": [1.0]}), ["a"], fitted=0.0, extra_masking=0.0)
+    >>> table = read_table({"a": [1.0]})
+    >>> warn_of_missing(table, ["a"], fitted=0.0, most=0.0, extra_masking=0.0)
     """
-    n_missing, share = _n_missing(table, names), missing_share([table], names)
+    shares = missing_shares([table], names)
+    n_missing, share = round(shares.sum() * len(names)), float(np.mean(shares))
     seen = fitted + (1 - fitted) * extra_masking / 2
-    if n_missing < _CELLS or share < seen + _MORE or share < _TIMES * seen:
+    if n_missing >= _CELLS and share >= seen + _MORE and share >= _TIMES * seen:
+        what = (
+            f"{share:.0%} of the cells of `X` are missing ({n_missing:,} of "
+            f"{table.n_rows * len(names):,}), where training lacked {fitted:.0%}"
+        )
+    elif n_empty := _n_far_emptier(shares, most + (1 - most) * extra_masking):
+        what = (
+            f"{n_empty:,} of {table.n_rows:,} rows of `X` lack far more of their cells than any "
+            f"row of training, up to {shares.max():.0%}, where none there lacked over {most:.0%}"
+        )
+    else:
         return
     warnings.warn(
-        f"{share:.0%} of the cells of `X` are missing ({n_missing:,} of "
-        f"{table.n_rows * len(names):,}), where training lacked {fitted:.0%}: the model is not "
-        "fitted for this, and may know less than it does without any cells. Fit it with "
-        "extra_masking=1.0, or to rows that lack as many.",
+        f"{what}: the model is not fitted for this, and may know less than it does without any "
+        "cells. Fit it with extra_masking=1.0, or to rows that lack as many.",
         ExfamWarning,
         stacklevel=2,
     )
 
 
-def _n_missing(table: RawTable, names: Sequence[str]) -> int:
-    lacking = sum(table.n_rows for name in names if name not in table.columns)
-    held = [table.columns[name] for name in names if name in table.columns]
-    return lacking + sum(int(column.missing.sum()) for column in held)
+def _n_far_emptier(shares: Float64[np.ndarray, "rows"], seen: float) -> int:
+    return int(((shares > seen) & (shares >= seen + (1 - seen) * _OF_ROW)).sum())
+
+
+def _of_rows(table: RawTable, names: Sequence[str]) -> Float64[np.ndarray, "rows"]:
+    held = [table.columns[name].missing for name in names if name in table.columns]
+    n_missing = np.sum(held, axis=0) + np.full(table.n_rows, len(names) - len(held))
+    return n_missing / max(1, len(names))

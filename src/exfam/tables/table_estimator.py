@@ -30,7 +30,7 @@ from exfam.tables.inputs import (
     with_column,
     without_column,
 )
-from exfam.tables.missing import missing_share, warn_of_missing
+from exfam.tables.missing import missing_shares, warn_of_missing
 from exfam.tables.networks.assemble import TableSettings
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.plan import Response, learn_columns, split_rows
@@ -79,6 +79,7 @@ class TableEstimator(BaseEstimator, ABC):
     histories_: list[History]
     recipe_: Recipe
     missing_share_: float
+    most_missing_: float
     trials_: tuple[Trial, ...]
     n_features_in_: int
 
@@ -199,7 +200,8 @@ class TableEstimator(BaseEstimator, ABC):
         self.schema_, self.families_, self.settings_ = schema, families, fitted.settings
         self.response_ = None if response is None else response.name
         self.tables_ = tuple(table.names for table in given.tables)
-        self.missing_share_ = missing_share(given.tables, self.features_)
+        missing = missing_shares(given.tables, self.features_)
+        self.missing_share_, self.most_missing_ = float(missing.mean()), float(missing.max())
         self.histories_ = [fitted.history]
         self.members_ = [fitted.model]
 
@@ -266,6 +268,7 @@ class TableEstimator(BaseEstimator, ABC):
             table,
             self.features_,
             fitted=self.missing_share_,
+            most=self.most_missing_,
             extra_masking=self.recipe_.extra_masking,
         )
         return encode(self.schema_, table, unknown=self.unknown, becomes=becomes)
@@ -332,6 +335,7 @@ class TableEstimator(BaseEstimator, ABC):
             "tables": [list(names) for names in self.tables_],
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "missing_share": self.missing_share_,
+            "most_missing": self.most_missing_,
             "recipe": asdict(self.recipe_),
             "trials": [asdict(trial) for trial in self.trials_],
         }
@@ -351,8 +355,9 @@ class TableEstimator(BaseEstimator, ABC):
         self.settings_ = with_types(TableSettings(**settings))
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
-        # Older files do not say it; then nothing is far more.
+        # Older files do not say them; then nothing is far more.
         self.missing_share_ = float(config.get("missing_share", 1.0))
+        self.most_missing_ = float(config.get("most_missing", 1.0))
         self.recipe_ = with_types(Recipe(**config["recipe"]))
         self.trials_ = tuple(
             Trial(**{**trial, "recipe": Recipe(**trial["recipe"])}) for trial in config["trials"]
