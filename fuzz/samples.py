@@ -1,7 +1,6 @@
 """Small data for every kind of estimator, and small estimators of them that fit in milliseconds."""
 
 import functools
-import importlib
 import inspect
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from exfam.estimator.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS
+from exfam.estimator.registry import class_of, kinds_of
 from exfam.vectors import WordVectors
 from fuzz.verdicts import check_finite
 
@@ -34,7 +33,7 @@ _SMALL: dict[str, dict[str, Any]] = {
     "positional-sentence-classifier": {"n_positions": 16, **_TRAINED},
     "sentence-classifier": _TRAINED,
     "sentence-regressor": _TRAINED,
-    **{kind: {**_NETWORK, "ordinal": True, "extra_masking": 0.0} for kind in TABLE_KINDS},
+    **{kind: {**_NETWORK, "ordinal": True, "extra_masking": 0.0} for kind in kinds_of("tables")},
 }
 
 
@@ -53,17 +52,11 @@ def slice_of(kind: str) -> str:
     >>> slice_of("efa")
     'groups'
     """
-    kinds = (GROUP_KINDS, FIELD_KINDS, TABLE_KINDS)
+    kinds = (kinds_of("groups"), kinds_of("fields"), kinds_of("tables"))
     for name, names in zip(SLICES, kinds, strict=False):
         if kind in names:
             return name
     return "sentences" if "sentence" in kind else "texts"
-
-
-def class_of(kind: str) -> Any:
-    """The class of a kind."""
-    module, name = KINDS[kind]
-    return getattr(importlib.import_module(module), name)
 
 
 def make(kind: str, **changes: Any) -> Any:

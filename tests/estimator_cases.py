@@ -1,14 +1,14 @@
 """Frames and tiny estimators that the estimator tests share."""
 
 import copy
-import importlib
 
 import numpy as np
 import pandas as pd
 import torch
 
-from exfam.estimator.saving import GROUP_KINDS as KINDS
+from exfam.estimator.registry import class_of, kinds_of
 
+KINDS = kinds_of("groups")
 COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
 TINY = {
     "efa": {
@@ -30,11 +30,6 @@ DIRECTIONS = ("bidirectional", "causal")
 CASES = [(kind, direction) for kind in KINDS for direction in DIRECTIONS]
 TRAINED = ("efa", "latent-factor")
 WITH_ITEMS = ("efa", "latent-factor", "marginal")
-
-
-def class_of(kind):
-    module, name = KINDS[kind]
-    return getattr(importlib.import_module(module), name)
 
 
 def make(kind, **parameters):

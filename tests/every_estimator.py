@@ -1,7 +1,6 @@
 """One tiny fit of every class of estimator there is, for tests of what holds for all of them."""
 
 import functools
-import importlib
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,8 @@ import numpy as np
 from estimator_cases import COLUMNS as GROUP_COLUMNS
 from estimator_cases import TINY as TINY_GROUPS
 from estimator_cases import ratings
-from exfam.estimator.saving import FIELD_KINDS, GROUP_KINDS, KINDS, TABLE_KINDS, WORD_KINDS
+from exfam.estimator.registry import REGISTRY as KINDS
+from exfam.estimator.registry import class_of
 from fields.field_cases import COLUMNS as FIELD_COLUMNS
 from fields.field_cases import FULL
 from fields.field_cases import TINY as TINY_FIELDS
@@ -54,12 +54,6 @@ class Case:
         return self.make(**changes).fit(*self.given, **self.also)
 
 
-def class_of(kind: str) -> type:
-    """The class that saved models name so."""
-    module, name = KINDS[kind]
-    return getattr(importlib.import_module(module), name)
-
-
 @functools.cache
 def text_file() -> Path:
     """The sentences, one a line, in a file."""
@@ -72,17 +66,17 @@ def text_file() -> Path:
 def case_of(kind: str) -> Case:
     """Of a class, by the name that saved models have for it."""
     fewer = {"max_epochs": 1} if kind in ("efa", "latent-factor", "field-efa") else {}
-    if kind in GROUP_KINDS:
+    if KINDS[kind].reads == "groups":
         return Case(kind, {**GROUP_COLUMNS, **TINY_GROUPS[kind], **fewer}, (RATINGS,))
-    if kind in FIELD_KINDS:
+    if KINDS[kind].reads == "fields":
         return Case(kind, {**FIELD_COLUMNS, **TINY_FIELDS.get(kind, {}), **fewer}, (FULL,))
-    if kind in TABLE_KINDS:
+    if KINDS[kind].reads == "tables":
         response = RESPONSES[kind]
         given = (FRAME,) if response is None else (FRAME, response)
         return Case(kind, {**SMALL, "kinds": {"visits": "count"}, "max_epochs": 1}, given)
     if kind == "masked-language-model":
         return Case(kind, MASKED, (SENTENCES,))
-    if kind in WORD_KINDS:
+    if KINDS[kind].reads == "text":
         return Case(kind, {"dim": 4, **TINY_WORDS[kind]}, (text_file(),))
     return _of_sentences(kind)
 

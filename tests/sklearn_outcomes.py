@@ -1,6 +1,5 @@
 """scikit-learn's checks of estimators of frames and texts, without the checks of types of tests."""
 
-import importlib
 import json
 import warnings
 
@@ -8,9 +7,10 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 
-from exfam.estimator.saving import KINDS, TABLE_KINDS
+from exfam.estimator.registry import REGISTRY as KINDS
+from exfam.estimator.registry import class_of, kinds_of
 
-OTHERS = [kind for kind in KINDS if kind not in TABLE_KINDS]
+OTHERS = [kind for kind in KINDS if kind not in kinds_of("tables")]
 # `check_estimator` leaves these out with all that fit arrays of numbers, though they apply.
 WITHOUT_ARRAYS = (
     "check_estimator_tags_renamed",
@@ -23,12 +23,6 @@ WITHOUT_ARRAYS = (
     "check_get_params_invariance",
     "check_set_params",
 )
-
-
-def class_of(kind):
-    """The class that saved models name so."""
-    module, name = KINDS[kind]
-    return getattr(importlib.import_module(module), name)
 
 
 def outcomes(kind):

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from estimator_cases import COLUMNS, fitted_on, make, ratings
+from estimator_cases import COLUMNS, KINDS, fitted_on, make, ratings
 from exfam import DataError, ExfamError, Groups, SupportError
 from exfam.estimator.levels import chosen_levels
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Binomial, Categorical, Gamma, Poisson
 
 FRAME = ratings(least=2)

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimator_cases import COLUMNS, WITH_ITEMS, make, ratings
+from estimator_cases import COLUMNS, KINDS, WITH_ITEMS, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Binomial, Poisson
 
 FRAME = ratings(least=2)

@@ -13,7 +13,7 @@ import exfam
 from every_estimator import case_of
 from exfam import ExfamError, ModelFileError
 from exfam.estimator import bounds
-from exfam.estimator.saving import GROUP_KINDS
+from exfam.estimator.registry import kinds_of
 from exfam.estimator.storage import save_folder
 
 STORED = Path(__file__).parent / "stored" / "v1"
@@ -54,7 +54,7 @@ def folder(tmp_path, request):
     return Path(shutil.copytree(STORED / request.param, tmp_path / "model"))
 
 
-@pytest.mark.parametrize("folder", GROUP_KINDS, indirect=True)
+@pytest.mark.parametrize("folder", kinds_of("groups"), indirect=True)
 def test_one_field_that_is_wrong_is_one_error_or_a_model(folder):
     document, draw, errors = json.loads((folder / "config.json").read_text()), random.Random(0), 0
     for _ in range(15):

@@ -8,6 +8,7 @@ import torch
 from estimator_cases import (
     COLUMNS,
     DIRECTIONS,
+    KINDS,
     TRAINED,
     WITH_ITEMS,
     fitted_on,
@@ -16,7 +17,6 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups, Marginal
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian, PerItem, Poisson
 

@@ -11,6 +11,7 @@ import exfam
 from estimator_cases import (
     COLUMNS,
     DIRECTIONS,
+    KINDS,
     TRAINED,
     make,
     ratings,
@@ -19,7 +20,6 @@ from estimator_cases import (
 from exfam import ExfamError, Groups
 from exfam.efa.networks.frequencies import ShrunkOffsetValues
 from exfam.efa.plan import hold_out
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Poisson
 
 FRAME = ratings()

@@ -14,6 +14,7 @@ from estimator_cases import (
     CASES,
     COLUMNS,
     DIRECTIONS,
+    KINDS,
     TRAINED,
     WITH_ITEMS,
     class_of,
@@ -21,7 +22,6 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Categorical, Ordinal, Poisson
 
 FRAME = ratings()

@@ -6,10 +6,19 @@ import torch
 from sklearn.base import clone
 
 import exfam
-from estimator_cases import CASES, COLUMNS, DIRECTIONS, TRAINED, class_of, fitted_on, make, ratings
+from estimator_cases import (
+    CASES,
+    COLUMNS,
+    DIRECTIONS,
+    KINDS,
+    TRAINED,
+    class_of,
+    fitted_on,
+    make,
+    ratings,
+)
 from exfam import ExfamError, Groups
 from exfam.efa.networks.factor_network import LatentFactorItems
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 
 FRAME = ratings(least=2)
 OWNERS = {

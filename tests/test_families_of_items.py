@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import exfam
-from estimator_cases import COLUMNS, make, ratings
+from estimator_cases import COLUMNS, KINDS, make, ratings
 from exfam import ExfamError, Groups
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Gaussian, PerItem, Poisson, family_from_config, family_to_config
 
 FRAME = ratings(least=2)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import exfam
-from estimator_cases import COLUMNS, fitted_on, make, ratings, same_bits
+from estimator_cases import COLUMNS, KINDS, fitted_on, make, ratings, same_bits
 from exfam import DataError, ExfamError, Groups, open_prepared, prepare
 from exfam.efa.inputs import read_inputs
 from exfam.efa.networks.frequencies import fit_marginal_items
 from exfam.efa.plan import plan_fit
 from exfam.estimator import columns
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.groups import arrange
 from exfam.groups.frames import FrameColumns
 from exfam.training.fingerprint import groups_digest

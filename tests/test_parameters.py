@@ -11,6 +11,8 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 from every_estimator import case_of, class_of
 from exfam.checks import ExfamError, check_choice, shown
+from exfam.estimator.declared import Declared, attribute, parameter
+from exfam.estimator.registry import REGISTRY as KINDS
 from exfam.estimator.rules import (
     ByColumn,
     Choice,
@@ -22,14 +24,11 @@ from exfam.estimator.rules import (
     OrNone,
     OrWord,
     Positive,
-    Rule,
     Share,
     Text,
     TextByColumn,
     Whole,
-    check_parameters,
 )
-from exfam.estimator.saving import KINDS
 from parameter_values import VALUES
 
 # Drawn from all parameters of a class and all values, the same ones every time.
@@ -37,28 +36,51 @@ N_DRAWN = 25
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_parameter_has_a_rule_that_its_default_obeys(kind):
-    class_ = class_of(kind)
-    rules = class_.parameter_rules
-    parameters = inspect.signature(class_.__init__).parameters
-    defaults = {name: each.default for name, each in parameters.items() if name != "self"}
-    assert rules.keys() == defaults.keys()
-    for name, default in defaults.items():
-        assert isinstance(rules[name], Rule) and rules[name].words
-        assert rules[name].allows(default), name
+def test_every_parameter_has_a_line_and_a_rule_that_its_default_obeys(kind):
+    parameters = inspect.signature(class_of(kind)).parameters
+    assert {name: each.default for name, each in parameters.items()} == {
+        name: declaration.default for name, declaration in class_of(kind).declared.items()
+    }
+    for name, declaration in class_of(kind).declared.items():
+        assert declaration.text and declaration.section and declaration.rule.words
+        assert declaration.rule.allows(declaration.default), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rule_allows_what_it_does_not_refuse(kind):
-    for name, rule in class_of(kind).parameter_rules.items():
+    for name, declaration in class_of(kind).declared.items():
         for label, make in VALUES.items():
             try:
-                rule.check(name, make())
+                declaration.rule.check(name, make())
                 refused = False
             except ExfamError as error:
                 refused = True
                 assert f"`{name}`" in str(error) or name in ("family", "families"), label
-            assert refused != rule.allows(make()), (name, label)
+            assert refused != declaration.rule.allows(make()), (name, label)
+
+
+def test_a_class_changes_what_it_inherits():
+    class Mean(Declared, section="Training"):
+        rate: float = parameter(0.1, Positive(), "step size")
+        state_: float = attribute()
+
+    class Quick(Mean):
+        """A mean.
+
+        {parameters}
+        """
+
+        rate: float = parameter(0.5)
+
+    assert Quick().rate == 0.5 and Quick(rate=2).get_params() == {"rate": 2}
+    assert "Training:\n`rate`: step size; a number > 0 (default 0.5)" in Quick.__doc__
+    with pytest.raises(ExfamError, match="`rate` must be a number > 0, got -1"):
+        Quick(rate=-1).check_rules()
+    with pytest.raises(ExfamError, match="`speed` must be a parameter of Quick, which has rate"):
+        Quick().set_params(speed=1)
+    with pytest.raises(TypeError, match=r"Quick\(\) has no parameter 'rat'. Did you mean rate"):
+        Quick(rat=1)
+    assert not hasattr(Quick(), "state_")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,7 +91,7 @@ def test_a_fit_takes_a_value_or_names_the_parameter(kind):
         name, label = names[random.integers(len(names))], labels[random.integers(len(labels))]
         value = VALUES[label]()
         try:
-            check_parameters(case.make().set_params(**{name: value}))
+            case.make().set_params(**{name: value}).check_rules()
         except ExfamError as error:
             assert f"`{name}`" in str(error), (name, label)
             continue

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import exfam
 from exfam import DataError, Groups, open_prepared, prepare
 from exfam.groups.frames import FrameColumns
-from exfam.reading import ReadingFacts
+from exfam.reading.options import ReadingFacts
 from exfam.reading.prepared import is_prepared, prepared_columns, prepared_facts
 from exfam.reading.prepared import location as places
 from exfam.reading.prepared.manifest import FORMAT_VERSION, MANIFEST

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import exfam
-from estimator_cases import CASES, DIRECTIONS, TRAINED, class_of, make, ratings, same_bits
+from estimator_cases import CASES, DIRECTIONS, KINDS, TRAINED, class_of, make, ratings, same_bits
 from exfam import CheckpointError, ExfamError, ModelFileError
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.families import Bernoulli, Gaussian, Ordinal, PerItem, Poisson
 
 FRAME = ratings(least=2)

@@ -11,7 +11,7 @@ import pytest
 import exfam
 from estimator_cases import make, ratings
 from exfam import Groups, ModelFileError
-from exfam.estimator.saving import GROUP_KINDS
+from exfam.estimator.registry import kinds_of
 from exfam.estimator.seen import Overlap, Seen
 from exfam.groups.hashing import group_hashes, row_hashes
 from fields import field_cases
@@ -25,7 +25,7 @@ def new_ratings():
     return FRAME.assign(user=FRAME.user + " again")
 
 
-@pytest.mark.parametrize("kind", GROUP_KINDS)
+@pytest.mark.parametrize("kind", kinds_of("groups"))
 class TestGroups:
     def test_groups_of_the_fit_are_seen_those_held_out_too(self, kind, tmp_path):
         share = {} if kind == "marginal" else {"validation_fraction": 0.25}

@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 
 import exfam
-from estimator_cases import COLUMNS, WITH_ITEMS, class_of, make, random_weights, ratings
+from estimator_cases import COLUMNS, KINDS, WITH_ITEMS, class_of, make, random_weights, ratings
 from exfam import EFA, DataError, ExfamError, Groups
 from exfam.efa import blanks
 from exfam.efa import recommend as recommendations
-from exfam.estimator.saving import GROUP_KINDS as KINDS
 from exfam.estimator.schema import Schema
 from exfam.groups import TARGET
 

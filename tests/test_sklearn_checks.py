@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exfam.estimator.saving import SENTENCE_KINDS
+from exfam.estimator.registry import kinds_of
 from sklearn_outcomes import OTHERS, class_of
 
 TESTS = Path(__file__).parent
@@ -40,5 +40,5 @@ def test_what_applies_passes(told, kind):
 def test_what_cannot_apply_is_declared(kind):
     tags = class_of(kind)().__sklearn_tags__()
     assert not tags.input_tags.two_d_array and tags.input_tags.string
-    assert tags.target_tags.required == (kind in SENTENCE_KINDS)
+    assert tags.target_tags.required == (kind in kinds_of("sentences"))
     assert (tags.transformer_tags is not None) == hasattr(class_of(kind), "transform")

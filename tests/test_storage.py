@@ -377,7 +377,7 @@ def test_of_many_saves_at_once_one_is_there_whole(tmp_path):
 
 SLOW = """
 import sys, time
-from exfam.models import storage
+from exfam.estimator import storage
 
 def slow(folder, **_):
     (folder / "half").write_text("written")

@@ -11,7 +11,7 @@ import numpy as np
 
 from exfam import cli
 from exfam.cli.commands import commands, split_command
-from exfam.estimator.saving import GROUP_KINDS
+from exfam.estimator.registry import kinds_of
 from fuzz.attacks.parameters import is_affordable
 from fuzz.files import changed_bytes, columns_of
 from fuzz.samples import sample_of
@@ -88,7 +88,7 @@ def _changed(random: np.random.Generator, words: list[str]) -> list[str]:
     if kind < 0.45:
         return words[:place] + [_value(random)] + words[place + 1 :]
     if kind < 0.55:
-        names = ("ratings.csv", "lines.txt", "nothing", ".", "", "*", *_MODELS, *GROUP_KINDS)
+        names = ("ratings.csv", "lines.txt", "nothing", ".", "", "*", *_MODELS, *kinds_of("groups"))
         return words[:place] + [pick(random, names)] + words[place + 1 :]
     return [*words, *_option(random, words)]
 

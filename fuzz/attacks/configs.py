@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import exfam
-from exfam.estimator.saving import KINDS
+from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.attacks.manifests import craft
 from fuzz.samples import fit, make, sample_of, use
 from fuzz.values import pick

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from exfam.estimator.saving import KINDS
+from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.samples import Sample, fit, make, sample_of, use
 from fuzz.spoiling import spoiled_data, spoiled_frame
 from fuzz.values import odd_value, pick

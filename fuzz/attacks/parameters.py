@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.estimator.saving import KINDS
+from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.samples import class_of, fit, make, sample_of, use
 from fuzz.values import odd_value, pick
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.estimator.saving import KINDS
+from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.attacks.parameters import is_affordable
 from fuzz.samples import fit, make, sample_of
 from fuzz.spoiling import spoiled_data

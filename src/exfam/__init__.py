@@ -60,7 +60,7 @@ _HOMES = {
     "load": "exfam.estimator.saving",
     "open_prepared": "exfam.reading.prepared",
     "prepare": "exfam.reading.prepared",
-    "read": "exfam.reading",
+    "read": "exfam.reading.reader",
     "read_field": "exfam.fields.data",
     "register_family": "exfam.families",
 }

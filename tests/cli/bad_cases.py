@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from exfam import cli
 from exfam.checks import ExfamWarning
 from exfam.cli.signatures import estimator_options
-from exfam.estimator.saving import GROUP_KINDS
+from exfam.estimator.registry import kinds_of
 
 HEADER = ["user", "movie", "time", "stars", "genre"]
 ROWS = [
@@ -60,7 +60,7 @@ FAMILIES = [
 ]  # fmt: skip
 COLUMNS = [f"`{name}`" for name in HEADER]
 LABELS = {"user", "movie", "time", "group", "item", "center", "context", "name", "value"}
-OPTIONS = {model: estimator_options(model) for model in GROUP_KINDS}
+OPTIONS = {model: estimator_options(model) for model in kinds_of("groups")}
 NAMES = ["user", "movie", "time", "stars", "genre", "nothing", "", "USER", "item", "group", "a b"]
 TINY = ["--embed-dim=2", "--head-dim=2", "--n-heads=1", "--n-layers=1", "--head-hidden-dim=2"]
 ONE_EPOCH = ["--max-epochs=1", "--validation-fraction=0.25"]
@@ -242,7 +242,7 @@ def column_words(draw):
 @st.composite
 def hyperparameters(draw):
     """A model and two of its options, one of them absurd."""
-    model = draw(st.sampled_from(["efa", "efa", "efa", *GROUP_KINDS]))
+    model = draw(st.sampled_from(["efa", "efa", "efa", *kinds_of("groups")]))
     option = draw(st.sampled_from(OPTIONS[model]))
     # What only takes long is no bad input.
     slow = option.name in ("n_layers", "max_epochs", "ensemble")

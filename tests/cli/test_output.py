@@ -12,7 +12,7 @@ from rich.text import Text
 from exfam.checks import ExfamError
 from exfam.cli.output import SHOWN_ROWS, Destination, beside, deliver, destination
 from exfam.cli.sources import as_array, describe, stacked
-from exfam.reading import ReadingFacts
+from exfam.reading.options import ReadingFacts
 
 ODD = {
     "name": ["a,b", 'say "x"', "two\nlines", "[bold]é\x1b[31m"],

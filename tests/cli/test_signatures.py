@@ -9,15 +9,7 @@ from exfam.cli.families import family_from_words
 from exfam.cli.fit import form
 from exfam.cli.parser import parse
 from exfam.cli.signatures import MODELS, estimator_options, parameters_of
-from exfam.estimator import saving
 from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
-
-
-def test_the_models_are_those_that_can_be_saved():
-    known = {name: (model.module, model.name) for name, model in MODELS.items()}
-    # Those of tables have a shorter name here.
-    tables = {name.removeprefix("masked-"): held for name, held in saving.TABLE_KINDS.items()}
-    assert known == saving.GROUP_KINDS | saving.FIELD_KINDS | tables
 
 
 @pytest.mark.parametrize("model", MODELS)

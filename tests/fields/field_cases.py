@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import importlib
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from exfam.checks import ExfamWarning
-from exfam.estimator.saving import FIELD_KINDS
+from exfam.estimator.registry import class_of, kinds_of
 from exfam.fields.data import read_field
 
 N_SITES, N_DAYS = 5, 12
@@ -40,7 +39,7 @@ TINY = {
     "field-ridge": {"validation_fraction": 0.25},
     "field-ridge-covariance": {"validation_fraction": 0.25},
 }
-KINDS = tuple(FIELD_KINDS)
+KINDS = kinds_of("fields")
 TRAINED = ("field-efa", "field-latent-factor")
 # Kinds that read the other values of a map, and kinds that read earlier maps.
 READING = tuple(kind for kind in KINDS if kind != "field-climatology")
@@ -75,11 +74,6 @@ FRAME = field_frame()
 FULL = field_frame(missing=0.0)
 COUNTS = field_frame(counts=True)
 GROUPS = read_field(FRAME, **COLUMNS)
-
-
-def class_of(kind):
-    module, name = FIELD_KINDS[kind]
-    return getattr(importlib.import_module(module), name)
 
 
 def make(kind, **parameters):

@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from exfam.checks import DataError, ExfamError, ExfamWarning
-from exfam.estimator.saving import FIELD_KINDS
+from exfam.estimator.registry import REGISTRY
 from exfam.families import Gaussian
 from exfam.fields.data import only_observed, read_field
 from fields.field_cases import (
@@ -333,7 +333,7 @@ def test_fitting_again_and_cloning_change_nothing(kind):
 @every_kind
 def test_its_name_and_its_kind_are_those_it_is_saved_by(kind):
     assert class_of(kind).kind == kind
-    assert class_of(kind).__name__ == FIELD_KINDS[kind][1]
+    assert class_of(kind).__name__ == REGISTRY[kind].name
 
 
 FAMILIES = ("poisson", "negative-binomial")

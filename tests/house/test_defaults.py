@@ -14,6 +14,7 @@ import re
 
 import pytest
 
+from exfam.estimator.registry import REGISTRY, class_of
 from house.sources import FILES, module_name
 
 PARAMETER = re.compile(r"^[ \t]*(?:- )?`(\w+)`(?:, `\w+`)*:", re.MULTILINE)
@@ -78,14 +79,10 @@ def test_told_defaults_are_the_real_ones(module):
     assert not {name: each for name, each in wrong.items() if each}
 
 
-@pytest.mark.parametrize(
-    "module", [name for name in MODULES if name.startswith("exfam.estimators")]
-)
-def test_every_estimator_tells_every_parameter(module):
-    for _, value in public_callables(module):
-        if hasattr(value, "get_params") and inspect.isclass(value):
-            told = told_parameters(inspect.getdoc(value) or "")
-            assert set(inspect.signature(value).parameters) <= told, value
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_every_estimator_documents_every_parameter(kind):
+    documented = told_parameters(inspect.getdoc(class_of(kind)) or "")
+    assert set(inspect.signature(class_of(kind)).parameters) <= documented
 
 
 def test_a_wrong_default_is_found():

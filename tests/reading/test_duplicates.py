@@ -10,7 +10,9 @@ import exfam
 from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
-from exfam.reading import ReadingOptions, duplicates, read_with_facts, stream
+from exfam.reading import duplicates, stream
+from exfam.reading.options import ReadingOptions
+from exfam.reading.reader import read_with_facts
 from reading.cases import FEW, assert_identical, write_csv, write_folder
 
 REPEATED = {

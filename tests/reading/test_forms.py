@@ -6,7 +6,8 @@ import pytest
 import exfam
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
-from exfam.reading import ReadingOptions, read_groups, read_with_facts
+from exfam.reading.options import ReadingOptions
+from exfam.reading.reader import read_groups, read_with_facts
 from group_cases import FRAME
 from reading.cases import (
     COLUMNS,

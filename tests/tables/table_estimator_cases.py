@@ -1,19 +1,18 @@
 """Tables, and small estimators of them, that tests share; fitted once."""
 
 import copy
-import importlib
 
 import numpy as np
 import pandas as pd
 
-from exfam.estimator.saving import TABLE_KINDS
+from exfam.estimator.registry import class_of, kinds_of
 
 CLASSIFIER, REGRESSOR, JOINT = (
     "masked-table-classifier",
     "masked-table-regressor",
     "masked-table",
 )
-KINDS = tuple(TABLE_KINDS)
+KINDS = kinds_of("tables")
 SUPERVISED = (CLASSIFIER, REGRESSOR)
 # Small and fixed: nothing is chosen by validation.
 SMALL = {
@@ -51,11 +50,6 @@ CLASS = pd.Series(
 NUMBER = pd.Series(10 + 2 * HIDDEN, name="price")
 RESPONSES = {CLASSIFIER: CLASS, REGRESSOR: NUMBER, JOINT: None}
 COLUMN_KINDS = {"visits": "count", "grade": "ordinal"}
-
-
-def class_of(kind):
-    module, name = TABLE_KINDS[kind]
-    return getattr(importlib.import_module(module), name)
 
 
 def make(kind, **parameters):

@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 
 import exfam
 from exfam import ExfamWarning, Gaussian, MaskedTable, MaskedTableClassifier, MaskedTableRegressor
-from exfam.estimator.saving import TABLE_KINDS
 from tables.table_estimator_cases import (
     CLASS,
     CLASSIFIER,
@@ -31,6 +30,7 @@ from tables.table_estimator_cases import (
     table_frame,
     whole,
 )
+from tables.table_estimator_cases import KINDS as TABLE_KINDS
 
 NEW, _ = table_frame(n=12, missing=0.2, seed=1)
 FORMS = {

@@ -281,13 +281,3 @@ def test_factorizing_needs_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-def test_the_estimators_of_other_data_are_loaded_when_named():
-    import exfam.estimators
-
-    assert set(exfam.estimators.__all__) <= set(dir(exfam.estimators))
-    with pytest.raises(
-        AttributeError, match="module 'exfam.estimators' has no attribute 'Nothing'"
-    ):
-        _ = exfam.estimators.Nothing

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.saving import FIELD_KINDS, SENTENCE_KINDS, TABLE_KINDS, WORD_KINDS
+from exfam.estimator.registry import REGISTRY
 from exfam.fields.data import FieldFacts, read_field_with_facts
 from exfam.fields.inputs import FieldColumns
 from exfam.groups import Groups
@@ -39,7 +39,7 @@ def is_field(model: Any) -> bool:
     >>> is_field(FieldKriging()), is_field(Marginal())
     (True, False)
     """
-    return model.kind in FIELD_KINDS
+    return REGISTRY[model.kind].reads == "fields"
 
 
 def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None:
@@ -50,16 +50,17 @@ def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None
     >>> from exfam import Marginal
     >>> check_group_model(Marginal(), fields="Use `exfam predict`.")
     """
-    sorts = {
-        "fields": (FIELD_KINDS, fields),
-        "tables": (TABLE_KINDS, tables),
-        "words": (WORD_KINDS, "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`."),
-        "sentences": (SENTENCE_KINDS, "Use its `predict` in Python: exfam.load(MODEL)."),
+    remedies = {
+        "groups": "",
+        "fields": fields,
+        "tables": tables,
+        "text": "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`.",
+        "sentences": "Use its `predict` in Python: exfam.load(MODEL).",
     }
-    sort = next((name for name, (kinds, _) in sorts.items() if model.kind in kinds), "")
-    if instead := sorts.get(sort, ((), ""))[1]:
-        name = type(model).__name__
-        raise ExfamError(f"`MODEL` must be of groups, not of {sort}, got {name}. {instead}")
+    reads = REGISTRY[model.kind].reads
+    if remedies[reads]:
+        sort, name = "words" if reads == "text" else reads, type(model).__name__
+        raise ExfamError(f"`MODEL` must be of groups, not of {sort}, got {name}. {remedies[reads]}")
 
 
 def read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFacts]:

@@ -67,7 +67,7 @@ def form(words: Sequence[str]) -> Form:
     """What `exfam fit` can be asked, of the model that the words choose."""
     asked = last_given("model", words)
     model = asked if asked in MODELS else "efa"
-    of = MODELS[model].of
+    of = MODELS[model].reads
     usual = [option for option in _options() if option.name not in _LEFT_OUT[of]]
     more = _table_options(model) if of == "tables" else []
     return Form(
@@ -139,7 +139,7 @@ def run(chosen: Any) -> int:
     check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
     estimator = _build_estimator(chosen)
     estimator._check_parameters()
-    work = _WORK[MODELS[chosen.model].of](estimator, chosen)
+    work = _WORK[MODELS[chosen.model].reads](estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
     say = _Notes(at_once=sys.stderr.isatty())
     say(f"{chosen.file}: {work.told}")
@@ -204,7 +204,7 @@ def _build_estimator(chosen: Any) -> Any:
     if parameters.get("families"):
         parameters["families"] = families_from_words(parameters["families"])
     # A histogram of a table's response is no family before its bins are known.
-    own = ("auto", "binned") if model.of == "tables" else ()
+    own = ("auto", "binned") if model.reads == "tables" else ()
     if "family" in parameters and parameters["family"] not in own:
         parameters["family"] = family_from_words(parameters["family"])
     return getattr(importlib.import_module(model.module), model.name)(**parameters)

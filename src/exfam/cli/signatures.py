@@ -1,135 +1,98 @@
-"""The parameters of estimators as options, read off their source: nothing heavy is imported."""
+"""The parameters of estimators as options, read off their declarations' source.
+
+Nothing heavy is imported: `exfam fit --help` answers without torch. A declaration is one line of a
+class body, `dim: int = parameter(200, Whole(), "length of a vector")`; what a class inherits is
+read off the classes that it derives from.
+"""
 
 import ast
-import re
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import check_choice
 from exfam.cli.kinds import (
-    KINDS,
     Kind,
     anything,
     by_column,
     column,
     columns,
+    flag,
+    number,
     numbers,
+    optional,
+    or_auto,
+    text,
     text_by_column,
+    whole,
 )
 from exfam.cli.options import Option
+from exfam.estimator.declared import section_rank
+from exfam.estimator.registry import REGISTRY, Entry
 
-__all__ = ["MODELS", "WORD_MODELS", "Model", "Parameter", "estimator_options", "parameters_of"]
+__all__ = ["MODELS", "WORD_MODELS", "Declaration", "estimator_options", "parameters_of"]
 
-
-@dataclass(frozen=True)
-class Model:
-    """Where an estimator lives, and what it is of.
-
-    `of`: "groups", "fields" (values at places and times), "tables" or "words" (default "groups")
-    """
-
-    module: str
-    name: str
-    of: str = "groups"
-
-
-def _of_fields(file: str, name: str) -> Model:
-    return Model(f"exfam.fields.{file}", name, of="fields")
-
-
-def _of_tables(file: str, name: str) -> Model:
-    return Model(f"exfam.tables.{file}", name, of="tables")
-
-
-def _of_words(file: str, name: str) -> Model:
-    return Model(f"exfam.words.{file}", name, of="words")
-
-
-# What `--model` of `exfam fit` may say.
+# What `--model` of `exfam fit` may say, and that of `exfam fit words`.
 MODELS = {
-    "efa": Model("exfam.efa.efa", "EFA"),
-    "latent-factor": Model("exfam.efa.latent_factor", "LatentFactor"),
-    "marginal": Model("exfam.efa.baselines", "Marginal"),
-    "shrunk-offset": Model("exfam.efa.baselines", "ShrunkOffset"),
-    "field-efa": _of_fields("efa", "FieldEFA"),
-    "field-latent-factor": _of_fields("latent_factor", "FieldLatentFactor"),
-    "field-climatology": _of_fields("baselines", "FieldClimatology"),
-    "field-gaussian-process": _of_fields("baselines", "FieldGaussianProcess"),
-    "field-kriging": _of_fields("baselines", "FieldKriging"),
-    "field-ridge": _of_fields("baselines", "FieldRidge"),
-    "field-ridge-covariance": _of_fields("baselines", "FieldRidgeCovariance"),
-    "table": _of_tables("table", "MaskedTable"),
-    "table-classifier": _of_tables("classifier", "MaskedTableClassifier"),
-    "table-regressor": _of_tables("regressor", "MaskedTableRegressor"),
+    entry.command: entry for entry in REGISTRY.values() if entry.command and entry.reads != "text"
 }
-# What that of `exfam fit words` may say.
 WORD_MODELS = {
-    "skip-gram": _of_words("skipgram", "SkipGram"),
-    "cbow": _of_words("cbow", "CBOW"),
-    "pmi": _of_words("pmi", "PMIFactorization"),
+    entry.command: entry for entry in REGISTRY.values() if entry.command and entry.reads == "text"
 }
-_EVERY = MODELS | WORD_MODELS
+_ALL = MODELS | WORD_MODELS
 
-# Parameters whose annotation says less than the command line must know.
-_KINDS: dict[str, tuple[Kind, str]] = {
-    "group": (column, "COLUMN"),
-    "order": (columns, "COLUMN"),
-    "item": (column, "COLUMN"),
-    "value": (columns, "COLUMN"),
-    "attributes": (columns, "COLUMN"),
-    "group_attributes": (columns, "COLUMN"),
-    "known": (columns, "COLUMN"),
-    "position": (columns, "COLUMN"),
-    "family": (anything, "FAMILY"),
-}
-_KINDS_OF_FIELDS: dict[str, tuple[Kind, str]] = {
-    "time": (column, "COLUMN"),
-    "site": (column, "COLUMN"),
-    "coordinates": (columns, "COLUMN"),
-    "value": (column, "COLUMN"),
-    "missing": (numbers, "NUMBER"),
-    "family": (anything, "FAMILY"),
-}
-_KINDS_OF_TABLES: dict[str, tuple[Kind, str]] = {
-    "kinds": (by_column, "KINDS"),
-    "families": (by_column, "FAMILIES"),
-    "date_format": (text_by_column, "FORMAT"),
-    "family": (anything, "FAMILY"),
-}
-_SPECIAL = {
-    "groups": _KINDS,
-    "fields": _KINDS_OF_FIELDS,
-    "tables": _KINDS_OF_TABLES,
-    "words": {},
+# A rule -> what an option's word becomes, and what stands for the word in help.
+_RULES: dict[str, tuple[Kind, str]] = {
+    "ANY_NUMBER": (whole, "N"),
+    "ByColumn": (by_column, ""),
+    "Choice": (text, "WORD"),
+    "ColumnName": (column, "COLUMN"),
+    "ColumnNames": (columns, "COLUMN"),
+    "Families": (anything, "FAMILY"),
+    "Flag": (flag, "BOOL"),
+    "Fraction": (number, "X"),
+    "Number": (number, "X"),
+    "Numbers": (numbers, "NUMBER"),
+    "Positive": (number, "X"),
+    "SEED": (whole, "N"),
+    "Share": (number, "X"),
+    "Text": (text, "WORD"),
+    "TextByColumn": (text_by_column, "FORMAT"),
+    "Whole": (whole, "N"),
 }
 _FAMILY = (
     "a family's name, with its arguments in parentheses, or a family for each value column: "
-    'poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}" (default \'gaussian\')'
+    'poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}"'
 )
-# What a help says beside, or instead of, the docstring of an estimator.
-_MORE = {
+# What a help says after the line of a declaration.
+_EXAMPLES = {
     "kinds": ': "{accidents: count, condition: [poor, fair, good]}"',
     "families": ': "{km: gamma}"',
-    "date_format": ", \"{sold: '%d.%m.%Y'}\"",
 }
-_METAVARS = {
-    "bool": "BOOL", "bool | str": "BOOL", "int": "N", "int | None": "N", "int | str": "N",
-    "float": "X", "float | None": "X", "float | str": "X",
-}  # fmt: skip
-_TOLD = re.compile(r"^`(\w+)`:\s", re.MULTILINE)
-_HEADING = re.compile(r"^([A-Z][^\n:(]*?)(?: \([^)]*\))?:$", re.MULTILINE)
+_SOURCE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A parameter of an estimator: its annotation, its default, what its docstring says of it."""
+class Declaration:
+    """A parameter as it is declared: its annotation, default and rule as they are written."""
 
     name: str
     annotation: str
     default: Any
-    help: str
-    section: str
+    rule: ast.expr | None
+    help: str | None
+    section: str | None
+
+    def over(self, inherited: "Declaration | None") -> "Declaration":
+        """What is given here, the rest as inherited."""
+        if inherited is None:
+            return self
+        kept: dict[str, Any] = {
+            name: getattr(self, name) or getattr(inherited, name)
+            for name in ("rule", "help", "section")
+        }
+        return replace(self, **kept)
 
 
 def estimator_options(model: str) -> list[Option]:
@@ -138,77 +101,116 @@ def estimator_options(model: str) -> list[Option]:
     >>> next(option.default for option in estimator_options("efa") if option.name == "n_heads")
     2
     """
-    parameters = parameters_of(model)
-    return [_option(parameter, of=_EVERY[model].of) for parameter in parameters]
+    reads = _ALL[model].reads
+    return [_option(parameter, reads=reads) for parameter in parameters_of(model)]
 
 
-def parameters_of(model: str) -> list[Parameter]:
-    """The parameters of an estimator, from its `__init__` and the docstring of its class.
+def parameters_of(model: str) -> list[Declaration]:
+    """The parameters of an estimator, by section.
 
     Raises ExfamError for an unknown model.
 
     >>> [parameter.name for parameter in parameters_of("efa")][:3]
     ['group', 'order', 'item']
     """
-    check_choice("--model", model, _EVERY)
-    found = _class(_EVERY[model])
-    told = _told(ast.get_docstring(found) or "")
-    init = next(
-        node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+    check_choice("--model", model, _ALL)
+    entry: Entry = _ALL[model]
+    found = _declarations(entry.module, entry.name)
+    complete = [replace(each, section=each.section or "Model") for each in found.values()]
+    return sorted(complete, key=lambda declaration: section_rank(declaration.section))
+
+
+@functools.cache
+def _parsed(module: str) -> ast.Module:
+    path = _SOURCE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _declarations(module: str, name: str) -> dict[str, Declaration]:
+    """Those of a class and of the classes of ours that it derives from, most general first."""
+    tree = _parsed(module)
+    node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    found: dict[str, Declaration] = {}
+    for base in reversed(node.bases):
+        home = _home(tree, module, ast.unparse(base))
+        if home is not None:
+            for key, declaration in _declarations(home, ast.unparse(base)).items():
+                found[key] = declaration.over(found.get(key))
+    for key, declaration in _own(node).items():
+        found[key] = declaration.over(found.get(key))
+    return found
+
+
+def _home(tree: ast.Module, module: str, name: str) -> str | None:
+    """The module of ours in which a class is defined that `tree` derives from."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module
+        ours = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("exfam.")
+        if ours and any(alias.name == name for alias in node.names):
+            return node.module
+    return None
+
+
+def _own(node: ast.ClassDef) -> dict[str, Declaration]:
+    sections = [word.value for word in node.keywords if word.arg == "section"]
+    section = ast.literal_eval(sections[0]) if sections else None
+    return {
+        line.target.id: _declaration(line.target.id, line, section)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+        and isinstance(line.target, ast.Name)
+        and isinstance(line.value, ast.Call)
+        and ast.unparse(line.value.func) == "parameter"
+    }
+
+
+def _declaration(name: str, line: ast.AnnAssign, section: str | None) -> Declaration:
+    call = line.value
+    assert isinstance(call, ast.Call)
+    given = dict(zip(("default", "rule", "text"), call.args, strict=False))
+    given |= {word.arg: word.value for word in call.keywords if word.arg}
+    return Declaration(
+        name,
+        ast.unparse(line.annotation),
+        ast.literal_eval(given["default"]),
+        given.get("rule"),
+        ast.literal_eval(given["text"]) if "text" in given else None,
+        section,
     )
-    return [
-        Parameter(
-            each.arg,
-            ast.unparse(each.annotation) if each.annotation else "Any",
-            ast.literal_eval(default) if default else None,
-            *told.get(each.arg, ("", "Model")),
-        )
-        for each, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
-    ]
 
 
-def _class(model: Model) -> ast.ClassDef:
-    inside = model.module.split(".")[1:]
-    source = (
-        Path(__file__).parents[1].joinpath(*inside).with_suffix(".py").read_text(encoding="utf-8")
-    )
-    return next(
-        node
-        for node in ast.parse(source).body
-        if isinstance(node, ast.ClassDef) and node.name == model.name
-    )
-
-
-def _told(docstring: str) -> dict[str, tuple[str, str]]:
-    """Parameter -> what a docstring says of it, and under which heading."""
-    docstring = docstring.partition("\n\nAfter `fit`")[0]
-    headings = [(found.start(), found[1]) for found in _HEADING.finditer(docstring)]
-    told = {}
-    for found in _TOLD.finditer(docstring):
-        text = re.split(r"\n(?! )|\n\n", docstring[found.end() :], maxsplit=1)[0]
-        section = [title for start, title in headings if start < found.start()]
-        told[found[1]] = (" ".join(text.split()), (section or ["Model"])[-1].split(" of ")[0])
-    return told
-
-
-def _option(parameter: Parameter, *, of: str) -> Option:
-    kind, metavar = _SPECIAL[of].get(parameter.name, (None, "VALUE"))
-    annotation = parameter.annotation
-    if kind is None:
-        kind, metavar = KINDS.get(annotation, anything), _METAVARS.get(annotation, "WORD")
+def _option(parameter: Declaration, *, reads: str) -> Option:
+    kind, metavar = _kind(parameter.rule)
+    if kind is text and parameter.annotation.endswith("| None"):
+        kind = optional(text)
     default = None if parameter.default == () else parameter.default
+    help = parameter.help or ""
+    if parameter.name == "family" and reads == "groups":
+        help = _FAMILY
     return Option(
         parameter.name,
         kind,
-        _FAMILY if parameter.name == "family" and of == "groups" else _help(parameter),
+        f"{help}{_EXAMPLES.get(parameter.name, '')} (default {parameter.default!r})",
         default=default,
-        metavar=metavar,
+        metavar=metavar or parameter.name.upper(),
         many=kind in (columns, numbers),
-        section=parameter.section,
+        section=(parameter.section or "").partition(" ")[0],
     )
 
 
-def _help(parameter: Parameter) -> str:
-    """What the docstring says, with an example of what is written in YAML before the default."""
-    told, default, rest = parameter.help.rpartition(" (default")
-    return f"{told}{_MORE.get(parameter.name, '')}{default}{rest}"
+def _kind(rule: ast.expr | None) -> tuple[Kind, str]:
+    """What an option's word becomes by the rule as it is written."""
+    if isinstance(rule, ast.Name):
+        return _RULES[rule.id]
+    assert isinstance(rule, ast.Call) and isinstance(rule.func, ast.Name)
+    name, arguments = rule.func.id, rule.args
+    if name == "OrNone":
+        kind, metavar = _kind(arguments[0])
+        takes_null = kind in (column, columns, by_column, text_by_column)
+        return (kind if takes_null else optional(kind)), metavar
+    if name == "OrWord":
+        kind, metavar = _kind(arguments[1])
+        is_auto = ast.literal_eval(arguments[0]) == "auto" and kind is not anything
+        return (or_auto(kind) if is_auto else kind), metavar
+    return _RULES[name]

@@ -14,9 +14,10 @@ from exfam.efa.inputs import read_inputs
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
 from exfam.groups.unknown import UnknownLabels, warn_unknown
-from exfam.reading import ReadingFacts, ReadingOptions, read_with_facts
+from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.prepared import is_prepared, prepared_facts
 from exfam.reading.raw import read_columns
+from exfam.reading.reader import read_with_facts
 from exfam.training.ranks import is_main_rank
 
 __all__ = [

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from exfam.checks import ExfamError
-from exfam.efa import declarations
 from exfam.efa.available import OnlyIn
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.frequencies import (
@@ -19,6 +18,9 @@ from exfam.efa.networks.frequencies import (
     fit_shrunk_offset,
 )
 from exfam.efa.plan import FitPlan
+from exfam.estimator.choices import PARTS
+from exfam.estimator.declared import parameter
+from exfam.estimator.rules import Choice, Flag, OrNone, Positive
 from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -30,28 +32,7 @@ class Marginal(GroupEstimator):
 
     With hard support the frequencies are renormalized over the items not in the context.
 
-    Columns of a frame (not needed for `Groups`):
-    `group`: the column of groups, such as users or baskets (default None)
-    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
-        order that means something; without, groups are sets (default None)
-    `item`: the column of items (default None)
-    `value`: the column, or list of columns, of values (default None)
-
-    Model:
-    `direction`: which context hard support excludes, "bidirectional" or "causal"
-        (default "bidirectional")
-    `family`: a family's name or instance, or a dict by value column (default "gaussian")
-    `parts`: "items", "values", "both", or "auto": what the data have (default "auto")
-    `support`: "none", "hard", or "auto": hard if no group of the data repeats an item
-        (default "auto")
-    `by_item`: whether each item has its own law of values, drawn to the global one
-        (default False)
-    `smoothing`: occurrences added to every item (default 1.0)
-    `validation_fraction`: share of the groups left out; nothing is chosen by them (default 0.0)
-    `seed`: of that split; groups are numbered as they first appear in the data, so that another
-        order of the rows is another split (default 0)
-    `unknown`: items never seen in training: "unk" (keep them as unknown, with a warning that counts
-        them), "ignore" (leave such elements out) or "error" (default "unk")
+    {parameters}
 
     >>> frame = {"user": [1, 1, 2], "movie": ["a", "b", "a"]}
     >>> model = Marginal(group="user", item="movie", support="none").fit(frame)
@@ -60,7 +41,34 @@ class Marginal(GroupEstimator):
     """
 
     kind = "marginal"
-    parameter_rules = declarations.MARGINAL
+    direction: str = parameter(
+        "bidirectional", text='which context hard support excludes, "bidirectional" or "causal"'
+    )
+    parts: str = parameter(
+        "auto", Choice(PARTS), '"items", "values", "both", or "auto": what the data have'
+    )
+    support: str = parameter(
+        "auto",
+        Choice(("auto", "hard", "none")),
+        '"none", "hard", or "auto": hard if no group of the data repeats an item',
+    )
+    by_item: bool = parameter(
+        False, Flag(), "whether each item has its own law of values, drawn to the global one"
+    )
+    smoothing: float = parameter(1.0, Positive(), "occurrences added to every item")
+    validation_fraction: float = parameter(
+        0.0, text="share of the groups left out; nothing is chosen by them"
+    )
+    seed: int = parameter(
+        0,
+        text="of that split; groups are numbered as they first appear in the data, so that another"
+        " order of the rows is another split",
+    )
+    unknown: str = parameter(
+        "unk",
+        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
+        'counts them), "ignore" (leave such elements out) or "error"',
+    )
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
@@ -71,37 +79,6 @@ class Marginal(GroupEstimator):
     histories_ = OnlyIn("EFA", "LatentFactor")
     item_vectors_ = OnlyIn("EFA", "LatentFactor")
     item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
-
-    def __init__(
-        self,
-        *,
-        group: str | None = None,
-        order: Any = None,
-        item: str | None = None,
-        value: Any = None,
-        direction: str = "bidirectional",
-        family: Any = "gaussian",
-        parts: str = "auto",
-        support: str = "auto",
-        by_item: bool = False,
-        smoothing: float = 1.0,
-        validation_fraction: float = 0.0,
-        seed: int = 0,
-        unknown: str = "unk",
-    ) -> None:
-        self.group = group
-        self.order = order
-        self.item = item
-        self.value = value
-        self.direction = direction
-        self.family = family
-        self.parts = parts
-        self.support = support
-        self.by_item = by_item
-        self.smoothing = smoothing
-        self.validation_fraction = validation_fraction
-        self.seed = seed
-        self.unknown = unknown
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0
@@ -146,25 +123,7 @@ class ShrunkOffset(GroupEstimator):
     The baseline that a rating model must beat. Values only. Item means are drawn to the global mean
     by `item_prior` observations: an item rated once is halfway there by default.
 
-    Columns of a frame (not needed for `Groups`):
-    `group`: the column of groups, such as users (default None)
-    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
-        order that means something; without, groups are sets (default None)
-    `item`: the column of items (default None)
-    `value`: the column, or list of columns, of values (default None)
-
-    Model:
-    `direction`: "bidirectional" (all others' residuals) or "causal" (earlier ones')
-        (default "bidirectional")
-    `family`: a family that its mean determines, or a dict by value column (default "gaussian")
-    `k`: strength of the shrinkage in observations; None chooses it on validation (default 5.0)
-    `item_prior`: strength in observations by which item means are drawn to the global mean
-        (default 1.0)
-    `validation_fraction`: share of the groups held out, to choose `k` by (default 0.0)
-    `seed`: of that split; groups are numbered as they first appear in the data, so that another
-        order of the rows is another split (default 0)
-    `unknown`: items never seen in training: "unk" (keep them as unknown, with a warning that counts
-        them), "ignore" (leave such elements out) or "error" (default "unk")
+    {parameters}
 
     >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
     >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
@@ -173,7 +132,35 @@ class ShrunkOffset(GroupEstimator):
     """
 
     kind = "shrunk-offset"
-    parameter_rules = declarations.SHRUNK_OFFSET
+    group: str | None = parameter(None, text="the column of groups, such as users")
+    direction: str = parameter(
+        "bidirectional",
+        text='"bidirectional" (all others\' residuals) or "causal" (earlier ones\')',
+    )
+    family: Any = parameter(
+        "gaussian", text="a family that its mean determines, or a dict by value column"
+    )
+    k: float | None = parameter(
+        5.0,
+        OrNone(Positive()),
+        "strength of the shrinkage in observations; None chooses it on validation",
+    )
+    item_prior: float = parameter(
+        1.0, Positive(), "strength in observations by which item means are drawn to the global mean"
+    )
+    validation_fraction: float = parameter(
+        0.0, text="share of the groups held out, to choose `k` by"
+    )
+    seed: int = parameter(
+        0,
+        text="of that split; groups are numbered as they first appear in the data, so that another"
+        " order of the rows is another split",
+    )
+    unknown: str = parameter(
+        "unk",
+        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
+        'counts them), "ignore" (leave such elements out) or "error"',
+    )
     attributes = group_attributes = known = ()
     position = None
     parts, support = "values", "none"
@@ -185,33 +172,6 @@ class ShrunkOffset(GroupEstimator):
     histories_ = OnlyIn("EFA", "LatentFactor")
     item_vectors_ = OnlyIn("EFA", "LatentFactor")
     item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
-
-    def __init__(
-        self,
-        *,
-        group: str | None = None,
-        order: Any = None,
-        item: str | None = None,
-        value: Any = None,
-        direction: str = "bidirectional",
-        family: Any = "gaussian",
-        k: float | None = 5.0,
-        item_prior: float = 1.0,
-        validation_fraction: float = 0.0,
-        seed: int = 0,
-        unknown: str = "unk",
-    ) -> None:
-        self.group = group
-        self.order = order
-        self.item = item
-        self.value = value
-        self.direction = direction
-        self.family = family
-        self.k = k
-        self.item_prior = item_prior
-        self.validation_fraction = validation_fraction
-        self.seed = seed
-        self.unknown = unknown
 
     def _fit_members(self, plan: FitPlan) -> None:
         families = plan.schema.families

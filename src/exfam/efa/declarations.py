@@ -1,14 +1,14 @@
-"""Parameters that estimators of groups have."""
+"""Parameters that estimators of groups share."""
 
-from exfam.attention import CONNECTIONS, SCORE_KERNELS
-from exfam.conditionals import CONDITIONALS
-from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS
-from exfam.efa.networks.pooling import POOLINGS
-from exfam.encodings import ENCODINGS
+from typing import Any
+
 from exfam.estimator.choices import PARTS
 from exfam.estimator.choices import SUPPORTS as ALL_SUPPORTS
-from exfam.estimator.declarations import ANY_NUMBER, SEED, TRAINING, Families
+from exfam.estimator.declarations import Families
+from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import (
+    ANY_NUMBER,
+    SEED,
     Choice,
     ColumnName,
     ColumnNames,
@@ -16,76 +16,110 @@ from exfam.estimator.rules import (
     Fraction,
     OrNone,
     Positive,
-    Rules,
+    Text,
     Whole,
 )
 from exfam.likelihoods.support import DIRECTIONS
 
-__all__ = ["EFA", "LATENT_FACTOR", "MARGINAL", "SHRUNK_OFFSET"]
+__all__ = ["GroupColumns", "GroupModel", "GroupSplit", "GroupTraining", "PartsModel"]
 
-_GROUPS: Rules = {
-    "group": OrNone(ColumnName()),
-    "order": OrNone(ColumnNames()),
-    "item": OrNone(ColumnName()),
-    "value": OrNone(ColumnNames()),
-    "direction": Choice(DIRECTIONS),
-    "family": Families(),
-    "validation_fraction": Fraction(),
-    "seed": SEED,
-    "unknown": Choice(("error", "ignore", "unk")),
-}
 
-_TRAINED: Rules = {
-    **_GROUPS,
-    **TRAINING,
-    "parts": Choice(PARTS),
-    "support": Choice(ALL_SUPPORTS),
-    "dispersion": Choice(("global", "item")),
-    "batch_tokens": OrNone(ANY_NUMBER),
-    "n_sampled_items": Whole(least=0, most=2**53),
-}
+class GroupColumns(Declared, section="Columns of a frame (not needed for `Groups`)"):
+    """Columns of a frame of groups."""
 
-EFA: Rules = {
-    **_TRAINED,
-    "attributes": OrNone(ColumnNames()),
-    "group_attributes": OrNone(ColumnNames()),
-    "known": OrNone(ColumnNames()),
-    "position": OrNone(ColumnNames()),
-    "embed_dim": Whole(),
-    "n_heads": Whole(),
-    "head_dim": Whole(),
-    "n_layers": Whole(),
-    "feed_forward_dim": Whole(least=0),
-    "connection": Choice(tuple(CONNECTIONS)),
-    "encoding": Choice(("auto", *ENCODINGS)),
-    "attention": Choice(tuple(SCORE_KERNELS)),
-    "score_scale": OrNone(Positive()),
-    "null_token": Flag(),
-    "sees_mask": Flag(),
-    "conditional": Choice(("auto", *CONDITIONALS)),
-    "tie": Choice(TIES),
-    "join": Choice(tuple(JOINS)),
-    "item_sees_values": Flag(),
-    "value_embedding": Choice(VALUE_EMBEDDINGS),
-    "head_hidden_dim": Whole(least=0),
-    "group_offset": Flag(),
-    "dropout": Fraction(),
-}
+    group: str | None = parameter(
+        None, OrNone(ColumnName()), "the column of groups, such as users or baskets"
+    )
+    order: Any = parameter(
+        None,
+        OrNone(ColumnNames()),
+        'column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in '
+        "an order that means something; without, groups are sets",
+    )
+    item: str | None = parameter(None, OrNone(ColumnName()), "the column of items")
+    value: Any = parameter(None, OrNone(ColumnNames()), "the column, or list of columns, of values")
 
-LATENT_FACTOR: Rules = {
-    **_TRAINED,
-    "dim": Whole(),
-    "pooling": Choice(tuple(POOLINGS)),
-    "intercept": Flag(),
-    "mask_vector": Flag(),
-}
 
-MARGINAL: Rules = {
-    **_GROUPS,
-    "parts": Choice(PARTS),
-    "support": Choice(("auto", "hard", "none")),
-    "by_item": Flag(),
-    "smoothing": Positive(),
-}
+class GroupModel(Declared, section="Model"):
+    """What is modeled, and given what."""
 
-SHRUNK_OFFSET: Rules = {**_GROUPS, "k": OrNone(Positive()), "item_prior": Positive()}
+    direction: str = parameter(
+        "bidirectional",
+        Choice(DIRECTIONS),
+        '"bidirectional" (each given all others) or "causal" (given earlier ones)',
+    )
+    family: Any = parameter(
+        "gaussian", Families(), "a family's name or instance, or a dict by value column"
+    )
+
+
+class GroupSplit(Declared, section="Training"):
+    """What is held out, and what unknown items are."""
+
+    validation_fraction: float = parameter(
+        0.1, Fraction(), "share of the groups held out to choose the best epoch"
+    )
+    seed: int = parameter(
+        0,
+        SEED,
+        "of the split, the initial weights and the batches; same seed and data, same bits. "
+        "Groups are numbered as they first appear: another order of the rows is another split",
+    )
+    unknown: str = parameter(
+        "unk",
+        Choice(("error", "ignore", "unk")),
+        'items never seen in training: "unk" (keep them in the context as unknown, with a '
+        'warning that counts them), "ignore" (leave such elements out) or "error"',
+    )
+
+
+class PartsModel(Declared, section="Model"):
+    """Items, values or both."""
+
+    parts: str = parameter(
+        "auto", Choice(PARTS), '"items", "values", "both", or "auto": what the data have'
+    )
+    support: str = parameter(
+        "auto",
+        Choice(ALL_SUPPORTS),
+        'whether items of the context may occur again: "none" (they may), "hard" (never), '
+        '"penalty" (learned), "auto": hard if no group of the data repeats an item',
+    )
+    dispersion: str = parameter(
+        "global", Choice(("global", "item")), 'scales and the like "global" or of each "item"'
+    )
+
+
+class GroupTraining(Declared, section="Training"):
+    """Training by AdamW."""
+
+    learning_rate: float = parameter(0.005, Positive(), "largest step size of AdamW")
+    weight_decay: float = parameter(0.1, Positive(zero=True), "decoupled weight decay")
+    batch_size: int = parameter(32, ANY_NUMBER, "groups in a step; more for large data")
+    batch_tokens: int | None = parameter(
+        None,
+        OrNone(ANY_NUMBER),
+        "padded elements in a step at most, in place of `batch_size`: groups of like length "
+        "share a step, so that little of it is padding",
+    )
+    n_sampled_items: int = parameter(
+        0,
+        Whole(least=0, most=2**53),
+        "items that a training step sums over in place of the whole catalog, drawn anew and "
+        "the more often the more frequent they are; 0 sums over all. Validation and scores "
+        "are exact always",
+    )
+    max_epochs: int = parameter(60, ANY_NUMBER, "passes over the training groups at most")
+    patience: int = parameter(
+        10, ANY_NUMBER, "epochs without improvement on validation before stopping"
+    )
+    warmup: float = parameter(0.05, Fraction(), "share of the steps in which the step size grows")
+    clip: float = parameter(1.0, OrNone(Positive()), "largest norm of a gradient")
+    ensemble: int = parameter(
+        1,
+        Whole(),
+        "models whose initial weights and batches have the seeds `seed`, `seed` + 1 …, and "
+        "whose probabilities are averaged; all share the validation split of `seed`",
+    )
+    device: str = parameter("cpu", Text(), '"cpu", "cuda", or "auto": CUDA if present')
+    progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")

@@ -6,100 +6,45 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.catalog import item_sampler
 from exfam.checks import ExfamError
-from exfam.efa import declarations
+from exfam.conditionals import CONDITIONALS
 from exfam.efa.available import UnavailableError
+from exfam.efa.declarations import GroupTraining, PartsModel
 from exfam.efa.explain import Explanation, explain, group_vectors
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.networks.assemble import ModelSettings, build_efa
+from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, ModelSettings, build_efa
 from exfam.efa.networks.efa_network import EFANetwork, EFASettings
 from exfam.efa.networks.frequencies import fit_marginal_items
 from exfam.efa.plan import FitPlan
 from exfam.efa.position_attention import group_attention
+from exfam.encodings import ENCODINGS
 from exfam.estimator.choices import check_order, choose_encoding
+from exfam.estimator.declared import parameter
 from exfam.estimator.members import train_members
-from exfam.estimator.rules import python_number
+from exfam.estimator.rules import (
+    Choice,
+    ColumnNames,
+    Flag,
+    Fraction,
+    OrNone,
+    Positive,
+    Whole,
+    python_number,
+)
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
-from exfam.training.history import History
 
 __all__ = ["EFA"]
 
 
-class EFA(TransformerMixin, GroupEstimator):
+class EFA(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """Exponential family attention: items and values of groups, each given its context.
 
-    Columns of a frame (not needed for `Groups`):
-    `group`: the column of groups, such as users or baskets (default None)
-    `order`: column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in an
-        order that means something; without, groups are sets (default None)
-    `item`: the column of items (default None)
-    `value`: the column, or list of columns, of values (default None)
-    `attributes`: columns of elements that enter both parts, categories or numbers (default ())
-    `group_attributes`: columns that are constant in a group and enter both parts (default ())
-    `known`: attributes that may be seen of the element whose item is predicted, such as a time
-        gap; all others (a genre) are hidden there, since they would tell the item (default ())
-    `position`: column(s) of real positions, such as times; 0, 1, 2 … in an `order` without
-        (default None)
-
-    Model:
-    `direction`: "bidirectional" (each given all others) or "causal" (given earlier ones)
-        (default "bidirectional")
-    `family`: a family's name or instance, or a dict by value column (default "gaussian")
-    `parts`: "items", "values", "both", or "auto": what the data have (default "auto")
-    `support`: whether items of the context may occur again: "none" (they may), "hard" (never),
-        "penalty" (learned), "auto": hard if no group of the data repeats an item (default "auto")
-    `embed_dim`: length of item, value and attribute vectors (default 32)
-    `n_heads`: attention heads (default 2)
-    `head_dim`: length of each head's queries and keys (default 16)
-    `n_layers`: attention layers (default 2)
-    `feed_forward_dim`: hidden units after each attention layer, 0 for none (default 0)
-    `connection`: "pre-norm", "post-norm", "residual" or "none" around layers (default "pre-norm")
-    `encoding`: positional encoding, a name of `exfam.encodings.ENCODINGS`; "auto" is "relative"
-        where `order` or `position` is given, otherwise "none": groups are sets (default "auto")
-    `attention`: "softmax", "linear" (weights are the scores), "mean" (scores divided by the
-        number of visible elements) or "relu-mean" (those above 0, so divided) (default "softmax")
-    `score_scale`: factor of the scores, 1/sqrt(head_dim) if None (default None)
-    `null_token`: whether a learned key stands for "nothing of this" (default True)
-    `sees_mask`: whether a hidden element is itself a key, as in the paper (default False)
-    `conditional`: "copies", "exact", "two_stream", "static", or "auto": exact where one pass
-        allows it, else static (default "auto")
-    `tie`: "none", or "reflection": center vectors are reflected context vectors (default "none")
-    `join`: "sum" or "concatenate" the vectors of a token (default "sum")
-    `item_sees_values`: whether the item part sees the values of the context (default False)
-    `value_embedding`: "table" (finite families), "network", "raw", or "auto" (default "auto")
-    `head_hidden_dim`: hidden units of the value head, 0 for a linear one (default 32)
-    `group_offset`: whether the other values' mean residual, shrunk, enters beside the attention
-        (default False)
-    `dispersion`: scales and the like "global" or of each "item" (default "global")
-    `dropout`: share of units dropped in training; less for large data (default 0.2)
-
-    Training:
-    `learning_rate`: largest step size of AdamW (default 5e-3)
-    `weight_decay`: decoupled weight decay (default 0.1)
-    `batch_size`: groups in a step; more for large data (default 32)
-    `batch_tokens`: padded elements in a step at most, in place of `batch_size`: groups of like
-        length share a step, so that little of it is padding (default None)
-    `n_sampled_items`: items that a training step sums over in place of the whole catalog, drawn
-        anew and the more often the more frequent they are; 0 sums over all. Validation and scores
-        are exact always (default 0)
-    `max_epochs`: passes over the training groups at most (default 60)
-    `patience`: epochs without improvement on validation before stopping (default 10)
-    `warmup`: share of the steps in which the step size grows (default 0.05)
-    `clip`: largest norm of a gradient (default 1.0)
-    `validation_fraction`: share of the groups held out to choose the best epoch (default 0.1)
-    `ensemble`: models whose initial weights and batches have the seeds `seed`, `seed` + 1 …, and
-        whose probabilities are averaged; all share the validation split of `seed` (default 1)
-    `seed`: of the split, the initial weights and the batches; same seed and data, same bits. Groups
-        are numbered as they first appear: another order of the rows is another split (default 0)
-    `device`: "cpu", "cuda", or "auto": CUDA if present (default "cpu")
-    `unknown`: items never seen in training: "unk" (keep them in the context as unknown, with a
-        warning that counts them), "ignore" (leave such elements out) or "error" (default "unk")
-    `progress`: whether to show progress in a terminal (default True)
+    {parameters}
 
     After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `encoding_` (the one chosen),
     `ordered_` (whether the groups came in an order), `history_` (of the first member),
@@ -113,106 +58,87 @@ class EFA(TransformerMixin, GroupEstimator):
     """
 
     kind = "efa"
-    parameter_rules = declarations.EFA
-
-    def __init__(
-        self,
-        *,
-        group: str | None = None,
-        order: Any = None,
-        item: str | None = None,
-        value: Any = None,
-        attributes: Any = (),
-        group_attributes: Any = (),
-        known: Any = (),
-        position: Any = None,
-        direction: str = "bidirectional",
-        family: Any = "gaussian",
-        parts: str = "auto",
-        support: str = "auto",
-        embed_dim: int = 32,
-        n_heads: int = 2,
-        head_dim: int = 16,
-        n_layers: int = 2,
-        feed_forward_dim: int = 0,
-        connection: str = "pre-norm",
-        encoding: str = "auto",
-        attention: str = "softmax",
-        score_scale: float | None = None,
-        null_token: bool = True,
-        sees_mask: bool = False,
-        conditional: str = "auto",
-        tie: str = "none",
-        join: str = "sum",
-        item_sees_values: bool = False,
-        value_embedding: str = "auto",
-        head_hidden_dim: int = 32,
-        group_offset: bool = False,
-        dispersion: str = "global",
-        dropout: float = 0.2,
-        learning_rate: float = 5e-3,
-        weight_decay: float = 0.1,
-        batch_size: int = 32,
-        batch_tokens: int | None = None,
-        n_sampled_items: int = 0,
-        max_epochs: int = 60,
-        patience: int = 10,
-        warmup: float = 0.05,
-        clip: float = 1.0,
-        validation_fraction: float = 0.1,
-        ensemble: int = 1,
-        seed: int = 0,
-        device: str = "cpu",
-        unknown: str = "unk",
-        progress: bool = True,
-    ) -> None:
-        self.group = group
-        self.order = order
-        self.item = item
-        self.value = value
-        self.attributes = attributes
-        self.group_attributes = group_attributes
-        self.known = known
-        self.position = position
-        self.direction = direction
-        self.family = family
-        self.parts = parts
-        self.support = support
-        self.embed_dim = embed_dim
-        self.n_heads = n_heads
-        self.head_dim = head_dim
-        self.n_layers = n_layers
-        self.feed_forward_dim = feed_forward_dim
-        self.connection = connection
-        self.encoding = encoding
-        self.attention = attention
-        self.score_scale = score_scale
-        self.null_token = null_token
-        self.sees_mask = sees_mask
-        self.conditional = conditional
-        self.tie = tie
-        self.join = join
-        self.item_sees_values = item_sees_values
-        self.value_embedding = value_embedding
-        self.head_hidden_dim = head_hidden_dim
-        self.group_offset = group_offset
-        self.dispersion = dispersion
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.batch_tokens = batch_tokens
-        self.n_sampled_items = n_sampled_items
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.warmup = warmup
-        self.clip = clip
-        self.validation_fraction = validation_fraction
-        self.ensemble = ensemble
-        self.seed = seed
-        self.device = device
-        self.unknown = unknown
-        self.progress = progress
+    attributes: Any = parameter(
+        (),
+        OrNone(ColumnNames()),
+        "columns of elements that enter both parts, categories or numbers",
+    )
+    group_attributes: Any = parameter(
+        (), OrNone(ColumnNames()), "columns that are constant in a group and enter both parts"
+    )
+    known: Any = parameter(
+        (),
+        OrNone(ColumnNames()),
+        "attributes that may be seen of the element whose item is predicted, such as a time "
+        "gap; all others (a genre) are hidden there, since they would tell the item",
+    )
+    position: Any = parameter(
+        None,
+        OrNone(ColumnNames()),
+        "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without",
+    )
+    embed_dim: int = parameter(32, Whole(), "length of item, value and attribute vectors")
+    n_heads: int = parameter(2, Whole(), "attention heads")
+    head_dim: int = parameter(16, Whole(), "length of each head's queries and keys")
+    n_layers: int = parameter(2, Whole(), "attention layers")
+    feed_forward_dim: int = parameter(
+        0, Whole(least=0), "hidden units after each attention layer, 0 for none"
+    )
+    connection: str = parameter(
+        "pre-norm",
+        Choice(tuple(CONNECTIONS)),
+        '"pre-norm", "post-norm", "residual" or "none" around layers',
+    )
+    encoding: str = parameter(
+        "auto",
+        Choice(("auto", *ENCODINGS)),
+        'positional encoding, a name of `exfam.encodings.ENCODINGS`; "auto" is "relative" '
+        'where `order` or `position` is given, otherwise "none": groups are sets',
+    )
+    attention: str = parameter(
+        "softmax",
+        Choice(tuple(SCORE_KERNELS)),
+        '"softmax", "linear" (weights are the scores), "mean" (scores divided by the number '
+        'of visible elements) or "relu-mean" (those above 0, so divided)',
+    )
+    score_scale: float | None = parameter(
+        None, OrNone(Positive()), "factor of the scores, 1/sqrt(head_dim) if None"
+    )
+    null_token: bool = parameter(True, Flag(), 'whether a learned key stands for "nothing of this"')
+    sees_mask: bool = parameter(
+        False, Flag(), "whether a hidden element is itself a key, as in the paper"
+    )
+    conditional: str = parameter(
+        "auto",
+        Choice(("auto", *CONDITIONALS)),
+        '"copies", "exact", "two_stream", "static", or "auto": exact where one pass allows '
+        "it, else static",
+    )
+    tie: str = parameter(
+        "none",
+        Choice(TIES),
+        '"none", or "reflection": center vectors are reflected context vectors',
+    )
+    join: str = parameter(
+        "sum", Choice(tuple(JOINS)), '"sum" or "concatenate" the vectors of a token'
+    )
+    item_sees_values: bool = parameter(
+        False, Flag(), "whether the item part sees the values of the context"
+    )
+    value_embedding: str = parameter(
+        "auto", Choice(VALUE_EMBEDDINGS), '"table" (finite families), "network", "raw", or "auto"'
+    )
+    head_hidden_dim: int = parameter(
+        32, Whole(least=0), "hidden units of the value head, 0 for a linear one"
+    )
+    group_offset: bool = parameter(
+        False,
+        Flag(),
+        "whether the other values' mean residual, shrunk, enters beside the attention",
+    )
+    dropout: float = parameter(
+        0.2, Fraction(), "share of units dropped in training; less for large data"
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -284,20 +210,14 @@ class EFA(TransformerMixin, GroupEstimator):
         )
         return build_efa(self.schema_, settings, generator=torch.Generator().manual_seed(0))
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        config, tensors = super()._told()
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        config, tensors = super()._state()
         return config | {"encoding": self.encoding_}, tensors
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        super()._tell(config, tensors, vocabulary)
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        super()._restore(config, tensors, vocabulary)
         # The first version had no "auto", and stored the parameter alone.
         self.encoding_ = config.get("encoding", self.encoding)
-
-    @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch, of the first member."""
-        check_is_fitted(self, "members_")
-        return self.histories_[0]
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
@@ -349,7 +269,7 @@ class EFA(TransformerMixin, GroupEstimator):
         return self.encoding_ != "none"
 
     def _part(self, name: str) -> EFANetwork:
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         part = getattr(self.members_[0], f"{name}_part")
         if part is None:
             raise UnavailableError(

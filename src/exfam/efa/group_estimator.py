@@ -3,19 +3,22 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.efa.declarations import GroupColumns, GroupModel, GroupSplit
 from exfam.efa.inputs import Inputs, read_inputs
 from exfam.efa.plan import FitPlan, plan_fit
 from exfam.efa.recommend import Recommendations, Relations, recommend, relations
 from exfam.efa.sampling import continue_groups, fill_in
+from exfam.estimator.base import Estimator
 from exfam.estimator.choices import check_no_repeats, check_order, check_part_names
+from exfam.estimator.declared import attribute
 from exfam.estimator.evaluate import (
     item_probabilities,
     log_probs,
@@ -25,10 +28,8 @@ from exfam.estimator.evaluate import (
 )
 from exfam.estimator.levels import check_size, chosen_levels
 from exfam.estimator.parameters import check_distinct, listed
-from exfam.estimator.rules import Rules, check_parameters
 from exfam.estimator.schema import Schema
 from exfam.estimator.seen import Overlap, Seen, overlap
-from exfam.estimator.tags import NoArrays
 from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns
@@ -38,7 +39,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 __all__ = ["GroupEstimator"]
 
 
-class GroupEstimator(NoArrays, ABC):
+class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
 
     Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that
@@ -46,31 +47,12 @@ class GroupEstimator(NoArrays, ABC):
     Outputs have one entry a row of the frame or file, or one an own element of the groups.
     """
 
-    kind: ClassVar[str]
-    parameter_rules: ClassVar[Rules]
-
-    group: Any
-    order: Any
-    item: Any
-    value: Any
-    attributes: Any
-    group_attributes: Any
-    position: Any
-    known: Any
-    direction: str
-    family: Any
-    parts: str
-    support: str
-    unknown: str
-    validation_fraction: float
-    seed: int
-
-    members_: list[TwoPartModel]
-    schema_: Schema
-    vocabulary_: dict[str, np.ndarray]
-    support_: str
-    ordered_: bool
-    seen_: Seen
+    members_: list[TwoPartModel] = attribute()
+    schema_: Schema = attribute()
+    vocabulary_: dict[str, np.ndarray] = attribute()
+    support_: str = attribute()
+    ordered_: bool = attribute()
+    seen_: Seen = attribute()
 
     @abstractmethod
     def _fit_members(self, plan: FitPlan) -> None:
@@ -124,7 +106,7 @@ class GroupEstimator(NoArrays, ABC):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        check_parameters(self)
+        super()._check_parameters()
         names = ("value", "attributes", "group_attributes")
         columns = {name: listed(getattr(self, name)) for name in names}
         check_distinct(columns)
@@ -263,7 +245,7 @@ class GroupEstimator(NoArrays, ABC):
         return self._relations(item, k=k, kind="substitutes")
 
     def _relations(self, item: Any, *, k: int, kind: str) -> Relations:
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         labels = self.vocabulary_.get("item", np.array([]))
         return relations(self.members_, self.schema_, labels, item, k=k, kind=kind)
 
@@ -291,24 +273,7 @@ class GroupEstimator(NoArrays, ABC):
             )
         return fill_in(self.members_, inputs.groups, blank=inputs.blank, sweeps=sweeps, seed=seed)
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimator.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "GroupEstimator":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimator.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
-
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members: plain JSON, and tensors."""
         first = self.members_[0]
         config = {
@@ -321,8 +286,8 @@ class GroupEstimator(NoArrays, ABC):
         }
         return config, {}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what `_told` gave."""
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        """Take back what `_state` gave."""
         self.schema_ = Schema.from_config(config["schema"])
         self.support_, self.vocabulary_ = config["support"], vocabulary
         self.ordered_ = config.get("ordered", False)
@@ -371,7 +336,7 @@ class GroupEstimator(NoArrays, ABC):
         check_order(groups, direction=self.direction)
 
     def _inputs(self, X: Any) -> Inputs:
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         inputs = self._read(X, vocabulary=self.vocabulary_)
         # Models of before 0.2 took the order of rows where there was no other.
         if self.ordered_:

@@ -15,8 +15,9 @@ from exfam.groups.columns import open_frame
 from exfam.groups.frames import ROWS, FrameColumns, read_frame
 from exfam.groups.groups import unchecked
 from exfam.groups.unknown import UnknownLabels, warn_unknown
-from exfam.reading import ReadingOptions, read_with_facts
+from exfam.reading.options import ReadingOptions
 from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
+from exfam.reading.reader import read_with_facts
 from exfam.training.batching import element_weights
 
 __all__ = ["Inputs", "read_inputs"]

@@ -6,22 +6,18 @@ from typing import Any
 from exfam.checks import ExfamError
 from exfam.estimator.choices import check_families
 from exfam.estimator.rules import (
+    ANY_NUMBER,
+    SEED,
     Flag,
     Fraction,
     OrNone,
     Positive,
     Rule,
-    Rules,
     Text,
     Whole,
 )
 
-__all__ = ["ANY_NUMBER", "SEED", "TRAINING", "Families"]
-
-# Numbers that may exceed what there is: all of it then counts.
-ANY_NUMBER = Whole(most=2**53)
-# Seeds are also added to, one for each member of an ensemble.
-SEED = Whole(least=0, most=2**63 - 1)
+__all__ = ["TRAINING", "Families"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Families(Rule):
         check_families(value)
 
 
-TRAINING: Rules = {
+TRAINING: dict[str, Rule] = {
     "learning_rate": Positive(),
     "weight_decay": Positive(zero=True),
     "batch_size": ANY_NUMBER,

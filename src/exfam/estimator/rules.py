@@ -1,8 +1,4 @@
-"""Rules of constructor parameters: each class declares one for each of its parameters.
-
-A declaration is a mapping from a parameter's name to its rule; `fit` checks all of them at its
-start, before any data are read.
-"""
+"""Rules of parameters: each says what the values must be; `fit` checks all before data are read."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,6 +11,8 @@ import numpy as np
 from exfam.checks import ExfamError, check_choice, is_utf8, shown
 
 __all__ = [
+    "ANY_NUMBER",
+    "SEED",
     "ByColumn",
     "Choice",
     "ColumnName",
@@ -27,12 +25,10 @@ __all__ = [
     "OrWord",
     "Positive",
     "Rule",
-    "Rules",
     "Share",
     "Text",
     "TextByColumn",
     "Whole",
-    "check_parameters",
     "python_number",
 ]
 
@@ -48,6 +44,11 @@ class Rule(ABC):
     def words(self) -> str:
         """The rule in words, after "must be"."""
 
+    @property
+    def limits(self) -> str:
+        """The range, for documentation; nothing where the parameter's own line gives it."""
+        return ""
+
     @abstractmethod
     def allows(self, value: Any) -> bool:
         """Whether `value` obeys the rule."""
@@ -56,20 +57,6 @@ class Rule(ABC):
         """Raise ExfamError, naming the parameter, unless `value` obeys the rule."""
         if not self.allows(value):
             raise ExfamError(f"`{name}` must be {self.words}, got {shown(value)}.")
-
-
-Rules = Mapping[str, Rule]
-
-
-def check_parameters(estimator: Any) -> None:
-    """Raise ExfamError for the first parameter of an estimator that breaks its rule.
-
-    >>> from exfam import Marginal
-    >>> check_parameters(Marginal(smoothing=2.0))
-    """
-    rules: Rules = estimator.parameter_rules
-    for name, value in estimator.get_params(deep=False).items():
-        rules[name].check(name, value)
 
 
 def python_number(value: Any) -> Any:
@@ -94,15 +81,16 @@ class Whole(Rule):
 
     @property
     def words(self) -> str:
-        """The range."""
         return f"an integer >= {self.least}"
 
+    @property
+    def limits(self) -> str:
+        return self.words
+
     def allows(self, value: Any) -> bool:
-        """Whether it is an integer in the range."""
         return _is_whole(value) and bool(self.least <= value <= self.most)
 
     def check(self, name: str, value: Any) -> None:
-        """As of all rules."""
         if _is_whole(value) and value > self.most:
             raise ExfamError(f"`{name}` must be an integer <= {self.most}, got {shown(value)}.")
         super().check(name, value)
@@ -118,11 +106,9 @@ class Number(Rule):
 
     @property
     def words(self) -> str:
-        """The range."""
         return "a finite number"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is a finite number."""
         return not math.isnan(_finite(value))
 
 
@@ -138,11 +124,13 @@ class Positive(Rule):
 
     @property
     def words(self) -> str:
-        """The range."""
         return "a number >= 0" if self.zero else "a number > 0"
 
+    @property
+    def limits(self) -> str:
+        return self.words
+
     def allows(self, value: Any) -> bool:
-        """Whether it is a number in the range."""
         number = _finite(value)
         return number > 0 or (self.zero and number == 0)
 
@@ -157,11 +145,13 @@ class Fraction(Rule):
 
     @property
     def words(self) -> str:
-        """The range."""
         return "a number in [0, 1)"
 
+    @property
+    def limits(self) -> str:
+        return self.words
+
     def allows(self, value: Any) -> bool:
-        """Whether it is a number in the range."""
         return 0 <= _finite(value) < 1
 
 
@@ -175,11 +165,13 @@ class Share(Rule):
 
     @property
     def words(self) -> str:
-        """The range."""
         return "a number from 0 to 1"
 
+    @property
+    def limits(self) -> str:
+        return self.words
+
     def allows(self, value: Any) -> bool:
-        """Whether it is a number in the range."""
         return 0 <= _finite(value) <= 1
 
 
@@ -195,15 +187,12 @@ class Choice(Rule):
 
     @property
     def words(self) -> str:
-        """The choices."""
         return f"one of {', '.join(map(repr, self.choices))}"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is one of them."""
         return (value is None or isinstance(value, str)) and value in self.choices
 
     def check(self, name: str, value: Any) -> None:
-        """As of all rules, with a hint at what was meant."""
         check_choice(name, value, self.choices)
 
 
@@ -217,11 +206,9 @@ class Flag(Rule):
 
     @property
     def words(self) -> str:
-        """Both."""
         return "one of False, True"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is one of them."""
         return isinstance(value, bool | np.bool_)
 
 
@@ -231,11 +218,9 @@ class Text(Rule):
 
     @property
     def words(self) -> str:
-        """What it is."""
         return "text"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is text."""
         return isinstance(value, str)
 
 
@@ -249,11 +234,9 @@ class ColumnName(Rule):
 
     @property
     def words(self) -> str:
-        """What it is."""
         return "the name of a column"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is text that UTF-8 can write."""
         return isinstance(value, str) and value != "" and is_utf8(value)
 
 
@@ -267,11 +250,9 @@ class ColumnNames(Rule):
 
     @property
     def words(self) -> str:
-        """What they are."""
         return "the name of a column or a list of them"
 
     def allows(self, value: Any) -> bool:
-        """Whether all of them are names."""
         names = value if isinstance(value, list | tuple) else [value]
         return all(ColumnName().allows(name) for name in names)
 
@@ -286,11 +267,9 @@ class Numbers(Rule):
 
     @property
     def words(self) -> str:
-        """What they are."""
         return "a number or a list of them"
 
     def allows(self, value: Any) -> bool:
-        """Whether all of them are numbers."""
         numbers = value if isinstance(value, list | tuple) else [value]
         return all(_as_float(number) is not None for number in numbers)
 
@@ -309,11 +288,9 @@ class ByColumn(Rule):
 
     @property
     def words(self) -> str:
-        """What it is."""
         return f"a mapping of columns to {self.what}"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is a mapping with names of columns as its keys."""
         return isinstance(value, Mapping) and all(ColumnName().allows(name) for name in value)
 
 
@@ -327,11 +304,9 @@ class TextByColumn(Rule):
 
     @property
     def words(self) -> str:
-        """Both."""
         return "text or a mapping of columns to it"
 
     def allows(self, value: Any) -> bool:
-        """Whether it is either."""
         texts = [*value, *value.values()] if isinstance(value, Mapping) else [value]
         return all(isinstance(text, str) for text in texts)
 
@@ -348,15 +323,16 @@ class OrNone(Rule):
 
     @property
     def words(self) -> str:
-        """Both."""
         return f"{self.rule.words}, or None"
 
+    @property
+    def limits(self) -> str:
+        return self.rule.limits and f"{self.rule.limits}, or None"
+
     def allows(self, value: Any) -> bool:
-        """Whether it is either."""
         return value is None or self.rule.allows(value)
 
     def check(self, name: str, value: Any) -> None:
-        """As of all rules."""
         if value is not None:
             self.rule.check(name, value)
 
@@ -374,15 +350,16 @@ class OrWord(Rule):
 
     @property
     def words(self) -> str:
-        """Both."""
         return f"{self.word!r} or {self.rule.words}"
 
+    @property
+    def limits(self) -> str:
+        return self.rule.limits and f"{self.word!r} or {self.rule.limits}"
+
     def allows(self, value: Any) -> bool:
-        """Whether it is either."""
         return (isinstance(value, str) and value == self.word) or self.rule.allows(value)
 
     def check(self, name: str, value: Any) -> None:
-        """As of all rules; what is no text breaks the other rule."""
         if isinstance(value, str):
             super().check(name, value)
         else:
@@ -407,3 +384,9 @@ def _finite(value: Any) -> float:
     """The number; NaN, which is in no range, for what is no finite one."""
     number = _as_float(value)
     return math.nan if number is None or math.isinf(number) else number
+
+
+# Numbers that may exceed what there is: all of it then counts.
+ANY_NUMBER = Whole(most=2**53)
+# Seeds are also added to, one for each member of an ensemble.
+SEED = Whole(least=0, most=2**63 - 1)

@@ -1,8 +1,11 @@
-"""Parameters that estimators of fields have."""
+"""Parameters that estimators of fields share."""
 
-from exfam.encodings import ENCODINGS
-from exfam.estimator.declarations import ANY_NUMBER, TRAINING, Families
+from typing import Any
+
+from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import (
+    ANY_NUMBER,
+    SEED,
     Choice,
     ColumnName,
     ColumnNames,
@@ -11,68 +14,86 @@ from exfam.estimator.rules import (
     Numbers,
     OrNone,
     Positive,
-    Rules,
+    Text,
     Whole,
 )
-from exfam.fields.networks.assemble import SCALES
 from exfam.fields.networks.climate import CLIMATES
-from exfam.fields.networks.gaussian_process import KERNELS
-from exfam.fields.networks.kriging import VARIOGRAMS
 from exfam.geometry import METRICS
 
-__all__ = [
-    "CLIMATOLOGY",
-    "FIELD_EFA",
-    "GAUSSIAN_PROCESS",
-    "KRIGING",
-    "LATENT_FACTOR",
-    "RIDGE",
-]
+__all__ = ["ClimateModel", "FieldColumnNames", "FieldSplit", "FieldTraining", "Lags"]
 
-CLIMATOLOGY: Rules = {
-    "time": OrNone(ColumnName()),
-    "site": OrNone(ColumnName()),
-    "coordinates": OrNone(ColumnNames()),
-    "value": OrNone(ColumnName()),
-    "metric": Choice(METRICS),
-    "missing": Numbers(),
-    "standardize": Choice(CLIMATES),
-    "period": Positive(),
-    "validation_fraction": Fraction(),
-}
 
-KRIGING: Rules = {**CLIMATOLOGY, "variogram": Choice(VARIOGRAMS)}
+class FieldColumnNames(
+    Declared, section="Columns of a frame (not needed for groups made with `read_field`)"
+):
+    """Columns of a frame of values at times and sites."""
 
-RIDGE: Rules = {**CLIMATOLOGY, "lags": Whole(least=0), "step": OrNone(Positive())}
+    time: str | None = parameter(
+        None, OrNone(ColumnName()), "the column of times: dates, timestamps or numbers"
+    )
+    site: str | None = parameter(None, OrNone(ColumnName()), "the column of sites")
+    coordinates: Any = parameter(
+        None, OrNone(ColumnNames()), "the columns of the sites' coordinates"
+    )
+    value: str | None = parameter(
+        None,
+        OrNone(ColumnName()),
+        "the column of values; missing ones are predicted, never learned from",
+    )
+    metric: str = parameter(
+        "haversine",
+        Choice(METRICS),
+        '"haversine" for (latitude, longitude) in degrees, or "euclidean"',
+    )
+    missing: Any = parameter((), Numbers(), "number(s) that stand for a missing value, such as -99")
 
-GAUSSIAN_PROCESS: Rules = {**RIDGE, "kernel": Choice(KERNELS)}
 
-LATENT_FACTOR: Rules = {
-    **CLIMATOLOGY,
-    **TRAINING,
-    "k": OrNone(ANY_NUMBER),
-    "dim": Whole(),
-    "hidden_dim": Whole(),
-    "intercept": Flag(),
-}
+class ClimateModel(Declared, section="Model"):
+    """What is normal at a site and time."""
 
-FIELD_EFA: Rules = {
-    **RIDGE,
-    **TRAINING,
-    "family": Families(),
-    "scale": Choice(SCALES),
-    "site_embedding": Flag(),
-    "embed_dim": Whole(),
-    "n_heads": Whole(),
-    "head_dim": Whole(),
-    "n_layers": Whole(least=0),
-    "feed_forward_dim": Whole(least=0),
-    "head_hidden_dim": Whole(least=0),
-    "read_out_heads": Whole(least=0),
-    "encoding": Choice(tuple(ENCODINGS)),
-    "null_token": Flag(),
-    "n_neighbors": OrNone(ANY_NUMBER),
-    "hide": Fraction(),
-    "dropout": Fraction(),
-    "calibrate": Flag(),
-}
+    standardize: str = parameter(
+        "site",
+        Choice(CLIMATES),
+        'what anomalies are taken from: "none", "global", "site" (its mean and spread), or '
+        '"seasonal" (with a yearly course)',
+    )
+    period: float = parameter(365.25, Positive(), "length of the year in the unit of the times")
+
+
+class FieldSplit(Declared, section="Training"):
+    """What is held out."""
+
+    validation_fraction: float = parameter(
+        0.0, Fraction(), "share of the maps, the last ones, left out; nothing is chosen by them"
+    )
+
+
+class Lags(Declared, section="Model"):
+    """Earlier maps."""
+
+    lags: int = parameter(0, Whole(least=0), "how many earlier maps are seen as well")
+    step: float | None = parameter(
+        None,
+        OrNone(Positive()),
+        "time from a map to the next (in days for dates); the most frequent gap if None",
+    )
+
+
+class FieldTraining(Declared, section="Training"):
+    """Training by AdamW."""
+
+    learning_rate: float = parameter(0.003, Positive(), "largest step size of AdamW")
+    weight_decay: float = parameter(0.05, Positive(zero=True), "decoupled weight decay")
+    batch_size: int = parameter(32, ANY_NUMBER, "maps in a step")
+    max_epochs: int = parameter(150, ANY_NUMBER, "passes over the training maps at most")
+    patience: int = parameter(
+        40, ANY_NUMBER, "epochs without improvement on validation before stopping"
+    )
+    warmup: float = parameter(0.05, Fraction(), "share of the steps in which the step size grows")
+    clip: float = parameter(1.0, OrNone(Positive()), "largest norm of a gradient")
+    ensemble: int = parameter(
+        1, Whole(), "models of seeds `seed`, `seed` + 1 …, whose densities are averaged"
+    )
+    seed: int = parameter(0, SEED, "of the initial weights and the batches")
+    device: str = parameter("cpu", Text(), '"cpu", "cuda", or "auto": CUDA if present')
+    progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")

@@ -9,18 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 from torch import nn
 
 from exfam.checks import ExfamError, check_seed, check_whole
+from exfam.estimator.base import Estimator
+from exfam.estimator.declared import attribute
 from exfam.estimator.evaluate import value_parameters
-from exfam.estimator.rules import Rules, check_parameters
 from exfam.estimator.schema import check_values
 from exfam.estimator.seen import Overlap, Seen, overlap
-from exfam.estimator.tags import NoArrays
 from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.data import with_places
+from exfam.fields.declarations import ClimateModel, FieldColumnNames, FieldSplit
 from exfam.fields.draws import fill_maps, observed_of
 from exfam.fields.forecasts import Forecast, forecast
 from exfam.fields.imputation import filled
@@ -41,7 +42,7 @@ from exfam.scores.prediction import Prediction
 __all__ = ["FieldEstimator"]
 
 
-class FieldEstimator(NoArrays, ABC):
+class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(value at a place and time | values elsewhere, and before).
 
     Data are a frame (pandas, polars, pyarrow, dict of columns) or file with one row a time and
@@ -50,29 +51,17 @@ class FieldEstimator(NoArrays, ABC):
     itself; one that is missing is predicted from those that are there.
     """
 
-    kind: ClassVar[str]
-    parameter_rules: ClassVar[Rules]
     # Whether predictions at sites that training did not observe read the values around them.
     reads_around_new_sites: ClassVar[bool] = True
 
-    time: str | None
-    site: str | None
-    coordinates: Any
-    value: str | None
-    metric: str
-    missing: Any
-    family: Any
-    standardize: str
-    period: float
-    lags: int
-    step: float | None
-    validation_fraction: float
-
-    members_: list[TwoPartModel]
-    shape_: FieldShape
-    family_: Family
-    vocabulary_: dict[str, np.ndarray]
-    site_coordinates_: Float[np.ndarray, "sites space"]
+    family: Any = attribute()
+    lags: int = attribute()
+    step: float | None = attribute()
+    members_: list[TwoPartModel] = attribute()
+    shape_: FieldShape = attribute()
+    family_: Family = attribute()
+    vocabulary_: dict[str, np.ndarray] = attribute()
+    site_coordinates_: Float[np.ndarray, "sites space"] = attribute()
 
     @abstractmethod
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
@@ -247,33 +236,12 @@ class FieldEstimator(NoArrays, ABC):
     def _seen(self, groups: Groups) -> Overlap:
         return overlap(self, group_hashes(groups))
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimator.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "FieldEstimator":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimator.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
-
-    def _check_parameters(self) -> None:
-        """Raise ExfamError for a parameter that no data could make right."""
-        check_parameters(self)
-
     def _columns(self) -> FieldColumns:
         names = ("time", "site", "coordinates", "value", "metric", "missing")
         return FieldColumns(**{name: getattr(self, name) for name in names})
 
     def _inputs(self, X: Any) -> FieldInputs:
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         inputs = read_inputs(X, self._columns(), sites=self.vocabulary_["item"])
         groups = inputs.groups
         if list(groups.values) != [self.shape_.column]:
@@ -332,13 +300,13 @@ class FieldEstimator(NoArrays, ABC):
             step=shape.step,
         )
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members: plain JSON, and tensors."""
         config = {"shape": self.shape_.to_config(), "family": family_to_config(self.family_)}
         return config, {"site_coordinates": torch.from_numpy(self.site_coordinates_)}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: Any) -> None:
-        """Take back what `_told` gave."""
+    def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
+        """Take back what `_state` gave."""
         self.shape_ = FieldShape.from_config(config["shape"])
         self.family_ = family_from_config(config["family"])
         self._check_family()

@@ -1,66 +1,45 @@
-"""Parameters that language models and models of sentences have."""
+"""Parameters that language models and models of sentences share."""
 
-from exfam.attention import CONNECTIONS
-from exfam.encodings import ENCODINGS
-from exfam.estimator.declarations import TRAINING
-from exfam.estimator.rules import Choice, Flag, Fraction, Positive, Rules, Whole
-from exfam.language.networks.lstm import TIES
-from exfam.language.networks.positional_sentences import PADDINGS
-from exfam.language.text_encoders import LONG_SENTENCES, POOLINGS
+from exfam.estimator.declared import Declared, parameter
+from exfam.estimator.rules import ANY_NUMBER, SEED, Choice, Flag, Fraction, OrNone, Positive, Text
+from exfam.language.text_encoders import LONG_SENTENCES
 from exfam.language.training import PRECISIONS
-from exfam.reading.text.subwords import SUBWORDS
 
-__all__ = ["LSTM", "MASKED", "POSITIONAL", "TUNED"]
+__all__ = ["AdamTraining", "NetworkTraining", "Precision"]
 
-_NETWORK: Rules = {
-    **{name: TRAINING[name] for name in ("learning_rate", "batch_size", "seed", "device")},
-    "dropout": Fraction(),
-    "progress": Flag(),
-}
 
-POSITIONAL: Rules = {
-    **_NETWORK,
-    "w": Positive(),
-    "s": Positive(),
-    "n_positions": Whole(),
-    "padding": Choice(PADDINGS),
-    "max_epochs": Whole(),
-}
+class NetworkTraining(Declared, section="Training"):
+    """What every fit of a network needs."""
 
-LSTM: Rules = {
-    **_NETWORK,
-    "dim": Whole(),
-    "n_layers": Whole(),
-    "tie": Choice(TIES),
-    "bptt": Whole(),
-    "clip": TRAINING["clip"],
-    "epochs": Whole(),
-    "validation_fraction": Fraction(),
-    "precision": Choice(tuple(PRECISIONS)),
-}
+    dropout: float = parameter(0.1, Fraction(), "of tokens and of layers' outputs")
+    batch_size: int = parameter(32, ANY_NUMBER, "stretches a step")
+    learning_rate: float = parameter(0.001, Positive(), "the largest of AdamW; falls as a cosine")
+    seed: int = parameter(0, SEED, "of initial weights, batches, masks and dropout")
+    device: str = parameter("cpu", Text(), '"cpu", "cuda", "cuda:1" or "auto"')
+    progress: bool = parameter(True, Flag(), "whether to draw a line on terminals")
 
-TUNED: Rules = {
-    **_NETWORK,
-    **{name: TRAINING[name] for name in ("weight_decay", "warmup", "clip")},
-    **{name: TRAINING[name] for name in ("max_epochs", "patience")},
-    "pooling": Choice(POOLINGS),
-    "long_sentences": Choice(LONG_SENTENCES),
-    "precision": Choice(tuple(PRECISIONS)),
-}
 
-MASKED: Rules = {
-    **{name: rule for name, rule in TUNED.items() if name != "pooling"},
-    "subwords": Choice(tuple(SUBWORDS)),
-    "vocabulary_size": Whole(),
-    "min_count": Whole(),
-    "lower": Flag(),
-    "encoding": Choice(tuple(ENCODINGS)),
-    "embed_dim": Whole(),
-    "n_heads": Whole(),
-    "n_layers": Whole(),
-    "feed_forward_dim": Whole(least=0),
-    "connection": Choice(tuple(CONNECTIONS)),
-    "length": Whole(least=3),
-    "mask_share": Fraction(),
-    "validation_fraction": Fraction(),
-}
+class Precision(Declared, section="Training"):
+    """Products in training."""
+
+    precision: str = parameter(
+        "float32", Choice(tuple(PRECISIONS)), '"float32", or "bfloat16" for products in training'
+    )
+
+
+class AdamTraining(Declared, section="Training"):
+    """Training by AdamW."""
+
+    weight_decay: float = parameter(0.01, Positive(zero=True), "of matrices")
+    warmup: float = parameter(0.1, Fraction(), "share of the steps in which the rate rises")
+    clip: float | None = parameter(
+        1.0, OrNone(Positive()), "largest norm of the gradient; None for no limit"
+    )
+    max_epochs: int = parameter(10, ANY_NUMBER, "passes over the text")
+    patience: int = parameter(10, ANY_NUMBER, "epochs without a better validation before it stops")
+    long_sentences: str = parameter(
+        "error",
+        Choice(LONG_SENTENCES),
+        '"error", or "cut" to leave out what is beyond the last position that the encoding '
+        "knows, where sentences are told of after the fit",
+    )

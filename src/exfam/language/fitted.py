@@ -1,58 +1,18 @@
-"""What fitted estimators of language share: their network's history, files, and labels' odds."""
+"""Labels of sentences from their log-probabilities."""
 
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Shaped
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import DataError
-from exfam.estimator.tags import NoArrays
 from exfam.language.targets import checked_targets
-from exfam.training.history import History
 
-__all__ = ["LabelPredictions", "OneNetwork"]
+__all__ = ["LabelPredictions"]
 
 _Loaded = TypeVar("_Loaded")
-
-
-class OneNetwork(NoArrays, ABC):
-    """An estimator of one network, which is saved and loaded.
-
-    `parameters_`: those of the fit. What is fitted is used, and built again, by these: what
-    `set_params` changes later is for the next fit.
-    """
-
-    members_: list[Any]
-    histories_: list[History]
-    parameters_: dict[str, Any]
-
-    @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch."""
-        check_is_fitted(self, "members_")
-        return self.histories_[0]
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimator.saving import save_estimator
-
-        check_is_fitted(self, "members_")
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls: type[_Loaded], path: str | Path) -> _Loaded:
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimator.saving import load_estimator
-
-        loaded: _Loaded = load_estimator(path, expected=cls)
-        return loaded
 
 
 class LabelPredictions(ClassifierMixin, ABC):

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64, Shaped
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from exfam.checks import DataError, ExfamError, check_whole, shown
-from exfam.estimator.rules import check_parameters
-from exfam.language import declarations
-from exfam.language.fitted import OneNetwork
-from exfam.language.networks.lstm import LSTMNetwork, build_lstm_lm
+from exfam.estimator.base import Estimator
+from exfam.estimator.declared import attribute, parameter
+from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole
+from exfam.language.declarations import NetworkTraining, Precision
+from exfam.language.networks.lstm import TIES, LSTMNetwork, build_lstm_lm
 from exfam.language.scoring import draw_tokens, token_log_probs
 from exfam.language.tokens import Lexicon, encode, learn
 from exfam.language.training import train_language_model
@@ -26,34 +27,14 @@ __all__ = ["LSTMLanguageModel"]
 _MOST_DRAWN = 10**8
 
 
-class LSTMLanguageModel(OneNetwork):
+class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
     """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
 
     A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
     of codes with -1 for line ends. Its tokens are the words of each line, then "<eos>"; it begins
     after an "<eos>". Tokens never seen in training are "<unk>" if that is one that was seen.
 
-    `dim`: length of the words' vectors and of the states (default 200)
-    `n_layers`: of the LSTM (default 2)
-    `tie`: None for output vectors of their own, "tied" for those of the inputs, "reflection" for
-        those with half of the coordinates' signs flipped, which is equal to "tied" in law
-        (default None)
-    `dropout`: of inputs, between layers and of outputs (default 0.2)
-    `batch_size`: pieces of the text that are read side by side (default 20)
-    `bptt`: tokens of each piece that a step reads (default 35)
-    `learning_rate`: of gradient descent; divided by 4 whenever an epoch's validation is not the
-        best so far (default 20.0)
-    `clip`: largest norm of the gradient; None for no limit (default 0.25)
-    `epochs`: passes over the text (default 40)
-    `validation_fraction`: share of the text, at its end, that is held out where no validation text
-        is given; 0 for none (default 0.1)
-    `seed`: of initial weights and dropout (default 0)
-    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
-    `precision`: "float32", or "bfloat16" for products with output vectors in training, whose
-        factors are then rounded to 8 bits: steps take about two thirds of the time on processors
-        that multiply such numbers (`multiplies_bfloat16`), many times it on others. Scores are in
-        float32 (default "float32")
-    `progress`: whether to draw a line on terminals (default True)
+    {parameters}
 
     >>> model = LSTMLanguageModel(dim=4, epochs=2, batch_size=2, learning_rate=1.0, tie="tied")
     >>> model = model.fit(["a b a b"] * 20)
@@ -61,36 +42,47 @@ class LSTMLanguageModel(OneNetwork):
     (3, True)
     """
 
+    dim: int = parameter(200, Whole(), "length of the words' vectors and of the states")
+    n_layers: int = parameter(2, Whole(), "of the LSTM")
+    tie: str | None = parameter(
+        None,
+        Choice(TIES),
+        'None for output vectors of their own, "tied" for those of the inputs, "reflection" '
+        'for those with half of the coordinates\' signs flipped, which is equal to "tied" in '
+        "law",
+    )
+    dropout: float = parameter(0.2, text="of inputs, between layers and of outputs")
+    batch_size: int = parameter(20, text="pieces of the text that are read side by side")
+    bptt: int = parameter(35, Whole(), "tokens of each piece that a step reads")
+    learning_rate: float = parameter(
+        20.0,
+        text="of gradient descent; divided by 4 whenever an epoch's validation is not the best so "
+        "far",
+    )
+    clip: float | None = parameter(
+        0.25, OrNone(Positive()), "largest norm of the gradient; None for no limit"
+    )
+    epochs: int = parameter(40, Whole(), "passes over the text")
+    validation_fraction: float = parameter(
+        0.1,
+        Fraction(),
+        "share of the text, at its end, that is held out where no validation text is given; 0"
+        " for none",
+    )
+    seed: int = parameter(0, text="of initial weights and dropout")
+    precision: str = parameter(
+        "float32",
+        text='"float32", or "bfloat16" for products with output vectors in training, whose factors'
+        " are then rounded to 8 bits: steps take about two thirds of the time on processors "
+        "that multiply such numbers (`multiplies_bfloat16`), many times it on others. Scores "
+        "are in float32",
+    )
+
     kind: ClassVar[str] = "lstm-language-model"
-    parameter_rules = declarations.LSTM
 
-    members_: list[LSTMNetwork]
-    vocabulary_: dict[str, np.ndarray]
-    histories_: list[History]
-
-    def __init__(
-        self,
-        *,
-        dim: int = 200,
-        n_layers: int = 2,
-        tie: str | None = None,
-        dropout: float = 0.2,
-        batch_size: int = 20,
-        bptt: int = 35,
-        learning_rate: float = 20.0,
-        clip: float | None = 0.25,
-        epochs: int = 40,
-        validation_fraction: float = 0.1,
-        seed: int = 0,
-        device: str = "cpu",
-        precision: str = "float32",
-        progress: bool = True,
-    ) -> None:
-        self.dim, self.n_layers, self.tie = dim, n_layers, tie
-        self.dropout, self.batch_size, self.bptt = dropout, batch_size, bptt
-        self.learning_rate, self.clip, self.epochs = learning_rate, clip, epochs
-        self.validation_fraction, self.seed = validation_fraction, seed
-        self.device, self.precision, self.progress = device, precision, progress
+    members_: list[LSTMNetwork] = attribute()
+    vocabulary_: dict[str, np.ndarray] = attribute()
+    histories_: list[History] = attribute()
 
     def fit(
         self,
@@ -106,7 +98,7 @@ class LSTMLanguageModel(OneNetwork):
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on to the same
         bits. Raises DataError, naming file and line, for what is no text.
         """
-        check_parameters(self)
+        self.check_rules()
         lexicon, tokens = learn(X, name="X")
         held = None
         if validation is not None:
@@ -134,7 +126,7 @@ class LSTMLanguageModel(OneNetwork):
     @property
     def model_(self) -> LSTMNetwork:
         """The fitted network."""
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         return self.members_[0]
 
     def tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
@@ -195,7 +187,7 @@ class LSTMLanguageModel(OneNetwork):
         return lexicon.labels[drawn]
 
     def _lexicon(self) -> Lexicon:
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         return Lexicon(self.vocabulary_["token"])
 
     def _network(self, n_words: int) -> LSTMNetwork:
@@ -208,11 +200,11 @@ class LSTMLanguageModel(OneNetwork):
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members: nothing."""
         return {}, {}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
         self.vocabulary_ = vocabulary
 

@@ -8,22 +8,34 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
-from sklearn.base import TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
+from exfam.encodings import ENCODINGS
+from exfam.estimator.base import Estimator
+from exfam.estimator.declared import attribute, parameter
 from exfam.estimator.identity import identified
 from exfam.estimator.members import training_settings
-from exfam.estimator.rules import check_parameters
-from exfam.language import declarations
-from exfam.language.fitted import OneNetwork
+from exfam.estimator.rules import Choice, Flag, Fraction, Whole
+from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
 from exfam.language.text_encoders import TextEncoder, sentence_list
 from exfam.language.tokens import located_lines
 from exfam.language.training import PRECISIONS
-from exfam.reading.text.subwords import END, MASK, SPECIAL, START, UNKNOWN, Subwords, learn_subwords
+from exfam.reading.text.subwords import (
+    END,
+    MASK,
+    SPECIAL,
+    START,
+    SUBWORDS,
+    UNKNOWN,
+    Subwords,
+    learn_subwords,
+)
 from exfam.reading.text.unknown import warn_unknown_words
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
@@ -40,44 +52,16 @@ _UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(TransformerMixin, OneNetwork):
+class MaskedLanguageModel(
+    NetworkTraining, Precision, AdamTraining, TransformerMixin, Estimator, BaseEstimator
+):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
     are cut into pieces that are learned from it; "<unk>" is unknown. It is read in stretches of
     `length` tokens, line ends among them.
 
-    `subwords`: "wordpiece" or "bpe": how pieces of words are learned; "word" for whole words alone,
-        the rarer ones unknown (default "wordpiece")
-    `vocabulary_size`: of pieces, 5 special ones and all characters included (default 8000)
-    `min_count`: how often a whole word, or two pieces that become one, must be read (default 2)
-    `lower`: whether letters are made small first (default True)
-    `encoding`: how positions enter, see `exfam.encodings.ENCODINGS`: "rotary" learns from little
-        text, where "learned" may stay at the words' frequencies (default "rotary")
-    `embed_dim`: length of the tokens' vectors (default 128)
-    `n_heads`: of attention; divides `embed_dim` (default 4)
-    `n_layers`: of attention (default 4)
-    `feed_forward_dim`: of the layers between; 0 for none (default 512)
-    `connection`: "pre-norm", or "post-norm" as in BERT (default "pre-norm")
-    `length`: tokens of a stretch; the longest sentence for encodings that have tables (default 128)
-    `mask_share`: of tokens that are asked for (default 0.15)
-    `dropout`: of tokens and of layers' outputs (default 0.1)
-    `batch_size`: stretches a step (default 32)
-    `learning_rate`: the largest of AdamW; falls as a cosine (default 1e-3)
-    `weight_decay`: of matrices (default 0.01)
-    `warmup`: share of the steps in which the rate rises (default 0.1)
-    `clip`: largest norm of the gradient; None for no limit (default 1.0)
-    `max_epochs`: passes over the text (default 10)
-    `patience`: epochs without a better validation before it stops (default 10)
-    `validation_fraction`: share of the stretches, at the text's end, that is held out where no
-        validation text is given, though pieces of words are learned from it too; 0 for none, and
-        none where it is less than one stretch (default 0.05)
-    `long_sentences`: "error", or "cut" to leave out what is beyond the last position that the
-        encoding knows, where sentences are told of after the fit (default "error")
-    `seed`: of initial weights, batches, masks and dropout (default 0)
-    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
-    `precision`: "float32", or "bfloat16" for products in training (default "float32")
-    `progress`: whether to draw a line on terminals (default True)
+    {parameters}
 
     Source: Devlin et al. (2019). Extra: exfam[hf], for the package tokenizers.
 
@@ -88,54 +72,51 @@ class MaskedLanguageModel(TransformerMixin, OneNetwork):
     (1, 8)
     """
 
+    subwords: str = parameter(
+        "wordpiece",
+        Choice(tuple(SUBWORDS)),
+        '"wordpiece" or "bpe": how pieces of words are learned; "word" for whole words alone,'
+        " the rarer ones unknown",
+    )
+    vocabulary_size: int = parameter(
+        8000, Whole(), "of pieces, 5 special ones and all characters included"
+    )
+    min_count: int = parameter(
+        2, Whole(), "how often a whole word, or two pieces that become one, must be read"
+    )
+    lower: bool = parameter(True, Flag(), "whether letters are made small first")
+    encoding: str = parameter(
+        "rotary",
+        Choice(tuple(ENCODINGS)),
+        'how positions enter, see `exfam.encodings.ENCODINGS`: "rotary" learns from little '
+        'text, where "learned" may stay at the words\' frequencies',
+    )
+    embed_dim: int = parameter(128, Whole(), "length of the tokens' vectors")
+    n_heads: int = parameter(4, Whole(), "of attention; divides `embed_dim`")
+    n_layers: int = parameter(4, Whole(), "of attention")
+    feed_forward_dim: int = parameter(512, Whole(least=0), "of the layers between; 0 for none")
+    connection: str = parameter(
+        "pre-norm", Choice(tuple(CONNECTIONS)), '"pre-norm", or "post-norm" as in BERT'
+    )
+    length: int = parameter(
+        128,
+        Whole(least=3),
+        "tokens of a stretch; the longest sentence for encodings that have tables",
+    )
+    mask_share: float = parameter(0.15, Fraction(), "of tokens that are asked for")
+    validation_fraction: float = parameter(
+        0.05,
+        Fraction(),
+        "share of the stretches, at the text's end, that is held out where no validation text"
+        " is given, though pieces of words are learned from it too; 0 for none, and none "
+        "where it is less than one stretch",
+    )
+
     kind: ClassVar[str] = "masked-language-model"
-    parameter_rules = declarations.MASKED
 
-    members_: list[MaskedLM]
-    vocabulary_: dict[str, np.ndarray]
-    histories_: list[History]
-
-    def __init__(
-        self,
-        *,
-        subwords: str = "wordpiece",
-        vocabulary_size: int = 8000,
-        min_count: int = 2,
-        lower: bool = True,
-        encoding: str = "rotary",
-        embed_dim: int = 128,
-        n_heads: int = 4,
-        n_layers: int = 4,
-        feed_forward_dim: int = 512,
-        connection: str = "pre-norm",
-        length: int = 128,
-        mask_share: float = 0.15,
-        dropout: float = 0.1,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        warmup: float = 0.1,
-        clip: float | None = 1.0,
-        max_epochs: int = 10,
-        patience: int = 10,
-        validation_fraction: float = 0.05,
-        long_sentences: str = "error",
-        seed: int = 0,
-        device: str = "cpu",
-        precision: str = "float32",
-        progress: bool = True,
-    ) -> None:
-        self.subwords, self.vocabulary_size, self.lower = subwords, vocabulary_size, lower
-        self.min_count = min_count
-        self.encoding, self.embed_dim, self.n_heads = encoding, embed_dim, n_heads
-        self.n_layers, self.feed_forward_dim = n_layers, feed_forward_dim
-        self.connection, self.length, self.mask_share = connection, length, mask_share
-        self.dropout, self.batch_size, self.learning_rate = dropout, batch_size, learning_rate
-        self.weight_decay, self.warmup, self.clip = weight_decay, warmup, clip
-        self.max_epochs, self.patience = max_epochs, patience
-        self.validation_fraction, self.long_sentences = validation_fraction, long_sentences
-        self.seed, self.device, self.precision = seed, device, precision
-        self.progress = progress
+    members_: list[MaskedLM] = attribute()
+    vocabulary_: dict[str, np.ndarray] = attribute()
+    histories_: list[History] = attribute()
 
     def fit(
         self,
@@ -205,7 +186,7 @@ class MaskedLanguageModel(TransformerMixin, OneNetwork):
     @property
     def model_(self) -> MaskedLM:
         """The fitted network."""
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         return self.members_[0]
 
     @property
@@ -302,7 +283,7 @@ class MaskedLanguageModel(TransformerMixin, OneNetwork):
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
-        check_parameters(self)
+        self.check_rules()
         check_positive("mask_share", self.mask_share)
         if self.embed_dim % self.n_heads:
             raise ExfamError(
@@ -326,11 +307,11 @@ class MaskedLanguageModel(TransformerMixin, OneNetwork):
         chosen = masked_choices(pieces, share=share, n_special=n_special)
         return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members: nothing."""
         return {}, {}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
         self.vocabulary_ = vocabulary
 

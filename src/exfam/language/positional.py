@@ -5,15 +5,18 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float64
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from exfam.checks import DataError, ExfamError
 from exfam.encodings import Attenuated
-from exfam.estimator.rules import check_parameters, python_number
+from exfam.estimator.base import Estimator
+from exfam.estimator.declared import attribute, parameter
+from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
-from exfam.language import declarations
-from exfam.language.fitted import LabelPredictions, OneNetwork
+from exfam.language.declarations import NetworkTraining
+from exfam.language.fitted import LabelPredictions
 from exfam.language.networks.positional_sentences import (
+    PADDINGS,
     PositionalSentenceNetwork,
     build_positional_sentences,
     sentence_nats,
@@ -33,7 +36,7 @@ __all__ = ["PositionalSentenceClassifier"]
 _AT_ONCE = 8192
 
 
-class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
+class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator, BaseEstimator):
     """p(label | sentence) from fixed word vectors and attention that knows positions alone.
 
     One layer, one head: h_i = sum_j delta_ij x_j W_V with the attenuated weights delta of `w` and
@@ -41,21 +44,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     without a vector are dropped before they are numbered; `coverage_` is the share that has one.
     Source: Chen, Varoquaux & Suchanek (2023), section 3.3.1, eq. 8 and Listing 2.
 
-    `w`: above 0; the larger, the more local: near 0 all positions weigh alike, and from about 100
-        on a word sees itself alone; locality is .2 at the default (default 0.0143)
-    `s`: above 0; by how much faster weights fall after the word than before it; 1 for both sides
-        alike (default 1.0)
-    `n_positions`: over which weights are normalized, those beyond a sentence's end among them; of
-        longer sentences the first words are taken (default 128)
-    `padding`: weights beyond the end of a sentence: "zeroed" with the others as they are, as in the
-        paper's listing, or "renormalized": the others then sum to 1 (default "zeroed")
-    `dropout`: of the encoder's output (default 0.5)
-    `learning_rate`: of Adam, falling to 0 along a cosine (default 2e-3)
-    `batch_size`: sentences a step (default 64)
-    `max_epochs`: passes over the sentences (default 5)
-    `seed`: of initial weights, batches and dropout (default 0)
-    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
-    `progress`: whether to draw a line on terminals (default True)
+    {parameters}
 
     >>> vectors = WordVectors(("good", "bad"), np.array([[1, 0], [0, 1]], dtype=np.float32))
     >>> model = PositionalSentenceClassifier(learning_rate=0.1, batch_size=4)
@@ -65,34 +54,43 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     (['positive', 'negative'], 0.5)
     """
 
+    w: float = parameter(
+        0.0143,
+        Positive(),
+        "above 0; the larger, the more local: near 0 all positions weigh alike, and from "
+        "about 100 on a word sees itself alone; locality is .2 at the default",
+    )
+    s: float = parameter(
+        1.0,
+        Positive(),
+        "above 0; by how much faster weights fall after the word than before it; 1 for both "
+        "sides alike",
+    )
+    n_positions: int = parameter(
+        128,
+        Whole(),
+        "over which weights are normalized, those beyond a sentence's end among them; of "
+        "longer sentences the first words are taken",
+    )
+    padding: str = parameter(
+        "zeroed",
+        Choice(PADDINGS),
+        'weights beyond the end of a sentence: "zeroed" with the others as they are, as in '
+        'the paper\'s listing, or "renormalized": the others then sum to 1',
+    )
+    dropout: float = parameter(0.5, text="of the encoder's output")
+    learning_rate: float = parameter(0.002, text="of Adam, falling to 0 along a cosine")
+    batch_size: int = parameter(64, text="sentences a step")
+    max_epochs: int = parameter(5, Whole(), "passes over the sentences")
+    seed: int = parameter(0, text="of initial weights, batches and dropout")
+
     kind: ClassVar[str] = "positional-sentence-classifier"
-    parameter_rules = declarations.POSITIONAL
 
-    members_: list[PositionalSentenceNetwork]
-    histories_: list[History]
-    classes_: np.ndarray
-    vectors_: WordVectors
-    coverage_: float
-
-    def __init__(
-        self,
-        *,
-        w: float = 0.0143,
-        s: float = 1.0,
-        n_positions: int = 128,
-        padding: str = "zeroed",
-        dropout: float = 0.5,
-        learning_rate: float = 2e-3,
-        batch_size: int = 64,
-        max_epochs: int = 5,
-        seed: int = 0,
-        device: str = "cpu",
-        progress: bool = True,
-    ) -> None:
-        self.w, self.s, self.n_positions, self.padding = w, s, n_positions, padding
-        self.dropout, self.learning_rate = dropout, learning_rate
-        self.batch_size, self.max_epochs = batch_size, max_epochs
-        self.seed, self.device, self.progress = seed, device, progress
+    members_: list[PositionalSentenceNetwork] = attribute()
+    histories_: list[History] = attribute()
+    classes_: np.ndarray = attribute()
+    vectors_: WordVectors = attribute()
+    coverage_: float = attribute()
 
     def fit(
         self, X: Any, y: Any, *, vectors: Any, validation: Any = None
@@ -106,7 +104,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
         Raises DataError for what are no sentences or not as many labels, for fewer than two
         labels, and where no word has a vector; ExfamError for other `vectors`.
         """
-        check_parameters(self)
+        self.check_rules()
         settings, weights = self._settings(), self._weights()
         if not isinstance(vectors, WordVectors):
             raise ExfamError(
@@ -138,7 +136,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     @property
     def model_(self) -> PositionalSentenceNetwork:
         """The fitted network."""
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         return self.members_[0]
 
     @property
@@ -148,7 +146,7 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
 
     def coverage(self, X: Any) -> float:
         """The share of the words of some sentences that have a vector."""
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         return self._known(sentence_words(X, name="X"))[1]
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
@@ -208,12 +206,12 @@ class PositionalSentenceClassifier(LabelPredictions, OneNetwork):
     def _held(self, validation: Any) -> SentenceSource:
         return self._source(*checked_validation(validation), name="validation")[0]
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members."""
         told = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
         return told, {"vectors": torch.from_numpy(self.vectors_.center)}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
         self.classes_, self.coverage_ = np.array(config["classes"]), config["coverage"]
         words = tuple(vocabulary["word"].tolist())

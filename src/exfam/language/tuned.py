@@ -10,16 +10,17 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Real
 from scipy.stats import spearmanr
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from exfam.checks import DataError, ExfamError
+from exfam.estimator.base import Estimator
+from exfam.estimator.declared import attribute, parameter
 from exfam.estimator.identity import identified
 from exfam.estimator.members import training_settings
 from exfam.estimator.parameters import to_plain
-from exfam.estimator.rules import Rules, check_parameters
-from exfam.language import declarations
-from exfam.language.fitted import LabelPredictions, OneNetwork
+from exfam.estimator.rules import Choice
+from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
+from exfam.language.fitted import LabelPredictions
 from exfam.language.masked import MaskedLanguageModel
 from exfam.language.networks.sentence_heads import (
     LabeledPieces,
@@ -35,7 +36,7 @@ from exfam.language.targets import (
     label_codes,
     numbers,
 )
-from exfam.language.text_encoders import TextEncoder, sentence_list
+from exfam.language.text_encoders import POOLINGS, TextEncoder, sentence_list
 from exfam.language.training import PRECISIONS
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.checkpoints import Checkpoint
@@ -48,41 +49,29 @@ __all__ = ["SentenceClassifier", "SentenceRegressor"]
 _IRRELEVANT = ("progress",)
 
 
-class _Tuned(OneNetwork):
+class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator):
     """What both share: an encoder, one more layer, steps on both."""
 
+    pooling: str = parameter(
+        "mean",
+        Choice(POOLINGS),
+        'the vector of a sentence is the "mean" of its tokens, or the "first"',
+    )
+    dropout: float = parameter(0.1, text="of that vector; the encoder keeps its own")
+    learning_rate: float = parameter(0.0003)
+    batch_size: int = parameter(32, text="sentences a step")
+    max_epochs: int = parameter(4, text="passes over the sentences")
+    long_sentences: str = parameter(
+        "error", text='"error", or "cut" to leave out what is beyond the encoder\'s last position'
+    )
+    seed: int = parameter(0, text="of the last layer's initial weights, batches and dropout")
+
     kind: ClassVar[str]
-    parameter_rules: ClassVar[Rules]
 
-    members_: list[SentenceHead]
-    histories_: list[History]
-    vocabulary_: dict[str, np.ndarray]
-    encoder_parameters_: dict[str, Any]
-
-    def __init__(
-        self,
-        *,
-        pooling: str = "mean",
-        dropout: float = 0.1,
-        learning_rate: float = 3e-4,
-        weight_decay: float = 0.01,
-        warmup: float = 0.1,
-        clip: float | None = 1.0,
-        batch_size: int = 32,
-        max_epochs: int = 4,
-        patience: int = 10,
-        long_sentences: str = "error",
-        seed: int = 0,
-        device: str = "cpu",
-        precision: str = "float32",
-        progress: bool = True,
-    ) -> None:
-        self.pooling, self.dropout, self.learning_rate = pooling, dropout, learning_rate
-        self.weight_decay, self.warmup, self.clip = weight_decay, warmup, clip
-        self.batch_size, self.max_epochs, self.patience = batch_size, max_epochs, patience
-        self.long_sentences = long_sentences
-        self.seed, self.device, self.precision = seed, device, precision
-        self.progress = progress
+    members_: list[SentenceHead] = attribute()
+    histories_: list[History] = attribute()
+    vocabulary_: dict[str, np.ndarray] = attribute()
+    encoder_parameters_: dict[str, Any] = attribute()
 
     def fit(
         self,
@@ -129,7 +118,7 @@ class _Tuned(OneNetwork):
 
     def _check_parameters(self, encoder: Any) -> None:
         """Raise ExfamError for a parameter that no data could make right, and no encoder."""
-        check_parameters(self)
+        self.check_rules()
         if not isinstance(encoder, MaskedLanguageModel):
             raise ExfamError(
                 f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
@@ -153,7 +142,7 @@ class _Tuned(OneNetwork):
     @property
     def model_(self) -> SentenceHead:
         """The fitted network."""
-        check_is_fitted(self, "members_")
+        self._check_fitted()
         return self.members_[0]
 
     def encoder(self, *, term: str = "both") -> TextEncoder:
@@ -194,19 +183,19 @@ class _Tuned(OneNetwork):
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members."""
         encoder = {name: to_plain(name, each) for name, each in self.encoder_parameters_.items()}
         return {"encoder": encoder, "learned": self._learned()}, {}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
         self.encoder_parameters_, self.vocabulary_ = config["encoder"], vocabulary
         self._relearn(config["learned"])
 
     def _restored_member(self, config: Any) -> SentenceHead:
         encoder = MaskedLanguageModel(**self.encoder_parameters_)
-        check_parameters(encoder)
+        encoder.check_rules()
         return self._head(encoder.network(self._subwords()))
 
     @abstractmethod
@@ -222,21 +211,7 @@ class SentenceClassifier(LabelPredictions, _Tuned):
 
     A pair is read as one: [CLS] first [SEP] second [SEP].
 
-    `pooling`: the vector of a sentence is the "mean" of its tokens, or the "first" (default "mean")
-    `dropout`: of that vector; the encoder keeps its own (default 0.1)
-    `learning_rate`: the largest of AdamW; falls as a cosine (default 3e-4)
-    `weight_decay`: of matrices (default 0.01)
-    `warmup`: share of the steps in which the rate rises (default 0.1)
-    `clip`: largest norm of the gradient; None for no limit (default 1.0)
-    `batch_size`: sentences a step (default 32)
-    `max_epochs`: passes over the sentences (default 4)
-    `patience`: epochs without a better validation before it stops (default 10)
-    `long_sentences`: "error", or "cut" to leave out what is beyond the encoder's last position
-        (default "error")
-    `seed`: of the last layer's initial weights, batches and dropout (default 0)
-    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
-    `precision`: "float32", or "bfloat16" for products in training (default "float32")
-    `progress`: whether to draw a line on terminals (default True)
+    {parameters}
 
     >>> sentences = ["a man runs", "a dog sleeps"] * 40
     >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
@@ -248,9 +223,8 @@ class SentenceClassifier(LabelPredictions, _Tuned):
     """
 
     kind: ClassVar[str] = "sentence-classifier"
-    parameter_rules = declarations.TUNED
 
-    classes_: np.ndarray
+    classes_: np.ndarray = attribute()
 
     def predict_log_proba(
         self, X: Any, *, term: str = "both"
@@ -287,21 +261,7 @@ class SentenceRegressor(RegressorMixin, _Tuned):
     Numbers are normal around the output, with one standard deviation that is learned. `score` is
     Spearman's rank correlation, as GLUE reports it.
 
-    `pooling`: the vector of a sentence is the "mean" of its tokens, or the "first" (default "mean")
-    `dropout`: of that vector; the encoder keeps its own (default 0.1)
-    `learning_rate`: the largest of AdamW; falls as a cosine (default 3e-4)
-    `weight_decay`: of matrices (default 0.01)
-    `warmup`: share of the steps in which the rate rises (default 0.1)
-    `clip`: largest norm of the gradient; None for no limit (default 1.0)
-    `batch_size`: sentences a step (default 32)
-    `max_epochs`: passes over the sentences (default 4)
-    `patience`: epochs without a better validation before it stops (default 10)
-    `long_sentences`: "error", or "cut" to leave out what is beyond the encoder's last position
-        (default "error")
-    `seed`: of the last layer's initial weights, batches and dropout (default 0)
-    `device`: "cpu", "cuda", "cuda:1" or "auto" (default "cpu")
-    `precision`: "float32", or "bfloat16" for products in training (default "float32")
-    `progress`: whether to draw a line on terminals (default True)
+    {parameters}
 
     >>> pairs = [("a man runs", "a man runs"), ("a man runs", "a dog sleeps")] * 40
     >>> encoder = MaskedLanguageModel(vocabulary_size=40, embed_dim=8, n_heads=2, n_layers=1,
@@ -312,10 +272,9 @@ class SentenceRegressor(RegressorMixin, _Tuned):
     """
 
     kind: ClassVar[str] = "sentence-regressor"
-    parameter_rules = declarations.TUNED
 
-    center_: float
-    scale_: float
+    center_: float = attribute()
+    scale_: float = attribute()
 
     def predict(self, X: Any, *, term: str = "both") -> Float64[np.ndarray, "sentences"]:
         """The mean of each sentence's number. `term`: of the encoder's attention."""

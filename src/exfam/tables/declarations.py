@@ -1,8 +1,12 @@
-"""Parameters that estimators of tables have."""
+"""Parameters that estimators of tables share."""
+
+from typing import Any
 
 from exfam.encodings import ENCODINGS
-from exfam.estimator.declarations import TRAINING, Families
+from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import (
+    ANY_NUMBER,
+    SEED,
     ByColumn,
     Choice,
     Flag,
@@ -10,62 +14,176 @@ from exfam.estimator.rules import (
     OrNone,
     OrWord,
     Positive,
-    Rules,
     Share,
+    Text,
     TextByColumn,
     Whole,
 )
-from exfam.tables.answers.decisions import RULES
 from exfam.tables.data import NUMERIC, UNKNOWN
 from exfam.tables.networks.assemble import CATEGORIES, NETWORKS
 from exfam.tables.networks.objective import MASKINGS
 
-__all__ = ["CLASSIFIER", "MISSING_COLUMNS", "REGRESSOR", "TABLE"]
+__all__ = ["ResponseModel", "TableColumnKinds", "TableModelParameters", "TableTraining"]
 
 MISSING_COLUMNS = ("auto", "absent", "error")
 
-TABLE: Rules = {
-    **{name: rule for name, rule in TRAINING.items() if name != "clip"},
-    "kinds": OrNone(ByColumn("a kind or to labels in order")),
-    "date_format": OrNone(TextByColumn()),
-    "numeric": Choice(NUMERIC),
-    "n_bins": OrWord("auto", Whole(least=2)),
-    "families": OrNone(ByColumn("a family")),
-    "unknown": Choice(UNKNOWN),
-    "missing_columns": Choice(MISSING_COLUMNS),
-    "network": Choice(NETWORKS),
-    "encoding": Choice(tuple(ENCODINGS)),
-    "categories": Choice(CATEGORIES),
-    "ordinal": OrWord("auto", Flag()),
-    "extra_masking": OrWord("auto", Share()),
-    "masked_as": Choice(tuple(MASKINGS)),
-    "embed_dim": Whole(),
-    "n_heads": Whole(),
-    "head_dim": Whole(),
-    "n_layers": Whole(),
-    "feed_forward_dim": Whole(),
-    "dropout": Fraction(),
-    "learning_rate": OrWord("auto", Positive()),
-    "weight_decay": OrWord("auto", Positive(zero=True)),
-    "batch_size": OrWord("auto", Whole()),
-    "max_epochs": OrWord("auto", Whole()),
-    "n_targets": OrWord("auto", Whole()),
-}
 
-_SUPERVISED: Rules = {
-    **TABLE,
-    "response_share": OrNone(Fraction()),
-    "unlabeled": Choice(("absent", "mask")),
-}
+class TableColumnKinds(Declared, section="Columns of a table"):
+    """What columns are, and what may be missing."""
 
-CLASSIFIER: Rules = {
-    **_SUPERVISED,
-    "target": Choice(("auto", "categorical", "ordinal")),
-    "decision": Choice(RULES),
-}
+    kinds: Any = parameter(
+        None,
+        OrNone(ByColumn("a kind or to labels in order")),
+        'by column, "categorical", "ordinal", "boolean", "numeric", "count" or "date", or the'
+        " labels of an ordinal column in order; others are guessed: texts and unordered "
+        "categories are categorical, ordered categories ordinal, numbers numeric, whole "
+        "numbers that are all 0 or 1 labels, dates and texts that all are dates dates, which "
+        "are inputs alone: the days that have passed, and where in the year, week and day",
+    )
+    date_format: Any = parameter(
+        None,
+        OrNone(TextByColumn()),
+        'how dates in text are written, such as "%d/%m/%Y", in all columns of dates or by '
+        "column; None for ISO dates or the one format that all of a column fits",
+    )
+    numeric: str = parameter(
+        "continuous",
+        Choice(NUMERIC),
+        '"continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, '
+        'or are "binned" at them',
+    )
+    n_bins: int | str = parameter(
+        "auto",
+        OrWord("auto", Whole(least=2)),
+        'bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the '
+        "root of the number of rows, 4 to 16",
+    )
+    families: Any = parameter(
+        None,
+        OrNone(ByColumn("a family")),
+        "by column of continuous numbers or counts, its law: a family or its name; others are"
+        " Gaussian, counts negative binomial",
+    )
+    unknown: str = parameter(
+        "unk",
+        Choice(UNKNOWN),
+        'what a label is that training did not have: "unk", like a missing cell, with a '
+        'warning that counts them, or an "error"',
+    )
+    missing_columns: str = parameter(
+        "auto",
+        Choice(MISSING_COLUMNS),
+        'what columns are that a table lacks after training: an "error", "absent", or "auto":'
+        " absent if several tables were fitted",
+    )
 
-REGRESSOR: Rules = {
-    **_SUPERVISED,
-    "family": OrWord("auto", OrWord("binned", Families())),
-    "decision": Choice(("mean", "median")),
-}
+
+class TableModelParameters(Declared, section="Model"):
+    """The network, and what it hides in training."""
+
+    network: str = parameter(
+        "linear",
+        Choice(NETWORKS),
+        '"linear", one attention layer without layer norm, ReLU and dropout, which is an '
+        'exact mixture of experts, or "deep"',
+    )
+    encoding: str = parameter(
+        "learned",
+        Choice(tuple(ENCODINGS)),
+        'how the columns\' places are told, a name of `exfam.encodings.ENCODINGS`: "learned" '
+        "gives each column a vector of its own, most others know the columns' order alone",
+    )
+    categories: str = parameter(
+        "per-column",
+        Choice(CATEGORIES),
+        '"per-column", or "shared": one space of categories for all columns, which must have '
+        "equally many labels, as in the paper",
+    )
+    ordinal: bool | str = parameter(
+        "auto",
+        OrWord("auto", Flag()),
+        "whether ordered columns have a direction along which their labels lie beside free "
+        'vectors, True, False, or "auto": as validation says',
+    )
+    extra_masking: float | str = parameter(
+        1.0,
+        OrWord("auto", Share()),
+        "in [0, 1], the largest share of the cells of a training row that are hidden besides "
+        'the target, or "auto": as validation says; more predicts better where cells are '
+        "missing",
+    )
+    masked_as: str = parameter(
+        "absent",
+        Choice(tuple(MASKINGS)),
+        'how these cells are shown: "absent", not at all, or as a "mask" token',
+    )
+    embed_dim: int = parameter(20, Whole(), "length of the vectors of cells and columns")
+    n_heads: int = parameter(5, Whole(), "attention heads")
+    head_dim: int = parameter(4, Whole(), "length of each head's queries and keys")
+    n_layers: int = parameter(2, Whole(), "attention layers of the deep network")
+    feed_forward_dim: int = parameter(40, Whole(), "hidden units after each of them")
+    dropout: float = parameter(
+        0.1, Fraction(), "share of units dropped in training the deep network"
+    )
+
+
+class TableTraining(Declared, section="Training"):
+    """Training by AdamW."""
+
+    learning_rate: float | str = parameter(
+        "auto",
+        OrWord("auto", Positive()),
+        'largest step size of AdamW, or "auto": 0.015, of the deep network 0.005',
+    )
+    weight_decay: float | str = parameter(
+        "auto",
+        OrWord("auto", Positive(zero=True)),
+        'decoupled weight decay, or "auto": 1,000 by the number of rows, at most 0.5',
+    )
+    batch_size: int | str = parameter(
+        "auto",
+        OrWord("auto", Whole()),
+        'rows in a step, or "auto": 64 to 1,024 by the number of rows',
+    )
+    max_epochs: int | str = parameter(
+        "auto",
+        OrWord("auto", Whole()),
+        'passes over the training rows, or "auto": about 3.5 steps for each square root of '
+        "the number of rows, at least 160, and 15,000 rows; of more than 2,000 rows 3 or 9 "
+        "times as long where that is better by validation",
+    )
+    patience: int = parameter(
+        10, ANY_NUMBER, "epochs without improvement on validation before stopping"
+    )
+    warmup: float = parameter(0.1, Fraction(), "share of the steps in which the step size grows")
+    n_targets: int | str = parameter(
+        "auto",
+        OrWord("auto", Whole()),
+        'columns predicted in a step, of a wide table drawn at random, or "auto": 8, with the'
+        " deep network 2",
+    )
+    validation_fraction: float = parameter(
+        0.0,
+        Fraction(),
+        "share of the rows held out to choose the best epoch; without any, all steps are taken",
+    )
+    ensemble: int = parameter(1, Whole(), "networks side by side, whose probabilities are averaged")
+    seed: int = parameter(0, SEED, "of the initial weights, the batches and what is held out")
+    device: str = parameter("cpu", Text(), '"cpu", "cuda", or "auto": CUDA if present')
+    progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")
+
+
+class ResponseModel(Declared, section="Model"):
+    """The response beside the other columns."""
+
+    response_share: float | None = parameter(
+        0.5,
+        OrNone(Fraction()),
+        "of the weight of a training row's targets, the response's; None weighs all targets alike",
+    )
+    unlabeled: str = parameter(
+        "absent",
+        Choice(("absent", "mask")),
+        'how a missing response is shown where another column is predicted: "absent", not at '
+        'all, or as a "mask" token, as in the paper',
+    )

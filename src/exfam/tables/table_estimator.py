@@ -4,22 +4,23 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exfam.checks import DataError, with_types
-from exfam.estimator.rules import Rules, check_parameters
+from exfam.estimator.base import Estimator
+from exfam.estimator.declared import attribute
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.hashing import row_hashes
 from exfam.tables.choice import Trial, best_of, fit_table, recipes_of
 from exfam.tables.column_families import check_label_families, check_support, column_families
 from exfam.tables.data import Cells, RawTable, TableSchema, encode, read_table
+from exfam.tables.declarations import TableColumnKinds, TableModelParameters, TableTraining
 from exfam.tables.inputs import (
     Given,
     encode_all,
@@ -45,7 +46,9 @@ _ROWS_A_BIN, _BINS = 16, (8, 32)
 _ROOTS_A_KNOT, _KNOTS = 6, (4, 16)
 
 
-class TableEstimator(BaseEstimator, ABC):
+class TableEstimator(
+    TableColumnKinds, TableModelParameters, TableTraining, Estimator, BaseEstimator, ABC
+):
     """Estimators of p(cell | the other cells of its row that are there).
 
     A table is a frame (pandas, polars, pyarrow, a mapping of columns) or an array; a missing cell
@@ -53,59 +56,33 @@ class TableEstimator(BaseEstimator, ABC):
     columns are matched by name.
     """
 
-    kind: ClassVar[str]
-    parameter_rules: ClassVar[Rules]
+    unlabeled: str = attribute()
+    response_share: float | None = attribute()
 
-    kinds: Any
-    date_format: Any
-    numeric: str
-    n_bins: Any
-    families: Any
-    unknown: str
-    encoding: str
-    unlabeled: str
-    response_share: float | None
-    ensemble: int
-    missing_columns: str
-    validation_fraction: float
-    seed: int
-
-    members_: list[MaskedTableModel]
-    schema_: TableSchema
-    families_: tuple[Family, ...]
-    settings_: TableSettings
-    response_: str | None
-    tables_: tuple[tuple[str, ...], ...]
-    histories_: list[History]
-    recipe_: Recipe
-    missing_share_: float
-    most_missing_: float
-    trials_: tuple[Trial, ...]
-    n_features_in_: int
+    members_: list[MaskedTableModel] = attribute()
+    schema_: TableSchema = attribute()
+    families_: tuple[Family, ...] = attribute()
+    settings_: TableSettings = attribute()
+    response_: str | None = attribute()
+    tables_: tuple[tuple[str, ...], ...] = attribute()
+    histories_: list[History] = attribute()
+    recipe_: Recipe = attribute()
+    missing_share_: float = attribute()
+    most_missing_: float = attribute()
+    trials_: tuple[Trial, ...] = attribute()
+    n_features_in_: int = attribute()
 
     def __sklearn_tags__(self) -> Tags:
-        """Missing cells, texts and categories are taken as they are."""
+        """Arrays are taken as well as frames; missing cells, texts and categories as they are."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags.input_tags.two_d_array = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` or `load` has made a model."""
-        return bool(getattr(self, "members_", None))
 
     @property
     def model_(self) -> MaskedTableModel:
         """The fitted model: all members of the ensemble."""
         check_is_fitted(self)
         return self.members_[0]
-
-    @property
-    def history_(self) -> History:
-        """What happened in training, epoch by epoch."""
-        check_is_fitted(self)
-        return self.histories_[0]
 
     @property
     def vocabulary_(self) -> dict[str, np.ndarray]:
@@ -136,27 +113,6 @@ class TableEstimator(BaseEstimator, ABC):
 
     def _seen(self, cells: Cells) -> Overlap:
         return overlap(self, row_hashes(cells.value))
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.estimator.saving import save_estimator
-
-        check_is_fitted(self)
-        save_estimator(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "TableEstimator":
-        """The model saved in a folder.
-
-        Raises ModelFileError if it is damaged, newer, or of another estimator.
-        """
-        from exfam.estimator.saving import load_estimator
-
-        return load_estimator(path, expected=cls)
-
-    def _check_parameters(self) -> None:
-        """Raise ExfamError for a parameter that no data could make right."""
-        check_parameters(self)
 
     def _fit(
         self,
@@ -323,7 +279,7 @@ class TableEstimator(BaseEstimator, ABC):
         columns = zip(names, table.columns.values(), strict=True)
         return RawTable(names, dict(columns), n_rows=table.n_rows)
 
-    def _told(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members: plain JSON, and tensors."""
         schema = self.schema_.to_config()
         config = {
@@ -341,8 +297,8 @@ class TableEstimator(BaseEstimator, ABC):
         }
         return config, {}
 
-    def _tell(self, config: Any, tensors: Any, vocabulary: Any) -> None:
-        """Take back what `_told` gave."""
+    def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
+        """Take back what `_state` gave."""
         held = [{**each, "labels": vocabulary.get(each["name"])} for each in config["columns"]]
         self.schema_ = TableSchema.from_config({**config, "columns": held})
         self.families_ = tuple(family_from_config(each) for each in config["families"])

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from exfam.checks import ExfamError, check_positive
-from exfam.estimator.rules import python_number
+from exfam.estimator.declared import parameter
+from exfam.estimator.rules import Choice, OrNone, Positive, Whole, python_number
 from exfam.kernels.cbow import train_cbow
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, fit_text
 from exfam.training.history import History
-from exfam.words import declarations
 from exfam.words.matrices import WordMatrices, initial_matrices
 from exfam.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 from exfam.words.word_estimator import TextEstimator
@@ -29,39 +29,7 @@ class CBOW(TextEstimator):
     over all words, exact, trained by Adam: for small vocabularies. With "negative_sampling" it is
     told from words drawn as noise, each a Bernoulli.
 
-    Model:
-    `likelihood`: "negative_sampling" or "softmax" (default "negative_sampling")
-    `dim`: length of a vector (default 200)
-    `window`: the largest distance; drawn from 1 to this for negative sampling; None for the whole
-        sentence, with softmax only (default 5)
-    `negatives`: words drawn as noise; of no use to softmax (default 5)
-    `tie`: as in `SkipGram`; for negative sampling only (default None)
-    `positive_share`: of the signs, those that are +1 (default 0.5)
-    `subsample`: frequency above which words are left out at random; for negative sampling only
-        (default 0.001)
-    `noise_exponent`: noise is drawn as counts to this power (default 0.75)
-
-    Text:
-    `min_count`: how often a word must be read to get a vector (default 5)
-    `max_words`: the most words that get one, the most frequent (default None)
-    `sentences`: "lines", or "none" where they end only with files (default "lines")
-    `lower`: whether text is read in lower case (default False)
-    `cleaning`: "wikifil" for a-z alone, digits spelled out (default None)
-
-    Training:
-    `learning_rate`: None for 0.075, falling linearly, of negative sampling and for 0.001, constant,
-        of Adam (default None)
-    `batch_size`: windows in a step of Adam (default 256)
-    `epochs`: passes over the text (default 5)
-    `threads`: "auto" for all processors, or a number; Adam takes one (default "auto")
-    `deterministic`: one thread, so that the same seed gives the same bits (default False)
-    `seed`: of initial vectors and all draws (default 0)
-    `progress`: whether to draw a line on terminals (default True)
-
-    `score` is the mean log-likelihood in nats: with softmax of every word that has a context; with
-    negative sampling of all yes and no, as in `SkipGram`.
-    `vectors_`: center vectors are those of the words that predict, which word2vec publishes;
-    context vectors those of the word that is predicted.
+    {parameters}
 
     >>> text = ["i like cats and dogs", "i like dogs and cats"] * 50
     >>> model = CBOW(likelihood="softmax", window=None, dim=4).fit(text)
@@ -70,40 +38,35 @@ class CBOW(TextEstimator):
     """
 
     kind = "cbow"
-    parameter_rules = declarations.CBOW
-
-    def __init__(
-        self,
-        *,
-        likelihood: str = "negative_sampling",
-        dim: int = 200,
-        window: int | None = 5,
-        negatives: int = 5,
-        tie: str | None = None,
-        positive_share: float = 0.5,
-        subsample: float = 1e-3,
-        noise_exponent: float = 0.75,
-        min_count: int = 5,
-        max_words: int | None = None,
-        sentences: str = "lines",
-        lower: bool = False,
-        cleaning: str | None = None,
-        learning_rate: float | None = None,
-        batch_size: int = 256,
-        epochs: int = 5,
-        threads: int | str = "auto",
-        deterministic: bool = False,
-        seed: int = 0,
-        progress: bool = True,
-    ) -> None:
-        self.likelihood, self.dim, self.window = likelihood, dim, window
-        self.negatives, self.tie, self.positive_share = negatives, tie, positive_share
-        self.subsample, self.noise_exponent = subsample, noise_exponent
-        self.min_count, self.max_words, self.sentences = min_count, max_words, sentences
-        self.lower, self.cleaning = lower, cleaning
-        self.learning_rate, self.batch_size = learning_rate, batch_size
-        self.epochs, self.threads, self.deterministic = epochs, threads, deterministic
-        self.seed, self.progress = seed, progress
+    likelihood: str = parameter(
+        "negative_sampling",
+        Choice(("negative_sampling", "softmax")),
+        '"negative_sampling" or "softmax"',
+    )
+    window: int | None = parameter(
+        5,
+        OrNone(Whole()),
+        "the largest distance; drawn from 1 to this for negative sampling; None for the whole"
+        " sentence, with softmax only",
+    )
+    negatives: int = parameter(5, text="words drawn as noise; of no use to softmax")
+    tie: str | None = parameter(None, text="as in `SkipGram`; for negative sampling only")
+    positive_share: float = parameter(0.5, text="of the signs, those that are +1")
+    subsample: float = parameter(
+        0.001, text="frequency above which words are left out at random; for negative sampling only"
+    )
+    learning_rate: float | None = parameter(
+        None,
+        OrNone(Positive()),
+        "None for 0.075, falling linearly, of negative sampling and for 0.001, constant, of Adam",
+    )
+    batch_size: int = parameter(256, Whole(), "windows in a step of Adam")
+    threads: int | str = parameter(
+        "auto", text='"auto" for all processors, or a number; Adam takes one'
+    )
+    deterministic: bool = parameter(
+        False, text="one thread, so that the same seed gives the same bits"
+    )
 
     @property
     def family(self) -> Union["Bernoulli", "Categorical"]:

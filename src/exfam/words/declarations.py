@@ -1,53 +1,75 @@
-"""Parameters that estimators of words have. Without torch, which they train without."""
+"""Parameters that models of words share. Without torch, which they train without."""
 
-from exfam.estimator.rules import Choice, Flag, OrNone, OrWord, Positive, Rules, Share, Whole
-from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
+from exfam.estimator.declared import Declared, parameter
+from exfam.estimator.rules import SEED, Choice, Flag, OrNone, OrWord, Positive, Share, Whole
 from exfam.reading.text.cleaning import CLEANINGS
 from exfam.reading.text.options import SENTENCES
 from exfam.words.matrices import TIES
 
-__all__ = ["CBOW", "PMI", "SKIP_GRAM"]
+__all__ = ["PassTraining", "TextReading", "WordModel"]
 
-_SEED = Whole(least=0, most=2**63 - 1)
 
-SKIP_GRAM: Rules = {
-    "dim": Whole(),
-    "window": Whole(),
-    "negatives": Whole(),
-    "tie": Choice(TIES),
-    "positive_share": Share(),
-    "subsample": Positive(zero=True),
-    "noise_exponent": Positive(zero=True),
-    "min_count": Whole(),
-    "max_words": OrNone(Whole()),
-    "sentences": Choice(SENTENCES),
-    "lower": Flag(),
-    "cleaning": Choice((None, *CLEANINGS)),
-    "learning_rate": Positive(),
-    "epochs": Whole(),
-    "threads": OrWord("auto", Whole()),
-    "deterministic": Flag(),
-    "seed": _SEED,
-    "progress": Flag(),
-}
+class WordModel(Declared, section="Model"):
+    """Vectors and the noise that they are trained against."""
 
-CBOW: Rules = {
-    **SKIP_GRAM,
-    "likelihood": Choice(("negative_sampling", "softmax")),
-    "window": OrNone(Whole()),
-    "learning_rate": OrNone(Positive()),
-    "batch_size": Whole(),
-}
+    dim: int = parameter(200, Whole(), "length of a vector")
+    window: int = parameter(
+        5, Whole(), "the largest distance of two words; that of a window is drawn from 1 to this"
+    )
+    negatives: int = parameter(
+        5,
+        Whole(),
+        "words drawn as noise, shared by the words of a window, or of three windows where "
+        "there are 16 or more",
+    )
+    tie: str | None = parameter(
+        None,
+        Choice(TIES),
+        'None, "reflection" (c = q * w, the first signs +1), "random" (signs are drawn) or '
+        '"linear" (c = Q w with a trained matrix Q; several times slower)',
+    )
+    positive_share: float = parameter(
+        0.5, Share(), "of the signs, those that are +1; 0.35 to 0.65 are alike"
+    )
+    subsample: float = parameter(
+        0.001, Positive(zero=True), "frequency above which words are left out at random; 0 for none"
+    )
+    noise_exponent: float = parameter(
+        0.75, Positive(zero=True), "noise is drawn as counts to this power"
+    )
 
-PMI: Rules = {
-    "dim": Whole(),
-    "window": Whole(),
-    "weights": Choice(tuple(WINDOW_WEIGHTS)),
-    "min_count": Whole(),
-    "method": Choice(("eigen", "svd")),
-    "positive": Flag(),
-    "shift": Positive(zero=True),
-    "exponent": Positive(),
-    "max_bytes": Whole(most=2**63 - 1),
-    "seed": _SEED,
-}
+
+class TextReading(Declared, section="Text"):
+    """How text is read."""
+
+    min_count: int = parameter(5, Whole(), "how often a word must be read to get a vector")
+    max_words: int | None = parameter(
+        None, OrNone(Whole()), "the most words that get one, the most frequent"
+    )
+    sentences: str = parameter(
+        "lines", Choice(SENTENCES), '"lines", or "none" where they end only with files'
+    )
+    lower: bool = parameter(False, Flag(), "whether text is read in lower case")
+    cleaning: str | None = parameter(
+        None, Choice((None, *CLEANINGS)), '"wikifil" for a-z alone, digits spelled out'
+    )
+
+
+class PassTraining(Declared, section="Training"):
+    """Passes over a text."""
+
+    learning_rate: float = parameter(0.025, Positive(), "of the start; falls linearly, nearly to 0")
+    epochs: int = parameter(5, Whole(), "passes over the text")
+    threads: int | str = parameter(
+        "auto",
+        OrWord("auto", Whole()),
+        '"auto" for all processors, or a number; several write without locks',
+    )
+    deterministic: bool = parameter(
+        False,
+        Flag(),
+        "one thread, so that the same seed gives the same bits on the same machine; it costs "
+        "the speed of the others",
+    )
+    seed: int = parameter(0, SEED, "of initial vectors and all draws")
+    progress: bool = parameter(True, Flag(), "whether to draw a line on terminals")

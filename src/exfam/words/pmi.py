@@ -10,12 +10,13 @@ import scipy.special
 from jaxtyping import Float
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.rules import check_parameters
+from exfam.estimator.base import Estimator, check_fitted
+from exfam.estimator.declared import parameter
+from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
+from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
 from exfam.reading.text.unknown import warn_unknown_words
 from exfam.vectors import WordVectors
-from exfam.words import declarations
 from exfam.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
-from exfam.words.parameters import Parameters, check_fitted
 from exfam.words.pmi_matrix import Association, association
 from exfam.words.pmi_spectrum import lanczos_errors, largest_eigenpairs
 
@@ -27,29 +28,13 @@ __all__ = ["PMIFactorization"]
 _LOGITS_AT_ONCE = 16_000_000
 
 
-class PMIFactorization(Parameters):
+class PMIFactorization(Estimator):
     """Vectors whose products are the mutual information of words that occur together.
 
     The model is Categorical: p(i | j) = p_i exp(w_j . c_i) / Z_j for word i in the context of word
     j, with p_i the frequency of i (to the power `exponent`) and Z_j exact.
 
-    Counting:
-    `window`: how many places away a context may be (default 2)
-    `weights`: of a pair by its distance: "flat", "harmonic" or "dynamic" (default "flat")
-    `min_count`: how often a word must be read to get a vector; rarer ones keep their places in
-        windows (default 100)
-    `max_bytes`: of memory for counting, about; what does not fit goes to files
-        (default 2_000_000_000)
-
-    Factorization:
-    `dim`: length of a vector; fewer than there are words (default 200)
-    `method`: "eigen": W = U |L|^(1/2) and C = W sgn L of the eigenvalues L largest in absolute
-        value, tied by reflection; or "svd": W = U S^(1/2) and C = V S^(1/2) of the largest singular
-        values (default "eigen")
-    `positive`: whether negative information becomes 0 (default False)
-    `shift`: taken from the information, in nats: log k for k negative samples (default 0.0)
-    `exponent`: of the contexts' frequencies; must be 1 for "eigen" (default 1.0)
-    `seed`: of the start of Lanczos iteration (default 0)
+    {parameters}
 
     After `fit`: `vectors_`, a `WordVectors`; `eigenvalues_` or `singular_values_`, the largest
     first; `frequencies_`, the words' shares of all words with a vector.
@@ -62,37 +47,47 @@ class PMIFactorization(Parameters):
     """
 
     kind = "pmi-factorization"
-    parameter_rules = declarations.PMI
+    fitted_attribute = "vectors_"
+
+    dim: int = parameter(200, Whole(), "length of a vector; fewer than there are words")
+    window: int = parameter(2, Whole(), "how many places away a context may be")
+    weights: str = parameter(
+        "flat",
+        Choice(tuple(WINDOW_WEIGHTS)),
+        'of a pair by its distance: "flat", "harmonic" or "dynamic"',
+    )
+    min_count: int = parameter(
+        100,
+        Whole(),
+        "how often a word must be read to get a vector; rarer ones keep their places in windows",
+    )
+    method: str = parameter(
+        "eigen",
+        Choice(("eigen", "svd")),
+        '"eigen": W = U |L|^(1/2) and C = W sgn L of the eigenvalues L largest in absolute '
+        'value, tied by reflection; or "svd": W = U S^(1/2) and C = V S^(1/2) of the largest '
+        "singular values",
+    )
+    positive: bool = parameter(False, Flag(), "whether negative information becomes 0")
+    shift: float = parameter(
+        0.0,
+        Positive(zero=True),
+        "taken from the information, in nats: log k for k negative samples",
+    )
+    exponent: float = parameter(
+        1.0, Positive(), 'of the contexts\' frequencies; must be 1 for "eigen"'
+    )
+    max_bytes: int = parameter(
+        2000000000,
+        Whole(most=2**63 - 1),
+        "of memory for counting, about; what does not fit goes to files",
+    )
+    seed: int = parameter(0, SEED, "of the start of Lanczos iteration")
 
     vectors_: WordVectors
     frequencies_: Float[np.ndarray, "words"]
     eigenvalues_: Float[np.ndarray, "dim"]
     singular_values_: Float[np.ndarray, "dim"]
-
-    def __init__(
-        self,
-        *,
-        dim: int = 200,
-        window: int = 2,
-        weights: str = "flat",
-        min_count: int = 100,
-        method: str = "eigen",
-        positive: bool = False,
-        shift: float = 0.0,
-        exponent: float = 1.0,
-        max_bytes: int = 2_000_000_000,
-        seed: int = 0,
-    ) -> None:
-        self.dim = dim
-        self.window = window
-        self.weights = weights
-        self.min_count = min_count
-        self.method = method
-        self.positive = positive
-        self.shift = shift
-        self.exponent = exponent
-        self.max_bytes = max_bytes
-        self.seed = seed
 
     def fit(
         self, X: Any, y: None = None, *, folder: str | PathLike[str] | None = None
@@ -128,14 +123,8 @@ class PMIFactorization(Parameters):
         self._factorize(more if counted is None else counted.added(more))
         return self
 
-    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder, with the counts of pairs that `partial_fit` adds to.
-
-        Safetensors, JSON and Parquet, no pickle.
-        """
-        from exfam.words.storing import save_arrays
-
-        check_fitted(self, "vectors_")
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Vectors, and the counts of pairs that `partial_fit` adds to."""
         vectors, pairs = self.vectors_, self._counted.pairs
         arrays = {
             "center": vectors.center,
@@ -149,25 +138,13 @@ class PMIFactorization(Parameters):
             "pair_columns": pairs.indices,
             "pair_rows": pairs.indptr,
         }
-        save_arrays(
-            self,
-            path,
-            arrays={name: array for name, array in arrays.items() if array is not None},
-            words={"word": vectors.words, "counted": self._counted.words},
-            told={},
-            overwrite=overwrite,
-        )
+        return {}, {name: array for name, array in arrays.items() if array is not None}
 
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> "PMIFactorization":
-        """The model saved in a folder; ModelFileError if it is damaged, newer or another's."""
-        from pathlib import Path
+    def _labels(self) -> dict[str, np.ndarray]:
+        words = {"word": self.vectors_.words, "counted": self._counted.words}
+        return {name: np.array(labels, dtype=object) for name, labels in words.items()}
 
-        from exfam.estimator.saving import load_estimator
-
-        return load_estimator(Path(path), expected=cls)
-
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what `save` wrote."""
         stored = {name: np.asarray(tensor) for name, tensor in tensors.items()}
         words, counted = (tuple(vocabulary[name].tolist()) for name in ("word", "counted"))
@@ -241,7 +218,7 @@ class PMIFactorization(Parameters):
         return Association(self.positive, self.shift, self.exponent)
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         if self.method == "eigen" and self.exponent != 1:
             raise ExfamError(
                 f"`exponent` must be 1 for method='eigen', got {self.exponent}: information is not "

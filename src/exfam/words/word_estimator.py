@@ -2,13 +2,15 @@
 
 from abc import ABC, abstractmethod
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
 from exfam.checks import DataError, ExfamError, check_positive, with_types
-from exfam.estimator.rules import Rules, check_parameters, python_number
+from exfam.estimator.base import Estimator, check_fitted
+from exfam.estimator.declared import attribute
+from exfam.estimator.rules import python_number
 from exfam.kernels.alias import alias_table
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
 from exfam.reading.text import Vocabulary, keep_probability, noise_probability
@@ -16,8 +18,8 @@ from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings
 from exfam.training.history import History
 from exfam.vectors import WordVectors
+from exfam.words.declarations import PassTraining, TextReading, WordModel
 from exfam.words.matrices import WordMatrices
-from exfam.words.parameters import Parameters, check_fitted
 from exfam.words.texts import ReadingOptions, known_tokens, read_text
 
 __all__ = ["SampledPass", "TextEstimator"]
@@ -52,32 +54,14 @@ class SampledPass:
 _LARGEST = 1e18
 
 
-class TextEstimator(Parameters, ABC):
+class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
     """Models of words and their contexts, trained by passes over a text."""
 
-    kind: ClassVar[str]
-    parameter_rules: ClassVar[Rules]
+    fitted_attribute = "matrices_"
 
-    dim: int
-    window: Any
-    negatives: int
-    subsample: Any
-    noise_exponent: float
-    learning_rate: Any
-    min_count: int
-    max_words: int | None
-    sentences: str
-    lower: bool
-    cleaning: str | None
-    epochs: int
-    threads: int | str
-    deterministic: bool
-    seed: int
-    progress: bool
-
-    vocabulary_: Vocabulary
-    matrices_: WordMatrices
-    histories_: list[History]
+    vocabulary_: Vocabulary = attribute()
+    matrices_: WordMatrices = attribute()
+    histories_: list[History] = attribute()
 
     @abstractmethod
     def _start(self, n_words: int) -> WordMatrices:
@@ -185,32 +169,20 @@ class TextEstimator(Parameters, ABC):
         check_fitted(self, "histories_")
         return self.histories_[-1]
 
-    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder: safetensors, JSON and Parquet, no pickle."""
-        from exfam.words.storing import save_words
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        vocabulary = self.vocabulary_
+        arrays = self.matrices_.stored() | {"counts": vocabulary.counts}
+        return {"n_tokens": vocabulary.n_tokens}, arrays
 
-        check_fitted(self, "matrices_")
-        save_words(self, path, overwrite=overwrite)
+    def _labels(self) -> dict[str, np.ndarray]:
+        return {"word": np.array(self.vocabulary_.words, dtype=object)}
 
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> "TextEstimator":
-        """The model saved in a folder; ModelFileError if it is damaged, newer or another's."""
-        from pathlib import Path
-
-        from exfam.estimator.saving import load_estimator
-
-        return load_estimator(Path(path), expected=cls)
-
-    def _tell(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what `save` wrote."""
         stored = {name: tensor.numpy() for name, tensor in tensors.items()}
         counts, words = stored.pop("counts"), tuple(vocabulary["word"].tolist())
         self.vocabulary_ = with_types(Vocabulary(words, counts, config["n_tokens"]))
         self.matrices_ = WordMatrices.restored(stored)
-
-    def _check_parameters(self) -> None:
-        """Raise ExfamError for a parameter that no data could make right."""
-        check_parameters(self)
 
     def _settings(self) -> EpochSettings:
         threads = 1 if self.deterministic else self.threads

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.tables.errors import told_of
-from exfam.estimator.saving import TABLE_KINDS
+from exfam.estimator.registry import REGISTRY
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
 
@@ -29,7 +29,7 @@ def is_table(model: Any) -> bool:
     >>> is_table(MaskedTable()), is_table(Marginal())
     (True, False)
     """
-    return model.kind in TABLE_KINDS
+    return REGISTRY[model.kind].reads == "tables"
 
 
 def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableFile | None]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.estimator.saving import WORD_KINDS
+from exfam.estimator.registry import REGISTRY
 
 __all__ = ["is_of_words", "word_scores"]
 
@@ -21,7 +21,7 @@ def is_of_words(model: Any) -> bool:
     >>> is_of_words(SkipGram())
     True
     """
-    return model.kind in WORD_KINDS
+    return REGISTRY[model.kind].reads == "text"
 
 
 def word_scores(model: Any, chosen: Any) -> dict[str, Any]:

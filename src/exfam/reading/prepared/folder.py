@@ -8,10 +8,11 @@ from typing import Any
 from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns, Names
-from exfam.reading import ReadingFacts, ReadingOptions, read_with_facts
+from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.prepared.location import found, new_folder
 from exfam.reading.prepared.manifest import Manifest, is_ours
 from exfam.reading.prepared.shards import ShardWriter, mapped_groups
+from exfam.reading.reader import read_with_facts
 
 __all__ = ["is_prepared", "open_prepared", "prepare", "prepared_columns", "prepared_facts"]
 
