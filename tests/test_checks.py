@@ -8,6 +8,7 @@ from exfam.checks import (
     ExfamError,
     check_choice,
     check_fraction,
+    check_path,
     check_positive,
     check_seed,
     check_whole,
@@ -110,3 +111,19 @@ def test_fields_of_other_types_are_refused(wrong):
     (name,) = wrong
     with pytest.raises(TypeError, match=f"{name} of Site must be .*, got"):
         with_types(Site(**{"name": "Bonn", "at": (50.7, 7.1), **wrong}))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "a path, got an empty one"),
+        ("a\0", "a path of UTF-8 text without NUL, got 'a.x00'"),
+        ("\ud800", "a path of UTF-8 text without NUL, got '.ud800'"),
+        (b"a", "a path, got b'a' of type bytes"),
+        ("a/" + "é" * 121, "a path of names of at most 240 bytes, got one of 242"),
+    ],
+)
+def test_a_path_is_one_that_can_be_written(path, message):
+    check_path("checkpoint", "é" * 120 + "/a")
+    with pytest.raises(ExfamError, match=f"`checkpoint` must be {message}"):
+        check_path("checkpoint", path)

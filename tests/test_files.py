@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from exfam import files
+from exfam.checks import ExfamError
 from exfam.files import (
     hold_folder,
     lock_folder,
@@ -158,3 +159,9 @@ def test_a_folder_that_was_taken_for_abandoned_is_replaced(temporary, monkeypatc
 def test_counting_leaves_nothing_in_the_temporary_directory(temporary):
     count_cooccurrences(np.array([0, 1, 0], np.int32), 2, window=1)
     assert os.listdir(temporary) == []
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(ExfamError, match="`path` must be a path of names of at most 240 bytes"):
+        write_atomically(tmp_path / "new" / ("a" * 300), "")
+    assert not list(tmp_path.iterdir())

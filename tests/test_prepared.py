@@ -22,7 +22,7 @@ from exfam.groups.frames import FrameColumns
 from exfam.reading.options import ReadingFacts
 from exfam.reading.prepared import is_prepared, prepared_columns, prepared_facts
 from exfam.reading.prepared import location as places
-from exfam.reading.prepared.manifest import FORMAT_VERSION, MANIFEST
+from exfam.reading.prepared.manifest import FORMAT_VERSION, MANIFEST, Manifest
 from group_cases import FRAME, assert_same, full_groups
 
 COLUMNS = {
@@ -303,7 +303,9 @@ class TestDamage:
         (tmp_path / MANIFEST).write_text("[" * 10)
         with pytest.raises(DataError, match="got a damaged or changed file"):
             open_prepared(tmp_path)
-        with pytest.raises(DataError, match="`folder` must be a path, got 'a.x00b'"):
+        with pytest.raises(
+            DataError, match="`folder` must be a path of .* without NUL, got 'a.*b'"
+        ):
             open_prepared("a\0b")
 
 
@@ -379,6 +381,22 @@ class TestPlace:
             prepare(FRAME, folder, **COLUMNS)
         assert not list(folder.parent.iterdir())
 
+    def test_a_disk_that_fills_up_is_named_with_the_remedy(self, folder, monkeypatch):
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Manifest, "write", full)
+        with pytest.raises(DataError, match="got .*prepared: No space left on device. Free some"):
+            prepare(FRAME, folder, **COLUMNS)
+        assert not list(folder.parent.iterdir())
+
+    @pytest.mark.parametrize("name", ["", "a" * 300, "\ud800", "a\0b"])
+    def test_a_name_that_no_folder_can_have_is_refused(self, tmp_path, monkeypatch, name):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(DataError, match="`folder` must be a path"):
+            prepare(FRAME, name, **COLUMNS)
+        assert not list(tmp_path.iterdir())
+
     def test_a_folder_that_came_meanwhile_stays(self, folder):
         with pytest.raises(DataError, match="got a prepared folder at"):  # noqa: SIM117
             with places.new_folder(folder, overwrite=False):
@@ -396,7 +414,7 @@ class TestPlace:
             rename(source, target)
 
         monkeypatch.setattr(os, "rename", failing)
-        with pytest.raises(OSError, match="Input/output"):
+        with pytest.raises(DataError, match="can be written, got .*prepared: Input/output.* Free"):
             prepare(Groups(start=[0], stop=[1]), folder, overwrite=True)
         assert_equal(open_prepared(folder), full_groups(seed=1))
         assert [path.name for path in folder.parent.iterdir()] == ["prepared"]

@@ -1,3 +1,4 @@
+import errno
 import re
 import signal
 
@@ -7,7 +8,8 @@ import torch
 from torch import nn
 
 from exfam.checks import CheckpointError, ExfamError
-from exfam.training.checkpoints import Checkpoint, CheckpointFolder
+from exfam.training import checkpoints
+from exfam.training.checkpoints import Checkpoint, CheckpointFolder, checkpoint_path
 from toy_fit import (
     ToyModel,
     run_python,
@@ -303,6 +305,23 @@ def test_a_file_is_no_checkpoint_folder(tmp_path):
         CheckpointError, match=r"`checkpoint` must be a folder, got a file at .*file"
     ):
         toy_fit(checkpoint=path)
+
+
+@pytest.mark.parametrize("name", ["", "a" * 300, "\ud800", "\0"])
+def test_a_name_that_no_folder_can_have_is_refused(name):
+    for use in (checkpoint_path, Checkpoint):
+        with pytest.raises(ExfamError, match="`checkpoint` must be a path"):
+            use(name)
+
+
+def test_a_full_disk_is_named_with_the_remedy(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "write_atomically", full)
+    message = "can be written, got .*fit: No space left on device. Free some space, or use"
+    with pytest.raises(CheckpointError, match=message):
+        CheckpointFolder(tmp_path / "fit", fingerprint={}).save({}, {})
 
 
 def test_facts_and_arrays_come_back_exactly(tmp_path):

@@ -323,6 +323,14 @@ def test_a_disk_that_refuses_is_one_clear_error(saved, monkeypatch, function, er
     assert os.listdir(saved.parent) == ["model"]
 
 
+@pytest.mark.parametrize("name", ["", "a" * 300, "\ud800", "\0"])
+def test_a_name_that_no_folder_can_have_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExfamError, match="`path` must be a path"):
+        save_folder(name, **model())
+    assert not list(tmp_path.iterdir())
+
+
 # Several processes
 
 SOURCE = {**os.environ, "PYTHONPATH": str(Path(exfam.__file__).parents[1])}

@@ -14,6 +14,7 @@ UserWarning
 
 import difflib
 import math
+import os
 import types
 import typing
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ __all__ = [
     "check_choice",
     "check_fraction",
     "check_inside",
+    "check_path",
     "check_positive",
     "check_seed",
     "check_whole",
@@ -44,6 +46,8 @@ __all__ = [
 
 # Letters of a value that an error shows.
 _LONGEST = 400
+# Systems take names of 255 bytes; files are first written beside their path, under longer names.
+_LONGEST_NAME = 240
 
 
 class ExfamError(ValueError):
@@ -154,6 +158,27 @@ def check_inside(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or not 0 < value < 1:
         raise ExfamError(f"`{name}` must be a number strictly between 0 and 1, got {value!r}.")
+
+
+def check_path(name: str, path: Any) -> None:
+    """Raise unless a file or folder of this name can be written.
+
+    >>> check_path("checkpoint", "fits/first")
+    """
+    rule = f"`{name}` must be"
+    if not isinstance(path, str | os.PathLike):
+        raise ExfamError(f"{rule} a path, got {shown(path)} of type {type(path).__name__}.")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not is_utf8(text) or "\0" in text:
+        raise ExfamError(f"{rule} a path of UTF-8 text without NUL, got {shown(path)}.")
+    if not text:
+        raise ExfamError(f'{rule} a path, got an empty one. The working directory is ".".')
+    longest = max(len(part.encode()) for part in text.split(os.sep))
+    if longest > _LONGEST_NAME:
+        raise ExfamError(
+            f"{rule} a path of names of at most {_LONGEST_NAME} bytes, got one of {longest}: "
+            f"{shown(path)}."
+        )
 
 
 def with_types(record: Any) -> Any:

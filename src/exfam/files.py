@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from exfam.checks import check_path
+
 try:
     import fcntl
 except ImportError:  # such a system has no locks of this kind
@@ -32,7 +34,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file beside `path` to be written to: renamed in when the block ends, removed if it raises.
 
     A reader never sees half a file. Missing folders above `path` are made.
-    Raises OSError where the operating system refuses; `path` is then as it was.
+    Raises OSError where the operating system refuses, ExfamError for a `path` that no system takes;
+    what was there is then as it was.
 
     >>> folder = tempfile.mkdtemp()
     >>> with atomic_path(Path(folder, "rows.json")) as beside:
@@ -40,6 +43,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> os.listdir(folder)
     ['rows.json']
     """
+    check_path("path", path)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

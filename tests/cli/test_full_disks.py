@@ -5,6 +5,7 @@ import re
 import subprocess
 import tempfile
 from collections import namedtuple
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,7 @@ def words_of(tmp_path):
     return {
         "fit": lambda output: ["fit", file, *COLUMNS, *SMALL, *QUICK, "-o", output],
         "fit words": lambda output: ["fit", "words", tmp_path / "corpus.txt", *TINY, "-o", output],
+        "prepare": lambda output: ["prepare", file, *COLUMNS, "-o", output],
     }
 
 
@@ -105,3 +107,29 @@ def test_large_catalogs_need_more_room(tmp_path, monkeypatch):
     places.check_room(tmp_path / "model", 1000)
     with pytest.raises(places.ExfamError, match="room for the model, about 3,814.9 MiB, got 64.0"):
         places.check_room(tmp_path / "model", 10**9)
+
+
+@pytest.mark.parametrize("command", ["fit", "fit words", "prepare"])
+@pytest.mark.parametrize("name", ["x\udcff", "a" * 300])
+def test_a_name_that_no_folder_can_have_is_refused_before_the_fit(
+    words_of, tmp_path, monkeypatch, capsys, command, name
+):
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    lines = {"--output": words_of[command](name)}
+    if command != "prepare":
+        lines["--checkpoint"] = [*words_of[command]("model"), "--checkpoint", name]
+    for option, words in lines.items():
+        assert cli.main([str(word) for word in words]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"`{option}` must be a path" in line
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_fit_is_kept_where_an_error_is_none_of_ours(words_of, tmp_path, temporary, capsys):
+    def save(folder, **_):
+        if "odd" in str(folder):
+            raise UnicodeEncodeError("utf-8", "odd", 0, 1, "surrogates not allowed")
+
+    with pytest.raises(places.ExfamError, match=f"The fit is kept in {temporary}"):
+        places.save_or_keep(SimpleNamespace(save=save), "odd", overwrite=False)

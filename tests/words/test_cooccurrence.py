@@ -1,5 +1,6 @@
 """Counts of pairs against counting them one by one."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from exfam.checks import CheckpointError, DataError, ExfamError
+from exfam.kernels import counting
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS, CountingLimits, count_cooccurrences
 
 WINDOW = 5
@@ -160,6 +162,17 @@ def test_a_save_that_is_killed_leaves_the_one_before(tokens, tmp_path, monkeypat
     counts = count_cooccurrences(tokens, N_WORDS, **settings)
     assert len(list(tmp_path.glob("triangle-*.npy"))) == 1
     assert_same(counts, count_cooccurrences(tokens, N_WORDS, window=WINDOW))
+
+
+def test_a_full_disk_is_named_with_the_remedy(tokens, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(counting, "write_atomically", full)
+    with pytest.raises(CheckpointError, match="`folder` must be .*: No space left on device. Free"):
+        count_cooccurrences(tokens, N_WORDS, window=2, folder=tmp_path)
+    with pytest.raises(ExfamError, match="`folder` must be a path, got an empty one"):
+        count_cooccurrences(tokens, N_WORDS, window=2, folder="")
 
 
 def test_a_folder_of_another_counting_is_refused(tokens, tmp_path):

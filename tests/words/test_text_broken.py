@@ -1,6 +1,7 @@
 """What is wrong with a text is told, with its place."""
 
 import bz2
+import errno
 import gzip
 import json
 
@@ -119,6 +120,24 @@ class TestNames:
         name = source if "://" in source else str(tmp_path / source)
         with pytest.raises(DataError, match=message):
             prepare_text(name)
+
+    def test_an_empty_name_is_not_the_working_directory(self, tmp_path, monkeypatch):
+        (tmp_path / "a.txt").write_bytes(GOOD)
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(DataError, match="must name a file, .* got an empty name. The working"):
+            prepare_text("")
+
+    def test_a_disk_that_fills_up_is_named_with_the_remedy(self, tmp_path, monkeypatch):
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("exfam.reading.text.prepare.write_tokens", full)
+        with pytest.raises(DataError, match="got .*/kept: No space left on device. Free some"):
+            prepare_text(["a b a b"], folder=tmp_path / "kept", min_count=1)
+
+    def test_a_name_that_no_folder_can_have_is_refused(self):
+        with pytest.raises(ExfamError, match="`folder` must be a path of names of at most"):
+            prepare_text(["a b a b"], folder="a" * 300, min_count=1)
 
     def test_one_of_several_is_missing(self, tmp_path):
         (tmp_path / "a.txt").write_bytes(GOOD)

@@ -132,11 +132,12 @@ def _table_options(model: str) -> list[Option]:
 def run(chosen: Any) -> int:
     """Fit, save, print scores beside baselines."""
     from exfam.cli.output import deliver, destination
-    from exfam.cli.places import check_model_place, check_room, save_or_keep
+    from exfam.cli.places import check_checkpoint, check_model_place, check_room, save_or_keep
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
-    check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
+    check_model_place(chosen.output, overwrite=chosen.overwrite)
+    check_checkpoint(chosen.checkpoint)
     estimator = _build_estimator(chosen)
     estimator._check_parameters()
     work = _WORK[MODELS[chosen.model].reads](estimator, chosen)

@@ -6,19 +6,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_path
 
-__all__ = ["check_model_place", "check_room", "check_writable", "save_or_keep"]
+__all__ = ["check_checkpoint", "check_model_place", "check_room", "check_writable", "save_or_keep"]
 
 # What the smallest model takes, its description and a checksum of its data included.
 _LEAST = 1 << 18
 
 
-def check_writable(name: str, path: Path) -> None:
+def check_writable(name: str, path: str | Path) -> None:
     """Raise ExfamError if no file or folder could be made at `path`.
 
     >>> check_writable("--output", Path("model"))
     """
+    check_path(name, path)
     folder = Path(os.path.abspath(path)).parent
     while not os.path.lexists(folder):
         folder = folder.parent
@@ -28,18 +29,27 @@ def check_writable(name: str, path: Path) -> None:
         raise ExfamError(f"`{name}` must lie where you may write, got {path} in {folder}.")
 
 
-def check_model_place(path: Path, *, overwrite: bool) -> None:
+def check_model_place(path: str | Path, *, overwrite: bool) -> None:
     """Raise ExfamError if no model could be saved at `path`, before any work is done.
 
     >>> check_model_place(Path("not-there"), overwrite=False)
     """
     from exfam.estimator.storage import check_replaceable
 
+    check_writable("--output", path)
     try:
-        check_replaceable(path, overwrite=overwrite)
+        check_replaceable(Path(path), overwrite=overwrite)
     except ExfamError as error:
         raise ExfamError(str(error).replace("`path`", "`output`", 1)) from error
-    check_writable("--output", path)
+
+
+def check_checkpoint(folder: str | None) -> None:
+    """Raise ExfamError if no checkpoints could be written to the folder that was chosen.
+
+    >>> check_checkpoint(None)
+    """
+    if folder is not None:
+        check_writable("--checkpoint", folder)
 
 
 def check_room(path: Path, n_numbers: int = 0) -> None:
@@ -70,7 +80,7 @@ def save_or_keep(estimator: Any, output: str, *, overwrite: bool) -> None:
     """
     try:
         estimator.save(output, overwrite=overwrite)
-    except (ExfamError, OSError) as error:
+    except (OSError, ValueError) as error:  # also errors of names, which are no ExfamError
         kept = _kept(estimator)
         where = f"The fit is kept in {kept}." if kept else "No other folder has room for it either."
         told = str(error).replace("`path`", "`--output`", 1)
@@ -86,7 +96,7 @@ def _kept(estimator: Any) -> Path | None:
             continue
         try:
             estimator.save(folder)
-        except (ExfamError, OSError):
+        except (OSError, ValueError):
             shutil.rmtree(folder, ignore_errors=True)
             continue
         return folder

@@ -21,6 +21,7 @@ from exfam.estimator.parameters import listed
 from exfam.estimator.schema import Schema, check_values
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
+from exfam.training.checkpoints import checkpoint_path
 
 __all__ = ["FitPlan", "hold_out", "plan_fit"]
 
@@ -77,7 +78,7 @@ def plan_fit(
         items=items,
         values=values,
         support=choose_support(estimator.support, seen) if items else "none",
-        checkpoint=None if checkpoint is None else Path(checkpoint),
+        checkpoint=checkpoint_path(checkpoint),
     )
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
-from exfam.checks import ExfamError, ModelFileError
+from exfam.checks import ExfamError, ModelFileError, check_path
 from exfam.estimator.folders import new_folder, read_whole
 from exfam.files import sync
 
@@ -84,6 +84,7 @@ def save_folder(
     >>> load_folder(path).config
     {'dim': 2}
     """
+    check_path("path", path)
     path = Path(os.path.realpath(path))
     check = partial(check_replaceable, overwrite=overwrite)
     _check_json(config)

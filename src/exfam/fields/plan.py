@@ -25,6 +25,7 @@ from exfam.fields.units import (
     with_origin,
 )
 from exfam.groups import Groups
+from exfam.training.checkpoints import checkpoint_path
 
 __all__ = ["FieldPlan", "plan_field_fit"]
 
@@ -90,7 +91,7 @@ def plan_field_fit(
         shape=shape,
         family=family,
         places=site_places(groups),
-        checkpoint=None if checkpoint is None else Path(checkpoint),
+        checkpoint=checkpoint_path(checkpoint),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int32, Int64
 
-from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.checks import DataError, ExfamError, check_choice, check_path, check_whole
 from exfam.files import scratch_folder
 from exfam.kernels.counting import Counting, fingerprint
 from exfam.kernels.pairs import count_run, count_triangle, fill_run, fill_triangle
@@ -68,7 +68,7 @@ def count_cooccurrences(
     each pair of like words twice. Counts are int64 if flat, float64 otherwise, the exact sums,
     rounded once: shards, memory and interruptions change no bit of them.
     Raises DataError for codes below -1, ExfamError for a window out of range, CheckpointError for
-    a folder of another counting.
+    a folder of another counting, or one that cannot be written to.
 
     >>> count_cooccurrences(np.array([0, 1, 0, -1, 1], np.int32), 2, window=2).toarray()
     array([[2, 2],
@@ -76,6 +76,8 @@ def count_cooccurrences(
     """
     limits = limits or CountingLimits()
     check_whole("n_words", n_words)
+    if folder is not None:
+        check_path("folder", folder)
     amounts, unit = _amounts(weights, window)
     _check_pairs_fit(n_words, window)
     n_dense = min(n_words, _MOST_DENSE, max(1, math.isqrt(limits.max_bytes // 24)))

@@ -72,7 +72,19 @@ class Counting:
         self.done += stop
 
     def save(self, told: Mapping[str, Any]) -> None:
-        """Bring the folder up to date; one that is killed meanwhile is as it was before."""
+        """Bring the folder up to date; one that is killed meanwhile is as it was before.
+
+        Raises CheckpointError if it cannot be written, as on a full disk.
+        """
+        try:
+            self._save(told)
+        except OSError as error:
+            raise CheckpointError(
+                f"`folder` must be where counts can be written, got {self.folder}: "
+                f"{error.strerror or error}. Free some space, or use another folder."
+            ) from error
+
+    def _save(self, told: Mapping[str, Any]) -> None:
         self.store.spill()
         name = f"triangle-{self.done}.npy"
         beside = self.folder / f"new-{name}"

@@ -36,6 +36,7 @@ from exfam.tables.networks.assemble import TableSettings
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.plan import Response, learn_columns, split_rows
 from exfam.tables.training import Recipe, TablePlan, empty_model
+from exfam.training.checkpoints import checkpoint_path
 from exfam.training.history import History
 
 __all__ = ["TableEstimator"]
@@ -149,7 +150,7 @@ class TableEstimator(
             families=families,
             weight=weight,
             validation=validation,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
+            checkpoint=checkpoint_path(checkpoint),
         )
         fitted, self.trials_ = fit_table(self, plan)
         self.recipe_ = best_of(self.trials_) if self.trials_ else recipes_of(self, plan)[0]

@@ -20,10 +20,10 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from exfam.checks import CheckpointError, check_positive
+from exfam.checks import CheckpointError, check_path, check_positive
 from exfam.files import write_atomically
 
-__all__ = ["Checkpoint", "CheckpointFolder"]
+__all__ = ["Checkpoint", "CheckpointFolder", "checkpoint_path"]
 
 _FORMAT = 1
 _NAME = re.compile(r"generation-(\d+)-([0-9a-f]{64})\.safetensors")
@@ -45,7 +45,20 @@ class Checkpoint:
     identity: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_path("checkpoint", self.folder)
         check_positive("seconds", self.seconds, zero=True)
+
+
+def checkpoint_path(given: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of checkpoints as a path; ExfamError if no folder can have that name.
+
+    >>> checkpoint_path(None) is None
+    True
+    """
+    if given is None:
+        return None
+    check_path("checkpoint", given)
+    return Path(given)
 
 
 class CheckpointFolder:
@@ -83,14 +96,23 @@ class CheckpointFolder:
         return time.monotonic() - self._saved_at >= wait
 
     def save(self, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
-        """Write a new generation; the last intact one stays beside it, older ones go."""
+        """Write a new generation; the last intact one stays beside it, older ones go.
+
+        Raises CheckpointError if it cannot be written, as on a full disk.
+        """
         started = time.monotonic()
         text = json.dumps({"fingerprint": self._fingerprint, "facts": facts})
         whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         data = safetensors.numpy.save(whole, metadata={"exfam": text})
         self._number += 1
         name = f"generation-{self._number:06d}-{hashlib.sha256(data).hexdigest()}.safetensors"
-        written = write_atomically(self.folder / name, data)
+        try:
+            written = write_atomically(self.folder / name, data)
+        except OSError as error:
+            raise CheckpointError(
+                f"`checkpoint` must be where {len(data)} bytes can be written, got {self.folder}: "
+                f"{error.strerror}. Free some space, or use another folder."
+            ) from error
         for path in self._generations():
             if path not in (written, self._intact):
                 path.unlink()

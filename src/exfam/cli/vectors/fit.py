@@ -11,7 +11,7 @@ from exfam.cli.common import FORMATS
 from exfam.cli.configs import last_given
 from exfam.cli.kinds import flag, one_of, text
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_model_place, check_room, save_or_keep
+from exfam.cli.places import check_checkpoint, check_model_place, check_room, save_or_keep
 from exfam.cli.signatures import WORD_MODELS, estimator_options
 
 __all__ = ["form", "run"]
@@ -82,7 +82,8 @@ def run(chosen: Any) -> int:
     from exfam.cli.vectors.telling import tell
 
     to = destination(chosen.format, None)
-    check_model_place(Path(chosen.output), overwrite=chosen.overwrite)
+    check_model_place(chosen.output, overwrite=chosen.overwrite)
+    check_checkpoint(chosen.checkpoint)
     check_room(Path(chosen.output))
     estimator = _built(chosen)
     started = time.perf_counter()
@@ -113,6 +114,7 @@ def _fit(estimator: Any, chosen: Any) -> None:
         estimator.fit(chosen.corpus, **{keep: chosen.checkpoint})
     except ExfamError as error:
         told = str(error).replace("`source`", "`CORPUS`").replace("`X`", "`CORPUS`")
+        told = told.replace("`folder`", "`checkpoint`")
         raise ExfamError(told.replace("`path`", "`CORPUS`")) from error
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError, check_path
 from exfam.files import lock_folder, sync
 from exfam.reading.prepared.manifest import MANIFEST, is_ours
 
@@ -49,19 +49,23 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Pat
         sync(new)
         _check_free(place, overwrite=overwrite)
         _put(new, place)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
+    except OSError as error:
+        raise DataError(
+            f"`folder` must be where columns can be written, got {place}: "
+            f"{error.strerror or error}. Free some space, or choose another folder."
+        ) from error
     finally:
+        shutil.rmtree(new, ignore_errors=True)  # not there any more if all went well
         _unlock(handle)
     sync(place.parent)
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
     try:
-        return Path(os.path.realpath(path))
-    except ValueError as error:
-        raise DataError(f"`folder` must be a path, got {path!r}: {error}.") from error
+        check_path("folder", path)
+    except ExfamError as error:
+        raise DataError(str(error)) from error
+    return Path(os.path.realpath(path))
 
 
 def _old(place: Path) -> Path:

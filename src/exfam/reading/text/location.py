@@ -42,6 +42,11 @@ def part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
     except DataError:  # a run that goes on would meet the same: nothing is worth keeping
         shutil.rmtree(part, ignore_errors=True)
         raise
+    except OSError as error:  # what is there is kept, to go on from
+        raise DataError(
+            f"`folder` must be where a text can be written, got {folder}: "
+            f"{error.strerror or error}. Free some space, or choose another folder."
+        ) from error
     finally:
         if handle is not None:
             os.close(handle)

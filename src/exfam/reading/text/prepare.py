@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exfam.checks import DataError
+from exfam.checks import DataError, check_path
 from exfam.files import new_scratch_folder
 from exfam.reading.text.choice import choose_words
 from exfam.reading.text.encoding import write_tokens
@@ -115,6 +115,7 @@ def prepare_into(
     folder: str | os.PathLike[str], preparation: Preparation, *, resume: bool, overwrite: bool
 ) -> PreparedText:
     """Prepare a text in a folder, or go on; see `prepare_text`."""
+    check_path("folder", folder)
     place = Path(os.path.realpath(folder))
     if _is_done(place, preparation) and not overwrite:
         return open_text(place)

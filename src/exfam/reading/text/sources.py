@@ -95,6 +95,11 @@ def _files(names: Iterable[Any]) -> FileSource:
 
 def _found(name: str) -> list[Path]:
     path = Path(name)
+    if not name:
+        raise DataError(
+            "`source` must name a file, a folder or a pattern, got an empty name. The working "
+            'directory is ".".'
+        )
     if "://" in name:
         raise DataError(f"`source` must be on this machine, got {name!r}. Download it first.")
     if os.path.isdir(path):
