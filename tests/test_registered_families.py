@@ -151,6 +151,18 @@ def test_a_family_that_nobody_registered_is_refused():
         family_from_config({"name": "thin", "module": "os"})
 
 
+def test_a_family_of_the_same_name_from_another_module_is_refused():
+    """It was used in the other's place, silently."""
+    register_family(Wide)
+    config = {**family_to_config(Wide()), "module": "other_families"}
+    match = "'wide' of module 'other_families', got .*families.Wide, which is regist"
+    with pytest.raises(ModelFileError, match=match):
+        family_from_config(config)
+    with pytest.raises(ModelFileError, match="got exfam.families.continuous.Gaussian, which is"):
+        family_from_config({"name": "gaussian", "module": "other_families"})
+    assert family_from_config({**config, "module": "__main__"}) == Wide()
+
+
 @dataclass(frozen=True)
 class Named(Gaussian):
     module: str = ""

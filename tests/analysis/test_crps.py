@@ -1,5 +1,7 @@
 """The continuous ranked probability score against brute force, draws and known forms."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -112,6 +114,45 @@ def test_known_forms():
         np.testing.assert_allclose(told, expected, rtol=1e-8)
     even = crps(Mixture(Categorical(2), torch.zeros(1, 2, 2)), torch.tensor([0.0, 1.0]))
     assert even.tolist() == [0.25, 0.25]
+
+
+@dataclass(frozen=True)
+class Laplace(Gaussian):
+    """A subclass with another density: its scale is that of a Laplace law."""
+
+    name = "laplace"
+
+    def _cdf(self, value, eta):
+        z = (value - eta[..., 0]) * (-self._log_scale(eta)).exp()
+        return 0.5 - 0.5 * z.sign() * torch.expm1(-z.abs())
+
+    def _quantile(self, p, eta):
+        u = torch.as_tensor(p, dtype=DOUBLE) - 0.5
+        z = -u.sign() * torch.log1p(-2 * u.abs())
+        return eta[..., 0] + self._log_scale(eta).exp() * z
+
+
+@dataclass(frozen=True)
+class Skewed(StudentT):
+    """A subclass whose values are half as wide."""
+
+    name = "skewed"
+
+    def _cdf(self, value, eta):
+        return super()._cdf(2 * value, eta)
+
+    def _quantile(self, p, eta):
+        return super()._quantile(p, eta) / 2
+
+
+def test_subclasses_are_scored_by_their_own_law():
+    value = torch.tensor([0.0, 1.0, -3.0], dtype=DOUBLE)
+    eta = torch.zeros(1, 3, 2, dtype=DOUBLE)
+    exact = value.abs() + (-value.abs()).exp() - 0.75
+    torch.testing.assert_close(crps(Mixture(Laplace(), eta), value), exact, rtol=0, atol=1e-4)
+    wide = torch.zeros(1, 3, StudentT().n_params, dtype=DOUBLE)
+    half = crps(Mixture(StudentT(), wide), 2 * value) / 2
+    torch.testing.assert_close(crps(Mixture(Skewed(), wide), value), half, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("family", [Gaussian(), StudentT()], ids=str)

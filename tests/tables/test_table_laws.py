@@ -246,3 +246,19 @@ def test_a_model_to_load_into_is_the_saved_one_after_loading():
     for own, other in zip(model.eta(cells, [0, 1, 3]), shell.eta(cells, [0, 1, 3]), strict=True):
         torch.testing.assert_close(own, other, rtol=0.0, atol=0.0)
     assert empty.families == shell.families
+
+
+def test_a_subclass_has_parameters_and_a_density_of_its_own():
+    class Other(Gaussian):
+        name = "other"
+
+    class Tempered(Categorical):
+        name = "tempered"
+
+        def _log_prob(self, value, eta):
+            return super()._log_prob(value, eta / 2)
+
+    assert ColumnLaw(Gaussian()).has_scale and not ColumnLaw(Other()).has_scale
+    eta, value = torch.randn(1, 2, 1, 3), torch.tensor([[[0.0], [2.0]]])
+    own = Tempered(3).log_prob(value, eta)
+    torch.testing.assert_close(LawBank([ColumnLaw(Tempered(3))]).log_prob(eta, value, [0]), own)

@@ -141,7 +141,7 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
     """The family that `family_to_config` described.
 
     Raises ExfamError for an unknown name or option, ModelFileError for the name of a family that
-    another module registers.
+    is not registered, or was registered by another module than the one that was saved.
 
     >>> family_from_config({"name": "poisson", "shift": 1})
     Poisson(shift=1, link='log')
@@ -159,6 +159,7 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
         )
     check_choice("name", name, FAMILIES)
     kind = FAMILIES[name]
+    _check_module(kind, module)
     options = {key: value for key, value in config.items() if key not in ("module", "name")}
     allowed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(set(options) - allowed):
@@ -176,6 +177,18 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
     # JSON knows no tuples.
     held = {key: tuple(each) if isinstance(each, list) else each for key, each in options.items()}
     return kind(**held)
+
+
+def _check_module(kind: type[Family], module: str | None) -> None:
+    """Raise ModelFileError for a family that only shares its name with the one that was saved."""
+    # What a script or a notebook defines may come from a module later, and the other way round.
+    if module is None or kind.__module__ == module or "__main__" in (module, kind.__module__):
+        return
+    raise ModelFileError(
+        f"`family` must be the one that the model was saved with, {kind.name!r} of module "
+        f"{module!r}, got {_path(kind)}, which is registered by that name. Import {module!r} in "
+        "its place."
+    )
 
 
 def _standardized(config: Mapping[str, Any]) -> Scaled:

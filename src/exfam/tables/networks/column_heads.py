@@ -40,8 +40,9 @@ class ColumnLaw:
     @property
     def has_scale(self) -> bool:
         """Whether the second of the parameters is the log of a scale."""
-        is_gaussian = isinstance(self.family, Gaussian) and self.family.scale is None
-        return is_gaussian or isinstance(self.family, StudentT)
+        # Of a subclass they may be anything.
+        kind = type(self.family)
+        return kind is StudentT or (kind is Gaussian and self.family.n_params == 2)
 
 
 class LawBank:
@@ -104,4 +105,4 @@ _LABELS = -1
 
 
 def _is_of_codes(family: Family) -> bool:
-    return isinstance(family, Categorical) and family.start == 0
+    return type(family) is Categorical and family.start == 0
