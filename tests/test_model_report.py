@@ -98,6 +98,11 @@ def test_a_report_of_data_leaves_out_what_the_model_has_not(tmp_path, kind):
     assert "Without cheap baselines, as asked for." in text
 
 
+def test_a_seed_that_no_generator_takes_is_refused(tmp_path):
+    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
+        page(tmp_path, model("marginal"), baskets(n=12), seed=-1)
+
+
 def test_a_saved_model_has_the_same_report(tmp_path):
     made = model("latent-factor", parts="items")
     made.save(tmp_path / "model")

@@ -147,6 +147,7 @@ def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(tmp_path, monkeypatch, enco
     ("X", "y", "message"),
     [
         ("a man", ["it"], "`X` must be a list of sentences, .* got one str"),
+        (torch.tensor(0.0), ["it"], "`X` must be a list of sentences, .* got one Tensor"),
         ([], [], "`X` must have sentences, got none"),
         (
             TRAIN,

@@ -198,7 +198,9 @@ def sentence_list(X: Any, *, name: str) -> list[Any]:
     ['a man', 'a dog']
     """
     check_no_table(name, X)
-    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+    # An array without dimensions has a length by name alone.
+    is_one = isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0
+    if is_one:
         raise DataError(
             f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
             f"{type(X).__name__}. Put it into a list."

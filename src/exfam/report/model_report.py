@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from exfam.checks import check_seed
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.report.evaluation import tell
 from exfam.report.material import Material, gather
@@ -52,6 +53,7 @@ def write_report(
     >>> write_report(model, frame, path=Path(tempfile.mkdtemp(), "report.html")).name
     'report.html'
     """
+    check_seed("seed", seed)
     material = gather(model, data, train, baselines=baselines, seed=seed)
     scored = material.scored
     told = None if scored is None else tell(model, scored, calibration=True)
