@@ -13,6 +13,7 @@ from exfam.reading.prepared import prepared_columns, prepared_facts
 from exfam.reading.prepared.manifest import MANIFEST
 from exfam.reading.prepared.shapes import check_shards
 from exfam.reading.text import open_text, prepare_text
+from exfam.reading.text import prepared as texts
 from exfam.reading.text.prepared import MANIFEST as TEXT
 from exfam.reading.text.prepared import TOKENS
 from group_cases import FRAME, full_groups
@@ -97,6 +98,8 @@ CRAFTED = {
     "absolute": ("item", "file", "/etc/passwd.npy", "the file '/etc/passwd.npy'"),
     "other drive": ("item", "file", "..\\outside.npy", "the file"),
     "of another kind": ("item", "file", "manifest.json", "the file 'manifest.json'"),
+    "a long name": ("item", "file", "a" * 300 + ".npy", "the file 'aaa"),
+    "half a character": ("item", "file", "\ud800.npy", "the file '.ud800"),
     "no text": ("item", "file", 3, "describe the columns of groups"),
     "unknown field": ("item", "field", "price", "the column 'price'"),
     "negative offset": ("item", "offset", -4, "the size -4"),
@@ -155,6 +158,10 @@ def test_columns_fit_each_other(folder, document):
         ({"read_with": {"group": [[1]]}}, "columns without a name: group"),
         ({"read_with": {"group": "g", "table": "t"}}, "unexpected keyword argument 'table'"),
         ({"facts": {"rows": "many"}}, "facts that are no counts"),
+        ({"facts": {}}, "facts without the number of rows or groups"),
+        ({"facts": {"rows": 1}}, "facts without the number of rows or groups"),
+        ({"facts": {"rows": -5, "groups": 1}}, "facts that are no counts"),
+        ({"facts": {"rows": True, "groups": 1}}, "facts that are no counts"),
         ({"facts": 3}, "has no attribute 'values'"),
         ({"shards": None}, "is not iterable"),
     ],
@@ -255,6 +262,39 @@ def test_a_text_of_other_numbers_is_refused(tmp_path):
     craft(folder, set_in(whole, ["files", TOKENS, "size"], size))
     with pytest.raises(DataError, match="must hold a text as it was prepared, got tokens of type"):
         open_text(folder)
+
+
+@pytest.mark.parametrize("code", [3, 2**31 - 1, -2, -(2**31)])
+def test_codes_of_no_word_are_refused(tmp_path, monkeypatch, code):
+    """A changed file of the same size: compiled loops would read memory that is not theirs."""
+    monkeypatch.setattr(texts, "_BLOCK", 2)
+    prepare_text(["a b a c"] * 3, folder=tmp_path, min_count=1)
+    tokens = np.load(tmp_path / TOKENS, mmap_mode="r+")
+    tokens[-2] = code
+    tokens.flush()
+    with pytest.raises(DataError, match=f"{TOKENS} must hold codes of 3 words, .* got {code}: a"):
+        open_text(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("maker", "opener", "name"),
+    [
+        (lambda at: prepare(FRAME, at, **COLUMNS), open_prepared, "item.npy"),
+        (lambda at: prepare_text(["a b a"], folder=at, min_count=1), open_text, TOKENS),
+    ],
+    ids=["groups", "text"],
+)
+def test_links_to_files_elsewhere_are_not_followed(tmp_path, maker, opener, name):
+    maker(tmp_path / "prepared")
+    file = tmp_path / "prepared" / name
+    file.rename(tmp_path / "outside.npy")
+    file.symlink_to(tmp_path / "outside.npy")
+    (tmp_path / "link").symlink_to(tmp_path / "prepared")
+    with pytest.raises(DataError, match=f"{name} must be in its folder, got a link to a file else"):
+        opener(tmp_path / "prepared")
+    file.unlink()
+    (tmp_path / "outside.npy").rename(file)
+    opener(tmp_path / "link")
 
 
 def test_the_columns_of_real_folders_pass(folder):

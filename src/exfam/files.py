@@ -19,6 +19,7 @@ except ImportError:  # such a system has no locks of this kind
 __all__ = [
     "atomic_path",
     "hold_folder",
+    "is_inside",
     "lock_folder",
     "new_scratch_folder",
     "scratch_folder",
@@ -72,6 +73,15 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     with atomic_path(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
     return Path(path)
+
+
+def is_inside(file: Path) -> bool:
+    """Whether a file is in its folder, and no link to one elsewhere.
+
+    >>> is_inside(Path(__file__))
+    True
+    """
+    return file.resolve().is_relative_to(file.parent.resolve())
 
 
 def lock_folder(folder: str | os.PathLike[str]) -> int | None:

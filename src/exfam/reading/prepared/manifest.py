@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from exfam.checks import DataError
+from exfam.files import is_inside
 from exfam.groups.frames import FrameColumns
 from exfam.reading.prepared.shapes import check_shards
 
@@ -58,6 +59,8 @@ class Shard:
         file = folder / self.file
         if not file.is_file():
             fail(f"{file} must be there, got no such file in this prepared folder. {_AGAIN}")
+        if not is_inside(file):
+            fail(f"{file} must be in its folder, got a link to a file elsewhere. {_AGAIN}")
         size = file.stat().st_size
         if size != self.size:
             fail(f"{file} must have {self.size} bytes, got {size}: it is cut or changed. {_AGAIN}")
@@ -133,8 +136,8 @@ class Manifest:
         shards = [{**shard, "shape": tuple(shard["shape"])} for shard in document["shards"]]
         told, facts = document["read_with"], document["facts"]
         columns = None if told is None else _columns(told)
-        if facts is not None and not all(isinstance(n, int) for n in facts.values()):
-            raise ValueError(f"facts that are no counts: {facts!r}")
+        if facts is not None:
+            _check_facts(facts)
         manifest = cls(
             shards=tuple(Shard(**shard) for shard in shards),
             columns=columns,
@@ -182,6 +185,13 @@ def _damaged(file: Path) -> NoReturn:
 
 def _own_checksum(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()
+
+
+def _check_facts(facts: Any) -> None:
+    if not all(type(count) is int and count >= 0 for count in facts.values()):
+        raise ValueError(f"facts that are no counts: {facts!r}")
+    if not {"rows", "groups"} <= facts.keys():
+        raise ValueError(f"facts without the number of rows or groups: {facts!r}")
 
 
 def _columns(written: Mapping[str, Any]) -> FrameColumns:

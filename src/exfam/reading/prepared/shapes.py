@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from exfam.checks import is_utf8
+
 __all__ = ["ELEMENT_FIELDS", "GROUP_FIELDS", "LABEL_FIELDS", "MAPPINGS", "check_shards"]
 
 ELEMENT_FIELDS = ("item", "values", "attributes", "position", "observed", "role", "source_row")
@@ -15,6 +17,8 @@ MAPPINGS = ("values", "attributes", "group_attributes", "vocabulary")
 # The types that a column of a field may have; never objects, which would be addresses in memory.
 _INTEGERS = {"item", "role", "source_row", "start", "stop", "context_start", "context_stop"}
 _KINDS = dict.fromkeys(_INTEGERS | {"ignored"}, "i") | {"observed": "b", "group_names": "biufUMm"}
+# Bytes of the name of a file that any system takes.
+_LONGEST_NAME = 240
 _TWO_AXES = (*MAPPINGS[:3], "position", "context_start", "context_stop")
 
 
@@ -50,7 +54,8 @@ def _check_shard(shard: Any) -> None:
     is_labels = file.endswith(".parquet")
     if (shard.name is not None) != (field in MAPPINGS or is_labels):
         raise ValueError(f"{field} named {shard.name!r}")
-    if set(file) & set("/\\\0") or not file.endswith((".npy", ".parquet")):
+    is_name = is_utf8(file) and len(file.encode()) <= _LONGEST_NAME
+    if not is_name or set(file) & set("/\\\0") or not file.endswith((".npy", ".parquet")):
         raise ValueError(f"the file {file!r}")
     if is_labels != (field == "vocabulary") and field != "group_names":
         raise ValueError(f"{field} in the file {file!r}")

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError
-from exfam.files import write_atomically
+from exfam.files import is_inside, write_atomically
 from exfam.reading.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -34,6 +34,8 @@ __all__ = [
 FORMAT_VERSION = 1
 MANIFEST, TOKENS, WORDS = "text.json", "tokens.npy", "vocabulary.json"
 _FORMAT = "exfam-text"
+# Tokens that are checked at once.
+_BLOCK = 1 << 20
 _AGAIN = "Prepare the text again, or copy the folder anew from where it is whole."
 
 
@@ -80,10 +82,10 @@ def write_manifest(folder: Path, *, recipe: str, n_tokens: int, forgotten: int) 
 def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> PreparedText:
     """The prepared text in a folder, its tokens mapped into memory.
 
-    Costs the same for any number of tokens: files are checked by their size, and the vocabulary in
-    full.
+    Files are checked by their size, the vocabulary in full, and tokens are read once, so that none
+    is out of the vocabulary; they take no memory.
 
-    `verify`: whether to read all tokens and check every byte (default False)
+    `verify`: whether to check every byte of the tokens too (default False)
 
     Raises DataError naming the file if one is missing, cut, damaged, foreign or of a newer version.
     """
@@ -98,6 +100,7 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
         counts = [int(manifest[name]) for name in ("n_tokens", "forgotten")]
         if tokens.dtype != np.int32 or tokens.ndim != 1:
             raise ValueError(f"tokens of type {tokens.dtype} and shape {tokens.shape}")
+        _check_codes(tokens, len(vocabulary), file=place / TOKENS)
     except DataError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -106,6 +109,18 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
             f"exfam. {_AGAIN}"
         ) from error
     return PreparedText(tokens, vocabulary, *counts)
+
+
+def _check_codes(tokens: Int32[np.ndarray, "tokens"], n_words: int, *, file: Path) -> None:
+    """Raise DataError for codes of no word: compiled loops use them as indices, unchecked."""
+    for start in range(0, len(tokens), _BLOCK):
+        block = tokens[start : start + _BLOCK]
+        for code in (int(block.min()), int(block.max())):
+            if not -1 <= code < n_words:
+                _fail(
+                    f"{file} must hold codes of {n_words} words, and -1 at the ends of sentences, "
+                    f"got {code}: a damaged or changed file. {_AGAIN}"
+                )
 
 
 def is_prepared_text(path: Any) -> bool:
@@ -154,6 +169,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _check_file(file: Path, told: dict[str, Any], *, verify: bool) -> None:
     if not file.is_file():
         _fail(f"{file} must be there, got no such file in this prepared text. {_AGAIN}")
+    if not is_inside(file):
+        _fail(f"{file} must be in its folder, got a link to a file elsewhere. {_AGAIN}")
     size = file.stat().st_size
     if size != told["size"]:
         _fail(f"{file} must have {told['size']} bytes, got {size}: cut or changed. {_AGAIN}")
