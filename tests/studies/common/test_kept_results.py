@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from page_blocks import ROOT
 
+from exfam_studies.common.documentation.pages import KEPT
 from exfam_studies.common.provenance import Run
 from exfam_studies.common.rows import read_rows
 
-FILES = sorted((ROOT / "docs" / "results").glob("*.json"))
+FILES = sorted(KEPT.glob("*.json"))
 # Estimators of exfam, by the beginning of the names that rows give them.
 FITTED = ("efa", "latent-factor", "masked-table", "sgns", "cbow-softmax", "lstm")
 
@@ -29,6 +29,6 @@ def test_every_row_of_a_fitted_model_has_its_settings(path):
 
 
 def test_the_file_of_a_benchmark_has_its_run():
-    for path in (ROOT / "docs" / "results" / "benchmarks").glob("*.json"):
+    for path in (KEPT / "benchmarks").glob("*.json"):
         run = Run(**json.loads(path.read_text(encoding="utf-8"))["run"])
         assert run.date and run.commit and run.versions and run.machine

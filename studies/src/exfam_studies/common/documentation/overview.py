@@ -1,0 +1,136 @@
+"""All models of items, ratings and baskets in one table: EFA, latent factors and others."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from exfam_studies.common.documentation.pages import find, markdown_table, number, runs_note
+from exfam_studies.common.printed import best_rows
+from exfam_studies.common.rows import Row, read_rows
+
+__all__ = ["overview"]
+
+# Other experiments have tables of their own.
+FILES = ("efa-synthetic", "efa-movielens-items", "efa-movielens-ratings", "efa-instacart")
+# What is shown of the rows; the files have the rest.
+DIFFERENCE = "nats-difference-to-shrunk-offset"
+METRICS = ("mse", "nats", "paper-loss", "ndcg@10", DIFFERENCE)
+# The printed formula is beside the notebooks' form; popularity ranks as the marginal does.
+HIDDEN = ("latent-factor-printed", "popularity")
+SILENT = ("members", "split", "against", "low", "high")
+SETTINGS = ("support", "split", "draw")
+HEAD = (
+    "task", "settings", "metric", "EFA", "latent factor", "others", "paper: EFA / LF", "CPU s",
+)  # fmt: skip
+
+
+def overview(folder: Path) -> str:
+    """The table as Markdown, one line per task, settings and metric."""
+    paths = {name: folder / f"{name}.json" for name in FILES}
+    read = {name: read_rows(path)[1] for name, path in paths.items() if path.exists()}
+    if not read:
+        return "No results are kept here yet: `exfam reproduce --list` names the experiments."
+    lines = [line for rows in read.values() for line in _lines(rows)]
+    notes = [f"`{name}`: {note}" for name, rows in read.items() if (note := runs_note(rows))]
+    return "\n\n".join([markdown_table(HEAD, lines), *notes])
+
+
+def _lines(rows: Sequence[Row]) -> list[list[str]]:
+    shown = _chosen_families([row for row in rows if _is_shown(row, rows)])
+    ranked = [row for row in shown if row.metric != DIFFERENCE]
+    best = {id(ranked[index]) for index in best_rows(ranked)}
+    gathered: dict[tuple, list[Row]] = {}
+    for row in shown:
+        gathered.setdefault((row.task, _settings(row), row.metric), []).append(row)
+    return [_line(group, best) for group in gathered.values()]
+
+
+def _settings(row: Row) -> tuple:
+    return tuple(row.settings.get(name) for name in SETTINGS)
+
+
+def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
+    """On the paper's split; no nats where the error says the same."""
+    if row.metric not in METRICS or row.value is None or row.model in HIDDEN:
+        return False
+    if row.metric == "nats" and find(rows, task=row.task, metric="mse") is not None:
+        return False
+    return row.settings.get("split", "paper") == "paper"
+
+
+def _chosen_families(rows: Sequence[Row]) -> list[Row]:
+    """Of exact figures, each model's family of least validation nats, once for all versions."""
+    exact = [row for row in rows if row.metric in ("nats", DIFFERENCE) and "family" in row.settings]
+    chosen: dict[tuple, Row] = {}
+    for row in _without_versions(exact):
+        key = (row.task, _settings(row), row.metric, row.model)
+        if key not in chosen or _validation(row) < _validation(chosen[key]):
+            chosen[key] = row
+    return [row for row in rows if row not in exact] + list(chosen.values())
+
+
+def _without_versions(rows: Sequence[Row]) -> list[Row]:
+    """Tasks without their version; families whose nats depend on it are named with it."""
+    values: dict[tuple, set[float | None]] = {}
+    for row in rows:
+        values.setdefault(_unversioned(row), set()).add(row.value)
+    renamed = []
+    for row in rows:
+        version = re.search(r"-(v\d+)-", row.task)
+        settings = dict(row.settings)
+        if version and len(values[_unversioned(row)]) > 1:
+            settings["family"] = f"{settings['family']} {version[1]}"
+        renamed.append(replace(row, task=_unversioned(row)[0], settings=settings))
+    return renamed
+
+
+def _unversioned(row: Row) -> tuple:
+    settings = tuple(sorted((name, str(value)) for name, value in row.settings.items()))
+    return re.sub(r"-v\d+-", "-", row.task), row.model, row.metric, settings
+
+
+def _validation(row: Row) -> float:
+    return float("inf") if row.validation is None else row.validation
+
+
+def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
+    shared = {
+        name: value
+        for name, value in rows[0].settings.items()
+        if all(row.settings.get(name) == value for row in rows)
+    }
+    columns: dict[str, list[Row]] = {"efa": [], "latent-factor": [], "": []}
+    for row in rows:
+        columns[next(prefix for prefix in columns if row.model.startswith(prefix))].append(row)
+    paper = [_first_paper(columns["efa"]), _first_paper(columns["latent-factor"])]
+    seconds = [row.cpu_seconds for row in columns["efa"] if row.cpu_seconds is not None]
+    return [
+        rows[0].task,
+        ", ".join(f"{name} {value}" for name, value in shared.items() if name not in SILENT),
+        rows[0].metric.removesuffix("-to-shrunk-offset"),
+        *("<br>".join(_cell(row, name, shared, best) for row in columns[name]) for name in columns),
+        " / ".join(paper) if any(paper) else "",
+        f"{min(seconds):.1f}" if seconds else "",
+    ]
+
+
+def _first_paper(rows: Sequence[Row]) -> str:
+    return next((f"{row.paper:g}" for row in rows if row.paper is not None), "")
+
+
+def _cell(row: Row, prefix: str, shared: Mapping[str, object], best: set[int]) -> str:
+    """A figure, its spread or interval, and what sets it apart from the others in its cell."""
+    text = number(row, ".4f", bold=id(row) in best)
+    if row.metric == DIFFERENCE:
+        text = f"{text} [{row.settings['low']}, {row.settings['high']}]"
+    variant = row.model.removeprefix(prefix).removeprefix("-")
+    if "members" in row.settings:
+        variant = f"{variant} of {row.settings['members']}"
+    own = [
+        str(value) if name == "family" else f"{name} {value}"
+        for name, value in row.settings.items()
+        if name not in {*shared, *SILENT}
+    ]
+    more = ", ".join(filter(None, [variant, *own, "one seed" if row.is_of_one_seed else ""]))
+    return f"{text} ({more})" if more else text

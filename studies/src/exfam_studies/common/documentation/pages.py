@@ -1,0 +1,156 @@
+"""Blocks of pages that are made from kept files, and what their tables are assembled from."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exfam.files import write_atomically
+from exfam_studies.common.provenance import Run
+from exfam_studies.common.rows import Row, higher_is_better, read_rows
+
+__all__ = [
+    "DOCS",
+    "KEPT",
+    "Block",
+    "Part",
+    "Table",
+    "all_of",
+    "best_of",
+    "find",
+    "markdown_table",
+    "number",
+    "percent",
+    "run_sentence",
+    "runs_note",
+    "seeds_note",
+]
+
+DOCS = Path(__file__).parents[5] / "docs"
+KEPT = DOCS / "results"
+
+# What the columns are headed, and the cells of each line.
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tables below one heading: kept file -> what makes each of its tables."""
+
+    tables: Mapping[str, Sequence[Callable[[Sequence[Row]], Table]]]
+    heading: str = ""
+
+    def __call__(self, folder: Path) -> str:
+        """The tables of the files that are there, and the runs that their figures come from."""
+        texts, rows = [self.heading], list[Row]()
+        for name, makers in self.tables.items():
+            path = folder / f"{name}.json"
+            if not path.exists():
+                texts.append(f"No figures are kept here yet: `exfam reproduce {name}` prints them.")
+                continue
+            read = read_rows(path)[1]
+            tables = [make(read) for make in makers]
+            texts += [markdown_table(head, lines) for head, lines in tables if lines]
+            rows += read
+        return "\n\n".join(filter(None, [*texts, runs_note(rows)]))
+
+
+class Block:
+    """What stands in a page between two markers, made of the files in a folder."""
+
+    def __init__(self, page: Path, name: str, *parts: Callable[[Path], str]) -> None:
+        self.page, self.name, self._parts = page, name, parts
+        self.begin, self.end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+
+    def render(self, folder: Path = KEPT) -> str:
+        """The block's Markdown."""
+        return "\n\n".join(part(folder) for part in self._parts)
+
+    def filled(self, text: str, folder: Path = KEPT) -> str:
+        """`text`, of a page, with the block between its markers."""
+        before, _, rest = text.partition(self.begin)
+        _, _, after = rest.partition(self.end)
+        return f"{before}{self.begin}\n{self.render(folder)}\n{self.end}{after}"
+
+    def write(self) -> None:
+        """Put the block into its page."""
+        write_atomically(self.page, self.filled(self.page.read_text(encoding="utf-8")))
+
+
+def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown.
+
+    >>> markdown_table(["a", "b"], [["1", "2"]])
+    '| a | b |\\n| --- | --- |\\n| 1 | 2 |'
+    """
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def runs_note(rows: Iterable[Row]) -> str:
+    """One sentence for each run that a table's figures come from."""
+    runs = {row.run.commit: row.run for row in rows if row.run is not None}
+    return "\n".join(map(run_sentence, runs.values()))
+
+
+def run_sentence(run: Run) -> str:
+    """When, with what code and where figures were computed."""
+    where = f"Figures of {run.date}, commit {run.commit}, {run.machine}."
+    return f"{where} {run.remark}".rstrip()
+
+
+def seeds_note(rows: Iterable[Row | None]) -> str:
+    """What follows the name of a model whose figures are of a single seed."""
+    return ", one seed" if any(row is not None and row.is_of_one_seed for row in rows) else ""
+
+
+def all_of(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """The rows whose fields, or settings, are as wanted; None for a setting that is not there.
+
+    >>> rows = [Row(task="t", model=m, metric="nats", settings={"k": 1}) for m in ("a", "b")]
+    >>> [row.model for row in all_of(rows, task="t", k=1, days=None)]
+    ['a', 'b']
+    """
+    return [
+        row
+        for row in rows
+        if all(getattr(row, key, row.settings.get(key)) == value for key, value in wanted.items())
+    ]
+
+
+def find(rows: Iterable[Row], **wanted: Any) -> Row | None:
+    """The first row with a figure whose fields, or settings, are as wanted."""
+    return next((row for row in all_of(rows, **wanted) if row.value is not None), None)
+
+
+def best_of(rows: Iterable[Row | None]) -> Row | None:
+    """The row of the best figure, all being of metrics of one direction."""
+    scored = [(row.value, row) for row in rows if row is not None and row.value is not None]
+    if not scored:
+        return None
+    pick = max if higher_is_better(scored[0][1].metric) else min
+    return pick(scored, key=lambda pair: pair[0])[1]
+
+
+def number(
+    row: Row | None, form: str = ".3f", *, spread: float | None | str = "sd", bold: bool = False
+) -> str:
+    """A row's figure and its spread, by default over seeds; nothing where there is none.
+
+    >>> number(Row(task="t", model="efa", metric="mse", value=1.0, sd=0.25), ".2f", bold=True)
+    '**1.00 ± 0.25**'
+    """
+    if row is None or row.value is None:
+        return ""
+    wide = row.sd if spread == "sd" else spread
+    text = f"{row.value:{form}}"
+    if wide is not None:
+        text += f" ± {wide:{form.lstrip('+')}}"
+    return f"**{text}**" if bold else text
+
+
+def percent(row: Row | None) -> str:
+    """A share and its standard deviation over seeds, in per cent."""
+    if row is None or row.value is None:
+        return ""
+    return f"{100 * row.value:.1f}" + ("" if row.sd is None else f" ± {100 * row.sd:.1f}")
