@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from exfam.estimator.choices import PARTS
+from exfam.estimator.choices import PARTS, Families
 from exfam.estimator.choices import SUPPORTS as ALL_SUPPORTS
-from exfam.estimator.declarations import Families
 from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import (
     ANY_NUMBER,
@@ -21,7 +20,14 @@ from exfam.estimator.rules import (
 )
 from exfam.likelihoods.support import DIRECTIONS
 
-__all__ = ["GroupColumns", "GroupModel", "GroupSplit", "GroupTraining", "PartsModel"]
+__all__ = [
+    "AttributeColumns",
+    "GroupColumns",
+    "GroupModel",
+    "GroupSplit",
+    "GroupTraining",
+    "PartsModel",
+]
 
 
 class GroupColumns(Declared, section="Columns of a frame (not needed for `Groups`)"):
@@ -38,6 +44,30 @@ class GroupColumns(Declared, section="Columns of a frame (not needed for `Groups
     )
     item: str | None = parameter(None, OrNone(ColumnName()), "the column of items")
     value: Any = parameter(None, OrNone(ColumnNames()), "the column, or list of columns, of values")
+
+
+class AttributeColumns(Declared, section="Columns of a frame (not needed for `Groups`)"):
+    """Further columns of a frame, of elements and of groups."""
+
+    attributes: Any = parameter(
+        (),
+        OrNone(ColumnNames()),
+        "columns of elements that enter both parts, categories or numbers",
+    )
+    group_attributes: Any = parameter(
+        (), OrNone(ColumnNames()), "columns that are constant in a group and enter both parts"
+    )
+    known: Any = parameter(
+        (),
+        OrNone(ColumnNames()),
+        "attributes that may be seen of the element whose item is predicted, such as a time "
+        "gap; all others (a genre) are hidden there, since they would tell the item",
+    )
+    position: Any = parameter(
+        None,
+        OrNone(ColumnNames()),
+        "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without",
+    )
 
 
 class GroupModel(Declared, section="Model"):

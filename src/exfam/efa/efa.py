@@ -12,7 +12,7 @@ from exfam.catalog import item_sampler
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.available import UnavailableError
-from exfam.efa.declarations import GroupTraining, PartsModel
+from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel
 from exfam.efa.explain import Explanation, explain, group_vectors
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, ModelSettings, build_efa
@@ -26,7 +26,6 @@ from exfam.estimator.declared import parameter
 from exfam.estimator.members import train_members
 from exfam.estimator.rules import (
     Choice,
-    ColumnNames,
     Flag,
     Fraction,
     OrNone,
@@ -41,7 +40,7 @@ from exfam.positions import PositionAttention
 __all__ = ["EFA"]
 
 
-class EFA(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
+class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """Exponential family attention: items and values of groups, each given its context.
 
     {parameters}
@@ -58,25 +57,7 @@ class EFA(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """
 
     kind = "efa"
-    attributes: Any = parameter(
-        (),
-        OrNone(ColumnNames()),
-        "columns of elements that enter both parts, categories or numbers",
-    )
-    group_attributes: Any = parameter(
-        (), OrNone(ColumnNames()), "columns that are constant in a group and enter both parts"
-    )
-    known: Any = parameter(
-        (),
-        OrNone(ColumnNames()),
-        "attributes that may be seen of the element whose item is predicted, such as a time "
-        "gap; all others (a genre) are hidden there, since they would tell the item",
-    )
-    position: Any = parameter(
-        None,
-        OrNone(ColumnNames()),
-        "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without",
-    )
+
     embed_dim: int = parameter(32, Whole(), "length of item, value and attribute vectors")
     n_heads: int = parameter(2, Whole(), "attention heads")
     head_dim: int = parameter(16, Whole(), "length of each head's queries and keys")

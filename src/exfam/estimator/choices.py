@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError, check_choice
+from exfam.estimator.rules import Rule
 from exfam.families import FAMILIES, Family, PerItem
 from exfam.groups import Groups
 
 __all__ = [
     "PARTS",
     "SUPPORTS",
+    "Families",
     "check_families",
     "check_no_repeats",
     "check_order",
@@ -226,3 +228,20 @@ def vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:
         if codes.dtype.kind in "iu" and codes.ndim == 1:
             vocabulary.setdefault(name, np.arange(int(codes.max(initial=-1)) + 1))
     return vocabulary
+
+
+def Families() -> Rule:
+    """The rule for a family, the name of one, or a mapping of columns to such."""
+
+    def allows(value: Any) -> bool:
+        try:
+            check_families(value)
+        except ExfamError:
+            return False
+        return True
+
+    return Rule(
+        "a family, the name of one, or a mapping of columns to these",
+        allows,
+        explain=lambda name, value: check_families(value),
+    )

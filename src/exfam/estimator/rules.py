@@ -1,8 +1,14 @@
-"""Rules of parameters: each says what the values must be; `fit` checks all before data are read."""
+"""Rules of parameters: each says what the values must be; `fit` checks all before data are read.
+
+>>> Whole().allows(3), Whole(least=2).allows(1), Whole().allows(3.0)
+(True, False, False)
+>>> OrNone(Positive()).check("clip", 0)
+Traceback (most recent call last):
+exfam.checks.ExfamError: `clip` must be a number > 0, got 0.
+"""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,27 +42,154 @@ __all__ = [
 _MOST = 2**31 - 1
 
 
-class Rule(ABC):
-    """What the values of a parameter must be."""
+@dataclass(frozen=True)
+class Rule:
+    """What the values of a parameter must be.
 
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """The rule in words, after "must be"."""
+    `words`: the rule, after "must be"; `allows`: whether a value obeys it
+    `limits`: the range, for documentation; empty where the parameter's own line gives it
+    `explain`: raises a better error than the words for some values, or nothing
+    """
 
-    @property
-    def limits(self) -> str:
-        """The range, for documentation; nothing where the parameter's own line gives it."""
-        return ""
-
-    @abstractmethod
-    def allows(self, value: Any) -> bool:
-        """Whether `value` obeys the rule."""
+    words: str
+    allows: Callable[[Any], bool]
+    limits: str = ""
+    explain: Callable[[str, Any], None] = lambda name, value: None
 
     def check(self, name: str, value: Any) -> None:
         """Raise ExfamError, naming the parameter, unless `value` obeys the rule."""
+        self.explain(name, value)
         if not self.allows(value):
             raise ExfamError(f"`{name}` must be {self.words}, got {shown(value)}.")
+
+
+def Whole(*, least: int = 1, most: int = _MOST) -> Rule:
+    """Integers from `least` to `most`."""
+
+    def explain(name: str, value: Any) -> None:
+        if _is_whole(value) and value > most:
+            raise ExfamError(f"`{name}` must be an integer <= {most}, got {shown(value)}.")
+
+    words = f"an integer >= {least}"
+    return Rule(
+        words, lambda value: _is_whole(value) and bool(least <= value <= most), words, explain
+    )
+
+
+def _range(words: str, inside: Callable[[float], bool]) -> Rule:
+    return Rule(words, lambda value: inside(_finite(value)), words)
+
+
+def Number() -> Rule:
+    """Finite numbers."""
+    return Rule("a finite number", lambda value: not math.isnan(_finite(value)))
+
+
+def Positive(*, zero: bool = False) -> Rule:
+    """Finite numbers above 0, or from 0 with `zero`."""
+    if zero:
+        return _range("a number >= 0", lambda number: number >= 0)
+    return _range("a number > 0", lambda number: number > 0)
+
+
+def Fraction() -> Rule:
+    """Numbers from 0, and below 1."""
+    return _range("a number in [0, 1)", lambda number: 0 <= number < 1)
+
+
+def Share() -> Rule:
+    """Numbers from 0 to 1."""
+    return _range("a number from 0 to 1", lambda number: 0 <= number <= 1)
+
+
+def Choice(choices: Sequence[Any]) -> Rule:
+    """One of some words, or None if it is among them; an error hints at what was meant."""
+
+    def allows(value: Any) -> bool:
+        return (value is None or isinstance(value, str)) and value in choices
+
+    words = f"one of {', '.join(map(repr, choices))}"
+    return Rule(words, allows, explain=lambda name, value: check_choice(name, value, choices))
+
+
+def Flag() -> Rule:
+    """True or False."""
+    return Rule("one of False, True", lambda value: isinstance(value, bool | np.bool_))
+
+
+def Text() -> Rule:
+    """Any text, such as a device's name."""
+    return Rule("text", lambda value: isinstance(value, str))
+
+
+def ColumnName() -> Rule:
+    """The name of a column: text that UTF-8 can write."""
+    return Rule("the name of a column", _is_column)
+
+
+def ColumnNames() -> Rule:
+    """The name of a column, or a list of them, which may be empty."""
+    return Rule(
+        "the name of a column or a list of them",
+        lambda value: all(_is_column(name) for name in _listed(value)),
+    )
+
+
+def Numbers() -> Rule:
+    """A number, or a list of them; none need be finite."""
+    return Rule(
+        "a number or a list of them",
+        lambda value: all(_as_float(number) is not None for number in _listed(value)),
+    )
+
+
+def ByColumn(what: str) -> Rule:
+    """A mapping from names of columns to something, `what`, which is checked with the data."""
+
+    def allows(value: Any) -> bool:
+        return isinstance(value, Mapping) and all(_is_column(name) for name in value)
+
+    return Rule(f"a mapping of columns to {what}", allows)
+
+
+def TextByColumn() -> Rule:
+    """Text for all columns, or a mapping of their names to it."""
+
+    def allows(value: Any) -> bool:
+        texts = [*value, *value.values()] if isinstance(value, Mapping) else [value]
+        return all(isinstance(text, str) for text in texts)
+
+    return Rule("text or a mapping of columns to it", allows)
+
+
+def OrNone(rule: Rule) -> Rule:
+    """None, or what another rule allows."""
+
+    def explain(name: str, value: Any) -> None:
+        if value is not None:
+            rule.check(name, value)
+
+    return Rule(
+        f"{rule.words}, or None",
+        lambda value: value is None or rule.allows(value),
+        rule.limits and f"{rule.limits}, or None",
+        explain,
+    )
+
+
+def OrWord(word: str, rule: Rule) -> Rule:
+    """A word such as "auto", or what another rule allows."""
+
+    def explain(name: str, value: Any) -> None:
+        if not isinstance(value, str):
+            rule.check(name, value)
+
+    return Rule(
+        f"{word!r} or {rule.words}",
+        lambda value: (isinstance(value, str) and value == word) or rule.allows(value),
+        rule.limits and f"{word!r} or {rule.limits}",
+        explain,
+    )
 
 
 def python_number(value: Any) -> Any:
@@ -68,302 +201,12 @@ def python_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-@dataclass(frozen=True)
-class Whole(Rule):
-    """Integers from `least` to `most`.
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
 
-    >>> Whole().allows(3), Whole(least=2).allows(1), Whole().allows(3.0)
-    (True, False, False)
-    """
 
-    least: int = 1
-    most: int = _MOST
-
-    @property
-    def words(self) -> str:
-        return f"an integer >= {self.least}"
-
-    @property
-    def limits(self) -> str:
-        return self.words
-
-    def allows(self, value: Any) -> bool:
-        return _is_whole(value) and bool(self.least <= value <= self.most)
-
-    def check(self, name: str, value: Any) -> None:
-        if _is_whole(value) and value > self.most:
-            raise ExfamError(f"`{name}` must be an integer <= {self.most}, got {shown(value)}.")
-        super().check(name, value)
-
-
-@dataclass(frozen=True)
-class Number(Rule):
-    """Finite numbers.
-
-    >>> Number().allows(-0.5), Number().allows(float("nan")), Number().allows(True)
-    (True, False, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "a finite number"
-
-    def allows(self, value: Any) -> bool:
-        return not math.isnan(_finite(value))
-
-
-@dataclass(frozen=True)
-class Positive(Rule):
-    """Finite numbers above 0, or from 0 with `zero`.
-
-    >>> Positive().allows(0), Positive(zero=True).allows(0)
-    (False, True)
-    """
-
-    zero: bool = False
-
-    @property
-    def words(self) -> str:
-        return "a number >= 0" if self.zero else "a number > 0"
-
-    @property
-    def limits(self) -> str:
-        return self.words
-
-    def allows(self, value: Any) -> bool:
-        number = _finite(value)
-        return number > 0 or (self.zero and number == 0)
-
-
-@dataclass(frozen=True)
-class Fraction(Rule):
-    """Numbers from 0, and below 1.
-
-    >>> Fraction().allows(0), Fraction().allows(1)
-    (True, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "a number in [0, 1)"
-
-    @property
-    def limits(self) -> str:
-        return self.words
-
-    def allows(self, value: Any) -> bool:
-        return 0 <= _finite(value) < 1
-
-
-@dataclass(frozen=True)
-class Share(Rule):
-    """Numbers from 0 to 1.
-
-    >>> Share().allows(1), Share().allows(1.5)
-    (True, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "a number from 0 to 1"
-
-    @property
-    def limits(self) -> str:
-        return self.words
-
-    def allows(self, value: Any) -> bool:
-        return 0 <= _finite(value) <= 1
-
-
-@dataclass(frozen=True)
-class Choice(Rule):
-    """One of some words, or None if it is among them.
-
-    >>> Choice(("tied", None)).allows(None)
-    True
-    """
-
-    choices: Sequence[Any]
-
-    @property
-    def words(self) -> str:
-        return f"one of {', '.join(map(repr, self.choices))}"
-
-    def allows(self, value: Any) -> bool:
-        return (value is None or isinstance(value, str)) and value in self.choices
-
-    def check(self, name: str, value: Any) -> None:
-        check_choice(name, value, self.choices)
-
-
-@dataclass(frozen=True)
-class Flag(Rule):
-    """True or False.
-
-    >>> Flag().allows(np.True_), Flag().allows(1)
-    (True, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "one of False, True"
-
-    def allows(self, value: Any) -> bool:
-        return isinstance(value, bool | np.bool_)
-
-
-@dataclass(frozen=True)
-class Text(Rule):
-    """Any text, such as a device's name."""
-
-    @property
-    def words(self) -> str:
-        return "text"
-
-    def allows(self, value: Any) -> bool:
-        return isinstance(value, str)
-
-
-@dataclass(frozen=True)
-class ColumnName(Rule):
-    """The name of a column: text.
-
-    >>> ColumnName().allows("stars"), ColumnName().allows(3), ColumnName().allows("")
-    (True, False, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "the name of a column"
-
-    def allows(self, value: Any) -> bool:
-        return isinstance(value, str) and value != "" and is_utf8(value)
-
-
-@dataclass(frozen=True)
-class ColumnNames(Rule):
-    """The name of a column, or a list of them, which may be empty.
-
-    >>> ColumnNames().allows(["x", "y"]), ColumnNames().allows([1])
-    (True, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "the name of a column or a list of them"
-
-    def allows(self, value: Any) -> bool:
-        names = value if isinstance(value, list | tuple) else [value]
-        return all(ColumnName().allows(name) for name in names)
-
-
-@dataclass(frozen=True)
-class Numbers(Rule):
-    """A number, or a list of them; none need be finite.
-
-    >>> Numbers().allows([-99, float("nan")]), Numbers().allows("x")
-    (True, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "a number or a list of them"
-
-    def allows(self, value: Any) -> bool:
-        numbers = value if isinstance(value, list | tuple) else [value]
-        return all(_as_float(number) is not None for number in numbers)
-
-
-@dataclass(frozen=True)
-class ByColumn(Rule):
-    """A mapping from names of columns to something of each, which is checked with the data.
-
-    `what`: what that is, in words
-
-    >>> ByColumn("a family").allows({"height": "gamma"}), ByColumn("a family").allows("gamma")
-    (True, False)
-    """
-
-    what: str
-
-    @property
-    def words(self) -> str:
-        return f"a mapping of columns to {self.what}"
-
-    def allows(self, value: Any) -> bool:
-        return isinstance(value, Mapping) and all(ColumnName().allows(name) for name in value)
-
-
-@dataclass(frozen=True)
-class TextByColumn(Rule):
-    """Text for all columns, or a mapping of their names to it.
-
-    >>> TextByColumn().allows({"day": "%d.%m.%Y"}), TextByColumn().allows(3)
-    (True, False)
-    """
-
-    @property
-    def words(self) -> str:
-        return "text or a mapping of columns to it"
-
-    def allows(self, value: Any) -> bool:
-        texts = [*value, *value.values()] if isinstance(value, Mapping) else [value]
-        return all(isinstance(text, str) for text in texts)
-
-
-@dataclass(frozen=True)
-class OrNone(Rule):
-    """None, or what another rule allows.
-
-    >>> OrNone(Whole()).allows(None), OrNone(Whole()).allows(0)
-    (True, False)
-    """
-
-    rule: Rule
-
-    @property
-    def words(self) -> str:
-        return f"{self.rule.words}, or None"
-
-    @property
-    def limits(self) -> str:
-        return self.rule.limits and f"{self.rule.limits}, or None"
-
-    def allows(self, value: Any) -> bool:
-        return value is None or self.rule.allows(value)
-
-    def check(self, name: str, value: Any) -> None:
-        if value is not None:
-            self.rule.check(name, value)
-
-
-@dataclass(frozen=True)
-class OrWord(Rule):
-    """A word such as "auto", or what another rule allows.
-
-    >>> OrWord("auto", Whole()).allows("auto"), OrWord("auto", Whole()).allows("x")
-    (True, False)
-    """
-
-    word: str
-    rule: Rule
-
-    @property
-    def words(self) -> str:
-        return f"{self.word!r} or {self.rule.words}"
-
-    @property
-    def limits(self) -> str:
-        return self.rule.limits and f"{self.word!r} or {self.rule.limits}"
-
-    def allows(self, value: Any) -> bool:
-        return (isinstance(value, str) and value == self.word) or self.rule.allows(value)
-
-    def check(self, name: str, value: Any) -> None:
-        if isinstance(value, str):
-            super().check(name, value)
-        else:
-            self.rule.check(name, value)
+def _is_column(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and is_utf8(value)
 
 
 def _is_whole(value: Any) -> bool:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from exfam.encodings import ENCODINGS
-from exfam.estimator.declarations import Families
+from exfam.estimator.choices import Families
 from exfam.estimator.declared import parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.members import train_members

@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.declarations import Families
+from exfam.estimator.choices import Families
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice, OrWord
 from exfam.families import StudentT
