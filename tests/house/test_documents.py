@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,12 @@ from exfam.cli.parser import parse
 from exfam.families import FAMILIES
 from house.sources import ROOT, shown
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+README = ROOT / "README.md"
+GUIDE = sorted((ROOT / "docs").glob("**/*.md"))
+DOCUMENTS = [README, *GUIDE]
 PAGES = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 
@@ -35,6 +39,11 @@ def shell_lines(text: str) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
+def run(block: str, path: Path, line: int, namespace: dict[str, object]) -> None:
+    """Execute a block; blank lines above it make an error show the document's line number."""
+    exec(compile("\n" * line + block, str(path), "exec"), namespace)
+
+
 @pytest.fixture
 def families():
     """Families that a page registers go again."""
@@ -45,13 +54,28 @@ def families():
 
 
 @pytest.mark.usefixtures("families")
-@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+@pytest.mark.parametrize("path", GUIDE, ids=shown)
 def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for line, block in blocks(path.read_text(encoding="utf-8"), "python"):
-        # Blank lines above the block: an error then shows the document's own line number.
-        exec(compile("\n" * line + block, str(path), "exec"), namespace)
+        run(block, path, line, namespace)
+
+
+@pytest.mark.parametrize("line, block", blocks(README.read_text(encoding="utf-8"), "python"))
+def test_examples_of_the_readme_stand_alone(line, block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(block, README, line, {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_links_lead_somewhere(path):
+    text = path.read_text(encoding="utf-8")
+    assert not [link for link in LINK.findall(text) if not (path.parent / link).exists()]
+
+
+def test_the_readme_is_short():
+    assert README.stat().st_size <= 10_000
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
