@@ -1,4 +1,4 @@
-"""The latent factor model of fields, and its equal in attention."""
+"""The latent factor model of fields."""
 
 from dataclasses import replace
 
@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.attention import Visibility
 from exfam.checks import ExfamError
-from exfam.conditionals import Static
-from exfam.efa.networks.efa_network import EFANetwork
-from exfam.encodings import NoEncoding
 from exfam.families import Gaussian
 from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import (
@@ -24,7 +20,6 @@ from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
-from exfam_studies.efa.field_special_cases import field_from_latent_factor
 from map_cases import LEVEL, assert_leave_one_out, batch_of, in_order, make_maps
 
 KS = (1, 3, None)
@@ -165,44 +160,10 @@ def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
     assert nats[-1] < nats[0] - 0.1
 
 
-@every_k
-@pytest.mark.parametrize("lags", [0, 1])
-@pytest.mark.parametrize("intercept", [False, True])
-def test_proposition_2(k, lags, intercept):
-    part = randomized(built(make_maps(), k=k, intercept=intercept))
-    batch = batch_of(ragged(lags=lags))
-    network = field_from_latent_factor(part, column="value")
-    own = batch.target
-    expected = part.eta(batch)[own]
-    torch.testing.assert_close(network.eta(batch)[own], expected, atol=1e-11, rtol=1e-12)
-    assert expected.std() > 0.1 and not batch.observed[own].all()
-
-
-def test_over_all_sites_it_is_the_plain_network():
-    part = randomized(built(make_maps(), k=None))
-    ours = field_from_latent_factor(part, column="value")
-    network = EFANetwork(
-        ours.embedding,
-        NoEncoding(),
-        [ours.block],
-        ours.head,
-        conditional=Static(),
-        visibility=Visibility(),
-    )
-    batch = batch_of(ragged())
-    expected = part.eta(batch)[batch.present]
-    torch.testing.assert_close(network.eta(batch)[batch.present], expected)
-    near = field_from_latent_factor(randomized(built(make_maps(), k=1)), column="value")
-    assert (near.eta(batch)[batch.present] - expected).abs().max() > 0.1
-
-
-def test_what_cannot_be_built_is_told():
+def test_what_cannot_be_built_is_refused():
     groups = make_maps(8)
     with pytest.raises(ExfamError, match="`groups` must have an observed value"):
         built(groups.with_(observed=np.zeros(groups.n_rows, dtype=bool)))
-    climate = fit_climate(groups, kind="site", metric="haversine")
-    with pytest.raises(ExfamError, match="`part` must be a model of the values as they are"):
-        field_from_latent_factor(built(groups, climate=climate), column="value")
     with pytest.raises(ExfamError, match="`k` must be a number > 0"):
         built(groups, k=0)
     with pytest.raises(ExfamError, match="`metric` must be one of"):

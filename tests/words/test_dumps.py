@@ -6,8 +6,6 @@ import pytest
 
 from exfam.checks import DataError
 from exfam.reading.text import dump_lines, is_dump, prepare_text
-from exfam_studies.common.harness import Options
-from exfam_studies.common.word_corpus import read_corpus
 
 HEAD = '<mediawiki xml:lang="en">\n<page>\n<title>Not this</title>\n<text xml:space="preserve">'
 DUMP = f"""{HEAD}'''Anarchism''' is a [[political philosophy|philosophy]] of 1 [[state]].
@@ -66,11 +64,3 @@ def test_other_text_is_no_dump(tmp_path):
         dump_lines(path)
     with pytest.raises(DataError, match="`path` must be a file, got no such file"):
         dump_lines(tmp_path / "nothing")
-
-
-@pytest.mark.parametrize("fast", [False, True])
-def test_experiments_take_dumps(dump, tmp_path, fast):
-    options = Options(corpus=dump, folder=tmp_path / "kept", fast=fast)
-    one, again = (read_corpus(options, min_count=1) for _ in range(2))
-    assert one.tokens.tolist() == again.tokens.tolist()
-    assert one.n_tokens == len(WORDS.split())

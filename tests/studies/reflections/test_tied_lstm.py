@@ -1,0 +1,85 @@
+"""Reflected tying of an LSTM is plain tying in other coordinates."""
+
+import pytest
+import torch
+
+from exfam.checks import ExfamError
+from exfam.language.engine import Descent, LanguageEngine
+from exfam.randomness import lend_generator
+from exfam_studies.reflections.tied_lstm import (
+    flipped_state,
+    plain_from_reflected,
+    reflected_from_plain,
+)
+from words.lstm_cases import network, tokens
+
+close = torch.testing.assert_close
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("n_layers", [1, 2, 3])
+def test_a_reflected_network_is_a_plainly_tied_one_with_mapped_weights(n_layers, dtype, limit):
+    given, targets = tokens(20, 4), tokens(20, 4, seed=1)
+    reflected = network(tie="reflection", n_layers=n_layers).to(dtype)
+    with torch.no_grad():
+        for parameter in reflected.parameters():
+            parameter.mul_(4.0)  # far from where an LSTM is linear
+    plain = plain_from_reflected(reflected)
+    assert plain.output is plain.words
+    told, state = reflected.log_prob(given, targets, reflected.initial_state(4))
+    same, state_of_plain = plain.log_prob(given, targets, plain.initial_state(4))
+    assert (told - same).abs().max() <= limit and told.std() > 0.01
+    for one, other in zip(
+        flipped_state(state, reflected.output.signs), state_of_plain, strict=True
+    ):
+        assert (one - other).abs().max() <= limit
+        assert (one - other).abs().max() < (one + other).abs().max()
+    # Without the map they are two models.
+    other = network(tie="tied", n_layers=n_layers).to(dtype)
+    with torch.no_grad():
+        for name, parameter in other.named_parameters():
+            parameter.copy_(reflected.get_parameter(name))
+    assert (other.log_prob(given, targets, other.initial_state(4))[0] - told).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
+def test_a_plainly_tied_network_is_a_reflected_one_by_any_signs(dtype, limit):
+    given, targets = tokens(20, 4), tokens(20, 4, seed=1)
+    plain = network(tie="tied").to(dtype)
+    for signs in ([1.0, -1, 1, 1, -1, 1], [-1.0] * 6, [1.0] * 6):
+        reflected = reflected_from_plain(plain, torch.tensor(signs))
+        told, same = (
+            each.log_prob(given, targets, each.initial_state(4))[0] for each in (plain, reflected)
+        )
+        assert (told - same).abs().max() <= limit and told.std() > 0.01
+        back = plain_from_reflected(reflected)
+        for name, weights in plain.named_parameters():
+            assert torch.equal(back.get_parameter(name), weights)
+
+
+def test_training_keeps_the_two_the_same():
+    """With mapped initial weights and the same dropout, all steps are mapped steps."""
+    reflected = network(tie="reflection", dropout=0.3).double()
+    plain = plain_from_reflected(reflected)
+    initial = plain.words.vectors().detach().clone()
+    train = tokens(400).numpy()
+    for model in (reflected, plain):
+        engine = LanguageEngine(
+            model, train=train, validation=None, start=0, descent=Descent(4, 5, 5.0, 0.25), seed=7
+        )
+        with lend_generator(engine.generator, model):
+            for index in range(engine.begin_epoch(0)):
+                engine.step(index)
+    assert (plain.words.vectors() - initial).abs().max() > 0.05
+    mapped = plain_from_reflected(reflected)
+    for name, weights in plain.named_parameters():
+        close(mapped.get_parameter(name), weights, rtol=0, atol=1e-10)
+
+
+def test_only_tied_networks_are_mapped():
+    for tie in (None, "tied"):
+        with pytest.raises(ExfamError, match="outputs that are its inputs, reflected, got Item"):
+            plain_from_reflected(network(tie=tie))
+    for tie in (None, "reflection"):
+        with pytest.raises(ExfamError, match="outputs that are its inputs, got .*tie='tied'"):
+            reflected_from_plain(network(tie=tie), torch.ones(6))
