@@ -174,8 +174,8 @@ def test_what_was_met_in_the_file_is_told(run, tmp_path):
     status, _, err = run("fit", file, *words, "--duplicates", "drop")
     assert status == 0
     assert err.splitlines()[0] == (
-        f"{file}: {N_ROWS + 3} rows, 31 groups, 6 items; 1 row tied in order, in the order of the "
-        "file; 1 row dropped as duplicates; 1 row without a value"
+        f"{file}: {N_ROWS + 3} rows, 31 groups, 6 items; 1 row tied in order; 1 row "
+        "dropped as duplicates; 1 row without a value"
     )
 
 

@@ -140,6 +140,5 @@ def test_labels_of_several_types_are_text():
 def test_facts_are_told_in_words():
     facts = ReadingFacts(rows=1, groups=1, ties=2, duplicates=1, unobserved=3)
     assert describe(facts) == (
-        "1 row, 1 group; 2 rows tied in order, in the order of the file; 1 row dropped as "
-        "duplicates; 3 rows without a value"
+        "1 row, 1 group; 2 rows tied in order; 1 row dropped as duplicates; 3 rows without a value"
     )

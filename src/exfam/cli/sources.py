@@ -129,12 +129,12 @@ def describe(facts: ReadingFacts) -> str:
     """What was met while reading, in words.
 
     >>> describe(ReadingFacts(rows=1600, groups=200, items=12, ties=1))
-    '1,600 rows, 200 groups, 12 items; 1 row tied in order, in the order of the file'
+    '1,600 rows, 200 groups, 12 items; 1 row tied in order'
     """
     counted = [(facts.rows, "rows"), (facts.groups, "groups"), (facts.items, "items")]
     told = [", ".join(f"{n:,} {word if n != 1 else word[:-1]}" for n, word in counted if n)]
     for n, words in (
-        (facts.ties, "tied in order, in the order of the file"),
+        (facts.ties, "tied in order"),
         (facts.duplicates, "dropped as duplicates"),
         (facts.unobserved, "without a value"),
     ):

@@ -14,7 +14,8 @@ def append_blank(groups: Groups, schema: Schema) -> Groups:
 
     The blank is the only target. Attributes that are `known` repeat those of the element before it;
     others, and those of a set, are unknown or average. The position goes on by the group's last
-    step (a typical one after a single element); without positions it is the next. Elements of
+    step (a typical one after a single element); without positions it is the next, or the last
+    one's if that one is `tied`. Elements of
     groups that are not `ordered` are sorted by a position that is one number.
 
     >>> schema = Schema.of(groups := Groups(start=[0], stop=[2], item=[1, 0]), families={})
@@ -27,7 +28,7 @@ def append_blank(groups: Groups, schema: Schema) -> Groups:
 def insert_blank(groups: Groups, schema: Schema, *, at: Int64[np.ndarray, "groups"]) -> Groups:
     """As `append_blank`, with the blank before element `at` of each group, or at its end.
 
-    Between two elements its position is the middle of theirs.
+    Between two elements its position is the middle of theirs; it is `tied` to both if they are.
 
     >>> schema = Schema.of(groups := Groups(start=[0], stop=[2], item=[1, 0]), families={})
     >>> insert_blank(groups, schema, at=np.array([1])).item
@@ -46,6 +47,7 @@ def insert_blank(groups: Groups, schema: Schema, *, at: Int64[np.ndarray, "group
         attributes=_next_attributes(flat, source, blank, schema),
         observed=given if flat.observed is None else given & _take(flat.observed, source),
         position=_positions(flat, source, blank, at, schema),
+        tied=None if flat.tied is None else _tied(flat, flat.tied, source, blank, at),
         role=np.where(given, CONTEXT, TARGET).astype(np.int8),
         source_row=None,
         context_start=None if flat.context_start is None else flat.context_start + len(flat),
@@ -140,6 +142,21 @@ def _with_typical(column: np.ndarray, rows: np.ndarray, spec: AttributeSpec) -> 
     typical = typical_rows(spec, len(rows))
     column[rows] = typical[:, 0] if typical.ndim > column.ndim else typical
     return column
+
+
+def _tied(
+    flat: Groups, tied: np.ndarray, source: np.ndarray, blank: np.ndarray, at: np.ndarray
+) -> np.ndarray:
+    """Blanks are tied within a run; before the first or after the last element if it is tied."""
+    with_blank = _take(tied, source)
+    lengths = flat.stop - flat.start
+    neighbor = flat.start + np.clip(at, 1, np.maximum(lengths - 1, 1))
+    is_tied = lengths > 1
+    is_tied[is_tied] = tied[neighbor[is_tied]]
+    with_blank[blank] = is_tied & (at > 0)
+    # A blank before the first element is itself the one that others are tied to.
+    with_blank[blank[is_tied & (at == 0)] + 1] = True
+    return with_blank
 
 
 def _positions(

@@ -107,8 +107,8 @@ def read_inputs(
     found: list[UnknownLabels] = []
     if is_prepared(data) or isinstance(data, Groups):
         groups = data if isinstance(data, Groups) else _open(data, columns)
-        if ordered and not groups.ordered:
-            groups = unchecked(groups.__dict__ | {"ordered": True})
+        if ordered:
+            groups = unchecked(groups.__dict__ | {"ordered": True, "tied": None})
         inputs = _from_groups(groups, vocabulary, unknown, found)
     else:
         inputs = _from_rows(data, columns, vocabulary, unknown, found)
@@ -279,6 +279,13 @@ def _unknown_item(groups: Groups, lost: Int64[np.ndarray, "lost"]) -> str:
     )
 
 
+def _still_tied(
+    tied: Bool[np.ndarray, "elements"], keep: Bool[np.ndarray, "elements"]
+) -> Bool[np.ndarray, "kept"]:
+    """Which of the elements kept are tied to the one kept before them."""
+    return np.diff(np.cumsum(~tied)[keep], prepend=-1) == 0
+
+
 def _without(
     groups: Groups, lost: Bool[np.ndarray, "elements"], blank: Bool[np.ndarray, "elements"]
 ) -> tuple[Groups, Bool[np.ndarray, "kept"] | None]:
@@ -302,6 +309,7 @@ def _without(
         values={name: marked.values[name][keep] for name in groups.values},
         attributes={name: column[keep] for name, column in marked.attributes.items()},
         ignored=(marked.stop - marked.start) - (bounds["stop"] - bounds["start"]),
+        tied=None if marked.tied is None else _still_tied(marked.tied, keep),
         **flat,
         **bounds,
     )

@@ -1,11 +1,12 @@
 """Choices that a fit makes from its parameters and the data: parts, families, support."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import ExfamError, ExfamWarning, check_choice
 from exfam.estimator.rules import Rule
 from exfam.families import FAMILIES, Family, PerItem
 from exfam.groups import Groups
@@ -186,11 +187,15 @@ def check_no_repeats(groups: Groups) -> None:
 def check_order(groups: Groups, *, direction: str, encoding: str = "none") -> None:
     """Raise ExfamError for sets of elements where a model needs them in order.
 
+    Tied elements of which a causal model needs the order are counted in an ExfamWarning.
+
     `encoding`: of positions: "auto" needs none, others need an order or positions (default "none")
 
     >>> check_order(Groups(start=[0], stop=[2]), direction="bidirectional")
     """
     if groups.ordered:
+        if direction == "causal":
+            _warn_ties(groups)
         return
     if direction == "causal":
         raise ExfamError(
@@ -204,14 +209,35 @@ def check_order(groups: Groups, *, direction: str, encoding: str = "none") -> No
         )
 
 
+def _warn_ties(groups: Groups) -> None:
+    if groups.tied is None:
+        return
+    tied = groups.tied[groups.elements()]
+    shared = int((tied | np.append(tied[1:], False)).sum())
+    if shared:
+        warnings.warn(
+            f"{shared:,} of {len(tied):,} rows are tied in `order` with another row of their "
+            "group: direction='causal' takes them in the order of the rows. Name a finer order, or "
+            "pass order='rows' if the order of the rows means something.",
+            ExfamWarning,
+            stacklevel=2,
+        )
+
+
 def choose_encoding(encoding: str, groups: Groups) -> str:
     """The positional encoding: "auto" is "none" for sets, "relative" for an order or positions.
+
+    Groups whose elements are all tied are sets.
 
     >>> choose_encoding("auto", Groups(start=[0], stop=[2]))
     'none'
     """
     if encoding != "auto":
         return encoding
+    if groups.position is None and groups.tied is not None:
+        n_alone = int((groups.stop > groups.start).sum())
+        if int(groups.tied[groups.elements()].sum()) == groups.n_elements - n_alone:
+            return "none"
     return "relative" if groups.ordered or groups.position is not None else "none"
 
 

@@ -11,7 +11,7 @@ from exfam.groups.groups import TARGET, Groups
 
 __all__ = ["chunks", "compact", "concatenate", "first_repeat", "split"]
 
-PLAIN_COLUMNS = ("item", "position", "observed", "role", "source_row")
+PLAIN_COLUMNS = ("item", "position", "observed", "role", "source_row", "tied")
 BOUNDS = ("start", "stop", "context_start", "context_stop")
 NAMED_COLUMNS = ("values", "attributes", "group_attributes")
 # Long enough for fast sorting, short enough for memory however many elements there are.
@@ -147,6 +147,7 @@ def _filled(part: Groups, parts: Sequence[Groups]) -> Groups:
         "observed": np.ones(part.n_rows, dtype=bool),
         "role": np.full(part.n_rows, TARGET, dtype=np.int8),
         "ignored": np.zeros(len(part), dtype=np.int64),
+        "tied": np.zeros(part.n_rows, dtype=bool),
         "context_start": np.zeros((len(part), 1), dtype=np.int64),
         "context_stop": np.zeros((len(part), 1), dtype=np.int64),
     }

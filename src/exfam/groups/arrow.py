@@ -14,7 +14,7 @@ __all__ = ["from_arrow", "to_arrow"]
 
 KEY = b"exfam.groups"
 FORMAT = 1
-ELEMENT_FIELDS = ("item", "position", "observed", "role", "source_row")
+ELEMENT_FIELDS = ("item", "position", "observed", "role", "source_row", "tied")
 ELEMENT_MAPPINGS = ("values", "attributes")
 GROUP_FIELDS = ("group_names", "ignored", "context_start", "context_stop")
 

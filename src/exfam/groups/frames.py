@@ -158,7 +158,8 @@ def read_frame(
         read_numbers(table, "position", name, date_format=date_format)
         for name in _listed(columns.position)
     ]
-    rows = _sorted_rows(table, columns.order_columns, group, date_format)
+    keys = [read_order(table, name, date_format=date_format) for name in columns.order_columns]
+    rows = np.lexsort((*reversed(keys), group.codes))
     kept, ignored = (rows, None) if unknown != "ignore" else _known_rows(rows, item, group)
     lengths = np.bincount(group.codes[kept], minlength=len(group.names))
     return Groups(
@@ -175,7 +176,21 @@ def read_frame(
         group_names=group.names,
         ignored=ignored,
         ordered=columns.ordered,
+        tied=_tied([key[kept] for key in keys], group.codes[kept]) if keys else None,
     )
+
+
+def _tied(
+    keys: Sequence[np.ndarray], group: Int64[np.ndarray, "rows"]
+) -> Bool[np.ndarray, "rows"] | None:
+    """Which of some sorted rows equal the one before them in group and keys; None if none does.
+
+    >>> _tied([np.array([3, 3, 3])], np.array([0, 0, 1]))
+    array([False,  True, False])
+    """
+    tied = np.zeros(len(group), dtype=bool)
+    tied[1:] = np.all([key[1:] == key[:-1] for key in (*keys, group)], axis=0)
+    return tied if tied.any() else None
 
 
 def _listed(names: Names) -> list[str]:
@@ -226,13 +241,6 @@ def _read_attributes(
         else:
             columns[name] = read_numbers(table, argument, name).astype(np.float64, copy=False)
     return columns, vocabulary
-
-
-def _sorted_rows(
-    table: Mapping[str, Any], order: list[str], group: Labels, date_format: str | None
-) -> Rows:
-    keys = [read_order(table, name, date_format=date_format) for name in reversed(order)]
-    return np.lexsort((*keys, group.codes))
 
 
 def _known_rows(

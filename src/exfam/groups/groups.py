@@ -36,6 +36,8 @@ class Groups:
     and `context_stop` name further ranges of the flat columns that a group sees and does not
     predict (lags, windows). `ignored` counts elements dropped as unknown, by group. `ordered` says
     whether the order of elements within a group means something; otherwise groups are sets.
+    `tied` elements are at the same point of the order as the one before them: where no `position`
+    is given, they share its position.
     Raises DataError naming the column that disagrees with the others.
 
     >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
@@ -61,6 +63,7 @@ class Groups:
     group_names: np.ndarray | None = None
     ignored: Int64[np.ndarray, "groups"] | None = None
     ordered: bool = False
+    tied: Bool[np.ndarray, "elements"] | None = None
 
     def __post_init__(self) -> None:
         self.__dict__.update(checked_fields(self.__dict__))
@@ -144,7 +147,7 @@ class Groups:
         5
         """
         flat = [self.item, *self.values.values(), *self.attributes.values()]
-        flat += [self.position, self.observed, self.role, self.source_row]
+        flat += [self.position, self.observed, self.role, self.source_row, self.tied]
         held = (len(column) for column in flat if column is not None)
         return next(held, int(self.stop.max(initial=0)))
 
@@ -226,7 +229,7 @@ class Groups:
             values=pad_columns(self.values, element, keep=observed),
             attributes=as_attributes(self.attributes, element),
             group_attributes=as_attributes(self.group_attributes, index),
-            position=pad_position(self.position, element),
+            position=pad_position(self.position, element, tied=self.tied),
             present=torch.from_numpy(present),
             target=torch.from_numpy(target),
             observed=torch.from_numpy(observed),
@@ -253,8 +256,8 @@ class Groups:
     ) -> "Groups":
         """The rows of a pandas or polars frame, an Arrow table or a mapping of columns.
 
-        Groups come in the order of their first rows. Elements are sorted by `order` (ties keep the
-        frame's order), where text counts as the numbers, dates or numbered names that it writes;
+        Groups come in the order of their first rows. Elements are sorted by `order` (those of equal
+        order are `tied`), where text counts as the numbers, dates or numbered names that it writes;
         other text has no order and is refused. Without `order` groups are sets; order="rows" says
         that the order of the rows means something. Columns keep their names. Text and booleans
         among the attributes become codes, numbers stay numbers; labels are coded in sorted order

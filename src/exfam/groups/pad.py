@@ -100,16 +100,27 @@ def _as_attribute(column: np.ndarray, index: np.ndarray) -> Tensor:
     return numbers.unsqueeze(-1) if column.ndim == 1 else numbers
 
 
-def pad_position(column: np.ndarray | None, element: Index) -> Tensor:
+def pad_position(
+    column: np.ndarray | None, element: Index, *, tied: Bool[np.ndarray, "elements"] | None = None
+) -> Tensor:
     """Positions of the elements, 0 at padding: int64 or float64; 0, 1, 2, ... without a column.
+
+    Without a column, `tied` elements share the position of the one before them (default None).
 
     >>> pad_position(None, np.array([[7, 8], [3, -1]]))
     tensor([[0, 1],
             [0, 0]])
+    >>> pad_position(None, np.array([[0, 1, 2]]), tied=np.array([False, True, False]))
+    tensor([[0, 0, 1]])
     """
     if column is None:
-        counted = np.arange(element.shape[1]) * (element >= 0)
-        return torch.from_numpy(counted)
+        counted = np.broadcast_to(np.arange(element.shape[1]), element.shape)
+        if tied is not None and tied.size:
+            # The first element that a group shows is tied to none, whatever lies before it.
+            follows = np.diff(element, axis=1) == 1
+            counted = np.cumsum(~(tied[element[:, 1:]] & follows), axis=1)
+            counted = np.pad(counted, ((0, 0), (1, 0)))
+        return torch.from_numpy(counted * (element >= 0))
     is_whole = column.dtype.kind in "iub"
     return torch.from_numpy(_take(column, element, np.int64 if is_whole else np.float64, None))
 

@@ -18,6 +18,7 @@ ELEMENT_FIELDS: dict[str, tuple[str, type | None, tuple[int, ...]]] = {
     "observed": ("booleans", np.bool_, (1,)),
     "role": ("integers", np.int8, (1,)),
     "source_row": ("integers", np.int64, (1,)),
+    "tied": ("booleans", np.bool_, (1,)),
 }
 GROUP_FIELDS: dict[str, tuple[str, type | None, tuple[int, ...]]] = {
     "start": ("integers", np.int64, (1,)),

@@ -75,7 +75,7 @@ def assemble(source: Source, *, duplicates: str, allocate: Allocate) -> tuple[Gr
         rows=checked.n_rows,
         groups=len(made),
         items=made.n_items,
-        ties=elements.ties if any(p.argument == "order" for p in checked.table.columns) else 0,
+        ties=0 if made.tied is None else int(made.tied.sum()),
         duplicates=len(dropped),
         unobserved=elements.unobserved,
         unknown=n_unknown,
@@ -173,4 +173,5 @@ def _as_groups(source: Source, elements: ElementColumns, groups: GroupColumns) -
         group_names=source.encodings[source.group].labels.names,
         ignored=groups.ignored if source.ignores else None,
         ordered=source.ordered,
+        tied=elements.tied,
     )

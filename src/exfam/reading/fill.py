@@ -15,7 +15,7 @@ from exfam.reading.table import Part
 __all__ = ["Allocate", "ElementColumns", "GroupColumns", "coded"]
 
 # (name, dtype, shape) -> an array to be filled; names are "item", "source_row", "observed",
-# "position", "values.NAME" and "attributes.NAME".
+# "tied", "position", "values.NAME" and "attributes.NAME".
 Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]
 
 Encodings = Mapping[Part, Encoding]
@@ -33,8 +33,7 @@ def _dtype(part: Part, checked: Checked) -> np.dtype:
 class ElementColumns:
     """The flat columns, each allocated once and written from front to back.
 
-    `ties` counts elements that share group and order with the one before them, `unobserved` those
-    without one of their values.
+    `unobserved` counts elements without one of their values.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class ElementColumns:
             for argument in ("item", "value", "attributes", "position")
         }
         self._at, self._run = 0, -1
-        self.ties = self.unobserved = 0
+        self.unobserved = 0
 
         def made(name: str, dtype: Any, *width: int) -> np.ndarray:
             return allocate(name, np.dtype(dtype), (n_elements, *width))
@@ -63,6 +62,8 @@ class ElementColumns:
         self.position = made("position", np.result_type(*dtypes), *width) if places else None
         has_gaps = any(part in checked.gaps for part in self._parts["value"])
         self.observed = made("observed", np.bool_) if has_gaps else None
+        has_order = any(part.argument == "order" for part in checked.table.columns)
+        self._tied = made("tied", np.bool_) if has_order else None
 
     def put(self, rows: Rows) -> None:
         """Write rows behind those before them."""
@@ -78,8 +79,14 @@ class ElementColumns:
             missing = [np.isnan(rows.columns[part]) for part in self._parts["value"]]
             self.observed[span] = ~np.any(missing, axis=0)
             self.unobserved += int(np.any(missing, axis=0).sum())
-        self.ties += int((np.diff(rows.run, prepend=self._run) == 0).sum())
+        if self._tied is not None:
+            self._tied[span] = np.diff(rows.run, prepend=self._run) == 0
         self._at, self._run = span.stop, int(rows.run[-1]) if len(rows) else self._run
+
+    @property
+    def tied(self) -> np.ndarray | None:
+        """Which elements share group and order with the one before them; None if none does."""
+        return self._tied if self._tied is not None and self._tied.any() else None
 
     def named(self, argument: str) -> dict[str, np.ndarray]:
         """The columns of an argument by name."""

@@ -55,10 +55,9 @@ class ReadingFacts:
     """What was met while reading a source.
 
     `rows`: rows of the source; `groups`, `items`: groups and item labels of the result; `ties`:
-    elements whose `order` is that of the element before them in the group, so that the order of
-    the source decided; `duplicates`: rows dropped because an earlier one is equal; `unobserved`:
-    elements without one of their values; `unknown`: rows with an item that the given vocabulary
-    does not hold.
+    elements whose `order` is that of the element before them in the group; `duplicates`:
+    rows dropped because an earlier one is equal; `unobserved`: elements without one of their
+    values; `unknown`: rows with an item that the given vocabulary does not hold.
 
     >>> ReadingFacts(rows=3, groups=2).ties
     0

@@ -64,7 +64,8 @@ def groups_digest(groups: Groups) -> str:
     arrays: list[np.ndarray | None] = []
     for each in fields(groups):
         value = getattr(groups, each.name)
-        if each.name in _UNUSED:
+        # Fits that began before there were ties go on.
+        if each.name in _UNUSED or (each.name == "tied" and value is None):
             continue
         if isinstance(value, Mapping):
             for name, column in value.items():

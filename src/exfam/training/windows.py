@@ -66,7 +66,7 @@ def read_at_random(groups: Groups) -> Iterator[None]:
 
 def _flat_columns(groups: Groups) -> list[np.ndarray]:
     columns = [groups.item, *groups.values.values(), *groups.attributes.values()]
-    columns += [groups.position, groups.observed, groups.role]
+    columns += [groups.position, groups.observed, groups.role, groups.tied]
     return [column for column in columns if column is not None]
 
 

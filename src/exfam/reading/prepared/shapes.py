@@ -9,14 +9,20 @@ from exfam.checks import is_utf8
 
 __all__ = ["ELEMENT_FIELDS", "GROUP_FIELDS", "LABEL_FIELDS", "MAPPINGS", "check_shards"]
 
-ELEMENT_FIELDS = ("item", "values", "attributes", "position", "observed", "role", "source_row")
+ELEMENT_FIELDS = (
+    "item", "values", "attributes", "position", "observed", "role", "source_row", "tied",
+)  # fmt: skip
 GROUP_FIELDS = ("start", "stop", "context_start", "context_stop", "group_attributes", "ignored")
 LABEL_FIELDS = ("vocabulary", "group_names")
 MAPPINGS = ("values", "attributes", "group_attributes", "vocabulary")
 
 # The types that a column of a field may have; never objects, which would be addresses in memory.
 _INTEGERS = {"item", "role", "source_row", "start", "stop", "context_start", "context_stop"}
-_KINDS = dict.fromkeys(_INTEGERS | {"ignored"}, "i") | {"observed": "b", "group_names": "biufUMm"}
+_KINDS = dict.fromkeys(_INTEGERS | {"ignored"}, "i") | {
+    "observed": "b",
+    "tied": "b",
+    "group_names": "biufUMm",
+}
 # Bytes of the name of a file that any system takes.
 _LONGEST_NAME = 240
 _TWO_AXES = (*MAPPINGS[:3], "position", "context_start", "context_stop")
