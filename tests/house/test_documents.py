@@ -16,9 +16,12 @@ from house.sources import ROOT, shown
 README = ROOT / "README.md"
 GUIDE = sorted((ROOT / "docs").glob("**/*.md"))
 DOCUMENTS = [README, *GUIDE]
+REFERENCE = sorted(path for path in (ROOT / "docs" / "api").glob("*.rst") if path.stem != "index")
 PAGES = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+MODULE = re.compile(r"automodule:: (\S+)")
+LISTED = re.compile(r"^   ~?([A-Za-z_][\w.]*)$", re.MULTILINE)
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 
@@ -89,6 +92,16 @@ def test_commands_exist(path):
             name, asked = split_command(words[1:])
             form = importlib.import_module(commands()[name].module).form(asked)
             parse(form, asked)
+
+
+@pytest.mark.parametrize("path", REFERENCE, ids=shown)
+def test_the_reference_names_what_exists(path):
+    text = path.read_text(encoding="utf-8")
+    for name in MODULE.findall(text):
+        importlib.import_module(name)
+    for name in LISTED.findall(text):
+        module, _, last = f"exfam.{name}".rpartition(".")
+        assert hasattr(importlib.import_module(module), last), name
 
 
 @pytest.mark.parametrize("path", PAGES, ids=shown)
