@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from exfam.checks import DataError, ExfamError
+from exfam.columns.columns import open_frame_columns
+from exfam.columns.parts import Part
 from exfam.groups import Groups
-from exfam.groups.columns import read_labels
 from group_cases import FRAME, day, read
 
 
@@ -87,19 +88,20 @@ def changed(name, row, value):
         (
             FRAME | {"movie": [1e60] * 5},
             {},
-            "`item` must hold labels .* which floats are below 9007199254740992, got 1e.60 at "
-            r"row 0 of column 'movie' \(5 of 5 rows\). Read them as text",
+            r"`item` must be below 2\*\*53 in size where it is a floating-point number, got 1e.60 "
+            r"at row 0 of column 'movie' \(5 of 5 rows\). Convert the column to integers or text",
         ),
         (
-            FRAME | {"stars": [1, None, 2**53, 4, 5]},
+            FRAME | {"stars": [1, None, 2**53 + 1, 4, 5]},
             {},
-            "`value` must be smaller than 9007199254740992 to be read as floats, got "
-            "9007199254740992 at row 2",
+            r"`value` must be at most 2\*\*53 in size in a column with gaps, got "
+            "9007199254740993 at row 2",
         ),
         (
             FRAME | {"stars": np.full(5, 2**64 - 1, dtype=np.uint64)},
             {},
-            "`value` must be smaller than 9007199254740992 .* got 18446744073709551615 at row 0",
+            r"`value` must be at most 2\*\*53 in size in a column of unsigned integers, got "
+            "18446744073709551615 at row 0",
         ),
         (
             changed("movie", 2, "\ud800"),
@@ -206,7 +208,8 @@ def test_times_of_numpy_beside_its_numbers_are_told(form, cells):
 def test_an_empty_column_of_an_odd_type_has_no_labels():
     period = pd.Series([], dtype="period[D]")
     for empty in (period, pa.array([], pa.list_(pa.int64()))):
-        assert read_labels({"user": empty}, "group", "user").codes.size == 0
+        part = Part("group", "user")
+        assert open_frame_columns({"user": empty}, [part]).labels(part).codes.size == 0
 
 
 @pytest.mark.parametrize(

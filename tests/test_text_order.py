@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exfam import DataError, ExfamError, Groups, prepare, read, read_field
-from exfam.groups.ordering import sortable_text
+from exfam.columns.ordering import sortable_text
 
 # Texts in their right order, which is not that of their letters.
 SORTED = {

@@ -12,6 +12,7 @@ BUILDING = (
     {"checks"},
     {"files"},
     {"dates", "randomness"},
+    {"columns"},
     {"families", "geometry", "groups", "kernels", "layers"},
     {"embeddings", "encodings"},
     {"attention", "experts", "scores"},

@@ -171,7 +171,7 @@ class TestDates:
             ({"when weekday": 1.5}, "`X` must have no column 'when weekday' beside the dates"),
             (
                 {"when": np.datetime64("20000-01-01", "s")},
-                "of the years 1 to 9999, got the year 20",
+                "of the years 1 to 9999, got .20000-01-01",
             ),
         ],
     )

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError, ExfamError
+from exfam.columns.parts import Part
 from exfam.estimator.registry import REGISTRY
 from exfam.fields.data import FieldFacts, read_field_with_facts
 from exfam.fields.inputs import FieldColumns
 from exfam.groups import Groups
-from exfam.reading.source_columns import open_columns
-from exfam.reading.table import Part
+from exfam.reading.columns import open_columns
 
 __all__ = [
     "check_group_model",

@@ -10,13 +10,13 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
+from exfam.columns.unknown import UnknownLabels, warn_unknown
 from exfam.efa.inputs import read_inputs
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
-from exfam.groups.unknown import UnknownLabels, warn_unknown
+from exfam.reading.columns import open_columns
 from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.prepared import is_prepared, prepared_facts
-from exfam.reading.raw import read_columns
 from exfam.reading.reader import read_with_facts
 from exfam.training.ranks import is_main_rank
 
@@ -181,15 +181,12 @@ def file_rows(model: Any, groups: Groups, chosen: Any) -> FileRows:
         place[by_row] = np.arange(len(own))
         kept = _kept_columns(model, groups, by_row)
         return FileRows({"row": source_row[by_row]} | kept, len(own), place)
-    raw = read_columns(
-        chosen.file,
-        model._columns(),
-        options=reading_options(chosen),
-        vocabulary=model.vocabulary_,
+    parts = [part for part in model._columns().parts if part.argument in ("group", "order", "item")]
+    raw = open_columns(
+        chosen.file, parts, vocabulary=model.vocabulary_, options=reading_options(chosen)
     )
-    n_rows = raw.num_rows
-    named = {"row": np.arange(n_rows)} | dict(zip(raw.column_names, raw.columns, strict=True))
-    return FileRows(named, n_rows, source_row)
+    named = {part.name: array for part, array in raw.arrays.items()}
+    return FileRows({"row": np.arange(raw.n_rows)} | named, raw.n_rows, source_row)
 
 
 def _kept_columns(model: Any, groups: Groups, by_row: np.ndarray) -> dict[str, Any]:

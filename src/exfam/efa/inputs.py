@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice
+from exfam.columns.frames import open_frame
+from exfam.columns.unknown import UnknownLabels, warn_unknown
 from exfam.estimator.parameters import listed
 from exfam.groups import Groups
-from exfam.groups.columns import open_frame
 from exfam.groups.frames import ROWS, FrameColumns, read_frame
 from exfam.groups.groups import unchecked
-from exfam.groups.unknown import UnknownLabels, warn_unknown
 from exfam.reading.options import ReadingOptions
 from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
 from exfam.reading.reader import read_with_facts

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from exfam.checks import DataError
+from exfam.columns.frames import open_frame
 from exfam.fields.draws import observed_of
 from exfam.fields.inputs import FieldInputs
-from exfam.groups.columns import open_frame
 from exfam.scores.prediction import Prediction
 
 __all__ = ["filled"]

@@ -2,33 +2,29 @@
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Int64
 
-from exfam.checks import DataError, UnknownItemError, check_choice
-from exfam.groups.columns import (
-    Labels,
-    check_column,
-    holds_labels,
-    open_frame,
-    read_labels,
-    read_numbers,
-    read_order,
-)
+from exfam.checks import DataError, check_choice
+from exfam.columns.columns import Columns, Labels
+from exfam.columns.frames import frame_columns, open_frame
+from exfam.columns.ordering import check_date_format
+from exfam.columns.parts import Part
+from exfam.columns.rules import holds_labels
+from exfam.columns.unknown import UnknownLabels, look_up, vocabulary_key
 from exfam.groups.groups import CONTEXT, Groups
-from exfam.groups.ordering import check_date_format
-from exfam.groups.unknown import UnknownLabels
 
-__all__ = ["ROWS", "FrameColumns", "read_frame", "to_frame"]
+__all__ = ["ROWS", "FrameColumns", "read_frame", "to_frame", "varying_error"]
 
 # As `order`: rows come in an order that means something.
 ROWS = "rows"
 Names = str | Sequence[str] | None
 Rows = Int64[np.ndarray, "rows"]
+_ARGUMENTS = ("group", "item", "value", "attributes", "group_attributes", "position", "order")
 
 
 @dataclass(frozen=True)
@@ -50,13 +46,16 @@ class FrameColumns:
     position: Names = None
 
     @property
-    def order_columns(self) -> list[str]:
-        """The columns to sort by: none where rows come in order.
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that are named, group first, each of them once.
 
-        >>> FrameColumns(group="user", order="rows").order_columns
-        []
+        >>> [part.name for part in FrameColumns(group="user", value=["a", "b"]).parts]
+        ['user', 'a', 'b']
         """
-        return [] if self.order == ROWS else _listed(self.order)
+        named = {argument: _listed(getattr(self, argument)) for argument in _ARGUMENTS}
+        if self.order == ROWS:  # no column: the rows come in order
+            named["order"] = []
+        return tuple(dict.fromkeys(Part(key, name) for key in named for name in named[key]))
 
     @property
     def ordered(self) -> bool:
@@ -81,49 +80,45 @@ class FrameColumns:
 
 @dataclass(frozen=True)
 class _Encoder:
-    """Turns labels into codes by the vocabularies given, or by sorted order.
+    """Reads columns; labels become codes by the vocabularies given, or by sorted order.
 
-    `found`: labels that they lack
+    `found`: labels that the vocabularies lack; `labels`: the labels of the codes, by column
     """
 
+    columns: Columns
     vocabulary: Mapping[str, Any]
     unknown: str
-    found: list[UnknownLabels] = field(default_factory=list)
+    found: list[UnknownLabels]
+    labels: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def encode(self, argument: str, name: str, labels: Labels) -> tuple[Rows, np.ndarray]:
-        """The code of every row and the vocabulary; -1 for an unknown label that is allowed.
+    def read(self, part: Part, date_format: str | None) -> np.ndarray:
+        """A column as Groups hold it; -1 for an unknown label that is allowed."""
+        if holds_labels(part, self.columns.arrays[part].type, self.vocabulary):
+            return self._encoded(part)
+        if part.argument == "order":
+            return self.columns.order(part, date_format=date_format)
+        numbers = self.columns.numbers(part, date_format=date_format)
+        is_attribute = part.argument in ("attributes", "group_attributes")
+        return numbers.astype(np.float64, copy=False) if is_attribute else numbers
 
-        >>> labels = Labels(np.array([0, 1]), np.array(["b", "a"], dtype=object))
-        >>> _Encoder({}, "error").encode("attributes", "genre", labels)[0]
-        array([1, 0])
-        """
-        if name not in self.vocabulary:
+    def _encoded(self, part: Part) -> Rows:
+        labels, key = self.columns.labels(part), vocabulary_key(part)
+        if key not in self.vocabulary:
             order = np.argsort(labels.names)
-            return np.argsort(order)[labels.codes], labels.names[order]
-        known = np.asarray(self.vocabulary[name])
-        lookup = {label: code for code, label in enumerate(known.tolist())}
-        codes = np.array([lookup.get(label, -1) for label in labels.names.tolist()], dtype=np.int64)
+            self.labels[key] = labels.names[order]
+            return np.argsort(order)[labels.codes]
+        known = self.labels[key] = np.asarray(self.vocabulary[key])
+        codes = look_up(labels.names, known)
         lost = np.flatnonzero(codes < 0)
         codes = codes[labels.codes]
-        if self.unknown == "error" and len(lost):
-            raise _unknown(argument, name, labels, codes, len(known))
         if len(lost):
-            rows, example = int((codes < 0).sum()), labels.names.tolist()[lost[0]]
-            self.found.append(UnknownLabels(argument, name, rows, len(lost), example))
-        return codes, known
-
-
-def _unknown(
-    argument: str, name: str, labels: Labels, codes: Rows, n_known: int
-) -> DataError | UnknownItemError:
-    rows = np.flatnonzero(codes < 0)
-    got = labels.names.tolist()[labels.codes[rows[0]]]
-    where = "" if argument == name else f" of {name!r}"
-    error = UnknownItemError if argument == "item" else DataError
-    return error(
-        f"`{argument}` must be in the vocabulary{where} ({n_known} labels), got {got!r} at row "
-        f"{rows[0]} ({rows.size} of {codes.size} rows). Choose unknown='ignore' or unknown='unk'."
-    )
+            rows = np.flatnonzero(codes < 0)
+            got = labels.names.tolist()[labels.codes[rows[0]]]
+            unknown = UnknownLabels(part.argument, key, rows.size, len(lost), got)
+            if self.unknown == "error":
+                raise unknown.error(f"row {rows[0]}", n_known=len(known), n_rows=codes.size)
+            self.found.append(unknown)
+        return codes
 
 
 def read_frame(
@@ -145,20 +140,22 @@ def read_frame(
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     check_date_format(date_format)
-    table = open_frame(frame)
-    columns.check_rows(table)
-    group = read_labels(table, "group", columns.group)
-    _check_lengths(table, columns, len(group.codes))
-    encoder = _Encoder(dict(vocabulary or {}), unknown, [] if found is None else found)
-    item, labels = _read_item(table, columns.item, encoder)
-    values, observed = _read_values(table, _listed(columns.value))
-    attributes, more = _read_attributes(table, "attributes", columns.attributes, encoder)
-    by_group, most = _read_attributes(table, "group_attributes", columns.group_attributes, encoder)
-    position = [
-        read_numbers(table, "position", name, date_format=date_format)
-        for name in _listed(columns.position)
-    ]
-    keys = [read_order(table, name, date_format=date_format) for name in columns.order_columns]
+    opened = open_frame(frame)
+    columns.check_rows(opened)
+    held = Columns(frame_columns(opened, columns.parts))
+    if not held.n_rows:
+        raise DataError("`frame` must have at least one row, got none.")
+    group = held.labels(columns.parts[0])
+    encoder = _Encoder(held, dict(vocabulary or {}), unknown, [] if found is None else found)
+    read = {part: encoder.read(part, date_format) for part in columns.parts[1:]}
+
+    def named(argument: str) -> dict[str, np.ndarray]:
+        return {part.name: column for part, column in read.items() if part.argument == argument}
+
+    item, values = next(iter(named("item").values()), None), named("value")
+    missing = [np.isnan(column) for column in values.values()]
+    observed = ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
+    keys = list(named("order").values())
     rows = np.lexsort((*reversed(keys), group.codes))
     kept, ignored = (rows, None) if unknown != "ignore" else _known_rows(rows, item, group)
     lengths = np.bincount(group.codes[kept], minlength=len(group.names))
@@ -167,12 +164,12 @@ def read_frame(
         stop=np.cumsum(lengths),
         item=None if item is None else item[kept],
         values={name: column[kept] for name, column in values.items()},
-        attributes={name: column[kept] for name, column in attributes.items()},
-        group_attributes=_by_group(by_group, group),
-        position=_stacked(position, kept),
+        attributes={name: column[kept] for name, column in named("attributes").items()},
+        group_attributes=_by_group(named("group_attributes"), group),
+        position=_stacked(list(named("position").values()), kept),
         observed=None if observed.all() else observed[kept],
         source_row=kept,
-        vocabulary=labels | more | most,
+        vocabulary=encoder.labels,
         group_names=group.names,
         ignored=ignored,
         ordered=columns.ordered,
@@ -199,50 +196,6 @@ def _listed(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _check_lengths(table: Mapping[str, Any], columns: FrameColumns, n_rows: int) -> None:
-    if n_rows == 0:
-        raise DataError("`frame` must have at least one row, got none.")
-    for argument in fields(columns):
-        is_order = argument.name == "order"
-        for name in columns.order_columns if is_order else _listed(getattr(columns, argument.name)):
-            check_column(table, argument.name, name)
-            if len(table[name]) != n_rows:
-                raise DataError(
-                    f"`{argument.name}` must have as many rows as {columns.group!r}, {n_rows}, "
-                    f"got {len(table[name])} in column {name!r}."
-                )
-
-
-def _read_item(
-    table: Mapping[str, Any], name: str | None, encoder: _Encoder
-) -> tuple[Rows | None, dict[str, np.ndarray]]:
-    if name is None:
-        return None, {}
-    codes, known = encoder.encode("item", "item", read_labels(table, "item", name))
-    return codes, {"item": known}
-
-
-def _read_values(
-    table: Mapping[str, Any], names: list[str]
-) -> tuple[dict[str, np.ndarray], Bool[np.ndarray, "rows"]]:
-    values = {name: read_numbers(table, "value", name, missing=True) for name in names}
-    missing = [np.isnan(column) for column in values.values()]
-    return values, ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
-
-
-def _read_attributes(
-    table: Mapping[str, Any], argument: str, names: Names, encoder: _Encoder
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    columns, vocabulary = {}, {}
-    for name in _listed(names):
-        if name in encoder.vocabulary or holds_labels(table, argument, name):
-            labels = read_labels(table, argument, name)
-            columns[name], vocabulary[name] = encoder.encode(argument, name, labels)
-        else:
-            columns[name] = read_numbers(table, argument, name).astype(np.float64, copy=False)
-    return columns, vocabulary
-
-
 def _known_rows(
     rows: Rows, item: Rows | None, group: Labels
 ) -> tuple[Int64[np.ndarray, "known"], Int64[np.ndarray, "groups"]]:
@@ -257,12 +210,21 @@ def _by_group(columns: Mapping[str, np.ndarray], group: Labels) -> dict[str, np.
         differs = column != column[first][group.codes]
         if differs.any():
             row = int(np.flatnonzero(differs)[0])
-            raise DataError(
-                f"`group_attributes` must be constant within a group, got a second value of "
-                f"{name!r} in group {group.names[group.codes[row]]!r} at row {row}. "
-                f"List it in `attributes` if it belongs to the elements."
-            )
+            raise varying_error(name, group.names[group.codes[row]], f"row {row}")
     return {name: column[first] for name, column in columns.items()}
+
+
+def varying_error(name: str, group: Any, where: str) -> DataError:
+    """The error for an attribute of groups that has two values in one.
+
+    >>> print(varying_error("age", "zoe", "row 4"))
+    `group_attributes` must be constant within a group, got a second value of 'age' in group 'zoe'
+    at row 4. List it in `attributes` if it belongs to the elements.
+    """
+    return DataError(
+        f"`group_attributes` must be constant within a group, got a second value of {name!r} "
+        f"in group {group!r} at {where}. List it in `attributes` if it belongs to the elements."
+    )
 
 
 def _stacked(columns: list[np.ndarray], rows: np.ndarray) -> np.ndarray | None:

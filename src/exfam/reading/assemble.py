@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError
+from exfam.columns.parts import Part
 from exfam.groups import Groups
+from exfam.groups.frames import varying_error
 from exfam.reading.checks import Checked
 from exfam.reading.database import Database
 from exfam.reading.duplicates import DuplicateFinder, Pairs
 from exfam.reading.fill import Allocate, ElementColumns, Encodings, GroupColumns
-from exfam.reading.kinds import restored
 from exfam.reading.options import ReadingFacts
 from exfam.reading.stream import Rows, sorted_rows
-from exfam.reading.table import Part
+from exfam.reading.table import restored
 
 __all__ = ["Source", "assemble"]
 
@@ -121,12 +122,11 @@ def _repeated(source: Source, pairs: Pairs) -> DataError:
     place, later, earlier = pairs
     pair = int(place.argmin())
     places, columns = source.checked.table.places, source.checked.table.columns
-    row, where = places.of(int(later[pair]))
-    other, elsewhere = places.of(int(earlier[pair]))
+    row, other = places.row(int(later[pair])), places.row(int(earlier[pair]))
     names = ", ".join(dict.fromkeys(repr(part.name) for part in columns))
     return DataError(
-        f"`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got row "
-        f"{row}{where} equal to row {other}{elsewhere} in {names}. Choose one, or read a column "
+        f"`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got "
+        f"{row} equal to {other} in {names}. Choose one, or read a column "
         "that tells them apart."
     )
 
@@ -144,12 +144,7 @@ def _varying(source: Source, part: Part) -> DataError:
         f"ON s.{group.sql} = f.label WHERE s.{x} <> f.got ORDER BY row LIMIT 1"
     )
     label = restored(found["label"].combine_chunks(), group.type)[0].as_py()
-    row, where = table.places.of(found["row"][0].as_py())
-    return DataError(
-        f"`group_attributes` must be constant within a group, got a second value of {part.name!r} "
-        f"in group {label!r} at row {row}{where}. List it in `attributes` if it belongs to the "
-        "elements."
-    )
+    return varying_error(part.name, label, table.places.row(found["row"][0].as_py()))
 
 
 def _as_groups(source: Source, elements: ElementColumns, groups: GroupColumns) -> Groups:

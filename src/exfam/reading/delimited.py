@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from exfam.checks import DataError
-from exfam.reading.checks import complaint
+from exfam.columns.parts import Part, Places, complaint
 from exfam.reading.database import Database, explained, first_line, literal
 from exfam.reading.files import scanned, unpacked
 from exfam.reading.lines import bad_cells, first_bad, short_lines
-from exfam.reading.table import Column, Part, Places, Table, check_named, staged
+from exfam.reading.table import Column, Table, check_named, staged
 
 __all__ = ["header_names", "open_delimited"]
 
@@ -147,7 +147,9 @@ class _Cells:
         row, value = self.raw.first(self.database, self.raw.columns[part].sql, where=wrong)
         n_wrong = self.database.row(f"SELECT count(*) FROM {self.scan} WHERE {wrong}")[0]
         found = (row, value[0].as_py(), n_wrong)
-        return complaint(self.raw, part, rule, found=found, n_rows=self.n_rows, advice=advice)
+        return complaint(
+            self.raw.places, part, rule, found=found, n_rows=self.n_rows, advice=advice
+        )
 
 
 def _read(

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Int64
 from pyarrow import types
 
+from exfam.columns.parts import Part
 from exfam.reading.checks import Checked
 from exfam.reading.labels import Encoding
 from exfam.reading.stream import Rows
-from exfam.reading.table import Part
 
 __all__ = ["Allocate", "ElementColumns", "GroupColumns", "coded"]
 

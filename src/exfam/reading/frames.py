@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types
 
-from exfam.checks import DataError
-from exfam.groups.columns import open_frame, read_array
-from exfam.reading.checks import complaint
+from exfam.columns.columns import Columns
+from exfam.columns.frames import frame_columns
+from exfam.columns.kinds import is_time
+from exfam.columns.parts import Part, Places
+from exfam.columns.rules import broken_rule
 from exfam.reading.database import Database
-from exfam.reading.kinds import broken_rule
-from exfam.reading.table import Column, Part, Places, Table
+from exfam.reading.table import Column, Table
 
 __all__ = ["open_arrays"]
 
@@ -25,41 +25,19 @@ def open_arrays(
     Raises DataError for a frame that is none, a missing column, or one of a kind that its part
     cannot be of.
     """
-    opened = open_frame(frame)
-    arrays = {part: read_array(opened, part.argument, part.name) for part in parts}
-    n_rows = len(arrays[parts[0]])
-    columns, held = {}, {"row": pa.array(np.arange(n_rows))}
-    for k, (part, array) in enumerate(arrays.items()):
-        if len(array) != n_rows:
-            raise DataError(
-                f"`{part.argument}` must have as many rows as {parts[0].name!r}, {n_rows}, got "
-                f"{len(array)} in column {part.name!r}."
-            )
-        if n_rows and broken_rule(part, array.type, known):
-            array = _refuse(part, array, known)
+    opened = Columns(frame_columns(frame, parts))
+    columns, held = {}, {"row": pa.array(np.arange(opened.n_rows))}
+    for k, (part, array) in enumerate(opened.arrays.items()):
+        if opened.n_rows and broken_rule(part, array.type, known):
+            array = opened.check(part, known)  # here, where DuckDB might not know its kind
         columns[part] = Column(f"c{k}", array.type)
         held[f"c{k}"] = _as_scanned(array)
     database.con.register("frame", pa.table(held))
     return Table("frame", columns, Places())
 
 
-def _refuse(part: Part, array: pa.Array, known: Container[str]) -> pa.Array:
-    """Complain of a kind here, where DuckDB might not know it; values all missing may be of any."""
-    broken = broken_rule(part, array.type, known)
-    assert broken is not None
-    (rule, advice), wrong = broken, np.asarray(array.is_valid())
-    if part.argument != "value" and array.null_count:
-        rule, advice, wrong = "not be missing", "Drop or fill these rows.", ~wrong
-    rows = np.flatnonzero(wrong)
-    if not rows.size:
-        return pa.nulls(len(array))
-    found = (int(rows[0]), array[int(rows[0])].as_py(), len(rows))
-    table = Table("frame", {}, Places())
-    raise complaint(table, part, rule, found=found, n_rows=len(array), advice=advice)
-
-
 def _as_scanned(array: pa.Array) -> pa.Array:
     """Times as the whole numbers they are stored as: DuckDB knows fewer units of them."""
-    if types.is_temporal(array.type) and not types.is_interval(array.type):
+    if is_time(array.type):
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array

@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 
 from exfam.checks import DataError
-from exfam.reading.checks import complaint
+from exfam.columns.parts import Part, Places, complaint
 from exfam.reading.database import Database, explained, first_line, literal
 from exfam.reading.files import scanned, unpacked
 from exfam.reading.lines import bad_object, first_bad
-from exfam.reading.table import Column, Part, Places, Table, check_named, staged
+from exfam.reading.table import Column, Table, check_named, staged
 
 __all__ = ["key_names", "open_json_lines"]
 
@@ -145,7 +145,7 @@ def _mixture(database: Database, raw: Table, part: Part) -> DataError:
     )
     first, where = raw.places.of(row)
     return complaint(
-        raw,
+        raw.places,
         part,
         "hold values of one plain type",
         found=(found_row, found[0].as_py(), count),

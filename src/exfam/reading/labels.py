@@ -8,12 +8,11 @@ import numpy as np
 from jaxtyping import Int64
 from pyarrow import types
 
-from exfam.checks import DataError, UnknownItemError
-from exfam.groups.unknown import UnknownLabels
+from exfam.columns.parts import Part
+from exfam.columns.unknown import UnknownLabels, look_up, vocabulary_key
 from exfam.reading.checks import Checked
 from exfam.reading.database import Database
-from exfam.reading.kinds import restored
-from exfam.reading.table import Part
+from exfam.reading.table import restored
 
 __all__ = ["Encoding", "Labels", "encode", "find_labels"]
 
@@ -47,10 +46,6 @@ class Encoding:
     def n_unknown(self) -> int:
         """How many rows have a label that `known` lacks."""
         return 0 if self.unknown is None else self.unknown.rows
-
-
-def _key(part: Part) -> str:
-    return "item" if part.argument == "item" else part.name
 
 
 def find_labels(
@@ -95,41 +90,20 @@ def encode(
     Raises UnknownItemError (DataError for attributes) naming the first row with an unknown label,
     if `unknown` is "error".
     """
-    is_given = part.argument != "group" and _key(part) in vocabulary
+    is_given = part.argument != "group" and vocabulary_key(part) in vocabulary
     labels = find_labels(database, checked, part, table=table, counted=is_given)
     if not is_given:
         return Encoding(labels, np.arange(len(labels.names)), labels.names)
     assert labels.first is not None and labels.count is not None
-    known = np.asarray(vocabulary[_key(part)])
-    codes = _codes(labels.names, known, typed=checked.table.typed)
+    known = np.asarray(vocabulary[vocabulary_key(part)])
+    codes = look_up(labels.names, known, typed=checked.table.typed)
     lost = np.flatnonzero(codes < 0)
     if not lost.size:
         return Encoding(labels, codes, known)
     label = lost[labels.first[lost].argmin()]
     got, rows = labels.names.tolist()[label], int(labels.count[lost].sum())
-    found = UnknownLabels(part.argument, _key(part), rows, lost.size, got)
-    encoding = Encoding(labels, codes, known, found)
+    found = UnknownLabels(part.argument, vocabulary_key(part), rows, lost.size, got)
     if unknown == "error":
-        raise _unknown(checked, part, encoding, got, int(labels.first[label]))
-    return encoding
-
-
-def _codes(names: np.ndarray, known: np.ndarray, *, typed: bool) -> Int64[np.ndarray, "labels"]:
-    """Where each name is in `known`, or -1; of names without types, text may stand for a number."""
-    lookup = {label: code for code, label in enumerate(known.tolist())}
-    if not typed:
-        lookup = {str(label): code for label, code in lookup.items()} | lookup
-    return np.array([lookup.get(name, -1) for name in names.tolist()], dtype=np.int64)
-
-
-def _unknown(
-    checked: Checked, part: Part, encoding: Encoding, got: Any, source_row: int
-) -> DataError:
-    row, where = checked.table.places.of(source_row)
-    of = "" if part.argument == "item" else f" of {part.name!r}"
-    error = UnknownItemError if part.argument == "item" else DataError
-    return error(
-        f"`{part.argument}` must be in the vocabulary{of} ({len(encoding.known)} labels), got "
-        f"{got!r} at row {row}{where} ({encoding.n_unknown} of {checked.n_rows} rows). "
-        "Choose unknown='ignore' or unknown='unk'."
-    )
+        where = checked.table.places.row(int(labels.first[label]))
+        raise found.error(where, n_known=len(known), n_rows=checked.n_rows)
+    return Encoding(labels, codes, known, found)

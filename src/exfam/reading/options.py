@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from exfam.checks import ExfamError, check_choice, check_whole
-from exfam.groups.ordering import check_date_format
+from exfam.columns.ordering import check_date_format
 
 __all__ = ["ReadingFacts", "ReadingOptions"]
 

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exfam.checks import DataError
+from exfam.columns.kinds import plain_type
+from exfam.columns.parts import Part, Places
 from exfam.reading.database import first_line
 from exfam.reading.files import scanned
-from exfam.reading.kinds import plain_type
-from exfam.reading.table import Column, Part, Places, Table, check_named
+from exfam.reading.table import Column, Table, check_named
 
 __all__ = ["open_parquet", "schema_names"]
 

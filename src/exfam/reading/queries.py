@@ -13,9 +13,10 @@ import duckdb
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
+from exfam.columns.kinds import plain_type
+from exfam.columns.parts import Part, Places
 from exfam.reading.database import Database, explained, first_line, identifier
-from exfam.reading.kinds import plain_type
-from exfam.reading.table import Column, Part, Places, Table, check_named, staged
+from exfam.reading.table import Column, Table, check_named, staged
 
 __all__ = ["is_query", "open_duckdb_query", "open_remote_query", "query_names"]
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError, check_choice
+from exfam.columns.parts import Part
+from exfam.columns.unknown import UnknownLabels
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns, Names
-from exfam.groups.unknown import UnknownLabels
 from exfam.reading.assemble import Source, assemble
 from exfam.reading.checks import check_table
 from exfam.reading.database import explained, open_database, unreadable
@@ -16,7 +17,6 @@ from exfam.reading.fill import Allocate
 from exfam.reading.labels import encode
 from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.sources import open_source
-from exfam.reading.table import Part, parts_of
 from exfam.reading.texts import with_sorted_text
 
 __all__ = ["read", "read_groups", "read_with_facts"]
@@ -151,7 +151,7 @@ def read_with_facts(
     3
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
-    known, parts = dict(vocabulary or {}), parts_of(columns)
+    known, parts = dict(vocabulary or {}), columns.parts
     _check_names(columns)
     _check_rows(source, columns, options)
     with open_database(options) as database:
@@ -194,7 +194,7 @@ def _check_names(columns: FrameColumns) -> None:
     zero = np.zeros(0, dtype=np.int64)
 
     def named(argument: str) -> dict[str, np.ndarray]:
-        return {part.name: zero for part in parts_of(columns) if part.argument == argument}
+        return {part.name: zero for part in columns.parts if part.argument == argument}
 
     Groups(
         start=zero,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exfam.checks import DataError, is_utf8
+from exfam.columns.parts import Part
 from exfam.reading.database import Database
 from exfam.reading.delimited import header_names, open_delimited
 from exfam.reading.files import find_files, unpacked
@@ -13,7 +14,7 @@ from exfam.reading.frames import open_arrays
 from exfam.reading.json_lines import key_names, open_json_lines
 from exfam.reading.parquet import open_parquet, schema_names
 from exfam.reading.queries import is_query, open_duckdb_query, open_remote_query, query_names
-from exfam.reading.table import Part, Table
+from exfam.reading.table import Table
 
 __all__ = ["SourceNames", "open_source", "source_names"]
 

@@ -10,12 +10,12 @@ from jaxtyping import Bool, Int64
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.groups.columns import read_numbers
+from exfam.columns.columns import days_of
+from exfam.columns.parts import Part
 from exfam.reading.checks import Checked
 from exfam.reading.database import Database
-from exfam.reading.kinds import restored
 from exfam.reading.labels import Labels
-from exfam.reading.table import Part
+from exfam.reading.table import restored
 
 __all__ = ["Rows", "sorted_rows"]
 
@@ -106,5 +106,5 @@ def _begins(
 def _column(array: pa.Array, checked: Checked, part: Part) -> np.ndarray:
     kind = checked.table.columns[part].type
     if part.argument == "position" and types.is_temporal(kind):
-        return read_numbers({part.name: restored(array, kind)}, "position", part.name)
+        return days_of(restored(array, kind).to_numpy(zero_copy_only=False))
     return array.to_numpy(zero_copy_only=False)

@@ -1,47 +1,16 @@
-"""What every source becomes: a relation with one column a part, and a way to name its rows."""
+"""What every source becomes: a relation with one column for each part, and names of its rows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
+from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.groups.frames import FrameColumns, Names
+from exfam.columns.parts import Part, Places
 from exfam.reading.database import Database
 
-__all__ = ["Column", "Part", "Places", "Table", "check_named", "parts_of", "staged"]
-
-ARGUMENTS = ("group", "item", "value", "attributes", "group_attributes", "position", "order")
-
-
-@dataclass(frozen=True)
-class Part:
-    """One column of the source in one role.
-
-    >>> Part("value", "stars").name
-    'stars'
-    """
-
-    argument: str
-    name: str
-
-
-def parts_of(columns: FrameColumns) -> tuple[Part, ...]:
-    """The parts that `columns` names, group first, each once.
-
-    >>> [part.name for part in parts_of(FrameColumns(group="user", value=["a", "b"]))]
-    ['user', 'a', 'b']
-    """
-    assert set(ARGUMENTS) == {field.name for field in fields(columns)}
-    named = {each: _listed(getattr(columns, each)) for each in ARGUMENTS}
-    named["order"] = columns.order_columns
-    return tuple(dict.fromkeys(Part(each, name) for each in ARGUMENTS for name in named[each]))
-
-
-def _listed(names: Names) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else list(names)
+__all__ = ["Column", "Table", "check_named", "restored", "staged"]
 
 
 @dataclass(frozen=True)
@@ -53,38 +22,6 @@ class Column:
 
     sql: str
     type: pa.DataType
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """Where a row of the source stands: which file, which row of it.
-
-    `counts` says how many rows each file has; it is asked only for the sake of an error.
-    """
-
-    files: Sequence[str] = ()
-    counts: Callable[[], Iterable[int]] = tuple
-
-    @property
-    def where(self) -> str:
-        """Which file or files, as the end of a sentence; nothing for frames and queries."""
-        if not self.files:
-            return ""
-        others = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
-        return f" in {self.files[0]}{others}"
-
-    def of(self, row: int) -> tuple[int, str]:
-        """The row within its file, and which file that is.
-
-        >>> Places(("a.csv", "b.csv"), lambda: (3, 5)).of(4)
-        (1, ' in b.csv')
-        """
-        if len(self.files) > 1:
-            for file, count in zip(self.files, self.counts(), strict=False):
-                if row < count:
-                    return row, f" in {file}"
-                row -= count
-        return row, self.where
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,3 +67,16 @@ def staged(database: Database, scan: str, columns: Mapping[Part, Column], places
     database.run(f"CREATE TEMP TABLE staged AS SELECT {listed} FROM {scan}")
     kept = {part: Column(f"p{k}", column.type) for k, (part, column) in enumerate(columns.items())}
     return Table("(SELECT *, rowid AS row FROM staged)", kept, places)
+
+
+def restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An array as its column's type, where DuckDB gave whole numbers or another unit of time.
+
+    >>> restored(pa.array([1]), pa.date32()).to_pylist()
+    [datetime.date(1970, 1, 2)]
+    """
+    if not types.is_temporal(kind) or array.type == kind:
+        return array
+    if types.is_integer(array.type):
+        return array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    return array.cast(kind, safe=False)

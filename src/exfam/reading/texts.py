@@ -6,10 +6,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.groups.ordering import dates_in_text, sortable_text
-from exfam.reading.checks import complaint
+from exfam.columns.ordering import dates_in_text, sortable_text
+from exfam.columns.parts import Part, complaint
 from exfam.reading.database import Database
-from exfam.reading.table import Column, Part, Table
+from exfam.reading.table import Column, Table
 
 __all__ = ["with_sorted_text"]
 
@@ -54,9 +54,8 @@ def _keys(found: pa.Table, table: Table, part: Part, date_format: str | None) ->
     texts = found["text"].combine_chunks().cast(pa.large_string())
     rows = found["row"].to_numpy()
 
-    def where(at: int) -> str:
-        row, file = table.places.of(int(rows[at]))
-        return f"row {row}{file}"
+    def where(index: int) -> str:
+        return table.places.row(int(rows[index]))
 
     if part.argument == "order":
         if not len(texts):
@@ -66,7 +65,7 @@ def _keys(found: pa.Table, table: Table, part: Part, date_format: str | None) ->
     if dates is not None or not len(texts):
         return pa.nulls(0, pa.float64()) if dates is None else dates
     raise complaint(
-        table,
+        table.places,
         part,
         "be numeric",
         found=(int(rows[0]), texts[0].as_py(), len(texts)),

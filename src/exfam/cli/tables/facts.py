@@ -13,7 +13,7 @@ def describe_table(table: TableFile) -> str:
     """What a table holds and lacks, in one line.
 
     >>> import pyarrow as pa
-    >>> from exfam.reading.table import Places
+    >>> from exfam.columns.parts import Places
     >>> describe_table(TableFile(pa.table({"km": [40, None]}), Places(), n_unnamed=1))
     '2 rows, 1 column; 1 cell missing; 1 column without a name left out'
     """

@@ -82,7 +82,7 @@ def _check_response(table: TableFile, chosen: Any, *, file: str) -> None:
 def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
     """What `fit` takes first: a table, and the response as a table of one column if there is one.
 
-    >>> from exfam.reading.table import Places
+    >>> from exfam.columns.parts import Places
     >>> table = TableFile(pa.table({"km": [40], "sold": ["yes"]}), Places(), n_unnamed=0)
     >>> [each.column_names for each in given_of(table, "sold")]
     [['km'], ['sold']]

@@ -7,12 +7,12 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
+from exfam.columns.parts import Part
 from exfam.fields.data.field_checks import OwnSites, check_field, own_sites
 from exfam.fields.data.times import named_days, read_times
 from exfam.geometry import check_coordinates
 from exfam.groups import TARGET, Groups
-from exfam.reading.source_columns import open_columns
-from exfam.reading.table import Part
+from exfam.reading.columns import open_columns
 
 __all__ = ["only_observed", "with_places", "with_times"]
 
@@ -239,7 +239,7 @@ def _later_times(groups: Groups, times: Any) -> tuple[Float[np.ndarray, "times"]
     listed = [times] if one else times
     if not len(listed):
         raise DataError("`times` must hold at least one time, got none.")
-    found = read_times(open_columns({"times": listed}, [part], vocabulary={}), part)
+    found = read_times(open_columns({"times": listed}, [part]), part)
     names, is_date = found.names, found.names.dtype.kind == "M"
     named = groups.group_names
     if named is not None and is_date and named.dtype.kind != "M":

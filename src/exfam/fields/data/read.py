@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 from pyarrow import types
 
 from exfam.checks import DataError
+from exfam.columns.columns import Columns
+from exfam.columns.kinds import is_real
+from exfam.columns.parts import Part
 from exfam.fields.data.facts import FieldFacts, count_facts
 from exfam.fields.data.sites import Sites, read_coordinates, read_sites
 from exfam.fields.data.times import Times, read_times
 from exfam.geometry import check_metric
 from exfam.groups import Groups
-from exfam.reading.source_columns import SourceColumns, open_columns
-from exfam.reading.table import Part
+from exfam.reading.columns import open_columns
 
 __all__ = ["check_names", "read_field", "read_field_with_facts"]
 
@@ -203,29 +206,24 @@ def _numbers_standing_for_missing(missing: Any) -> Float[np.ndarray, "numbers"]:
 
 
 def _read_values(
-    columns: SourceColumns, part: Part, standing: Float[np.ndarray, "numbers"]
+    columns: Columns, part: Part, standing: Float[np.ndarray, "numbers"]
 ) -> tuple[Float[np.ndarray, "rows"], int]:
     """The values, NaN where not observed, and how many were declared missing."""
-    array = columns.arrays[part]
-    kind = array.type
-    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    if not (is_number or types.is_boolean(kind)):
-        advice = "Convert the column to numbers; declare numbers that stand for nothing in missing."
-        columns.complain(part, "be numeric", array.is_valid(), advice)
-        array = pa.nulls(len(array), pa.float64())
-    if types.is_boolean(kind):
-        array = array.cast(pa.int8())
-    # -99.9 in a column of float32 is not the float64 that is closest to -99.9.
-    dtype = np.float32 if types.is_float32(kind) else np.float64
-    values = array.cast(pa.from_numpy_dtype(dtype), safe=False).to_numpy(zero_copy_only=False)
-    stands = np.isin(values, standing.astype(dtype))
-    values = np.where(stands, np.nan, values.astype(np.float64))
-    advice = "Mend these rows, or declare the number in missing."
-    columns.complain(part, "be finite", np.isinf(values), advice)
-    return values, int(stands.sum())
+    array, stands = columns.arrays[part], np.zeros(columns.n_rows, dtype=bool)
+    if is_real(array.type) or types.is_integer(array.type):
+        # -99.9 in a column of float32 is not the float64 that is closest to -99.9.
+        dtype = np.float32 if types.is_float32(array.type) else np.float64
+        floats = array.cast(pa.from_numpy_dtype(dtype), safe=False)
+        values = floats.to_numpy(zero_copy_only=False)
+        stands = np.isin(values, standing.astype(dtype))
+        advice = "Mend these rows, or declare the number in missing."
+        columns.complain(part, "be finite", np.isinf(values) & ~stands, advice)
+        array = pc.if_else(pa.array(stands), pa.scalar(None, array.type), array)
+    values = Columns({part: array}, columns.places).numbers(part)
+    return values.astype(np.float64, copy=False), int(stands.sum())
 
 
-def _checked_order(columns: SourceColumns, times: Times, sites: Sites) -> Int64[np.ndarray, "rows"]:
+def _checked_order(columns: Columns, times: Times, sites: Sites) -> Int64[np.ndarray, "rows"]:
     """The rows by time, then site. Raises DataError where such a pair repeats."""
     cell = times.codes * len(sites.names) + sites.codes
     order = np.argsort(cell, kind="stable")
@@ -236,7 +234,7 @@ def _checked_order(columns: SourceColumns, times: Times, sites: Sites) -> Int64[
         when, site = times.names[times.codes[row]], sites.names[sites.codes[row]]
         raise DataError(
             f"`data` must have one row for each time and site, got {when} and {site!r} at "
-            f"{columns.where(row)} again, after {columns.where(first)} ({again.size} of "
+            f"{columns.places.row(row)} again, after {columns.places.row(first)} ({again.size} of "
             f"{columns.n_rows} rows). Drop one of them or average them."
         )
     return order

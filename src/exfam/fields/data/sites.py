@@ -4,16 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 from jaxtyping import Float, Int64, Shaped
-from pyarrow import types
 
 from exfam.checks import DataError
+from exfam.columns.columns import Columns
+from exfam.columns.parts import Part
 from exfam.geometry import wrong_coordinate
-from exfam.groups.columns import read_labels
-from exfam.reading.kinds import LABELS, broken_rule
-from exfam.reading.source_columns import SourceColumns
-from exfam.reading.table import Part
 
 __all__ = ["Sites", "read_coordinates", "read_sites"]
 
@@ -41,28 +37,17 @@ class Sites:
         return self.names[len(self.known) :]
 
 
-def read_sites(
-    columns: SourceColumns, part: Part, *, known: Shaped[np.ndarray, "sites"] | None
-) -> Sites:
+def read_sites(columns: Columns, part: Part, *, known: Shaped[np.ndarray, "sites"] | None) -> Sites:
     """A column of labels: text, whole numbers or booleans.
 
     Raises DataError naming the row of a label that is missing or of another kind.
 
-    >>> from exfam.reading.source_columns import open_columns
+    >>> from exfam.reading.columns import open_columns
     >>> part = Part("site", "city")
-    >>> columns = open_columns({"city": ["Oslo", "Bonn"]}, [part], vocabulary={})
-    >>> read_sites(columns, part, known=None).codes
+    >>> read_sites(open_columns({"city": ["Oslo", "Bonn"]}, [part]), part, known=None).codes
     array([1, 0])
     """
-    array = columns.arrays[part]
-    columns.complain(part, "not be missing", pc.is_null(array), "Drop these rows or mend them.")
-    kind = array.type
-    if broken_rule(Part("item", part.name), kind, ()):
-        everywhere = np.ones(len(array), dtype=bool)
-        columns.complain(part, LABELS, everywhere, "Convert the column first.")
-    if types.is_floating(kind) or types.is_decimal(kind):
-        columns.complain(part, LABELS, pc.not_equal(pc.floor(array), array))
-    labels = read_labels({part.name: array}, part.argument, part.name)
+    labels = columns.labels(part)
     if known is None:
         order = np.argsort(labels.names)
         names = labels.names[order]
@@ -76,14 +61,14 @@ def read_sites(
 
 
 def read_coordinates(
-    columns: SourceColumns, parts: Sequence[Part], sites: Sites, *, metric: str
+    columns: Columns, parts: Sequence[Part], sites: Sites, *, metric: str
 ) -> Float[np.ndarray, "rows space"]:
     """The coordinates in every row, in the order of `parts`.
 
     Raises DataError naming the row of a coordinate that is missing, not a number or out of range,
     or both rows where a site has moved.
     """
-    coordinates = np.stack([_read_numbers(columns, part) for part in parts], axis=1)
+    coordinates = np.stack([columns.numbers(part) for part in parts], axis=1, dtype=np.float64)
     if metric == "haversine" and len(parts) != 2:
         raise DataError(
             "`coordinates` must name two columns, latitude and longitude, for metric='haversine', "
@@ -97,19 +82,8 @@ def read_coordinates(
     return coordinates
 
 
-def _read_numbers(columns: SourceColumns, part: Part) -> Float[np.ndarray, "rows"]:
-    array = columns.arrays[part]
-    advice = "Give its coordinates in every row of a site."
-    columns.complain(part, "not be missing", pc.is_null(array), advice)
-    kind = array.type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        everywhere = np.ones(len(array), dtype=bool)
-        columns.complain(part, "be numeric", everywhere, "Convert the column to numbers first.")
-    return array.cast("float64", safe=False).to_numpy()
-
-
 def _check_still(
-    columns: SourceColumns, coordinates: Float[np.ndarray, "rows space"], sites: Sites
+    columns: Columns, coordinates: Float[np.ndarray, "rows space"], sites: Sites
 ) -> None:
     first = np.zeros(len(sites.names), dtype=np.int64)
     rows = np.arange(len(coordinates))[::-1]
@@ -122,6 +96,7 @@ def _check_still(
         here, there = (tuple(coordinates[each].tolist()) for each in (row, before))
         raise DataError(
             f"`coordinates` must stay the same for a site, got {here} for {site!r} at "
-            f"{columns.where(row)}, after {there} at {columns.where(before)} ({int(moved.sum())} "
-            f"of {columns.n_rows} rows). Mend them, or give what moved a site label of its own."
+            f"{columns.places.row(row)}, after {there} at {columns.places.row(before)} "
+            f"({int(moved.sum())} of {columns.n_rows} rows). Mend them, or give what moved a site "
+            "label of its own."
         )

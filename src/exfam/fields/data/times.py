@@ -4,18 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Float, Int64
-from pyarrow import types
 
+from exfam.columns.columns import Columns
+from exfam.columns.kinds import is_moment, is_text
+from exfam.columns.parts import Part
 from exfam.dates import parse_dates
-from exfam.reading.source_columns import SourceColumns
-from exfam.reading.table import Part
 
 __all__ = ["Times", "named_days", "read_times"]
 
 DAY = 86_400_000_000  # in microseconds
-RULE = "be times (dates, timestamps, numbers, or text such as '2007-10-01' or '2007-10-01T12:30')"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,33 +28,24 @@ class Times:
     names: np.ndarray
 
 
-def read_times(columns: SourceColumns, part: Part, *, date_format: str | None = None) -> Times:
+def read_times(columns: Columns, part: Part, *, date_format: str | None = None) -> Times:
     """A column of dates, timestamps (in UTC if without a zone), dates in text or finite numbers.
 
     Raises DataError naming the row of a time that is missing or none of these.
 
-    >>> from exfam.reading.source_columns import open_columns
+    >>> from exfam.reading.columns import open_columns
     >>> part = Part("time", "day")
-    >>> columns = open_columns({"day": ["1970-01-03", "1970-01-02"]}, [part], vocabulary={})
-    >>> read_times(columns, part).time
+    >>> read_times(open_columns({"day": ["1970-01-03", "1970-01-02"]}, [part]), part).time
     array([1., 2.])
     """
-    array = columns.arrays[part]
-    kind = array.type
-    columns.complain(part, "not be missing", pc.is_null(array), "Drop these rows or mend them.")
-    if types.is_large_string(kind):
-        return _from_moments(_read_text(columns, part, date_format))
-    if types.is_date(kind) or types.is_timestamp(kind):
-        moments = array.cast(pa.timestamp("us"), safe=False)  # Arrow keeps zoned ones in UTC
-        return _from_moments(moments.view(pa.int64()).to_numpy())
-    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    if not is_number:
-        columns.complain(part, RULE, np.ones(len(array), dtype=bool), "Convert the column first.")
-    if not types.is_integer(kind) or kind == pa.uint64():
-        array = array.cast(pa.float64(), safe=False)
-    numbers = array.to_numpy()
-    columns.complain(part, "be finite", ~np.isfinite(numbers), "Drop these rows or mend them.")
-    names, codes = np.unique(numbers, return_inverse=True)
+    array = columns.check(part)
+    if is_text(array.type):
+        where = columns.places.row
+        array = pa.array(parse_dates(array, name=part.name, date_format=date_format, where=where))
+    if is_moment(array.type):
+        found, codes = np.unique(columns.moments(part, array).astype(np.int64), return_inverse=True)
+        return Times(codes, found / DAY, _named(found))
+    names, codes = np.unique(columns.numbers(part), return_inverse=True)
     return Times(codes, names.astype(np.float64), names)
 
 
@@ -72,18 +61,3 @@ def named_days(time: Float[np.ndarray, "times"]) -> np.ndarray:
 def _named(moments: Int64[np.ndarray, "times"]) -> np.ndarray:
     names = moments.astype("datetime64[us]")
     return names.astype("datetime64[D]") if not (moments % DAY).any() else names
-
-
-def _from_moments(moments: Int64[np.ndarray, "rows"]) -> Times:
-    """Times of microseconds since 1970."""
-    found, codes = np.unique(moments, return_inverse=True)
-    return Times(codes, found / DAY, _named(found))
-
-
-def _read_text(
-    columns: SourceColumns, part: Part, date_format: str | None
-) -> Int64[np.ndarray, "rows"]:
-    dates = parse_dates(
-        columns.arrays[part], name=part.name, date_format=date_format, where=columns.where
-    )
-    return dates.astype(np.int64)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError
-from exfam.groups.columns import open_frame
+from exfam.columns.frames import open_frame
 from exfam.tables.data.raw import RawColumn, RawTable
 from exfam.tables.data.typed import read_column
 

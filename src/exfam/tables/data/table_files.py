@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exfam.checks import DataError
+from exfam.columns.parts import Part, Places
+from exfam.reading.columns import open_columns
 from exfam.reading.database import open_database
 from exfam.reading.options import ReadingOptions
-from exfam.reading.source_columns import open_columns
 from exfam.reading.sources import SourceNames, source_names
-from exfam.reading.table import Part, Places
 
 __all__ = ["TableFile", "read_table_file"]
 

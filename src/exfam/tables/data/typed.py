@@ -1,5 +1,6 @@
-"""One column of any library as numbers, booleans or coded texts."""
+"""One column of any library as numbers, booleans, dates or coded texts."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.groups.columns import read_array
+from exfam.columns.columns import Columns, open_frame_columns
+from exfam.columns.kinds import is_moment, is_number, is_text
+from exfam.columns.parts import Part
+from exfam.columns.rules import FINITE, exact_rule
 from exfam.tables.data.columns import label_array
 from exfam.tables.data.raw import RawColumn, cell_error
 
@@ -34,48 +38,39 @@ def read_column(held: Any, name: str, *, order: list[str] | None = None) -> RawC
     ['b']
     """
     dtype = getattr(held, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
-        return _plain(np.asarray(held), name)
-    if isinstance(dtype, np.dtype) and dtype.kind == "M":
-        return _dates(np.asarray(held), name)
-    if isinstance(dtype, np.dtype) and dtype.kind not in "OU":
+    if isinstance(dtype, np.dtype) and dtype.kind not in "fiubMOU":
         raise _unreadable(name, str(dtype))
-    if type(dtype).__name__ == "SparseDtype":  # of a pandas column
-        return read_column(np.asarray(held), name)
-    if isinstance(held, np.ndarray) and held.dtype.kind == "U":
-        held = held.astype(object)
-    return _of_arrow(read_array({name: held}, "X", name), name, *_declared(held, order))
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        held = np.asarray(held, dtype=np.float64)  # Arrow has no longer ones
+    part = Part("X", name)
+    read = _typed(open_frame_columns({name: held}, [part]), part)
+    category, declared = _declared(held, order)
+    return replace(read, category=category, order=declared)
 
 
-def _plain(array: np.ndarray, name: str) -> RawColumn:
-    """Numbers and booleans that numpy holds; wider ones than 64 bits become float64."""
-    if array.dtype.kind != "f":
-        whole = array.astype(np.float64) if array.dtype == np.uint64 else array
-        return RawColumn(whole, np.zeros(len(array), dtype=bool))
-    if array.dtype.itemsize not in (4, 8):
-        array = array.astype(np.float64)
-    column = RawColumn(array, np.isnan(array))
-    infinite = np.isinf(array)
-    if infinite.any():
-        advice = "Drop or mend these rows, or mark the cell as missing."
-        raise cell_error(name, "be finite", column, infinite, advice=advice)
-    return column
-
-
-def _dates(array: np.ndarray, name: str) -> RawColumn:
-    """Dates that numpy holds, to the microsecond."""
-    missing = np.isnat(array)
-    years = array.astype("datetime64[Y]").astype(np.int64) + 1970
-    wrong = ~missing & ((years < 1) | (years > _LAST_YEAR))
-    if wrong.any():
-        raise DataError(
-            f"Column {name!r} must hold dates of the years 1 to {_LAST_YEAR}, got the year "
-            f"{years[wrong][0]} at row {np.flatnonzero(wrong)[0]}. Mend these cells."
-        )
-    return RawColumn(array.astype("datetime64[us]"), missing)
-
-
-_LAST_YEAR = 9999
+def _typed(columns: Columns, part: Part) -> RawColumn:
+    array = columns.arrays[part]
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    kind = array.type
+    if is_text(kind):
+        coded = array.dictionary_encode()
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return RawColumn(codes, missing, labels=coded.dictionary.to_pylist())
+    if is_moment(kind):
+        moments = columns.moments(part)
+        return RawColumn(np.where(missing, np.datetime64(0, "us"), moments), missing)
+    if not is_number(kind):
+        raise _unreadable(part.name, str(kind))
+    if types.is_null(kind) or types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    filled = array.fill_null(False if types.is_boolean(kind) else 0)
+    read = RawColumn(filled.to_numpy(zero_copy_only=False), missing)
+    rule = exact_rule(kind) if kind == pa.uint64() else FINITE
+    if kind == pa.uint64() or types.is_floating(array.type):
+        wrong = rule.wrong(filled).to_numpy(zero_copy_only=False)
+        if wrong.any():
+            raise cell_error(part.name, rule.text, read, wrong, advice=rule.advice)
+    return replace(read, values=read.values.astype(np.float64)) if kind == pa.uint64() else read
 
 
 def _declared(held: Any, order: list[str] | None) -> tuple[bool, np.ndarray | None]:
@@ -92,42 +87,13 @@ def _declared(held: Any, order: list[str] | None) -> tuple[bool, np.ndarray | No
     return False, None
 
 
-def _of_arrow(array: pa.Array, name: str, category: bool, order: np.ndarray | None) -> RawColumn:
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    kind = array.type
-    if types.is_large_string(kind):
-        coded = array.dictionary_encode()
-        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        labels = coded.dictionary.to_pylist()
-        return RawColumn(codes, missing, labels=labels, category=category, order=order)
-    if types.is_null(kind):
-        return RawColumn(np.zeros(len(array)), missing, category=category, order=order)
-    if types.is_date(kind) or types.is_timestamp(kind):
-        # Arrow keeps moments with a zone in UTC.
-        moments = array.cast(pa.timestamp("us"), safe=False).view(pa.int64()).fill_null(0)
-        whole = moments.to_numpy(zero_copy_only=False).astype("datetime64[us]")
-        return RawColumn(whole, missing, category=category, order=order)
-    if not _is_real(kind):
-        raise _unreadable(name, str(kind))
-    if types.is_decimal(kind):
-        array = array.cast(pa.float64())
-    values = array.fill_null(False if types.is_boolean(kind) else 0)
-    read = _plain(values.to_numpy(zero_copy_only=False), name)
-    return RawColumn(read.values, missing, category=category, order=order)
-
-
-def _is_real(kind: pa.DataType) -> bool:
-    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    return is_number or types.is_boolean(kind)
-
-
 def _unreadable(name: str, kind: str) -> DataError:
     if "complex" in kind:
-        sort, told = "complex", "Complex data not supported: column"
+        sort, start = "complex", "Complex data not supported: column"
     elif any(word in kind for word in ("date", "time", "duration")):
-        sort, told = "times", "Column"
+        sort, start = "times", "Column"
     else:
-        sort, told = "others", "Column"
+        sort, start = "others", "Column"
     return DataError(
-        f"{told} {name!r} must hold numbers, texts, booleans or dates, got {kind}. {_ADVICE[sort]}"
+        f"{start} {name!r} must hold numbers, texts, booleans or dates, got {kind}. {_ADVICE[sort]}"
     )

@@ -1,0 +1,182 @@
+"""Frames of any library, column by column, as Arrow arrays."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exfam.checks import DataError, is_utf8
+from exfam.columns.parts import Part
+
+__all__ = ["frame_columns", "open_frame", "plain_array", "read_array"]
+
+
+def open_frame(frame: Any) -> Mapping[str, Any]:
+    """The columns of a pandas or polars frame, an Arrow table or a mapping, by name.
+
+    Anything else that speaks the Arrow stream protocol is read as an Arrow table.
+
+    >>> open_frame(pa.table({"user": [1, 2]}))["user"].to_pylist()
+    [1, 2]
+    """
+    if isinstance(frame, Mapping):
+        return frame
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        # pandas column by column: others of its columns may be of types unknown to Arrow.
+        return _by_name(frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns))))
+    speaks_arrow = hasattr(frame, "__arrow_c_stream__")
+    if speaks_arrow:
+        _check_names([*getattr(frame, "columns", ()), getattr(frame, "name", None)])
+    try:
+        table = pa.table(frame) if speaks_arrow else None
+    except pa.ArrowInvalid:  # a single column speaks Arrow too
+        table = None
+    if table is None:
+        raise DataError(
+            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, "
+            f"got {type(frame).__name__}."
+        )
+    return _by_name(table.column_names, table.columns)
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    """Raise DataError for a name with a NUL, at which polars ends the process."""
+    for name in names:
+        if isinstance(name, str) and "\0" in name:
+            raise DataError(f"`frame` must have names without NUL, got {name!r}. Rename it.")
+
+
+def _by_name(names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:
+    named: dict[Any, Any] = {}
+    for name, column in zip(names, columns, strict=True):
+        if name in named:
+            raise DataError(f"`frame` must have one column of each name, got {name!r} twice.")
+        named[name] = column
+    return named
+
+
+def frame_columns(frame: Any, parts: Sequence[Part]) -> dict[Part, pa.Array]:
+    """The columns that `parts` name, all of one length.
+
+    Raises DataError for a frame that is none, a column that is not there or of another length.
+
+    >>> part = Part("value", "stars")
+    >>> frame_columns({"stars": [1.5, None]}, [part])[part].to_pylist()
+    [1.5, None]
+    """
+    opened = open_frame(frame)
+    arrays: dict[Part, pa.Array] = {}
+    for part in parts:
+        if part.name not in opened:
+            listed = ", ".join(repr(name) for name in opened)
+            raise DataError(
+                f"`{part.argument}` must name a column of the frame, got {part.name!r}. "
+                f"Its columns: {listed}."
+            )
+        arrays[part] = read_array(opened[part.name], part.argument, part.name)
+    n_rows = len(arrays[parts[0]])
+    for part, array in arrays.items():
+        if len(array) != n_rows:
+            raise DataError(
+                f"`{part.argument}` must have as many rows as {parts[0].name!r}, {n_rows}, got "
+                f"{len(array)} in column {part.name!r}."
+            )
+    return arrays
+
+
+def read_array(column: Any, argument: str, name: str) -> pa.Array:
+    """A column of a frame as one Arrow array: text of any kind as large strings, NaN as missing.
+
+    Raises DataError for what is no column of values of one plain type, or text that cannot be read.
+
+    >>> read_array([1.5, float("nan")], "value", "stars").null_count
+    1
+    """
+    _check_column(column, argument, name)
+    return plain_array(_as_arrow(column, argument, name))
+
+
+def plain_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """An Arrow column in the types that rules speak of, NaN as missing.
+
+    >>> plain_array(pa.array(["a", "b"]).dictionary_encode()).type
+    DataType(large_string)
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        array = _as_large_string(array.dictionary).take(array.indices)
+    if array.type == pa.float16():
+        array = array.cast(pa.float32())
+    array = _as_large_string(array)
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.fill_null(pc.is_nan(array), False), None, array)
+    return array
+
+
+def _check_column(column: Any, argument: str, name: str) -> None:
+    """Raise unless a frame's column is one of any number of values."""
+    if isinstance(column, str | bytes) or not np.iterable(column) or not hasattr(column, "__len__"):
+        raise DataError(
+            f"`{argument}` must name a column of values, got {type(column).__name__} as column "
+            f"{name!r}. Give a list or an array, a value a row."
+        )
+
+
+def _as_large_string(array: pa.Array) -> pa.Array:
+    is_text = pa.types.is_string(array.type) or pa.types.is_string_view(array.type)
+    return array.cast(pa.large_string()) if is_text else array
+
+
+def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column
+    if hasattr(column, "to_arrow"):
+        _check_names([getattr(column, "name", None)])
+        return column.to_arrow()
+    if isinstance(column, list | tuple) or getattr(column, "dtype", None) == np.dtype(object):
+        column = _of_plain_types(column, argument, name)
+    if type(getattr(column, "dtype", None)).__name__ == "SparseDtype":  # of pandas
+        column = np.asarray(column)
+    try:
+        return pa.array(column, from_pandas=True)
+    except UnicodeEncodeError as error:
+        raise DataError(_unwritable(list(column), argument, name)) from error
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        if not len(column):
+            return pa.nulls(0)
+        raise DataError(_mixture(list(column), argument, name)) from error
+
+
+def _of_plain_types(column: Any, argument: str, name: str) -> Any:
+    """Objects that Arrow can look at: a list of NumPy's numbers as an array.
+
+    Raises DataError for times of NumPy beside its numbers, at which Arrow ends the process.
+    """
+    kinds = set(map(type, column)) - {type(None)}
+    of_numpy = {kind for kind in kinds if issubclass(kind, np.generic)}
+    if len(of_numpy) > 1 and of_numpy & {np.datetime64, np.timedelta64}:
+        raise DataError(_mixture(list(column), argument, name))
+    is_array = isinstance(column, list | tuple) and of_numpy and of_numpy == kinds
+    return np.asarray(column) if is_array else column
+
+
+def _unwritable(values: list[Any], argument: str, name: str) -> str:
+    row = next(row for row, value in enumerate(values) if not is_utf8(str(value)))
+    return (
+        f"`{argument}` must hold text that UTF-8 can write, got {values[row]!r} at row {row} of "
+        f"column {name!r}. Read the file with its own encoding."
+    )
+
+
+def _mixture(values: list[Any], argument: str, name: str) -> str:
+    rows = [row for row, value in enumerate(values) if value is not None]
+    first = values[rows[0]]
+    odd = next((row for row in rows if type(values[row]) is not type(first)), rows[0])
+    return (
+        f"`{argument}` must hold values of one plain type, got {values[odd]!r} "
+        f"({type(values[odd]).__name__}) at row {odd} of column {name!r}, where row {rows[0]} has "
+        f"{first!r} ({type(first).__name__}). Convert the column first."
+    )
