@@ -7,72 +7,56 @@ bins of American cars alone no other car falls in the lowest third of miles per 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64, Shaped
 
+from exfam_studies.experts.auto_mpg import auto_mpg
+from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.auto_mpg import auto_mpg
-from exfam_studies.experts.table_fits import TableTask, draw_tables, kept_rows, run_tables
-from exfam_studies.experts.table_models import table_parameters
+from exfam_studies.experts.tables.coded import BINS, CodedTask, draw_tables
+from exfam_studies.experts.tables.features import coded_table
+from exfam_studies.experts.tables.fits import kept_rows, run_tables
+from exfam_studies.experts.tables.models import model_parameters
 
 __all__ = ["TASKS", "kept", "parameters", "plot", "run"]
 
-TASK = "autompg"
-TASKS = (TASK,)
+TASKS = ("autompg",)
 plot = draw_tables
-BINS = ("pooled", "train")
 SEEDS = 20
-
-
-@dataclass(frozen=True, eq=False)
-class _Cars:
-    train_x: Int64[np.ndarray, "train columns"]
-    train_y: Int64[np.ndarray, "train"]
-    test_x: Int64[np.ndarray, "test columns"]
-    test_y: Int64[np.ndarray, "test"]
-    n_categories: int
-
-
-def _cars(bins: str) -> _Cars:
-    """All columns as codes: places among their levels."""
-    shift = auto_mpg(bins)
-    train, test = (
-        np.stack([_codes(column, shift.levels[name]) for name, column in part.items()], axis=1)
-        for part in (shift.train, shift.test)
-    )
-    return _Cars(train, shift.train_y, test, shift.test_y, len(shift.levels["y"]))
-
-
-def _codes(column: Shaped[np.ndarray, "rows"], levels: object) -> Int64[np.ndarray, "rows"]:
-    return np.searchsorted(np.array(levels), column).astype(np.int64)
-
-
-def _same_cars(number: int, *, bins: str) -> _Cars:
-    return _cars(bins)
 
 
 def run(options: Options) -> list[Row]:
     """Fit and score all models."""
-    return run_tables(_wanted(), options)
+    return run_tables(_tasks(options), options)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults."""
-    return table_parameters(row.model)
+    return model_parameters(row.model)
 
 
 def kept(options: Options) -> list[Row]:
     """The rows of what `options.folder` keeps; nothing is fitted."""
-    return kept_rows(_wanted(), options)
+    return kept_rows(_tasks(options), options)
 
 
-def _wanted() -> list[TableTask]:
+def _tasks(options: Options) -> list[CodedTask]:
     return [
-        TableTask(TASK, bins, partial(_same_cars, bins=bins), usual=SEEDS, resampled=False)
+        CodedTask(TASKS[0], bins, lambda _, bins=bins: _cars(bins), SEEDS, options, resampled=False)
         for bins in BINS
     ]
+
+
+def _cars(bins: str) -> TableShift:
+    """All columns as codes: indices among their levels."""
+    cars = auto_mpg(bins)
+    train, test = (
+        np.stack(
+            [np.searchsorted(cars.levels[name], cells) for name, cells in part.items()], axis=1
+        )
+        for part in (cars.train, cars.test)
+    )
+    n_levels = len(cars.levels["y"])
+    return coded_table(TASKS[0], (train, cars.train_y), (test, cars.test_y), n_levels=n_levels)

@@ -8,8 +8,8 @@ United States, then elsewhere. For incomes 10,000 training rows are drawn, the s
 "dropped" is the share of cells that are missing at test: each cell at random ("by" cell) or whole
 columns ("by" column), in draws of their own for each fit. Models named "-dropped" are tuned ones
 fitted to rows with cells dropped in the same shares, each row once with every share if the table is
-short; `masked-table-missing` hides up to 70% of the cells of training rows. Nothing else is told
-about what is missing.
+short; `masked-table-missing` hides up to 70% of the cells of training rows. Nothing else is
+known about what is missing.
 
 "rule" is the decision: the most probable label ("argmax"), the mean, or the label nearest to it
 ("rounded"): the same rules for all models. All models are fitted with five seeds. The setting
@@ -18,41 +18,34 @@ other are not. Validation figures are those of one more fit, to four fifths of t
 the others. Give `--folder` to keep each fit and to go on after a break.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64, Shaped
+from jaxtyping import Int64
 
-from exfam_studies.common.bars import draw_bars
-from exfam_studies.common.fits import Job, gather
-from exfam_studies.common.harness import Options
-from exfam_studies.common.result_store import ResultStore
-from exfam_studies.common.rows import Row
 from exfam_studies.experts.adult import adult
 from exfam_studies.experts.public_tables import TableShift, bike_sharing, wine_quality
-from exfam_studies.experts.shift_features import with_missing
-from exfam_studies.experts.shift_losses import row_losses
-from exfam_studies.experts.shift_models import (
+from exfam_studies.common.bars import draw_bars
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
+from exfam_studies.experts.tables.features import SHARES, with_missing
+from exfam_studies.experts.tables.fits import Losses, Results, TableTask, kept_rows, run_tables
+from exfam_studies.experts.tables.models import (
     OURS,
-    SHARES,
-    ShiftModel,
+    TableModel,
+    model_parameters,
     shift_models,
-    shift_parameters,
 )
-from exfam_studies.experts.shift_peers import ShiftFitted
-from exfam_studies.experts.shift_rows import difference_rows, figure_rows
-from exfam_studies.experts.shift_store import ShiftKey, ShiftResult, shift_store
+from exfam_studies.experts.tables.predictions import Fitted, row_losses
+from exfam_studies.experts.tables.results import TableKey, TableResult
+from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
 
-__all__ = ["TASKS", "ShiftTask", "kept", "parameters", "plot", "result_of", "run"]
+__all__ = ["TASKS", "ShiftTask", "kept", "parameters", "plot", "run"]
 
-Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
-Losses = Mapping[tuple[str, str], Float[np.ndarray, "rows"]]
 SEEDS = 5
 # Draws of the cells that are dropped, for each fit.
 DRAWS = 2
@@ -60,40 +53,126 @@ HELD_OUT = 0.2
 FAST_ROWS = 120
 ADULT_ROWS = 10_000
 GRADES = tuple(range(11))
-FAST_FOLDER = "fast"
+WHOLE = "0"  # of rows without dropped cells
+TEST, VALIDATION = "test", "validation"
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftTask:
+class ShiftTask(TableTask):
     """A table of the experiment.
 
+    `kind`: "classification", "ordinal" or "regression"
     `dropped`: whether cells are also dropped at test
-    `rows`: how many training rows are drawn, None for all
+    `n_rows`: how many training rows are drawn, None for all
     """
 
-    name: str
+    label: str
     kind: str
-    table: Callable[[], TableShift]
+    read: Callable[[], TableShift]
     dropped: bool = False
-    rows: int | None = None
+    n_rows: int | None = None
+    options: Options = Options()
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def shares(self) -> tuple[str, ...]:
         """How many cells are dropped at test, and by what: "0", "0.1 cell", …"""
         if not self.dropped:
-            return ("0",)
-        return ("0", *(f"{share:g} {by}" for share in SHARES[1:] for by in ("cell", "column")))
+            return (WHOLE,)
+        return (WHOLE, *(f"{share:g} {by}" for share in SHARES[1:] for by in ("cell", "column")))
 
-    def read(self, *, fast: bool) -> TableShift:
-        """The table; its first rows in a smoke run."""
-        shift = self.table()
-        train, test = np.arange(len(shift.train_y)), np.arange(len(shift.test_y))
-        if fast:
-            return _rows_of(shift, train[:FAST_ROWS], test[:FAST_ROWS])
-        if self.rows is None:
-            return shift
-        drawn = np.random.default_rng(0).permutation(train)[: self.rows]
-        return _rows_of(shift, np.sort(drawn), test)
+    def models(self) -> Mapping[str, TableModel]:
+        """The models of the kind of table, those of dropped cells where cells are dropped."""
+        models = shift_models(self.kind, fast=self.options.fast)
+        return {name: m for name, m in models.items() if self.dropped or not m.of_dropped}
+
+    def keys(self, name: str) -> list[TableKey]:
+        """One fit measured on held-out training rows, then one for each seed."""
+        numbers = range(self.options.n_seeds(SEEDS))
+        held = TableKey(self.label, VALIDATION, 0, name)
+        return [held, *(TableKey(self.label, TEST, number, name) for number in numbers)]
+
+    def table(self, key: TableKey) -> TableShift:
+        """The table, or its training rows parted; the first rows in a smoke run."""
+        table = self.read()
+        train, test = np.arange(len(table.train_y)), np.arange(len(table.test_y))
+        if self.options.fast:
+            table = _rows_of(table, train[:FAST_ROWS], test[:FAST_ROWS])
+        elif self.n_rows is not None:
+            drawn = np.random.default_rng(0).permutation(train)[: self.n_rows]
+            table = _rows_of(table, np.sort(drawn), test)
+        return _held_out(table) if key.part == VALIDATION else table
+
+    def losses(self, fitted: Fitted, table: TableShift, key: TableKey) -> Losses:
+        """The losses of all test rows, means over draws of what is dropped."""
+        losses = {}
+        for share in self.shares:
+            drawn = [
+                row_losses(fitted.predict(columns), table.test_y, table=table)
+                for columns in _columns(table, share, key.number)
+            ]
+            for name in drawn[0]:
+                losses[share, name] = np.mean([draw[name] for draw in drawn], axis=0)
+        return losses
+
+    def model_rows(self, name: str, results: Sequence[TableResult]) -> list[Row]:
+        """One row for each loss and share; "error" is the standard error over the test rows."""
+        test = [result for result in results if result.key.part == TEST]
+        held = [result for result in results if result.key.part == VALIDATION]
+        if not test:
+            return []
+        note = "" if self.n_rows is None else f"{self.n_rows:,} training rows drawn"
+        model = Row(
+            task=self.label,
+            model=name,
+            metric="",
+            n_configurations=self.models()[name].n_configurations,
+            note=note,
+        )
+        rows = []
+        for share, loss in test[0].losses:
+            row = _named(model, share, loss)
+            row = loss_row(row, test, share, loss, held=[r.mean(share, loss) for r in held])
+            if row.value is not None:
+                by_row = np.mean([result.losses[share, loss] for result in test], axis=0)
+                row = _with_error_setting(row, _error(by_row))
+            rows.append(row)
+        return rows
+
+    def further_rows(self, results: Results) -> list[Row]:
+        """Of each model that is not one of ours, how much ours differ, fit by fit, row by row.
+
+        Metrics "minus-…" are ours less theirs. The setting "error" is the standard error over rows
+        of the mean difference over fits, and `sd` is over fits, which have other seeds and other
+        cells dropped. Infinite losses make no row; where cells are dropped, only models fitted to
+        rows with cells dropped are compared.
+        """
+        test = {
+            name: [result for result in some if result.key.part == TEST]
+            for name, some in results.items()
+        }
+        return [row for ours in OURS for name in test for row in self._apart(ours, name, test)]
+
+    def not_installed(self, name: str) -> Row:
+        """One row, of the nats."""
+        return Row(task=self.label, model=name, metric="nats", note="not installed")
+
+    def _apart(self, ours: str, name: str, test: Results) -> list[Row]:
+        pairs = pairs_of(test.get(ours, ()), test[name])
+        if name.startswith(OURS[0]) or not pairs:
+            return []
+        rows = []
+        for share, loss in pairs[0][0].losses:
+            # Of whole rows against all; where cells are missing, against who was prepared for it.
+            if share != WHOLE and not name.endswith("-dropped"):
+                continue
+            row = _named(Row(task=self.label, model=ours, metric=""), share, loss)
+            settings = {**row.settings, "against": name}
+            row = replace(row, metric=f"minus-{row.metric}", settings=settings)
+            row, by_row = difference_row(row, pairs, share, loss)
+            if row.value is not None:
+                error = _error(by_row)
+                rows.append(with_error(_with_error_setting(row, error), error))
+        return rows
 
 
 def _wine() -> TableShift:
@@ -101,14 +180,12 @@ def _wine() -> TableShift:
 
 
 _TASKS = {
-    each.name: each
-    for each in (
+    task.label: task
+    for task in (
         ShiftTask("wine", "ordinal", _wine, dropped=True),
         ShiftTask("bike-day", "regression", bike_sharing, dropped=True),
-        ShiftTask(
-            "adult-country", "classification", partial(adult, "country"), True, rows=ADULT_ROWS
-        ),
-        ShiftTask("adult-occupation", "classification", adult, rows=ADULT_ROWS),
+        ShiftTask("adult-country", "classification", partial(adult, "country"), True, ADULT_ROWS),
+        ShiftTask("adult-occupation", "classification", adult, n_rows=ADULT_ROWS),
         ShiftTask("bike-hour", "regression", partial(bike_sharing, "hour")),
     )
 }
@@ -117,35 +194,22 @@ TASKS = tuple(_TASKS)
 
 def run(options: Options) -> list[Row]:
     """Fit and measure all models on the wanted tables."""
-    store, tasks = _store(options), _wanted(options)
-    jobs = [
-        Job(f"{task.name} {model}", partial(_fitted, task, model, options, store))
-        for task in tasks
-        for model in _models(task, options)
-    ]
-    return gather(jobs) + _differences(tasks, options, store)
+    return run_tables(_wanted(options), options)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults, or what they are chosen from."""
-    return shift_parameters(row.model, task=_TASKS[row.task].kind)
+    return model_parameters(row.model, task=_TASKS[row.task].kind)
 
 
 def kept(options: Options) -> list[Row]:
     """The rows of what `options.folder` keeps; nothing is fitted."""
-    store, tasks = _store(options), _wanted(options)
-    rows = [
-        row
-        for task in tasks
-        for model in _models(task, options)
-        for row in _told(task, model, options, store)
-    ]
-    return rows + _differences(tasks, options, store)
+    return kept_rows(_wanted(options), options)
 
 
 def plot(rows: list[Row], folder: Path) -> None:
     """Bars of all models on rows of which nothing is dropped."""
-    for metric, rule in _DRAWN.items():
+    for metric, rule in {"accuracy": "argmax", "mse": "mean", "nats": None}.items():
         shown = [
             replace(row, settings={})
             for row in rows
@@ -154,134 +218,55 @@ def plot(rows: list[Row], folder: Path) -> None:
         draw_bars(shown, folder, experiment="table", metric=metric)
 
 
-_DRAWN = {"accuracy": "argmax", "mse": "mean", "nats": None}
+def _wanted(options: Options) -> list[ShiftTask]:
+    return [replace(task, options=options) for name, task in _TASKS.items() if options.wants(name)]
 
 
-def result_of(
-    task: ShiftTask,
-    model: ShiftModel,
-    *,
-    key: ShiftKey,
-    store: ResultStore[ShiftKey, ShiftResult],
-    fast: bool,
-) -> ShiftResult:
-    """The result of that fit from the store; fitted, with `key.number` as its seed, if need be."""
-    kept = store.get(key)
-    if kept is not None:
-        return kept
-    if model.package is not None:
-        import_module(model.package)  # no part of what a fit costs
-    shift = task.read(fast=fast)
-    shift = _held_out(shift) if key.part == "validation" else shift
-    start = time.process_time()
-    fitted = model.fit(shift, seed=key.number)
-    seconds = time.process_time() - start
-    losses = {
-        (place, name): rows
-        for place in task.places
-        for name, rows in _losses(fitted, shift, place, number=key.number).items()
-    }
-    result = ShiftResult(key, losses, seconds, fitted.chosen)
-    store.put(result)
-    return result
-
-
-def _losses(
-    fitted: ShiftFitted, shift: TableShift, place: str, *, number: int
-) -> Mapping[str, Float[np.ndarray, "rows"]]:
-    """The losses of rows to report on, means over draws of what is dropped."""
-    share, *by = place.split()
+def _columns(table: TableShift, share: str, number: int) -> list[Mapping[str, np.ndarray]]:
+    """The test rows, or draws of them with cells missing."""
+    dropped, *by = share.split()
     if not by:
-        return row_losses(fitted.predict(shift.test), shift.test_y, shift=shift)
-    drawn = []
-    for draw in range(DRAWS):
-        seed = number * DRAWS + draw
-        columns = with_missing(shift.test, share=float(share), by=by[0], seed=seed)
-        drawn.append(row_losses(fitted.predict(columns), shift.test_y, shift=shift))
-    return {name: np.mean([each[name] for each in drawn], axis=0) for name in drawn[0]}
+        return [table.test]
+    return [
+        with_missing(table.test, share=float(dropped), by=by[0], seed=number * DRAWS + draw)
+        for draw in range(DRAWS)
+    ]
 
 
-def _held_out(shift: TableShift) -> TableShift:
+def _held_out(table: TableShift) -> TableShift:
     """Four fifths of the training rows to fit to, the others to report on."""
-    n_rows = len(shift.train_y)
+    n_rows = len(table.train_y)
     order = np.random.default_rng(n_rows).permutation(n_rows)
     held, rest = np.split(order, [round(HELD_OUT * n_rows)])
-    whole = replace(shift, test=shift.train, test_y=shift.train_y)
+    whole = replace(table, test=table.train, test_y=table.train_y)
     return _rows_of(whole, np.sort(rest), np.sort(held))
 
 
 def _rows_of(
-    shift: TableShift, train: Int64[np.ndarray, "train"], test: Int64[np.ndarray, "test"]
+    table: TableShift, train: Int64[np.ndarray, "train"], test: Int64[np.ndarray, "test"]
 ) -> TableShift:
     return replace(
-        shift,
-        train={name: column[train] for name, column in shift.train.items()},
-        train_y=shift.train_y[train],
-        test={name: column[test] for name, column in shift.test.items()},
-        test_y=shift.test_y[test],
+        table,
+        train={name: column[train] for name, column in table.train.items()},
+        train_y=table.train_y[train],
+        test={name: column[test] for name, column in table.test.items()},
+        test_y=table.test_y[test],
     )
 
 
-def _store(options: Options) -> ResultStore[ShiftKey, ShiftResult]:
-    folder = options.folder
-    return shift_store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+def _named(row: Row, share: str, loss: str) -> Row:
+    """`row` with what its figure is of."""
+    metric, *rule = loss.split()
+    dropped, *by = share.split()
+    settings = {**row.settings, "dropped": float(dropped)}
+    settings |= {"by": by[0]} if by else {}
+    settings |= {"rule": rule[0]} if rule else {}
+    return replace(row, metric=metric, settings=settings)
 
 
-def _wanted(options: Options) -> list[ShiftTask]:
-    return [task for name, task in _TASKS.items() if options.wants(name)]
+def _error(by_row: np.ndarray) -> float:
+    return float(by_row.std(ddof=1) / np.sqrt(len(by_row)))
 
 
-def _models(task: ShiftTask, options: Options) -> dict[str, ShiftModel]:
-    models = shift_models(task.kind, fast=options.fast)
-    return {name: each for name, each in models.items() if task.dropped or not each.of_dropped}
-
-
-def _keys(task: ShiftTask, model: str, options: Options) -> list[ShiftKey]:
-    return [ShiftKey(task.name, "test", number, model) for number in range(options.n_seeds(SEEDS))]
-
-
-def _fitted(
-    task: ShiftTask, model: str, options: Options, store: ResultStore[ShiftKey, ShiftResult]
-) -> list[Row]:
-    contender = _models(task, options)[model]
-    if contender.is_installed:
-        held = ShiftKey(task.name, "validation", 0, model)
-        for key in (held, *_keys(task, model, options)):
-            result_of(task, contender, key=key, store=store, fast=options.fast)
-        return _told(task, model, options, store)
-    return [Row(task=task.name, model=model, metric="nats", note="not installed")]
-
-
-def _told(
-    task: ShiftTask, model: str, options: Options, store: ResultStore[ShiftKey, ShiftResult]
-) -> list[Row]:
-    results = _results(task, model, options, store)
-    if not results:
-        return []
-    row = Row(
-        task=task.name,
-        model=model,
-        metric="",
-        n_configurations=_models(task, options)[model].n_configurations,
-        note="" if task.rows is None else f"{task.rows:,} training rows drawn",
-    )
-    validation = store.get(ShiftKey(task.name, "validation", 0, model))
-    return figure_rows(results, validation=validation, row=row)
-
-
-def _results(
-    task: ShiftTask, model: str, options: Options, store: ResultStore[ShiftKey, ShiftResult]
-) -> Sequence[ShiftResult]:
-    found = (store.get(key) for key in _keys(task, model, options))
-    return [result for result in found if result is not None]
-
-
-def _differences(
-    tasks: Sequence[ShiftTask], options: Options, store: ResultStore[ShiftKey, ShiftResult]
-) -> list[Row]:
-    rows = []
-    for task in tasks:
-        results = {model: _results(task, model, options, store) for model in _models(task, options)}
-        for ours in OURS:
-            rows += difference_rows(results, ours=ours, task=task.name)
-    return rows
+def _with_error_setting(row: Row, error: float) -> Row:
+    return replace(row, settings={**row.settings, "error": float(f"{error:.4g}")})

@@ -8,6 +8,7 @@ side by side, each by a network of its own, since one alone leaves a processor m
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,13 +17,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from exfam.randomness import lend_generator
+from exfam_studies.experts.public_tables import TableShift
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.tokens import CellTokens, TokenPlan
-from exfam_studies.experts.table_rules import Fitted
+from exfam_studies.experts.tables.predictions import Columns, Fitted, Predicted, y_levels
 
-__all__ = ["EPOCHS", "fit_reference", "fit_reference_tables", "reference_network"]
+__all__ = ["fit_reference", "fit_reference_tables", "reference_network"]
 
 EPOCHS, BATCH, LEARNING_RATE = 200, 128, 1e-3
 EMBED, HEADS, HEAD, HIDDEN, DROPOUT = 20, 5, 4, 5, 0.1
@@ -64,48 +66,24 @@ def reference_network(
     )
 
 
-def fit_reference(
-    train_x: Int64[np.ndarray, "rows columns"],
-    train_y: Int64[np.ndarray, "rows"],
-    *,
-    n_categories: int,
-    seed: int,
-    epochs: int = EPOCHS,
-) -> Fitted:
-    """The paper's model of one table.
-
-    >>> x, y = np.array([[0, 1], [1, 0]]), np.array([0, 1])
-    >>> fitted = fit_reference(x, y, n_categories=2, seed=0, epochs=1)
-    >>> fitted.predict_proba(x).shape
-    (2, 2)
-    """
-    return fit_reference_tables(
-        [train_x], [train_y], n_categories=n_categories, seed=seed, epochs=epochs
-    )[0]
+def fit_reference(table: TableShift, *, seed: int, epochs: int = EPOCHS) -> Fitted:
+    """The paper's model of one table of codes."""
+    return fit_reference_tables([table], seed=seed, epochs=epochs)[0]
 
 
 def fit_reference_tables(
-    train_x: Sequence[Int64[np.ndarray, "rows columns"]],
-    train_y: Sequence[Int64[np.ndarray, "rows"]],
-    *,
-    n_categories: int,
-    seed: int,
-    epochs: int = EPOCHS,
+    tables: Sequence[TableShift], *, seed: int, epochs: int = EPOCHS
 ) -> list[Fitted]:
-    """The paper's model of each of several tables of one size.
-
-    >>> x, y = np.array([[0, 1], [1, 0]]), np.array([0, 1])
-    >>> len(fit_reference_tables([x, x], [y, y], n_categories=2, seed=0, epochs=1))
-    2
-    """
-    rows = np.stack([np.column_stack(table) for table in zip(train_x, train_y, strict=True)])
-    codes = torch.from_numpy(rows)
-    network = reference_network(len(codes), codes.shape[-1], n_categories, seed=seed)
+    """The paper's model of each of several tables of codes of one size."""
+    rows = [np.column_stack([*table.train.values(), table.train_y]) for table in tables]
+    codes = torch.from_numpy(np.stack(rows))
+    n_levels = len(y_levels(tables[0]))
+    network = reference_network(len(codes), codes.shape[-1], n_levels, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     with lend_generator(generator, network):
         _train(network, codes, epochs=epochs, generator=generator)
     network.eval()
-    return [_fitted(network, place) for place in range(len(codes))]
+    return [Fitted(partial(_predict, network, index)) for index in range(len(codes))]
 
 
 def _train(
@@ -147,17 +125,13 @@ def _logits(
     return network.readout(network.of_copies(batch, column)[:, :, None], [0])[:, :, 0]
 
 
-def _fitted(network: DeepTableNetwork, place: int) -> Fitted:
-    @torch.inference_mode()
-    def predict_proba(x: Int64[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows _"]:
-        codes = np.column_stack([x, np.full(len(x), MASKED)])
-        tables = network.n_members
-        parts = []
-        for first in range(0, len(codes), math.ceil(_ROWS_AT_ONCE / tables)):
-            part = torch.from_numpy(codes[first : first + math.ceil(_ROWS_AT_ONCE / tables)])
-            column = torch.full((tables, len(part)), codes.shape[1] - 1)
-            logits = _logits(network, part.expand(tables, -1, -1), column)[place]
-            parts.append(logits.double().softmax(-1))
-        return torch.cat(parts).numpy()
-
-    return Fitted(predict_proba)
+@torch.inference_mode()
+def _predict(network: DeepTableNetwork, index: int, columns: Columns) -> Predicted:
+    x = np.column_stack(list(columns.values()))
+    codes = torch.from_numpy(np.column_stack([x, np.full(len(x), MASKED)]))
+    tables, parts = network.n_members, []
+    for part in codes.split(math.ceil(_ROWS_AT_ONCE / tables)):
+        column = torch.full((tables, len(part)), codes.shape[1] - 1)
+        logits = _logits(network, part.expand(tables, -1, -1), column)[index]
+        parts.append(logits.double().softmax(-1))
+    return Predicted(chances=torch.cat(parts).numpy())

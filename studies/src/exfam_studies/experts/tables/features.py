@@ -1,18 +1,56 @@
-"""Columns of a table with a natural shift as the matrices that peers take."""
+"""Columns of a table as the matrices that peers take, and columns with cells missing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from exfam.checks import check_choice, check_fraction
+from exfam_studies.experts.public_tables import TableShift
 
-__all__ = ["Features", "learn_features", "missing_cells", "with_missing"]
+__all__ = [
+    "SHARES",
+    "Features",
+    "coded_table",
+    "learn_features",
+    "missing_cells",
+    "n_copies",
+    "with_dropped",
+    "with_missing",
+]
 
-Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
 # Kinds whose values have an order enter as one number, these as a label each.
 UNORDERED = "categorical"
+# Shares of cells that are dropped.
+SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
+# Of longer tables each row comes once where cells are dropped in training.
+_FEW_ROWS = 5000
+
+
+def coded_table(
+    name: str,
+    train: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    *,
+    n_levels: int,
+) -> TableShift:
+    """A table whose columns x0, x1, … and y are codes from 0 to n_levels - 1, all in order.
+
+    `train`, `test`: matrix of the columns' codes, and y
+    """
+    names = [f"x{number}" for number in range(train[0].shape[1])]
+    return TableShift(
+        name=name,
+        train=dict(zip(names, train[0].T, strict=True)),
+        train_y=train[1],
+        test=dict(zip(names, test[0].T, strict=True)),
+        test_y=test[1],
+        kinds=dict.fromkeys(names, "ordinal"),
+        task="ordinal",
+        shift="of codes",
+        levels=dict.fromkeys([*names, "y"], range(n_levels)),
+    )
 
 
 def missing_cells(column: Shaped[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
@@ -40,8 +78,8 @@ class Features:
 
     @property
     def unordered(self) -> list[int]:
-        """Places of the columns whose numbers are names only."""
-        return [place for place, kind in enumerate(self.kinds.values()) if kind == UNORDERED]
+        """Indices of the columns whose numbers are names only."""
+        return [index for index, kind in enumerate(self.kinds.values()) if kind == UNORDERED]
 
     def codes(
         self, columns: Mapping[str, Shaped[np.ndarray, "rows"]]
@@ -68,31 +106,25 @@ class Features:
         if name not in self.labels:
             numbers[there] = column[there].astype(np.float64)
             return numbers
-        place = {label: code for code, label in enumerate(self.labels[name].tolist())}
-        numbers[there] = [place.get(label, np.nan) for label in column[there].tolist()]
+        index = {label: code for code, label in enumerate(self.labels[name].tolist())}
+        numbers[there] = [index.get(label, np.nan) for label in column[there].tolist()]
         return numbers
 
 
-def learn_features(
-    columns: Mapping[str, Shaped[np.ndarray, "rows"]], kinds: Mapping[str, str]
-) -> Features:
-    """What the rows to fit on tell of their columns.
-
-    >>> columns = {"color": np.array(["red", "blue"], dtype=object), "size": np.array([1.0, 3.0])}
-    >>> features = learn_features(columns, {"color": "categorical", "size": "numeric"})
-    >>> features.design(columns)
-    array([[ 0.,  1., -1.],
-           [ 1.,  0.,  1.]])
-    """
+def learn_features(table: TableShift) -> Features:
+    """What the rows to fit on say of their columns."""
+    columns, kinds = table.train, table.kinds
     there = {name: columns[name][~missing_cells(columns[name])] for name in kinds}
     labels = {
         name: np.array(sorted(set(there[name].tolist())), dtype=object)
         for name, kind in kinds.items()
         if kind == UNORDERED
     }
-    numbers = {name: each.astype(np.float64) for name, each in there.items() if name not in labels}
-    means = {name: float(each.mean()) for name, each in numbers.items()}
-    sds = {name: float(each.std()) or 1.0 for name, each in numbers.items()}
+    numbers = {
+        name: cells.astype(np.float64) for name, cells in there.items() if name not in labels
+    }
+    means = {name: float(cells.mean()) for name, cells in numbers.items()}
+    sds = {name: float(cells.std()) or 1.0 for name, cells in numbers.items()}
     return Features(dict(kinds), labels, means, sds)
 
 
@@ -121,9 +153,35 @@ def with_missing(
     else:
         hidden = random.random((n_rows, len(columns))) < share
     parts = {}
-    for place, (name, column) in enumerate(columns.items()):
+    for index, (name, column) in enumerate(columns.items()):
         floating = column.dtype.kind == "f"
         changed = column.copy() if floating else column.astype(object)
-        changed[hidden[:, place]] = np.nan if floating else None
+        changed[hidden[:, index]] = np.nan if floating else None
         parts[name] = changed
     return parts
+
+
+def with_dropped(table: TableShift, *, copies: int, seed: int) -> TableShift:
+    """The table with cells of its training rows dropped, as they are at test.
+
+    Each row comes `copies` times, each time with another of the shares of SHARES dropped.
+    """
+    turn = np.arange(len(table.train_y)) % len(SHARES)
+    hidden = [
+        with_missing(table.train, share=share, by="cell", seed=seed + number)
+        for number, share in enumerate(SHARES)
+    ]
+    columns = {}
+    for name in table.train:
+        by_share = np.stack([part[name].astype(object) for part in hidden])
+        rows = [
+            by_share[(turn + copy) % len(SHARES), np.arange(len(turn))] for copy in range(copies)
+        ]
+        whole = np.concatenate(rows)
+        columns[name] = whole.astype(np.float64) if table.kinds[name] == "numeric" else whole
+    return replace(table, train=columns, train_y=np.tile(table.train_y, copies))
+
+
+def n_copies(table: TableShift) -> int:
+    """How many times each row comes where cells of training rows are dropped."""
+    return len(SHARES) if len(table.train_y) <= _FEW_ROWS else 1

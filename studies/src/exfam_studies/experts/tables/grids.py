@@ -8,6 +8,8 @@ Source: appendix E of "Bidirectional attention as a mixture of continuous word e
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from itertools import islice, product
 from typing import Any
 
@@ -39,8 +41,8 @@ class Grid:
 
     @property
     def n_configurations(self) -> int:
-        """How many configurations the grid tells apart."""
-        return int(np.prod([len(each) for each in self.values.values()])) * max(1, len(self.sizes))
+        """How many configurations the grid has."""
+        return int(np.prod([len(v) for v in self.values.values()])) * max(1, len(self.sizes))
 
 
 def fit_tuned(
@@ -49,15 +51,12 @@ def fit_tuned(
     train_y: Int64[np.ndarray, "rows"],
     *,
     seed: int,
-) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, dict[str, Any]]:
-    """The configuration of highest accuracy over the folds, fitted on all rows.
-
-    Returns its probabilities of classes as a function, the classes, and what was chosen.
-    """
+) -> tuple[Any, dict[str, Any]]:
+    """The configuration of highest accuracy over the folds, fitted on all rows, and what it is."""
     from sklearn.model_selection import StratifiedKFold
 
     folds = list(StratifiedKFold(N_FOLDS).split(train, train_y))
-    found: dict[tuple[Any, ...], float] = {}
+    accuracies: dict[tuple[Any, ...], float] = {}
     for values in product(*grid.values.values()):
         settings = dict(zip(grid.values, values, strict=True))
         right = []
@@ -65,15 +64,11 @@ def fit_tuned(
             model = _fit(grid, settings, train[fit], train_y[fit], seed)
             right.append(_accuracies(model, grid, train[held_out], train_y[held_out]))
         for size, accuracy in zip(grid.sizes or (0,), np.mean(right, axis=0), strict=True):
-            found[*values, size] = accuracy
-    best = max(found, key=lambda each: found[each])  # the first of equals
-    chosen = dict(zip(grid.values, best[:-1], strict=True))
-    if grid.sizes:
-        model = _fit(grid, chosen, train, train_y, seed, n_trees=best[-1])
-        chosen["n_estimators"] = best[-1]
-    else:
-        model = _fit(grid, chosen, train, train_y, seed)
-    return model.predict_proba, model.classes_, chosen
+            accuracies[*values, size] = accuracy
+    *values, size = max(accuracies, key=lambda key: accuracies[key])  # the first of equals
+    chosen = dict(zip(grid.values, values, strict=True))
+    model = _fit(grid, chosen, train, train_y, seed, n_trees=size)
+    return model, chosen | ({"n_estimators": size} if grid.sizes else {})
 
 
 def _fit(
@@ -110,45 +105,27 @@ def _forest_stages(model: Any, x: np.ndarray) -> Iterator[np.ndarray]:
         yield total / count
 
 
-def _boosting_stages(model: Any, x: np.ndarray) -> Iterator[np.ndarray]:
-    return iter(model.staged_predict_proba(x))
-
-
-def _forest(**settings: Any) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(**settings)
-
-
-def _boosting(**settings: Any) -> Any:
-    from sklearn.ensemble import GradientBoostingClassifier
-
-    return GradientBoostingClassifier(**settings)
-
-
-def _perceptron(**settings: Any) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier(**settings)
+def _sklearn(module: str, name: str, **settings: Any) -> Any:
+    return getattr(import_module(f"sklearn.{module}"), name)(**settings)
 
 
 TREES = (50, 100, 200)
 FOREST = Grid(
-    _forest,
+    partial(_sklearn, "ensemble", "RandomForestClassifier"),
     {"criterion": ("gini", "entropy"), "max_depth": (1, 3, None)},
     sizes=TREES,
     stages=_forest_stages,
 )
 BOOSTING = Grid(
-    _boosting,
+    partial(_sklearn, "ensemble", "GradientBoostingClassifier"),
     {"learning_rate": (0.01, 0.1, 1.0), "max_depth": (1, 3, 5)},
     sizes=TREES,
-    stages=_boosting_stages,
+    stages=lambda model, x: iter(model.staged_predict_proba(x)),
 )
 # The paper's grid also has learning_rate "constant" and "adaptive", which only the solver "sgd"
 # knows: with the default, adam, both are the same fit.
 PERCEPTRON = Grid(
-    _perceptron,
+    partial(_sklearn, "neural_network", "MLPClassifier"),
     {"alpha": (1e-4, 1e-3, 1e-2), "hidden_layer_sizes": ((50,), (100,), (100, 50))},
 )
 GRIDS = {"random-forest": FOREST, "gradient-boosting": BOOSTING, "mlp": PERCEPTRON}

@@ -5,7 +5,16 @@ from jaxtyping import Float, Int64
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
-from exfam_studies.experts.table_rules import Fitted, gaussian_bins
+from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.experts.tables.features import learn_features
+from exfam_studies.experts.tables.predictions import (
+    Columns,
+    Fitted,
+    Predicted,
+    gaussian_bins,
+    y_codes,
+    y_levels,
+)
 
 __all__ = ["fit_ordered_probit", "normal_scores"]
 
@@ -16,48 +25,43 @@ TINY = 1e-300
 
 
 def normal_scores(
-    codes: Int64[np.ndarray, "rows columns"], *, n_categories: int
+    codes: Int64[np.ndarray, "rows columns"], *, n_levels: int
 ) -> Float[np.ndarray, "rows columns"]:
     """The normal quantile at the middle of each code's share, if codes are quantile bins.
 
-    >>> normal_scores(np.array([[0, 1, 2]]), n_categories=3).round(2).tolist()
+    >>> normal_scores(np.array([[0, 1, 2]]), n_levels=3).round(2).tolist()
     [[-0.97, 0.0, 0.97]]
     """
-    return np.asarray(ndtri((codes + 0.5) / n_categories))
+    return np.asarray(ndtri((codes + 0.5) / n_levels))
 
 
-def fit_ordered_probit(
-    train_x: Int64[np.ndarray, "rows columns"],
-    train_y: Int64[np.ndarray, "rows"],
-    *,
-    n_categories: int,
-    seed: int,
-) -> Fitted:
+def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
     """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope).
 
-    >>> x = np.array([[0], [0], [1], [1], [2], [2]])
-    >>> y = np.array([0, 1, 0, 1, 1, 2])
-    >>> fit_ordered_probit(x, y, n_categories=3, seed=0).predict_proba(x).argmax(axis=1)
-    array([0, 0, 1, 1, 1, 1])
+    `table`: of codes
     """
-    scores = normal_scores(train_x, n_categories=n_categories)
+    n_levels, codes = len(y_levels(table)), learn_features(table).codes
+
+    def scores_of(columns: Columns) -> Float[np.ndarray, "rows columns"]:
+        return normal_scores(codes(columns).astype(np.int64), n_levels=n_levels)
+
+    scores, y = scores_of(table.train), y_codes(table.train_y, y_levels(table))
     n_slopes = scores.shape[1]
-    share = np.bincount(train_y, minlength=n_categories).cumsum()[:-1] + 0.5
-    cuts = ndtri(share / (len(train_y) + 1.0))
+    share = np.bincount(y, minlength=n_levels).cumsum()[:-1] + 0.5
+    cuts = ndtri(share / (len(y) + 1.0))
     steps = np.log(np.maximum(np.diff(cuts), np.exp(SMALLEST_LOG_STEP)))
     start = np.concatenate([np.zeros(n_slopes), cuts[:1], steps])
     bounds = [(None, None)] * (n_slopes + 1) + [(SMALLEST_LOG_STEP, None)] * len(steps)
-    found = minimize(
-        _loss, start, args=(scores, train_y), jac=True, method="L-BFGS-B", bounds=bounds,
+    best = minimize(
+        _loss, start, args=(scores, y), jac=True, method="L-BFGS-B", bounds=bounds,
         options={"maxiter": 2000, "maxfun": 4000},
     )  # fmt: skip
-    slopes, cuts = _parts(found.x, n_slopes)
+    slopes, cuts = _parts(best.x, n_slopes)
 
-    def chances(test: Int64[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows categories"]:
-        latent = normal_scores(test, n_categories=n_categories) @ slopes
-        return gaussian_bins(latent, np.ones(1), cuts)
+    def predict(columns: Columns) -> Predicted:
+        return Predicted(chances=gaussian_bins(scores_of(columns) @ slopes, np.ones(1), cuts))
 
-    return Fitted(chances)
+    return Fitted(predict)
 
 
 def _parts(

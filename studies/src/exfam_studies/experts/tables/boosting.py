@@ -1,0 +1,261 @@
+"""Boosted trees, with a library's own settings or with those that a validation part chose.
+
+Tuned ones are fitted to four fifths of the training rows with all settings of a small grid, each
+stopped early on the other fifth, then to all of them with the settings and number of trees that did
+best there. No test row is seen. Where a normal distribution is predicted, its sd is that of errors
+on the rows held out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int64, Shaped
+
+from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.experts.tables.features import (
+    Features,
+    learn_features,
+    n_copies,
+    with_dropped,
+)
+from exfam_studies.experts.tables.predictions import (
+    Columns,
+    Fitted,
+    Predicted,
+    mean_nats,
+    normal_prediction,
+    spread,
+    y_levels,
+    y_numbers,
+)
+
+__all__ = [
+    "LIBRARIES",
+    "Boosting",
+    "fit_boosting",
+    "fit_dropped_boosting",
+    "fit_tuned_boosting",
+    "hold_out",
+]
+
+HELD_OUT = 0.2
+PATIENCE = 30
+MOST_TREES = 600
+# Of a uniform distribution in the nats that settings are chosen by, so that none is infinite.
+MIXED_IN = 1e-6
+# Rows of a matrix, and their y.
+Rows = tuple[np.ndarray, np.ndarray]
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """A boosting library.
+
+    `build`: a model of settings with a number of "trees", for classes or numbers, that knows which
+        columns are unordered, with a seed
+    `matrix`: what it takes of features
+    `stopping`: what its `fit` takes to stop early on some rows
+    `n_trees`: how many trees a model that was stopped early is best with
+    `trees`: how many the library has by itself
+    `grid`: what is tried
+    """
+
+    build: Callable[[Settings, bool, Sequence[int], int], Any]
+    matrix: Callable[[Features, Columns], np.ndarray]
+    trees: int = 100
+    stopping: Callable[[Rows], dict[str, Any]] = lambda rows: {}
+    n_trees: Callable[[Any], int] = lambda model: int(model.best_iteration_)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    @property
+    def n_configurations(self) -> int:
+        """How many settings are tried."""
+        return int(np.prod([len(values) for values in self.grid.values()]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trees:
+    """A fitted model; `classes` are codes of levels, none of a regression."""
+
+    model: Any
+    classes: Int64[np.ndarray, "classes"] | None
+
+    def chances(self, matrix: np.ndarray, n_levels: int) -> Float[np.ndarray, "rows levels"]:
+        assert self.classes is not None
+        found = np.asarray(self.model.predict_proba(matrix), dtype=np.float64)
+        return spread(found, self.classes, n_levels=n_levels)
+
+    def numbers(self, matrix: np.ndarray) -> Float[np.ndarray, "rows"]:
+        return np.asarray(self.model.predict(matrix), dtype=np.float64)
+
+
+class _Data:
+    """The training rows of a table as a library takes them."""
+
+    def __init__(self, table: TableShift, library: Boosting, *, classes: bool, seed: int) -> None:
+        self.table, self.library, self.classes, self.seed = table, library, classes, seed
+        self.features = learn_features(table)
+        y = y_numbers(table)
+        self.rows = (self.matrix(table.train), y.astype(np.int64) if classes else y)
+
+    def matrix(self, columns: Columns) -> np.ndarray:
+        return self.library.matrix(self.features, columns)
+
+    def fit(self, rows: Rows, settings: Settings, *, stop_on: Rows | None = None) -> _Trees:
+        build = self.library.build
+        model = build(settings, self.classes, self.features.unordered, self.seed)
+        x, y = rows
+        # Classes without a gap: XGBoost takes no others.
+        labels, y = np.unique(y, return_inverse=True) if self.classes else (None, y)
+        stopping = {}
+        if stop_on is not None:
+            stop_y = stop_on[1] if labels is None else np.searchsorted(labels, stop_on[1])
+            stopping = self.library.stopping((stop_on[0], stop_y))
+        return _Trees(model.fit(x, y, **stopping), labels)
+
+    def fitted(self, trees: _Trees, sd: float, chosen: Settings) -> Fitted:
+        def predict(columns: Columns) -> Predicted:
+            matrix = self.matrix(columns)
+            if self.classes:
+                return Predicted(chances=trees.chances(matrix, len(y_levels(self.table))))
+            return normal_prediction(trees.numbers(matrix), sd, self.table)
+
+        return Fitted(predict, chosen)
+
+
+def fit_boosting(table: TableShift, *, seed: int, library: Boosting, classes: bool) -> Fitted:
+    """A library with its own settings; the sd of a normal distribution is of held-out errors.
+
+    `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
+    """
+    data = _Data(table, library, classes=classes, seed=seed)
+    settings = {"trees": library.trees}
+    trees, sd = data.fit(data.rows, settings), 0.0
+    if not classes:
+        rows, (held_x, held_y) = hold_out(*data.rows, classes=False, seed=seed, copies=1)
+        errors = data.fit(rows, settings).numbers(held_x) - held_y
+        sd = float(np.sqrt(np.mean(errors**2)))
+    return data.fitted(trees, sd, settings)
+
+
+def fit_tuned_boosting(
+    table: TableShift, *, seed: int, library: Boosting, classes: bool, copies: int = 1
+) -> Fitted:
+    """A library with the settings that did best on held-out training rows.
+
+    `copies`: how many times all training rows come, one time after another: those of one row are
+        held out together (default 1)
+    """
+    data = _Data(table, library, classes=classes, seed=seed)
+    rows, held = hold_out(*data.rows, classes=classes, seed=seed, copies=copies)
+    tried: list[tuple[float, dict[str, Any]]] = []
+    for values in product(*library.grid.values()):
+        settings = dict(zip(library.grid, values, strict=True))
+        trees = data.fit(rows, {**settings, "trees": MOST_TREES}, stop_on=held)
+        settings["trees"] = max(1, library.n_trees(trees.model))
+        tried.append((_loss(trees, *held), settings))
+    loss, chosen = min(tried, key=lambda each: each[0])
+    return data.fitted(data.fit(data.rows, chosen), float(np.sqrt(loss)), chosen)
+
+
+def fit_dropped_boosting(
+    table: TableShift, *, seed: int, library: Boosting, classes: bool
+) -> Fitted:
+    """A tuned library, fitted to rows with cells dropped."""
+    copies = n_copies(table)
+    dropped = with_dropped(table, copies=copies, seed=seed)
+    return fit_tuned_boosting(dropped, seed=seed, library=library, classes=classes, copies=copies)
+
+
+def hold_out(
+    x: Shaped[np.ndarray, "rows columns"],
+    y: Shaped[np.ndarray, "rows"],
+    *,
+    classes: bool,
+    seed: int,
+    copies: int,
+) -> tuple[Rows, Rows]:
+    """Rows to fit on, and rows to stop on, of which none has a class that the others lack."""
+    held_out = np.tile(np.random.default_rng(seed).random(len(y) // copies) < HELD_OUT, copies)
+    stop = held_out & np.isin(y, y[~held_out]) if classes else held_out
+    return (x[~held_out], y[~held_out]), (x[stop], y[stop])
+
+
+def _loss(trees: _Trees, x: np.ndarray, y: np.ndarray) -> float:
+    """Nats of chances, or the squared error of numbers."""
+    if trees.classes is None:
+        return float(np.mean((trees.numbers(x) - y) ** 2))
+    chances = trees.chances(x, 1 + int(trees.classes.max()))
+    return mean_nats(chances, y, mixed_in=MIXED_IN)
+
+
+def _parted(settings: Settings) -> tuple[int, dict[str, Any]]:
+    return settings["trees"], {name: v for name, v in settings.items() if name != "trees"}
+
+
+def _lightgbm(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
+    import lightgbm
+
+    kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
+    trees, rest = _parted(settings)
+    return kind(
+        n_estimators=trees, random_state=seed, n_jobs=1, verbose=-1, cat_feature=list(unordered),
+        **rest,
+    )  # fmt: skip
+
+
+def _stop_lightgbm(rows: Rows) -> dict[str, Any]:
+    import lightgbm
+
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    return {"eval_X": rows[0], "eval_y": rows[1], "callbacks": [stop]}
+
+
+def _xgboost(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
+    import xgboost
+
+    kind = xgboost.XGBClassifier if classes else xgboost.XGBRegressor
+    return kind(n_estimators=settings["trees"], random_state=seed, n_jobs=1, verbosity=0)
+
+
+def _catboost(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
+    import catboost
+
+    kind = catboost.CatBoostClassifier if classes else catboost.CatBoostRegressor
+    trees, rest = _parted(settings)
+    return kind(
+        iterations=trees, random_seed=seed, thread_count=1, verbose=False,
+        allow_writing_files=False, cat_features=list(unordered),
+        loss_function="MultiClass" if classes else "RMSE", **rest,
+    )  # fmt: skip
+
+
+def _as_text(features: Features, columns: Columns) -> np.ndarray:
+    """Codes of labels as texts, which is how CatBoost tells them from numbers."""
+    matrix = features.codes(columns).astype(object)
+    for index in features.unordered:
+        matrix[:, index] = [str(code) for code in matrix[:, index]]
+    return matrix
+
+
+LIBRARIES = {
+    "lightgbm": Boosting(
+        _lightgbm,
+        Features.codes,
+        stopping=_stop_lightgbm,
+        grid={"num_leaves": (7, 31), "learning_rate": (0.03, 0.1), "min_child_samples": (5, 20)},
+    ),
+    "catboost": Boosting(
+        _catboost,
+        _as_text,
+        trees=1000,
+        stopping=lambda rows: {"eval_set": rows, "early_stopping_rounds": PATIENCE},
+        n_trees=lambda model: int(model.get_best_iteration()) + 1,
+        grid={"depth": (4, 6), "learning_rate": (0.03, 0.1)},
+    ),
+    "xgboost": Boosting(_xgboost, Features.codes),
+}

@@ -1,0 +1,154 @@
+"""Tasks on tables of codes: the paper's tables 1 and 2."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.common.bars import draw_bars
+from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
+from exfam_studies.experts.tables.fits import Losses, Results, TableTask
+from exfam_studies.experts.tables.models import OURS, TableModel, coded_models
+from exfam_studies.experts.tables.paper import PAPER, paper_figures
+from exfam_studies.experts.tables.predictions import CODED, Fitted, row_losses
+from exfam_studies.experts.tables.results import TableKey, TableResult
+from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
+
+__all__ = ["BINS", "CodedTask", "draw_tables"]
+
+BINS = ("pooled", "train")
+# How rows call the rules by which a code is predicted.
+RULES = {"argmax": "argmax", "rounded": "mean"}
+# What the paper's figures are of.
+PAPER_RULE, PAPER_BINS = "argmax", "pooled"
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTask(TableTask):
+    """A task with one kind of bins.
+
+    `tables`: the tables by number
+    `usual`: how many fits are made if not said otherwise
+    `resampled`: whether each number has its own tables; it is only the seed of the fits otherwise
+    """
+
+    name: str
+    bins: str
+    tables: Callable[[int], TableShift]
+    usual: int
+    options: Options
+    resampled: bool = True
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The task and its bins."""
+        return f"{self.name} {self.bins}"
+
+    def models(self) -> Mapping[str, TableModel]:
+        """All models of codes; those that fit several tables at once do so for resampled ones."""
+        models = coded_models(fast=self.options.fast)
+        if self.resampled:
+            return models
+        return {name: replace(model, together=None) for name, model in models.items()}
+
+    def keys(self, name: str) -> list[TableKey]:
+        """One for each data set, or for each seed where chance plays a part."""
+        model, n = self.models()[name], self.options.n_seeds(self.usual)
+        if self.resampled:
+            n = min(n, model.n_tables)
+        elif not model.chance:
+            n = 1
+        return [TableKey(self.name, self.bins, number, name) for number in range(n)]
+
+    def table(self, key: TableKey) -> TableShift:
+        """The table of that number."""
+        return self.tables(key.number)
+
+    def losses(self, fitted: Fitted, table: TableShift, key: TableKey) -> Losses:
+        """The mean of each loss: rows are not compared one by one."""
+        predicted = fitted.predict(table.test)
+        losses = row_losses(predicted, table.test_y, table=table, names=CODED)
+        return {("0", name): rows.mean(keepdims=True) for name, rows in losses.items()}
+
+    def model_rows(self, name: str, results: Sequence[TableResult]) -> list[Row]:
+        """Accuracy and squared error of both rules, and nats, over the data sets."""
+        if not results:
+            return []
+        model = self.models()[name]
+        row = replace(self._row(name), n_configurations=model.n_configurations)
+        rows = []
+        for rule, called in RULES.items():
+            for metric in ("accuracy", "mse"):
+                is_paper = (called, self.bins) == (PAPER_RULE, PAPER_BINS)
+                paper = paper_figures(self.name, name).get(metric) if is_paper else None
+                settings = {**row.settings, "rule": called}
+                named = replace(row, metric=metric, settings=settings, paper=paper)
+                rows.append(_with_spread(named, model, results, f"{metric} {rule}"))
+        nats = _with_spread(replace(row, metric="nats"), model, results, "nats")
+        if nats.value is None:
+            mixed = np.mean([result.mean("0", "nats-mixed") for result in results])
+            nats = replace(nats, note=f"{nats.note}; {mixed:.3f} with 0.1 % uniform mixed in")
+        return [*rows, nats]
+
+    def further_rows(self, results: Results) -> list[Row]:
+        """Differences on the data sets of both models, and the paper's figures of other models.
+
+        Metrics "minus-accuracy" and "minus-mse" of the rule "mean" are ours less theirs: means over
+        data sets with their sd, and in words how many standard errors from 0.
+        """
+        rows = []
+        for name, theirs in results.items() if self.resampled else ():
+            pairs = pairs_of(results.get(OURS[0], ()), theirs)
+            if name == OURS[0] or not pairs:
+                continue
+            for metric in ("accuracy", "mse"):
+                settings = {"bins": self.bins, "rule": "mean", "against": name}
+                row = replace(self._row(OURS[0]), settings=settings, metric=f"minus-{metric}")
+                row, _ = difference_row(row, pairs, "0", f"{metric} rounded")
+                rows.append(with_error(row, (row.sd or 0.0) / math.sqrt(len(pairs))))
+        return rows + (self._paper_rows() if self.bins == PAPER_BINS else [])
+
+    def not_installed(self, name: str) -> Row:
+        """One row, of the accuracy."""
+        return replace(self._row(name), metric="accuracy", note="not installed")
+
+    def _row(self, model: str) -> Row:
+        return Row(task=self.name, model=model, settings={"bins": self.bins}, metric="")
+
+    def _paper_rows(self) -> list[Row]:
+        return [
+            Row(
+                task=self.name,
+                model=model,
+                settings={"bins": PAPER_BINS, "rule": PAPER_RULE},
+                metric=metric,
+                paper=figure,
+                note="the paper's own figure",
+            )
+            for model in PAPER[self.name]
+            if model not in self.models()
+            for metric, figure in paper_figures(self.name, model).items()
+        ]
+
+
+def draw_tables(rows: list[Row], folder: Path) -> None:
+    """Bars of all models beside the paper's figures: pooled bins, the most probable code."""
+    shown = [
+        row
+        for row in rows
+        if row.settings.get("bins") == "pooled" and row.settings.get("rule") == "argmax"
+    ]
+    for metric in ("accuracy", "mse"):
+        draw_bars(shown, folder, experiment="table", metric=metric)
+
+
+def _with_spread(row: Row, model: TableModel, results: Sequence[TableResult], name: str) -> Row:
+    """The row of a loss, with its standard error in words; without seeds where all are alike."""
+    whole = loss_row(row, results, "0", name)
+    if whole.sd is not None:
+        return replace(whole, note=f"standard error {whole.sd / math.sqrt(len(results)):.4f}")
+    return whole if model.chance else replace(whole, n_seeds=None)

@@ -1,0 +1,97 @@
+"""Our models: masked tables by default, and with their parts set by hand.
+
+Nothing was tuned for these tables: `masked-table` has all defaults, whose choices each fit makes
+by validation on its training rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.experts.tables.predictions import (
+    Columns,
+    Fitted,
+    Predicted,
+    spread,
+    y_codes,
+    y_levels,
+    y_numbers,
+)
+
+__all__ = ["CODED_SETTINGS", "SHIFT_SETTINGS", "fit_masked", "n_recipes"]
+
+_ENSEMBLE = {"ensemble": 10}
+# As the paper's model: one space of categories for all columns, and MASK tokens in the context.
+_SHARED: Mapping[str, Any] = {
+    "categories": "shared",
+    "ordinal": False,
+    "extra_masking": 0.7,
+    "masked_as": "mask",
+}
+# What differs from the defaults, by model: of tables of codes, and of those with a natural shift.
+CODED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "masked-table": {},
+    "masked-table-ensemble": _ENSEMBLE,
+    "masked-table-linear": {"ordinal": False, "extra_masking": 0.0},
+    "masked-table-ordinal": {"ordinal": True, "extra_masking": 0.0},
+    "masked-table-shared": _SHARED,
+    "masked-table-shared-ensemble": {**_SHARED, **_ENSEMBLE},
+}
+SHIFT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "masked-table": {},
+    "masked-table-missing": {"extra_masking": 0.7},
+    "masked-table-deep": {"network": "deep", "ordinal": True, "extra_masking": 0.5},
+    "masked-table-ensemble": _ENSEMBLE,
+}
+
+
+def n_recipes(settings: Mapping[str, Any], *, lengths: int) -> int:
+    """Recipes tried by validation at most: ordinal or not, extra masking or not, more lengths."""
+    return 2 ** sum(name not in settings for name in ("ordinal", "extra_masking")) + lengths
+
+
+def fit_masked(
+    table: TableShift, *, seed: int, settings: Mapping[str, Any], classes: bool = True
+) -> Fitted:
+    """A masked table of the training rows; categories unseen there are like missing cells.
+
+    `classes`: predict chances of levels; else a number by a Gaussian distribution, or of levels
+        the chances of what lies nearest to each code
+    """
+    from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
+
+    levels = y_levels(table) if table.task != "regression" else []
+    kinds: dict[str, Any] = {
+        name: list(table.levels.get(name, ())) or kind for name, kind in table.kinds.items()
+    }
+    if classes:
+        # Only labels in order can be declared before they are seen.
+        kinds |= {"y": levels} if table.task == "ordinal" else {}
+        model: Any = MaskedTableClassifier(kinds=kinds, seed=seed, progress=False, **settings)
+        model.fit(dict(table.train), table.train_y)
+    else:
+        model = MaskedTableRegressor(kinds=kinds, seed=seed, progress=False, **settings)
+        model.fit(dict(table.train), y_numbers(table))
+
+    def predict(columns: Columns) -> Predicted:
+        if classes:
+            codes = y_codes(model.classes_, levels)
+            chances = model.predict_proba(dict(columns))
+            return Predicted(chances=spread(chances, codes, n_levels=len(levels)))
+        return _of_numbers(model.predict_dist(dict(columns)), len(levels))
+
+    return Fitted(predict, asdict(model.recipe_))
+
+
+def _of_numbers(distribution: Any, n_levels: int) -> Predicted:
+    """A distribution of numbers as it is, or as chances of levels by the nearest code."""
+    if not n_levels:
+        return Predicted(mean=distribution.mean, log_prob=distribution.log_prob)
+    n_rows = len(distribution)
+    edges = np.arange(1, n_levels) - 0.5
+    below = [distribution.cdf(np.full(n_rows, edge)) for edge in edges]
+    ends = np.stack([np.zeros(n_rows), *below, np.ones(n_rows)], axis=1)
+    return Predicted(chances=np.clip(np.diff(ends, axis=1), 0, 1))

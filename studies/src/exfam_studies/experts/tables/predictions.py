@@ -1,0 +1,198 @@
+"""What models predict of a table's response, and what a prediction costs in each row."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int64, Shaped
+from scipy.special import ndtr
+
+from exfam_studies.experts.public_tables import TableShift
+
+__all__ = [
+    "CODED",
+    "Fit",
+    "Fitted",
+    "Predicted",
+    "gaussian_bins",
+    "loss_names",
+    "mean_nats",
+    "normal_prediction",
+    "row_losses",
+    "spread",
+    "y_codes",
+    "y_levels",
+    "y_numbers",
+]
+
+Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
+# The share of a uniform distribution in the nats that are always finite.
+MIXED_IN = 1e-3
+# By task: metric and decision rule. "argmax" is the most probable level, "mean" the mean, and
+# "rounded" the level nearest to it.
+_LABELS = ("accuracy argmax", "accuracy rounded", "mse argmax", "mse mean", "nats", "nats-mixed")
+_NAMES = {
+    "regression": ("mse mean", "nats"),
+    "ordinal": _LABELS,
+    "classification": ("accuracy argmax", "nats", "nats-mixed"),
+}
+# Of tables of codes, which have no finer scale than their codes.
+CODED = tuple(name.replace("mse mean", "mse rounded") for name in _LABELS)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Probabilities of all levels of y, or the mean and sd of a normal distribution.
+
+    `log_prob`: of a number, where its distribution is no normal one of one `sd`; in nats
+    """
+
+    chances: Float[np.ndarray, "rows levels"] | None = None
+    mean: Float[np.ndarray, "rows"] | None = None
+    sd: float | None = None
+    log_prob: Callable[[np.ndarray], np.ndarray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model: predictions of rows, and what was chosen by validation, by name."""
+
+    predict: Callable[[Columns], Predicted]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Fit(Protocol):
+    """Fits a model to the training rows of a table; `seed` decides all that is left to chance."""
+
+    def __call__(self, table: TableShift, *, seed: int) -> Fitted:
+        """The model, fitted."""
+        ...
+
+
+def y_levels(table: TableShift) -> list[Any]:
+    """The levels of y in order: those fixed beforehand, else those of the training rows."""
+    fixed = table.levels.get("y")
+    return list(np.unique(table.train_y)) if fixed is None else list(fixed)
+
+
+def y_codes(y: Shaped[np.ndarray, "rows"], levels: Sequence[Any]) -> Int64[np.ndarray, "rows"]:
+    """The index of each value among the levels.
+
+    >>> y_codes(np.array([5, 3]), [3, 4, 5])
+    array([2, 0])
+    """
+    index = {level: code for code, level in enumerate(levels)}
+    return np.array([index[value] for value in y.tolist()], dtype=np.int64)
+
+
+def y_numbers(table: TableShift) -> Float[np.ndarray, "rows"]:
+    """The training rows' y as a number to regress on: its code, where it has levels."""
+    if table.task == "regression":
+        return table.train_y.astype(np.float64)
+    return y_codes(table.train_y, y_levels(table)).astype(np.float64)
+
+
+def spread(
+    chances: Float[np.ndarray, "rows classes"],
+    classes: Int64[np.ndarray, "classes"],
+    *,
+    n_levels: int,
+) -> Float[np.ndarray, "rows levels"]:
+    """Probabilities of all levels from those of the classes that occurred in training.
+
+    >>> spread(np.array([[0.25, 0.75]]), np.array([0, 2]), n_levels=3)
+    array([[0.25, 0.  , 0.75]])
+    """
+    whole = np.zeros((len(chances), n_levels))
+    whole[:, classes] = chances
+    return whole
+
+
+def normal_prediction(mean: Float[np.ndarray, "rows"], sd: float, table: TableShift) -> Predicted:
+    """A normal distribution of y, or of levels the chances of what lies nearest to each code."""
+    if table.task == "regression":
+        return Predicted(mean=mean, sd=sd)
+    edges = np.arange(1, len(y_levels(table))) - 0.5
+    return Predicted(chances=gaussian_bins(mean, np.array([sd]), edges))
+
+
+def gaussian_bins(
+    mean: Float[np.ndarray, "rows"],
+    sd: Float[np.ndarray, "#rows"],
+    edges: Float[np.ndarray, "edges"],
+) -> Float[np.ndarray, "rows levels"]:
+    """Probabilities of the intervals between increasing edges, and of those beyond them.
+
+    >>> gaussian_bins(np.zeros(1), np.ones(1), np.zeros(1))
+    array([[0.5, 0.5]])
+    """
+    z = (np.concatenate([[-np.inf], edges, [np.inf]]) - mean[:, None]) / sd[:, None]
+    low, high = z[:, :-1], z[:, 1:]
+    # Beyond the mean the upper tail is the exact one: 1 - tiny leaves no digits to subtract.
+    above = low > 0
+    low, high = np.where(above, -high, low), np.where(above, -low, high)
+    return np.asarray(ndtr(high) - ndtr(low))
+
+
+def mean_nats(
+    chances: Float[np.ndarray, "rows levels"], codes: Int64[np.ndarray, "rows"], *, mixed_in: float
+) -> float:
+    """Mean of -log p(y) with a share of a uniform distribution mixed in.
+
+    >>> round(mean_nats(np.array([[0.5, 0.5]]), np.array([0]), mixed_in=0.1), 4)
+    0.6931
+    """
+    return float(_nats(chances, codes, mixed_in).mean())
+
+
+def loss_names(task: str) -> Sequence[str]:
+    """The losses of a task: a metric and, where one is needed, a decision rule."""
+    return _NAMES[task]
+
+
+def row_losses(
+    predicted: Predicted,
+    y: Shaped[np.ndarray, "rows"],
+    *,
+    table: TableShift,
+    names: Sequence[str] | None = None,
+) -> dict[str, Float[np.ndarray, "rows"]]:
+    """Each row's losses by name: 1 for a right decision, a squared error, -log p(y) in nats.
+
+    Squared errors of levels are those of their codes. "nats-mixed" have a thousandth of a uniform
+    distribution mixed in; nats are infinite where what happened had no chance.
+    `names`: of the losses; None for those of the table's task (default None)
+    """
+    if predicted.chances is None:
+        return _losses_of_numbers(predicted, y.astype(np.float64))
+    codes, chances = y_codes(y, y_levels(table)), predicted.chances
+    mean, likeliest = chances @ np.arange(chances.shape[1]), chances.argmax(axis=1)
+    losses = {
+        "accuracy argmax": likeliest == codes,
+        "accuracy rounded": np.rint(mean) == codes,
+        "mse argmax": (likeliest - codes) ** 2,
+        "mse mean": (mean - codes) ** 2,
+        "mse rounded": (np.rint(mean) - codes) ** 2,
+        "nats": _nats(chances, codes, 0.0),
+        "nats-mixed": _nats(chances, codes, MIXED_IN),
+    }
+    return {name: losses[name].astype(np.float64) for name in names or loss_names(table.task)}
+
+
+def _nats(chances: np.ndarray, codes: np.ndarray, mixed_in: float) -> np.ndarray:
+    p = chances[np.arange(len(codes)), codes] * (1 - mixed_in) + mixed_in / chances.shape[1]
+    with np.errstate(divide="ignore"):
+        return -np.log(p)
+
+
+def _losses_of_numbers(predicted: Predicted, y: np.ndarray) -> dict[str, np.ndarray]:
+    assert predicted.mean is not None
+    squared = (predicted.mean - y) ** 2
+    if predicted.log_prob is not None:
+        return {"mse mean": squared, "nats": -predicted.log_prob(y)}
+    sd = predicted.sd
+    assert sd is not None
+    nats = 0.5 * squared / sd**2 + np.log(sd) + 0.5 * np.log(2 * np.pi)
+    return {"mse mean": squared, "nats": nats}

@@ -1,0 +1,54 @@
+"""Tables for the tests of models of tables: of codes, and with a shift of their own."""
+
+import numpy as np
+
+from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.experts.shifted_tables import simulate_shifted_tables
+from exfam_studies.experts.tables.features import coded_table
+
+TASKS = ("regression", "ordinal", "classification")
+KINDS = {"color": "categorical", "size": "ordinal", "big": "boolean", "weight": "numeric"}
+
+
+def coded(n_rows=90, *, n_levels=3, seed=0, lacking=None):
+    """A table of codes; `lacking`: a code that no training row has."""
+    drawn = simulate_shifted_tables(
+        n_informative=5, noise=0.5, corr=0.9, seed=seed, n_train=n_rows, n_test=n_rows,
+        n_categories=3,
+    )  # fmt: skip
+    y = np.where(drawn.train_y == lacking, 0, drawn.train_y)
+    return coded_table("coded", (drawn.train_x, y), (drawn.test_x, drawn.test_y), n_levels=n_levels)
+
+
+def toy(task, n=300, n_test=200):
+    """A table with columns of all kinds, of which some cells are missing."""
+    (train, y), (test, test_y) = _part(0, n), _part(1, n_test)
+    levels = {}
+    if task == "ordinal":
+        y, test_y = (np.clip(np.rint(part), 1, 6).astype(int) for part in (y, test_y))
+        levels = {"y": tuple(range(1, 8))}  # 7 is in no row
+    if task == "classification":
+        y, test_y = (np.where(part > 3, "many", "few").astype(object) for part in (y, test_y))
+    return TableShift("toy", train, y, test, test_y, KINDS, task, "none", levels)
+
+
+def _part(seed, n):
+    random = np.random.default_rng(seed)
+    columns = {
+        "color": random.choice(np.array(["red", "blue", None], dtype=object), n),
+        "size": random.integers(1, 5, n),
+        "big": random.random(n) < 0.5,
+        "weight": random.normal(size=n),
+    }
+    columns["weight"][::7] = np.nan
+    y = columns["size"] + 2.0 * (columns["color"] == "red") + 0.3 * random.normal(size=n)
+    return columns, y
+
+
+def rows_by(rows, **wanted):
+    """The rows whose settings or fields are these."""
+    return [
+        row
+        for row in rows
+        if all(row.settings.get(k, getattr(row, k, None)) == v for k, v in wanted.items())
+    ]

@@ -1,0 +1,244 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from exfam.checks import DataError, ExfamWarning
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.experts import table_autompg, table_shifts, table_simulation
+from exfam_studies.experts.table_shifts import ShiftTask
+from exfam_studies.experts.tables import coded as coded_tasks
+from exfam_studies.experts.tables.coded import CodedTask
+from exfam_studies.experts.tables.features import SHARES
+from exfam_studies.experts.tables.models import OURS, TableModel, coded_models
+from exfam_studies.experts.tables.paper import PAPER, paper_figures
+from exfam_studies.experts.tables.peers import fit_ridge
+from exfam_studies.experts.tables.predictions import CODED
+from exfam_studies.experts.tables.results import TableKey, TableResult, table_store
+from studies.experts.table_cases import coded, rows_by, toy
+
+TASK = "simulation-5-0-0.9"
+KEY = TableKey("wine", "test", 0, "ridge")
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Quick models of both kinds of tables, one not installed, and the fits that were made."""
+    made = []
+    peers = coded_models(fast=True) | {"any ridge": TableModel(fit_ridge)}
+
+    def noted(name):
+        def fit(table, *, seed):
+            made.append((name, len(table.train_y), seed))
+            return peers[name].fit(table, seed=seed)
+
+        return fit
+
+    of_codes = {
+        "masked-table": TableModel(noted("ridge"), n_tables=3),
+        "ordered-probit": TableModel(noted("ordered-probit"), chance=False, n_tables=2),
+        "gone": TableModel(peers["ridge"].fit, package="no_such_package"),
+    }
+    of_shifts = {
+        "masked-table": TableModel(noted("any ridge")),
+        "ridge": TableModel(noted("any ridge")),
+        "ridge-dropped": TableModel(noted("any ridge"), of_dropped=True),
+        "gone": TableModel(peers["ridge"].fit, package="no_such_package"),
+    }
+    monkeypatch.setattr(coded_tasks, "coded_models", lambda *, fast: of_codes)
+    monkeypatch.setattr(table_shifts, "shift_models", lambda task, *, fast: of_shifts)
+    return made
+
+
+@pytest.fixture
+def shifts(monkeypatch):
+    tasks = {
+        "whole": ShiftTask("whole", "ordinal", lambda: toy("ordinal", n=200), n_rows=150),
+        "some": ShiftTask("some", "regression", lambda: toy("regression", n=200), dropped=True),
+    }  # fmt: skip
+    monkeypatch.setattr(table_shifts, "_TASKS", tasks)
+    monkeypatch.setattr(table_shifts, "TASKS", tuple(tasks))
+
+
+def bare(rows):
+    """The rows of fits, without what running adds."""
+    return [replace(row, run=None, parameters={}) for row in rows if row.model != "gone"]
+
+
+def test_a_setting_is_fitted_once_and_kept(fits, tmp_path):
+    options = Options(fast=True, seeds=3, only=[TASK], folder=tmp_path)
+    rows = reproduce("table-simulation", options=options)
+    assert len(fits) == 2 * (3 + 2)
+    again = reproduce("table-simulation", options=options)
+    assert again == rows and table_simulation.kept(options) == bare(rows) and len(fits) == 10
+    mse = rows_by(rows, model="masked-table", metric="mse", rule="mean", bins="train")
+    assert mse[0].n_seeds == 3 and mse[0].sd > 0 and "standard error" in mse[0].note
+    assert rows_by(rows, model="gone")[0].note == "not installed"
+    # Of the data sets of both.
+    apart = rows_by(rows, metric="minus-mse", against="ordered-probit", bins="pooled")
+    assert apart[0].n_seeds == 2 and "standard errors" in apart[0].note
+
+
+def test_cars_are_fitted_once_where_nothing_is_left_to_chance(fits, data_folder, tmp_path):
+    options = Options(seeds=2, folder=tmp_path, fast=True, out=tmp_path / "plots")
+    rows = reproduce("table-autompg", options=options)
+    ours = rows_by(rows, model="masked-table", metric="accuracy", rule="argmax", bins="pooled")
+    assert ours[0].value == pytest.approx(0.764, abs=5e-4) and ours[0].n_seeds == 2
+    probit = rows_by(rows, model="ordered-probit", metric="mse", rule="mean", bins="pooled")
+    assert probit[0].value == pytest.approx(0.236, abs=5e-4) and probit[0].n_seeds is None
+    printed = rows_by(rows, model="reference", metric="accuracy")
+    assert printed[0].value is None and printed[0].paper == 0.793
+    assert table_autompg.kept(options) == bare(rows)
+    assert (tmp_path / "plots" / "table-autompg-mse.png").is_file()
+
+
+def test_each_fit_to_a_shifted_table_is_made_once_and_kept(fits, shifts, tmp_path):
+    options = Options(seeds=2, folder=tmp_path, out=tmp_path / "plots")
+    rows = reproduce("table-shifts", options=options)
+    # Two seeds, and one fit for validation.
+    assert len(fits) == 3 * (2 + 3)
+    assert {n for _, n, _ in fits} == {200, 160, 150, 120}
+    assert table_shifts.kept(options) == bare(rows)
+    again = reproduce("table-shifts", options=replace(options, out=None))
+    assert again == rows and len(fits) == 15
+    assert rows_by(rows, model="gone")[0].note == "not installed"
+    assert not rows_by(rows, task="whole", model="ridge-dropped")
+    assert "150 training rows" in rows_by(rows, task="whole", model="ridge")[0].note
+    row = rows_by(rows, task="some", model="ridge", metric="mse", dropped=0.5, by="cell")[0]
+    assert row.n_seeds == 2 and row.sd > 0 and row.validation > 0 and row.settings["error"] > 0
+    assert (tmp_path / "plots" / "table-some-mse.png").is_file()
+
+
+def test_more_cells_dropped_cost_more(fits, shifts):
+    rows = reproduce("table-shifts", options=Options(seeds=3, only=["some"]))
+    for by in ("cell", "column"):
+        mse = [
+            rows_by(rows, model="ridge", metric="mse", dropped=share, by=by)[0].value
+            for share in (0.1, 0.7)
+        ]
+        assert mse[0] < mse[1]
+    # Where cells are dropped, only a model fitted to such rows is compared.
+    for model, n in (("ridge", 1), ("ridge-dropped", 1 + 2 * len(SHARES[1:]))):
+        same = rows_by(rows, metric="minus-mse", against=model, model="masked-table")
+        assert len(same) == n and all(row.value == 0 for row in same)
+
+
+def test_a_smoke_run_fits_two_models_of_few_rows(data_folder):
+    with pytest.warns(ExfamWarning, match="are missing"):  # the rows of a task that hides cells
+        rows = reproduce("table-shifts", options=Options(fast=True, only=["bike-day"]))
+    assert {row.model for row in rows} >= {"ridge", "masked-table"}
+    assert len(rows_by(rows, model="masked-table", metric="mse", rule="mean")) == 9
+
+
+def coded_result(model, number, mse, **losses):
+    values = {**dict.fromkeys(CODED, mse), **losses}
+    key = TableKey(TASK, "pooled", number, model)
+    return TableResult(key, {("0", k): np.array([v], float) for k, v in values.items()}, 1.0)
+
+
+def coded_task(bins="pooled"):
+    return CodedTask(TASK, bins, lambda number: coded(), 3, Options())
+
+
+def test_differences_are_paired():
+    ours = [coded_result(OURS[0], k, mse) for k, mse in enumerate([1.0, 2.0, 4.0])]
+    results = {
+        OURS[0]: ours,
+        "other": [coded_result("other", k, mse) for k, mse in [(1, 3.0), (2, 6.0), (5, 0.0)]],
+        "alone": [coded_result("alone", 9, 1.0)],
+        "same": ours,
+    }
+    rows = [row for row in coded_task().further_rows(results) if row.metric.startswith("minus-")]
+    assert [row.settings["against"] for row in rows] == ["other", "other", "same", "same"]
+    assert rows[1].metric == "minus-mse" and rows[1].n_seeds == 2
+    assert rows[1].value == pytest.approx(np.mean([2 - 3, 4 - 6]))
+    assert rows[1].note == "-3.0 standard errors" and rows[3].note == ""
+    assert all(row.paper for row in coded_task().further_rows({"other": results["other"]}))
+
+
+def test_infinite_nats_are_said_in_words():
+    never = coded_result("random-forest", 0, 1.0, nats=np.inf, **{"nats-mixed": 2.5})
+    row = coded_task().model_rows("random-forest", [never])[-1]
+    assert row.metric == "nats" and row.value is None and "infinite" in row.note
+    assert "2.500" in row.note
+
+
+@pytest.mark.parametrize("bins", ["pooled", "train"])
+def test_the_paper_is_quoted_for_its_rule_and_bins_alone(bins):
+    rows = coded_task(bins).model_rows(
+        "logistic-regression", [coded_result("logistic-regression", 0, 1.0)]
+    )
+    printed = {(row.metric, row.settings.get("rule")): row.paper for row in rows if row.paper}
+    pooled = {("accuracy", "argmax"): 0.162, ("mse", "argmax"): 5.674}
+    assert printed == (pooled if bins == "pooled" else {})
+
+
+def test_the_paper_has_twelve_settings_and_cars():
+    tasks = table_simulation.TASKS
+    assert len(tasks) == 12 and set(PAPER) == {*tasks, "autompg"}
+    assert paper_figures("simulation-1-0.5-0.1", "reference") == {"accuracy": 0.359, "mse": 3.281}
+    assert paper_figures("simulation-5-1.5-0.9", "mlp-tuned")["mse"] == 9.966
+
+
+def shift_result(model, number, rows, *, part="test"):
+    losses = {("0", "mse mean"): np.array(rows, dtype=float)}
+    return TableResult(TableKey("wine", part, number, model), losses, 1.0)
+
+
+def shift_task():
+    return table_shifts._TASKS["wine"]
+
+
+def test_errors_are_over_rows_and_sds_over_fits():
+    results = [
+        shift_result("ridge", 0, [7, 9], part="validation"),
+        shift_result("ridge", 0, [1, 2, 6]),
+        shift_result("ridge", 1, [3, 4, 8]),
+    ]
+    (row,) = shift_task().model_rows("ridge", results)
+    assert (row.metric, row.value, row.validation, row.n_seeds) == ("mse", 4.0, 8.0, 2)
+    assert row.sd == pytest.approx(np.sqrt(2))
+    assert row.settings["error"] == pytest.approx(np.std([2, 3, 7], ddof=1) / 3**0.5, rel=1e-3)
+    assert row.settings["dropped"] == 0 and row.settings["rule"] == "mean"
+
+
+def test_differences_are_row_by_row_of_the_fits_of_both():
+    ours, other = OURS[0], "masked-table-ensemble"
+    results = {
+        ours: [shift_result(ours, 0, [1, 2, 3]), shift_result(ours, 1, [3, 3, 3])],
+        other: [shift_result(other, 2, [0, 0, 0])],
+        "ridge": [shift_result("ridge", 1, [2, 4, 6]), shift_result("ridge", 3, [0, 0, 0])],
+    }
+    (row,) = shift_task().further_rows(results)
+    assert (row.model, row.metric, row.value, row.n_seeds) == (ours, "minus-mse", -1.0, 1)
+    error = np.std([1, -1, -3], ddof=1) / 3**0.5
+    assert row.settings["against"] == "ridge"
+    assert row.note == f"{-1 / error:+.1f} standard errors"
+
+
+def test_what_is_infinite_has_no_figure():
+    never = shift_result("ridge", 0, [np.inf, 1.0])
+    (row,) = shift_task().model_rows("ridge", [never])
+    assert row.value is None and "infinite" in row.note
+    own = shift_result(OURS[0], 0, [np.inf, 1.0])
+    assert shift_task().further_rows({OURS[0]: [own], "ridge": [never]}) == []
+
+
+def test_a_result_is_what_was_put(tmp_path):
+    put = shift_result("ridge", 3, [0.5, np.inf])
+    table_store(tmp_path).put(replace(put, chosen={"alpha": 0.1}))
+    got = table_store(tmp_path).get(put.key)
+    assert got.key == put.key and got.chosen == {"alpha": 0.1} and got.cpu_seconds == 1.0
+    np.testing.assert_array_equal(got.losses["0", "mse mean"], [0.5, np.inf])
+    assert table_store(tmp_path).get(replace(put.key, number=4)) is None
+    assert [path.name for path in (tmp_path / put.key.path).parent.iterdir()] == ["ridge.npz"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", json.dumps({"key": {}}).encode()])
+def test_a_damaged_result_is_named(tmp_path, content):
+    path = tmp_path / KEY.path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"`folder` must hold results .* at .*ridge.npz"):
+        table_store(tmp_path).get(KEY)
