@@ -16,7 +16,6 @@ from exfam_studies.common.fits import (
     fit_seeds,
     fitter,
     gather,
-    ratio_row,
     rows_of,
     smaller,
     training_of,
@@ -105,9 +104,10 @@ def test_a_model_without_an_ensemble_has_rows_of_single_fits(efa, fits, splits):
     assert [row.model for row in rows] == ["other"]
 
 
-def test_the_ratio_says_how_many_times_faster_a_fit_is(efa):
+def test_the_ratio_says_how_many_times_faster_a_fit_is(efa, splits):
     fits = [Fit(EFA(), 2.0, 1), Fit(EFA(), 4.0, 1)]
-    row = ratio_row(efa, fits, task="t", seconds=40.0)
+    known = replace(efa, reference_seconds=40.0, ensemble=False)
+    *_, row = rows_of(known, fits, splits, task="t", measure=lambda *_: {"nats": 1.0})
     assert (row.metric, row.value, row.cpu_seconds) == ("cpu-ratio-to-reference", 15.0, 3.0)
 
 

@@ -1,10 +1,13 @@
 """Free and reflected vectors of movies, on groups of two kinds of items."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from exfam.groups import Groups
 from exfam.training.history import History
+from exfam.words import CBOW
 from exfam_studies.common.harness import Options
 from exfam_studies.common.splits import Splits
 from exfam_studies.reflections import tied_movielens
@@ -51,24 +54,27 @@ def test_smoke_runs_have_a_row_of_each_figure(splits):
     assert all(row.validation is not None for row in rows)
 
 
+def cbow(tie=None, *, epochs=1):
+    settings = tied_movielens.CBOW_SETTINGS
+    return CBOW(**settings, tie=tie, learning_rate=0.075, epochs=epochs)
+
+
 def test_cbow_ranks_items_of_the_same_kind_first(splits):
     """Of the nine items left, three are of the kind of the others: chance has an MRR of 0.31."""
-    sentences = tied_movielens._sentences(splits.train)
-    assert len(sentences) == 300
-    assert set(map(len, sentences)) == {4}
     for tie in (None, "reflection"):
-        model = tied_movielens._fit_cbow(sentences, tie, 0.075, 80, seed=0)
+        model = tied_movielens._fit_cbow(cbow(tie, epochs=80), splits)
         figures = tied_movielens._cbow_figures(model, splits.test)
         assert figures["mrr"] > 0.5
 
 
 def test_items_that_are_unknown_are_ranked_last(splits):
-    model = tied_movielens._fit_cbow([["m0", "m1", "m2"]] * 20, None, 0.075, 1, seed=0)
+    few = replace(splits, train=splits.train[:1])
+    model = tied_movielens._fit_cbow(cbow(), few)
     figures = tied_movielens._cbow_figures(model, splits.test)
     assert figures["recall@10"] < 0.6
 
 
-def test_a_fit_that_was_cut_short_has_no_figures(monkeypatch):
+def test_a_fit_that_was_cut_short_has_no_figures(splits, monkeypatch):
     monkeypatch.setattr(History, "interrupted", property(lambda history: True))
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
-        tied_movielens._fit_cbow([["m0", "m1", "m2"]] * 20, None, 0.075, 1, seed=0)
+        tied_movielens._fit_cbow(cbow(), splits)

@@ -26,10 +26,10 @@ __all__ = [
     "figure_rows",
     "fit_once",
     "fit_seeds",
+    "fitted_rows",
     "fitter",
     "gather",
     "joined",
-    "ratio_row",
     "rows_of",
     "smaller",
     "training_of",
@@ -53,6 +53,7 @@ class Contender:
     `chance`: whether fits depend on the seed; one fit is enough otherwise
     `n_configurations`: how many were tried before this one was chosen by validation
     `paper`: the paper's figures, metric -> value
+    `reference_seconds`: CPU seconds that a fit of the authors' code takes
     `ensemble`: whether its fits are also measured together
     `package`: what must be installed, if not always there
     `fast`: whether a smoke run fits it
@@ -65,6 +66,7 @@ class Contender:
     chance: bool = True
     n_configurations: int | None = None
     paper: Mapping[str, float] = field(default_factory=dict)
+    reference_seconds: float | None = None
     note: str = ""
     ensemble: bool = False
     package: str | None = None
@@ -158,26 +160,37 @@ def joined(fits: Sequence[Fit]) -> Fit:
     return Fit(together, seconds, steps)
 
 
+def fitted_rows(
+    contender: Contender, splits: Splits, *, task: str, measure: Measure, seeds: int
+) -> list[Row]:
+    """The contender fitted with each seed, measured, and compared with the authors' code."""
+    fits = fit_seeds(contender, splits, seeds=seeds)
+    return rows_of(contender, fits, splits, task=task, measure=measure)
+
+
 def rows_of(
     contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
 ) -> list[Row]:
     """One row per metric: test and validation figures over the fits.
 
-    Further rows, of the model's name with "-ensemble", if it has one and there are several fits.
+    Further rows, of the model's name with "-ensemble", if it has one and there are several fits;
+    and how many times faster a fit is than the authors' code, where that is known.
     """
     rows = _measured(contender, fits, splits, task=task, measure=measure)
     together = ensemble_of(fits) if contender.ensemble else None
-    if together is None:
-        return rows
-    members = len(together.estimator.members_)
-    ensemble = replace(
-        contender,
-        model=f"{contender.model}-ensemble",
-        settings={**contender.settings, "members": members},
-        note=f"seeds 0 to {members - 1} together",
-        paper={},
-    )
-    return rows + _measured(ensemble, [together], splits, task=task, measure=measure)
+    if together is not None:
+        members = len(together.estimator.members_)
+        ensemble = replace(
+            contender,
+            model=f"{contender.model}-ensemble",
+            settings={**contender.settings, "members": members},
+            note=f"seeds 0 to {members - 1} together",
+            paper={},
+        )
+        rows += _measured(ensemble, [together], splits, task=task, measure=measure)
+    if contender.reference_seconds is not None:
+        rows.append(_ratio_row(contender, fits, contender.reference_seconds, task=task))
+    return rows
 
 
 def _measured(
@@ -216,8 +229,8 @@ def figure_rows(
     return rows if contender.chance else [replace(row, n_seeds=None) for row in rows]
 
 
-def ratio_row(contender: Contender, fits: Sequence[Fit], *, task: str, seconds: float) -> Row:
-    """How many times faster one fit is than the reference code's `seconds`, in CPU time."""
+def _ratio_row(contender: Contender, fits: Sequence[Fit], seconds: float, *, task: str) -> Row:
+    """How many times faster one fit is than the authors' code, in CPU time."""
     row = _row(contender, fits, task=task, metric="cpu-ratio-to-reference")
     return row_over_seeds(
         replace(row, note=f"the authors' code took {seconds:g} CPU s"),

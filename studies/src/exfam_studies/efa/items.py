@@ -11,38 +11,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int64
 
 from exfam.efa.baselines import Marginal
-from exfam.efa.efa import EFA
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn, popularity
 from exfam.groups import Groups
 from exfam.scores.metrics import mrr, ndcg_at, ranks, recall_at
-from exfam_studies.common.fits import (
-    Contender,
-    Fit,
-    Job,
-    fit_seeds,
-    fitter,
-    gather,
-    ratio_row,
-    rows_of,
-    smaller,
-    training_of,
-)
+from exfam_studies.common.fits import Contender, Fit, Job, fit_seeds, gather, rows_of, smaller
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import SPLITS, Splits
+from exfam_studies.efa.contenders import (
+    NOTEBOOK,
+    Settings,
+    attention,
+    closed_form,
+    latent_factors,
+)
 
-__all__ = ["DIRECTIONS", "SUPPORTS", "ItemExperiment", "item_rows"]
+__all__ = ["DIRECTIONS", "SUPPORTS", "ItemExperiment", "item_rows", "items_of", "ranking"]
 
 DIRECTIONS = ("bidirectional", "causal")
 SUPPORTS = {"all": "none", "exclusion": "hard"}
-# The paper knows neither exclusion nor other splits.
-PRINTED = {"support": "all", "split": "paper"}
-
-Settings = Mapping[str, Any]
 # Direction and support -> what was chosen for it.
 Chosen = Mapping[tuple[str, str], Any]
 
@@ -89,115 +80,107 @@ def item_rows(experiment: ItemExperiment, options: Options) -> list[Row]:
         splits = smaller(experiment.read(split), options)
         for direction in DIRECTIONS:
             if options.wants(experiment.task + direction):
-                table = _Table(experiment, options, splits, split, direction)
-                jobs += _jobs(table)
+                for support in SUPPORTS:
+                    table = _Table(experiment, options, splits, split, direction, support)
+                    jobs += _jobs(table)
     return gather(jobs)
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A direction of an experiment on one split."""
+    """A direction and a support of an experiment on one split."""
 
     experiment: ItemExperiment
     options: Options
     splits: Splits
     split: str
     direction: str
+    support: str
 
     @property
     def task(self) -> str:
         return self.experiment.task + self.direction
 
+    @property
+    def where(self) -> dict[str, str]:
+        """What rows say of the data."""
+        return {"support": self.support, "split": self.split}
+
+    @property
+    def common(self) -> dict[str, str]:
+        """Parameters of all models."""
+        support = SUPPORTS[self.support]
+        return {"direction": self.direction, "parts": "items", "support": support}
+
+    def paper(self, figures: Mapping[str, float]) -> dict[str, float]:
+        """The paper's figure: it has neither exclusion nor other splits."""
+        is_papers = (self.support, self.split) == ("all", "paper")
+        return {"nats": figures[self.direction]} if is_papers else {}
+
 
 def _jobs(table: _Table) -> list[Job]:
-    jobs = []
-    for support in SUPPORTS:
-        place = {"support": support, "split": table.split}
-        for contender in _contenders(table, place):
-            work = partial(_fitted_rows, table, contender)
-            jobs.append(Job(f"{table.task} {contender.model} {support} {table.split}", work))
-        if table.split == "paper":
-            work = partial(_recommender_rows, table, place)
-            jobs.append(Job(f"{table.task} recommenders {support}", work))
+    marginal = closed_form("marginal", Marginal, table.common, where=table.where)
+    contenders = [marginal, *_latent_factors(table), *_attention(table)]
+    jobs = [
+        Job(
+            f"{table.task} {contender.model} {table.support} {table.split}",
+            partial(_fitted_rows, table, contender),
+        )
+        for contender in contenders
+    ]
+    if table.split == "paper":
+        label = f"{table.task} recommenders {table.support}"
+        jobs.append(Job(label, partial(_recommender_rows, table)))
     return jobs
 
 
-def _contenders(table: _Table, place: Mapping[str, str]) -> list[Contender]:
-    direction = table.direction
-    common = {"direction": direction, "parts": "items", "support": SUPPORTS[place["support"]]}
-    marginal = Contender(
-        model="marginal", settings=place, fit=fitter(Marginal, common), chance=False
-    )
-    return [marginal, *_latent_factors(table, common, place), *_attention(table, common, place)]
-
-
-def _attention(
-    table: _Table, common: Mapping[str, str], place: Mapping[str, str]
-) -> list[Contender]:
+def _attention(table: _Table) -> list[Contender]:
     """EFA with the positions of the order of items, without them, and with all defaults.
 
     Only the first sees the order; the others, like latent factors, see sets. A causal model that
     does not is no model of what comes next, so that there the defaults have positions as well.
     """
-    experiment, direction = table.experiment, table.direction
-    chosen = {**common, **experiment.efa[direction, place["support"]]}
-    n_configurations = experiment.n_efa[direction, place["support"]]
-    paper = {"nats": experiment.paper_efa[direction]} if place == PRINTED else {}
-    forms: dict[str, tuple[Settings, int]] = {
-        "efa-positions": ({**chosen, "encoding": "relative"}, n_configurations),
-        "efa-set": ({**chosen, "encoding": "none"}, 1),
-        "efa-defaults": (common if direction == "causal" else {**common, "encoding": "none"}, 1),
+    experiment, common, key = table.experiment, table.common, (table.direction, table.support)
+    is_set = table.direction == "bidirectional"
+    chosen = {**common, **experiment.efa[key]}
+    form = partial(attention, options=table.options, where=table.where)
+    seconds = experiment.reference_seconds.get(table.direction) if table.split == "paper" else None
+    ordered = form(
+        "efa-positions",
+        {**chosen, "encoding": "relative"},
+        n_configurations=experiment.n_efa[key],
+        paper=table.paper(experiment.paper_efa),
+        reference_seconds=seconds,
+    )
+    unordered = [form("efa-set", {**chosen, "encoding": "none"})] if is_set else []
+    defaults = form("efa-defaults", {**common, "encoding": "none"} if is_set else common)
+    return [ordered, *unordered, defaults]
+
+
+def _latent_factors(table: _Table) -> list[Contender]:
+    experiment, causal = table.experiment, table.direction == "causal"
+    forms = {
+        model: {**form, "mask_vector": causal and model == NOTEBOOK}
+        for model, form in experiment.latent_factors.items()
     }
-    return [
-        Contender(
-            model=model,
-            settings=place,
-            fit=fitter(EFA, training_of(parameters, table.options)),
-            ensemble=model != "efa-defaults",
-            n_configurations=n,
-            paper=paper if model == "efa-positions" else {},
-        )
-        for model, (parameters, n) in forms.items()
-        if model != "efa-set" or direction == "bidirectional"
-    ]
-
-
-def _latent_factors(
-    table: _Table, common: Mapping[str, str], place: Mapping[str, str]
-) -> list[Contender]:
-    experiment, direction = table.experiment, table.direction
-    contenders = []
-    for model, form in experiment.latent_factors.items():
-        own, notebook = model == "latent-factor", model == "latent-factor-notebook"
-        if place["split"] == "correct" and not own:
-            continue
-        chosen = experiment.latent_factor[direction, place["support"]] if own else experiment.plain
-        mask = {"mask_vector": notebook and direction == "causal"}
-        parameters = training_of({**common, **chosen, **form, **mask}, table.options)
-        contenders.append(
-            Contender(
-                model=model,
-                settings=place,
-                fit=fitter(LatentFactor, parameters),
-                n_configurations=experiment.n_latent_factor if own else 1,
-                paper={"nats": experiment.paper_fm[direction]}
-                if notebook and place == PRINTED
-                else {},
-            )
-        )
-    return contenders
+    chosen = experiment.latent_factor[table.direction, table.support]
+    return latent_factors(
+        forms,
+        table.options,
+        where=table.where,
+        own={**table.common, **chosen},
+        n_own=experiment.n_latent_factor,
+        plain={**table.common, **experiment.plain},
+        paper=table.paper(experiment.paper_fm) if table.split == "paper" else None,
+    )
 
 
 def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
-    experiment, task = table.experiment, table.task
-    on_papers = table.split == "paper"
+    experiment, task, on_papers = table.experiment, table.task, table.split == "paper"
     usual = experiment.seeds if on_papers else experiment.correct_seeds
     fits = fit_seeds(contender, table.splits, seeds=table.options.n_seeds(usual))
     measure = _nats_and_ranking if on_papers else _nats
     rows = rows_of(contender, fits, table.splits, task=task, measure=measure)
-    seconds = experiment.reference_seconds.get(table.direction)
-    if contender.model == "efa-positions" and on_papers and seconds:
-        rows.append(ratio_row(contender, fits, task=task, seconds=seconds))
     if experiment.more is not None and on_papers:
         rows += experiment.more(contender, fits, task)
     return rows
@@ -208,13 +191,19 @@ def _nats(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
 
 
 def _nats_and_ranking(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
+    return _nats(estimator, groups) | ranking(
+        ranks(estimator.predict_proba(groups), items_of(groups))
+    )
+
+
+def items_of(groups: Groups) -> Int64[np.ndarray, "own"]:
+    """The item of every own element."""
     assert groups.item is not None
-    item = groups.item[groups.elements()].astype(np.int64)
-    rank = ranks(estimator.predict_proba(groups), item)
-    return _nats(estimator, groups) | _ranking(rank)
+    return groups.item[groups.elements()].astype(np.int64)
 
 
-def _ranking(rank: np.ndarray) -> dict[str, float]:
+def ranking(rank: np.ndarray) -> dict[str, float]:
+    """Figures of ranks in the full catalog."""
     return {
         "recall@10": recall_at(rank, k=10),
         "recall@20": recall_at(rank, k=20),
@@ -223,7 +212,7 @@ def _ranking(rank: np.ndarray) -> dict[str, float]:
     }
 
 
-def _recommender_rows(table: _Table, place: Mapping[str, str]) -> list[Row]:
+def _recommender_rows(table: _Table) -> list[Row]:
     """Popularity, item-kNN and EASE, each with what ranks validation best."""
     train, experiment = table.splits.train, table.experiment
     tried: dict[str, dict[str, LinearRecommender]] = {
@@ -233,38 +222,26 @@ def _recommender_rows(table: _Table, place: Mapping[str, str]) -> list[Row]:
         },
         "ease": {f"ridge {r:g}": ease(train, ridge=r) for r in experiment.ridges},
     }
-    rows = []
-    for model, choices in tried.items():
-        rows += _best_ranking(table, place, model=model, choices=choices)
-    return rows
+    return [row for model, choices in tried.items() for row in _best_ranking(table, model, choices)]
 
 
-def _best_ranking(
-    table: _Table,
-    place: Mapping[str, str],
-    *,
-    model: str,
-    choices: Mapping[str, LinearRecommender],
-) -> list[Row]:
-    exclude = place["support"] == "exclusion"
-
+def _best_ranking(table: _Table, model: str, choices: Mapping[str, LinearRecommender]) -> list[Row]:
     def figures(recommender: LinearRecommender, groups: Groups) -> dict[str, float]:
-        rank = recommender.ranks(groups, direction=table.direction, exclude=exclude)
-        return _ranking(rank)
+        exclude = table.support == "exclusion"
+        return ranking(recommender.ranks(groups, direction=table.direction, exclude=exclude))
 
-    ranked = {name: figures(each, table.splits.validation) for name, each in choices.items()}
-    best = max(ranked, key=lambda name: ranked[name]["ndcg@10"])
-    test = figures(choices[best], table.splits.test)
+    validation = {name: figures(each, table.splits.validation) for name, each in choices.items()}
+    best = max(validation, key=lambda name: validation[name]["ndcg@10"])
     return [
         Row(
             task=table.task,
             model=model,
-            settings=place,
+            settings=table.where,
             metric=metric,
             value=value,
-            validation=ranked[best][metric],
+            validation=validation[best][metric],
             n_configurations=len(choices),
             note=best,
         )
-        for metric, value in test.items()
+        for metric, value in figures(choices[best], table.splits.test).items()
     ]

@@ -1,12 +1,12 @@
 """How movies are rated: Exponential Family Attention, Table 2.
 
-The paper fits Poisson laws, v1 to ratings from 1 and v2 with the rate 1 + exp, and prints a loss
-without log (y - 1)! or log y! ("paper-loss"). Beside it stand exact negative log-likelihoods
-("nats"), also of families that fit ratings 1, 2, 3; those do not depend on the version.
+The paper fits Poisson distributions, v1 to ratings from 1 and v2 with the rate 1 + exp, and prints
+a loss without log (y - 1)! or log y! ("paper-loss"). Beside it stand exact negative
+log-likelihoods ("nats"), also of families that fit ratings 1, 2, 3, which need no version.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,7 @@ import torch
 from jaxtyping import Float
 
 from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.efa.efa import EFA
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.latent_factor import LatentFactor
 from exfam.families import Binomial, Categorical, Family, Ordinal, Poisson
 from exfam.groups import Groups
 from exfam.scores.metrics import mean_given_true, paired_bootstrap
@@ -30,17 +28,16 @@ from exfam_studies.common.fits import (
     Measure,
     ensemble_of,
     fit_seeds,
-    fitter,
+    fitted_rows,
     gather,
-    ratio_row,
     rows_of,
     smaller,
-    training_of,
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
-from exfam_studies.common.splits import Splits
+from exfam_studies.common.splits import SPLITS, Splits
+from exfam_studies.efa.contenders import OWN, attention, closed_form, latent_factors
 from exfam_studies.efa.movielens_splits import movielens_ratings
 
 __all__ = ["TASKS", "plot", "run"]
@@ -62,7 +59,7 @@ FAMILIES: dict[str, Family] = {
     "categorical": Categorical(3, start=1),
     "ordinal": Ordinal(3, start=1),
 }
-SHRUNK_FAMILIES: dict[str, Family] = {"binomial": Binomial(2), "poisson": Poisson(shift=1)}
+SHRUNK_FAMILIES = ("binomial",)
 
 # Chosen on validation of the paper's split among N_CONFIGURATIONS["efa"] configurations.
 EFA_COMMON: dict[str, Any] = {
@@ -120,19 +117,25 @@ REFERENCE_SECONDS = {"v1-bidirectional": 62.0}
 def run(options: Options) -> list[Row]:
     """Fit and score all models of the wanted tasks."""
     jobs: list[Job] = []
-    for split in ("paper", "correct"):
+    for split in SPLITS:
         splits = smaller(movielens_ratings(split, seed=SPLIT_SEED), options)
         for direction in DIRECTIONS:
-            wanted = [v for v in VERSIONS if options.wants(f"{TASK}{v}-{direction}")]
-            for version in wanted:
-                name = f"{version}-{direction}"
-                for contender in _poisson_contenders(options, name=name, split=split):
-                    work = partial(_poisson_rows, contender, splits, options, name=name)
-                    jobs.append(Job(f"{TASK}{name} {contender.model} {split}", work))
-            tasks = [f"{TASK}{version}-{direction}" for version in wanted]
-            work = partial(_family_rows, splits, options, tasks=tasks, split=split)
+            tasks = {version: f"{TASK}{version}-{direction}" for version in VERSIONS}
+            tasks = {version: task for version, task in tasks.items() if options.wants(task)}
+            for version, task in tasks.items():
+                for contender in _poisson_contenders(options, version, direction, split):
+                    work = partial(
+                        fitted_rows,
+                        contender,
+                        splits,
+                        task=task,
+                        measure=_measure(contender),
+                        seeds=options.n_seeds(SEEDS),
+                    )
+                    jobs.append(Job(f"{task} {contender.model} {split}", work))
             if tasks:
-                jobs.append(Job(f"{TASK}{direction} families {split}", work))
+                of_families = _Families(options, splits, list(tasks.values()), direction, split)
+                jobs.append(Job(f"{TASK}{direction} families {split}", of_families.rows))
     return gather(jobs)
 
 
@@ -142,134 +145,120 @@ def plot(rows: list[Row], folder: Path) -> None:
         draw_bars(rows, folder, experiment="efa", metric=metric)
 
 
-def _poisson_contenders(options: Options, *, name: str, split: str) -> list[Contender]:
-    version, direction = name.split("-")
-    family, place = VERSIONS[version], {"family": "poisson", "split": split}
+def _poisson_contenders(
+    options: Options, version: str, direction: str, split: str
+) -> list[Contender]:
+    family, where = VERSIONS[version], {"family": "poisson", "split": split}
     common = {"direction": direction, "family": family, "parts": "values"}
+    name, on_papers = f"{version}-{direction}", split == "paper"
     paper_efa, paper_fm = (
-        dict(zip(PAPER_METRICS, table[name], strict=True)) if split == "paper" else {}
+        dict(zip(PAPER_METRICS, table[name], strict=True)) if on_papers else None
         for table in (PAPER_EFA, PAPER_FM)
     )
-    efa = Contender(
-        model=WITH_OFFSET,
-        settings=place,
-        fit=fitter(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
-        ensemble=True,
-        n_configurations=N_CONFIGURATIONS["efa"],
-        paper=paper_efa,
-    )
     return [
-        Contender(model="marginal", settings=place, fit=fitter(Marginal, common), chance=False),
-        _shrunk_offset(family, direction=direction, place=place),
-        *_latent_factors(common, options, place=place, paper=paper_fm),
-        efa,
-        _defaults(common, options, place=place),
+        closed_form("marginal", Marginal, common, where=where),
+        _shrunk_offset(family, direction, where),
+        *latent_factors(
+            LATENT_FACTORS,
+            options,
+            where=where,
+            own={**common, **LATENT_FACTOR_SETTINGS[direction]},
+            n_own=N_CONFIGURATIONS["latent-factor"],
+            plain={**common, **PAPER_SETTINGS},
+            paper=paper_fm,
+        ),
+        attention(
+            WITH_OFFSET,
+            {**common, **EFA_SETTINGS[direction]},
+            options,
+            where=where,
+            n_configurations=N_CONFIGURATIONS["efa"],
+            paper=paper_efa,
+            reference_seconds=REFERENCE_SECONDS.get(name) if on_papers else None,
+        ),
+        attention("efa-defaults", common, options, where=where),
     ]
 
 
-def _defaults(
-    common: Mapping[str, Any], options: Options, *, place: Mapping[str, str]
-) -> Contender:
-    fit = fitter(EFA, training_of(common, options))
-    return Contender(model="efa-defaults", settings=place, fit=fit, n_configurations=1)
-
-
-def _latent_factors(
-    common: Mapping[str, Any],
-    options: Options,
-    *,
-    place: Mapping[str, str],
-    paper: Mapping[str, float],
-) -> list[Contender]:
-    """The paper's forms, on its split only, and ours."""
-    contenders = []
-    for model, form in LATENT_FACTORS.items():
-        own = model == "latent-factor"
-        if place["split"] == "correct" and not own:
-            continue
-        chosen = LATENT_FACTOR_SETTINGS[common["direction"]] if own else PAPER_SETTINGS
-        contenders.append(
-            Contender(
-                model=model,
-                settings=place,
-                fit=fitter(LatentFactor, training_of({**common, **chosen, **form}, options)),
-                n_configurations=N_CONFIGURATIONS["latent-factor"] if own else 1,
-                paper=paper if model == "latent-factor-notebook" else {},
-            )
-        )
-    return contenders
-
-
-def _shrunk_offset(family: Family, *, direction: str, place: Mapping[str, str]) -> Contender:
+def _shrunk_offset(family: Family, direction: str, where: Mapping[str, str]) -> Contender:
     parameters = {"direction": direction, "family": family, "k": None}
-    fit = fitter(ShrunkOffset, parameters)
-    return Contender(model="shrunk-offset", settings=place, fit=fit, chance=False)
+    return closed_form("shrunk-offset", ShrunkOffset, parameters, where=where)
 
 
-def _poisson_rows(
-    contender: Contender, splits: Splits, options: Options, *, name: str
-) -> list[Row]:
-    fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
-    measure = _measure(contender)
-    rows = rows_of(contender, fits, splits, task=TASK + name, measure=measure)
-    seconds = REFERENCE_SECONDS.get(name)
-    if contender.model == WITH_OFFSET and contender.paper and seconds:
-        rows.append(ratio_row(contender, fits, task=TASK + name, seconds=seconds))
-    return rows
-
-
-def _family_rows(
-    splits: Splits, options: Options, *, tasks: Sequence[str], split: str
-) -> list[Row]:
-    """Rows of families that fit ratings: the same for both versions, so fitted once."""
-    direction = tasks[0].rpartition("-")[2]
-    seeds = options.n_seeds(SEEDS)
-    rows: list[Row] = []
-    efa: dict[str, list[Fit]] = {}
-    shrunk: dict[str, list[Fit]] = {}
-    for contender in _family_contenders(options, direction=direction, split=split):
-        family = str(contender.settings["family"])
-        data, start = _for_family(splits, family)
-        fits = fit_seeds(contender, data, seeds=seeds)
-        if contender.model == WITH_OFFSET:
-            efa[family] = fits
-        if contender.model == "shrunk-offset":
-            shrunk[family] = fits
-        measure = _measure(contender, start=start)
-        rows += rows_of(contender, fits, data, task=tasks[0], measure=measure)
-    rows += _difference_rows(efa, shrunk, splits, task=tasks[0], split=split)
-    return [replace(row, task=task) for task in tasks for row in rows]
-
-
-def _family_contenders(options: Options, *, direction: str, split: str) -> list[Contender]:
-    contenders = []
+def _family_contenders(options: Options, direction: str, split: str) -> Iterator[Contender]:
     for name, family in FAMILIES.items():
         common = {"direction": direction, "family": family, "parts": "values"}
-        latent = {**common, **LATENT_FACTOR_FAMILY_SETTINGS[direction]}
-        efa = {**common, **EFA_FAMILY_SETTINGS[direction]}
-        place = {"family": name, "split": split}
+        where = {"family": name, "split": split}
         if name == "categorical":
-            fit = fitter(Marginal, common)
-            contenders.append(Contender(model="marginal", settings=place, fit=fit, chance=False))
+            yield closed_form("marginal", Marginal, common, where=where)
         if name in SHRUNK_FAMILIES:
-            contenders.append(_shrunk_offset(family, direction=direction, place=place))
-        contenders += [
-            Contender(
-                model="latent-factor",
-                settings=place,
-                fit=fitter(LatentFactor, training_of(latent, options)),
-                n_configurations=N_CONFIGURATIONS["latent-factor"],
-            ),
-            Contender(
-                model=WITH_OFFSET,
-                settings=place,
-                fit=fitter(EFA, training_of(efa, options)),
-                ensemble=True,
-                n_configurations=N_CONFIGURATIONS["efa-families"],
-            ),
-            _defaults(common, options, place=place),
-        ]
-    return contenders
+            yield _shrunk_offset(family, direction, where)
+        yield from latent_factors(
+            {OWN: {}},
+            options,
+            where=where,
+            own={**common, **LATENT_FACTOR_FAMILY_SETTINGS[direction]},
+            n_own=N_CONFIGURATIONS["latent-factor"],
+            plain={},
+            paper=None,
+        )
+        yield attention(
+            WITH_OFFSET,
+            {**common, **EFA_FAMILY_SETTINGS[direction]},
+            options,
+            where=where,
+            n_configurations=N_CONFIGURATIONS["efa-families"],
+        )
+        yield attention("efa-defaults", common, options, where=where)
+
+
+@dataclass(frozen=True, eq=False)
+class _Families:
+    """Families that fit ratings: the same for both versions, so fitted once."""
+
+    options: Options
+    splits: Splits
+    tasks: Sequence[str]
+    direction: str
+    split: str
+
+    def rows(self) -> list[Row]:
+        rows: list[Row] = []
+        fits: dict[str, dict[str, list[Fit]]] = {WITH_OFFSET: {}, "shrunk-offset": {}}
+        for contender in _family_contenders(self.options, self.direction, self.split):
+            family = str(contender.settings["family"])
+            data, start = _for_family(self.splits, family)
+            of_seeds = fit_seeds(contender, data, seeds=self.options.n_seeds(SEEDS))
+            fits.setdefault(contender.model, {})[family] = of_seeds
+            measure = _measure(contender, start=start)
+            rows += rows_of(contender, of_seeds, data, task=self.tasks[0], measure=measure)
+        rows += self._differences(fits[WITH_OFFSET], fits["shrunk-offset"])
+        return [replace(row, task=task) for task in self.tasks for row in rows]
+
+    def _differences(
+        self, efa: Mapping[str, Sequence[Fit]], shrunk: Mapping[str, Sequence[Fit]]
+    ) -> list[Row]:
+        """EFA's nats minus shrunk-offset's, each with the family that is best on validation.
+
+        The intervals say what other users would change, not other seeds.
+        """
+        best, rival = (_best_family(fits, self.splits.validation) for fits in (efa, shrunk))
+        together = ensemble_of(efa[best])
+        models = {WITH_OFFSET: efa[best]}
+        if together is not None:
+            models[f"{WITH_OFFSET}-ensemble"] = [together]
+        rows = []
+        for model, fits in models.items():
+            row = Row(
+                task=self.tasks[0],
+                model=model,
+                settings={"family": best, "split": self.split, "against": rival},
+                metric=DIFFERENCE,
+                n_seeds=len(fits),
+                parameters=changed_parameters(fits[0].estimator),
+            )
+            rows.append(_with_interval(row, fits, shrunk[rival], self.splits))
+        return rows
 
 
 def _for_family(splits: Splits, family: str) -> tuple[Splits, float]:
@@ -292,7 +281,7 @@ def _measure(contender: Contender, *, start: float = 0.0) -> Measure:
 def _figures(
     estimator: GroupEstimator, groups: Groups, *, start: float, means: bool
 ) -> dict[str, float]:
-    """Exact nats, mean predictions by true rating and, of a Poisson law, the paper's loss."""
+    """Exact nats, mean predictions by true rating and, of Poisson, the paper's loss."""
     nats = -estimator.log_prob(groups)
     figures = {}
     family = estimator.schema_.families["value"]
@@ -305,40 +294,6 @@ def _figures(
         given = mean_given_true(_values(groups) + start, estimator.predict(groups) + start)
         figures |= {f"mean-given-{rating:g}": mean for rating, mean in given.items()}
     return figures
-
-
-def _difference_rows(
-    efa: Mapping[str, Sequence[Fit]],
-    shrunk: Mapping[str, Sequence[Fit]],
-    splits: Splits,
-    *,
-    task: str,
-    split: str,
-) -> list[Row]:
-    """EFA's nats minus shrunk-offset's, each with the family that is best on validation.
-
-    The intervals say what other users would change, not other seeds.
-    """
-    best, rival = _best_family(efa, splits.validation), _best_family(shrunk, splits.validation)
-    together = ensemble_of(efa[best])
-    models = {
-        WITH_OFFSET: efa[best],
-        f"{WITH_OFFSET}-ensemble": [] if together is None else [together],
-    }
-    place = {"family": best, "split": split, "against": rival}
-    rows = []
-    for model, fits in models.items():
-        if fits:
-            row = Row(
-                task=task,
-                model=model,
-                settings=place,
-                metric=DIFFERENCE,
-                n_seeds=len(fits),
-                parameters=changed_parameters(fits[0].estimator),
-            )
-            rows.append(_with_interval(row, fits, shrunk[rival], splits))
-    return rows
 
 
 def _with_interval(row: Row, fits: Sequence[Fit], rivals: Sequence[Fit], splits: Splits) -> Row:

@@ -5,7 +5,7 @@ was chosen. The Bayes-optimal predictor (model "bayes") knows the true means; "e
 a model adds to that predictor's error on the very same ratings.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,17 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.efa.efa import EFA
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.latent_factor import LatentFactor
 from exfam.families import Gaussian
 from exfam.groups import Groups
 from exfam.scores.metrics import mse
 from exfam.simulators import ratings_true_means, simulate_ratings
 from exfam_studies.common.bars import draw_bars
-from exfam_studies.common.fits import (
-    Contender,
-    Job,
-    fit_seeds,
-    fitter,
-    gather,
-    ratio_row,
-    rows_of,
-    smaller,
-    training_of,
-)
+from exfam_studies.common.fits import Contender, Job, fitted_rows, gather, smaller
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits
+from exfam_studies.efa.contenders import attention, closed_form, latent_factors
 
 __all__ = ["TASKS", "plot", "run"]
 
@@ -95,79 +84,50 @@ def _splits(groups: Groups) -> Splits:
 
 
 def _jobs(splits: Splits, options: Options, *, direction: str, draw: str) -> list[Job]:
-    where = f"{TASK}{direction}"
-    jobs = [Job(f"{where} bayes {draw}", partial(_bayes_rows, splits, task=where, draw=draw))]
+    task = f"{TASK}{direction}"
+    jobs = [Job(f"{task} bayes {draw}", partial(_bayes_rows, splits, task=task, draw=draw))]
     for contender in _contenders(options, direction=direction, draw=draw):
-        work = partial(_fitted_rows, contender, splits, options, direction=direction)
-        jobs.append(Job(f"{where} {contender.model} {draw}", work))
+        work = partial(
+            fitted_rows,
+            contender,
+            splits,
+            task=task,
+            measure=_errors,
+            seeds=options.n_seeds(SEEDS),
+        )
+        jobs.append(Job(f"{task} {contender.model} {draw}", work))
     return jobs
 
 
 def _contenders(options: Options, *, direction: str, draw: str) -> list[Contender]:
+    """The paper's forms of latent factor models on its draw only."""
     plain: dict[str, Any] = {"direction": direction, "family": Gaussian(scale=1.0)}
-    common, place = {**plain, "parts": "values"}, {"draw": draw}
-    marginal = Contender(
-        model="marginal",
-        settings=place,
-        fit=fitter(Marginal, {**common, "by_item": True}),
-        chance=False,
-        note="each movie's mean",
-    )
-    shrunk_offset = Contender(
-        model="shrunk-offset",
-        settings=place,
-        fit=fitter(ShrunkOffset, {**plain, "k": None}),
-        chance=False,
-    )
-    efa = Contender(
-        model="efa",
-        settings=place,
-        fit=fitter(EFA, training_of({**common, **EFA_SETTINGS[direction]}, options)),
-        ensemble=True,
-        n_configurations=N_CONFIGURATIONS["efa"],
-        paper={"mse": PAPER_EFA[direction]} if draw == "notebook" else {},
-    )
-    defaults = Contender(
-        model="efa-defaults",
-        settings=place,
-        fit=fitter(EFA, training_of(common, options)),
-        n_configurations=1,
-    )
-    latent_factors = _latent_factors(common, options, place=place)
-    return [marginal, shrunk_offset, *latent_factors, efa, defaults]
-
-
-def _latent_factors(
-    common: Mapping[str, Any], options: Options, *, place: Mapping[str, str]
-) -> list[Contender]:
-    """The paper's forms, on its draw only, and ours."""
-    printed = place["draw"] == "notebook"
-    paper = {"mse": PAPER_FM[common["direction"]]}
+    common, where = {**plain, "parts": "values"}, {"draw": draw}
+    is_papers = draw == "notebook"
+    marginal = closed_form("marginal", Marginal, {**common, "by_item": True}, where=where)
     return [
-        Contender(
-            model=model,
-            settings=place,
-            fit=fitter(
-                LatentFactor, training_of({**common, **LATENT_FACTOR_SETTINGS, **form}, options)
-            ),
-            n_configurations=N_CONFIGURATIONS["latent-factor"],
-            paper=paper if printed and model == "latent-factor-notebook" else {},
-        )
-        for model, form in LATENT_FACTORS.items()
-        if printed or model == "latent-factor"
+        replace(marginal, note="each movie's mean"),
+        closed_form("shrunk-offset", ShrunkOffset, {**plain, "k": None}, where=where),
+        *latent_factors(
+            LATENT_FACTORS,
+            options,
+            where=where,
+            own={**common, **LATENT_FACTOR_SETTINGS},
+            n_own=N_CONFIGURATIONS["latent-factor"],
+            plain={**common, **LATENT_FACTOR_SETTINGS},
+            paper={"mse": PAPER_FM[direction]} if is_papers else None,
+        ),
+        attention(
+            "efa",
+            {**common, **EFA_SETTINGS[direction]},
+            options,
+            where=where,
+            n_configurations=N_CONFIGURATIONS["efa"],
+            paper={"mse": PAPER_EFA[direction]} if is_papers else {},
+            reference_seconds=REFERENCE_SECONDS.get(direction) if is_papers else None,
+        ),
+        attention("efa-defaults", common, options, where=where),
     ]
-
-
-def _fitted_rows(
-    contender: Contender, splits: Splits, options: Options, *, direction: str
-) -> list[Row]:
-    fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
-    task = TASK + direction
-    rows = rows_of(contender, fits, splits, task=task, measure=_errors)
-    seconds = REFERENCE_SECONDS.get(direction)
-    if contender.model == "efa" and contender.paper and seconds:
-        rows.append(ratio_row(contender, fits, task=task, seconds=seconds))
-    return rows
 
 
 def _values(groups: Groups) -> Float[np.ndarray, "own"]:
@@ -186,17 +146,10 @@ def _bayes_rows(splits: Splits, *, task: str, draw: str) -> list[Row]:
         mse(_values(groups), ratings_true_means(groups))
         for groups in (splits.test, splits.validation)
     )
-
     constant = 0.5 * float(np.log(2 * np.pi))
-    figures = {"mse": (test, validation), "nats": (constant + test / 2, constant + validation / 2)}
+    row = Row(task=task, model="bayes", settings={"draw": draw}, metric="mse")
+    nats, of_validation = constant + test / 2, constant + validation / 2
     return [
-        Row(
-            task=task,
-            model="bayes",
-            settings={"draw": draw},
-            metric=metric,
-            value=of_test,
-            validation=of_validation,
-        )
-        for metric, (of_test, of_validation) in figures.items()
+        replace(row, value=test, validation=validation),
+        replace(row, metric="nats", value=nats, validation=of_validation),
     ]

@@ -6,32 +6,29 @@ each user's movies as a sentence, is told by its learning rate and epochs, chose
 validation. "count-vectors" is how many numbers the vectors of movies have.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache, partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from exfam.efa.efa import EFA
 from exfam.groups import Groups
-from exfam.scores.metrics import mrr, ndcg_at, ranks, recall_at
+from exfam.scores.metrics import ranks
 from exfam.words import CBOW
 from exfam_studies.common.fits import (
     Contender,
-    Fit,
     Job,
-    fit_seeds,
+    fitted_rows,
     fitter,
     gather,
     smaller,
     training_of,
 )
 from exfam_studies.common.harness import Options
-from exfam_studies.common.provenance import changed_parameters
-from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits
+from exfam_studies.efa.items import items_of, ranking
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 
@@ -44,7 +41,11 @@ EFA_TIES = ("none", "reflection")
 CBOW_TIES = (None, "reflection", "random", "linear")
 # What CBOW is chosen from.
 RATES, EPOCHS = (0.025, 0.075, 0.2), (20, 80)
-_FAST_EPOCHS = (1,)
+FAST_EPOCHS = (1,)
+CBOW_SETTINGS: dict[str, Any] = {
+    "dim": DIM, "subsample": 0.0, "min_count": 1, "deterministic": True, "seed": 0,
+    "progress": False,
+}  # fmt: skip
 
 
 def run(options: Options) -> list[Row]:
@@ -64,153 +65,97 @@ def run(options: Options) -> list[Row]:
     return gather(jobs)
 
 
-def _efa_rows(task: str, tie: str, *, read: Any, options: Options) -> list[Row]:
+def _efa_rows(task: str, tie: str, *, read: Callable[[], Splits], options: Options) -> list[Row]:
     direction = task.removeprefix("tied-efa-")
     chosen = EFA_SETTINGS[direction, "exclusion"]
     parameters = {"direction": direction, "parts": "items", "support": "hard", "tie": tie, **chosen}
-    contender = Contender(model="efa", fit=fitter(EFA, training_of(parameters, options)))
-    splits = read()
-    fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
-    told = changed_parameters(fits[0].estimator)
-    row = Row(
-        task=task,
+    contender = Contender(
         model="efa",
         settings={"tie": tie},
-        metric="",
+        fit=fitter(EFA, training_of(parameters, options)),
         n_configurations=1,
-        parameters=told,
     )
-    return _rows(row, fits, splits, _efa_figures)
-
-
-def _rows(row: Row, fits: list[Fit], splits: Splits, measure: Any) -> list[Row]:
-    """A row a metric, over the fits."""
-    tests, validations = (
-        [measure(fit.estimator, groups) for fit in fits]
-        for groups in (splits.test, splits.validation)
-    )
-    return [
-        row_over_seeds(
-            replace(row, metric=metric),
-            values=[figures[metric] for figures in tests],
-            validations=[figures[metric] for figures in validations],
-            cpu_seconds=[fit.cpu_seconds for fit in fits],
-            steps=[fit.steps for fit in fits if fit.steps is not None],
-        )
-        for metric in tests[0]
-    ]
+    n_seeds = options.n_seeds(SEEDS)
+    return fitted_rows(contender, read(), task=task, measure=_efa_figures, seeds=n_seeds)
 
 
 def _efa_figures(estimator: EFA, groups: Groups) -> dict[str, float]:
-    rank = ranks(estimator.predict_proba(groups), _items(groups))
-    network = estimator.members_[0]
+    rank = ranks(estimator.predict_proba(groups), items_of(groups))
     n_numbers = sum(
         parameter.numel()
-        for name, parameter in network.named_parameters()
+        for name, parameter in estimator.members_[0].named_parameters()
         if name.endswith("table.weight") and "encoding" not in name
     )
-    return {
-        "nats": -estimator.score(groups),
-        **_ranking(rank),
-        "count-vectors": float(n_numbers),
-    }
-
-
-def _items(groups: Groups) -> np.ndarray:
-    assert groups.item is not None
-    return groups.item[groups.elements()].astype(np.int64)
+    return {"nats": -estimator.score(groups), **_ranking(rank), "count-vectors": float(n_numbers)}
 
 
 def _ranking(rank: np.ndarray) -> dict[str, float]:
-    return {"recall@10": recall_at(rank, k=10), "ndcg@10": ndcg_at(rank, k=10), "mrr": mrr(rank)}
+    return {metric: ranking(rank)[metric] for metric in ("recall@10", "ndcg@10", "mrr")}
 
 
-def _cbow_rows(tie: str | None, *, read: Any, options: Options) -> list[Row]:
+def _cbow_rows(tie: str | None, *, read: Callable[[], Splits], options: Options) -> list[Row]:
     splits = read()
-    sentences = _sentences(splits.train)
-    grid = list(product(RATES[:1] if options.fast else RATES, _epochs(options)))
-    tried = {
-        (rate, epochs): _ndcg(_fit_cbow(sentences, tie, rate, epochs, seed=0), splits.validation)
-        for rate, epochs in grid
-    }
-    rate, epochs = max(tried, key=lambda key: tried[key])
-    fits = []
-    for seed in range(options.n_seeds(SEEDS)):
-        model = _fit_cbow(sentences, tie, rate, epochs, seed=seed)
-        history = model.history_
-        fits.append(Fit(model, history.cpu_seconds, history.steps))
-    row = Row(
-        task=TASKS[2],
-        model="cbow",
-        settings={"tie": tie or "none", "learning_rate": rate, "epochs": epochs},
-        metric="",
-        n_configurations=len(grid),
-        parameters=changed_parameters(fits[0].estimator),
-    )
-    return _rows(row, fits, splits, _cbow_figures)
-
-
-def _epochs(options: Options) -> tuple[int, ...]:
-    return _FAST_EPOCHS if options.fast else EPOCHS
-
-
-def _sentences(groups: Groups) -> list[list[str]]:
-    items = _items(groups)
-    return [
-        [f"m{code}" for code in part]
-        for part in np.split(items, np.cumsum(groups.lengths)[:-1])
-        if len(part) > 1
+    grid = [
+        CBOW(**CBOW_SETTINGS, tie=tie, learning_rate=rate, epochs=epochs)
+        for rate in (RATES[:1] if options.fast else RATES)
+        for epochs in (FAST_EPOCHS if options.fast else EPOCHS)
     ]
+    tried = [_cbow_figures(_fit_cbow(model, splits), splits.validation) for model in grid]
+    best = grid[int(np.argmax([figures["ndcg@10"] for figures in tried]))].get_params()
 
+    def fit(data: Splits, *, seed: int) -> CBOW:
+        return _fit_cbow(CBOW(**{**best, "seed": seed}), data)
 
-def _fit_cbow(
-    sentences: list[list[str]], tie: str | None, rate: float, epochs: int, *, seed: int
-) -> CBOW:
-    longest = max(map(len, sentences))
-    model = CBOW(
-        dim=DIM,
-        tie=tie,
-        window=longest,
-        subsample=0.0,
-        min_count=1,
-        learning_rate=rate,
-        epochs=epochs,
-        deterministic=True,
-        seed=seed,
-        progress=False,
+    contender = Contender(
+        model="cbow",
+        settings={
+            "tie": tie or "none",
+            "learning_rate": best["learning_rate"],
+            "epochs": best["epochs"],
+        },
+        fit=fit,
+        n_configurations=len(grid),
     )
-    model.fit(sentences)
+    n_seeds = options.n_seeds(SEEDS)
+    return fitted_rows(contender, splits, task=TASKS[2], measure=_cbow_figures, seeds=n_seeds)
+
+
+def _fit_cbow(model: CBOW, splits: Splits) -> CBOW:
+    """The model fitted to each user's movies as a sentence, all in one window."""
+    sentences = _sentences(splits.train)
+    model.set_params(window=max(map(len, sentences))).fit(sentences)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
     return model
 
 
-def _ndcg(model: CBOW, groups: Groups) -> float:
-    return _cbow_figures(model, groups)["ndcg@10"]
+def _sentences(groups: Groups) -> list[list[str]]:
+    return [[f"m{item}" for item in items] for items in _by_user(groups) if len(items) > 1]
 
 
-def _cbow_figures(model: CBOW, groups: Groups) -> Mapping[str, float]:
-    """Movies by their probability: that of a yes, times that with which noise is drawn."""
-    counts, words = model.vocabulary_.counts, model.vocabulary_.words
-    prior = model.noise_exponent * np.log(np.maximum(counts, 1))
-    code = {int(word[1:]): place for place, word in enumerate(words)}
-    given, told = model.input_vectors_, model.output_vectors_
-    found = []
-    items = np.array([code.get(item, -1) for item in _items(groups)])
-    for part in np.split(items, np.cumsum(groups.lengths)[:-1]):
-        known = part[part >= 0]
-        if len(known) < 2:
-            found.append(np.full(len(part), np.inf))
-            continue
-        vectors = given[known]
-        mean = (vectors.sum(0) - vectors) / (len(known) - 1)
-        scores = mean @ told.T + prior
-        others = ~np.eye(len(known), dtype=bool)
-        rows, columns = np.nonzero(others)
-        scores[rows, known[columns]] = -np.inf
-        own = np.full(len(part), np.inf)
-        own[part >= 0] = ranks(scores, known)
-        found.append(own)
+def _by_user(groups: Groups) -> list[np.ndarray]:
+    return np.split(items_of(groups), np.cumsum(groups.lengths)[:-1])
+
+
+def _cbow_figures(model: CBOW, groups: Groups) -> dict[str, float]:
+    rank = np.concatenate([_cbow_ranks(model, part) for part in _by_user(groups)])
     stored = model.matrices_.stored()
     n_numbers = sum(array.size for name, array in stored.items() if name != "signs")
-    return {**_ranking(np.concatenate(found)), "count-vectors": float(n_numbers)}
+    return {**_ranking(rank), "count-vectors": float(n_numbers)}
+
+
+def _cbow_ranks(model: CBOW, items: np.ndarray) -> np.ndarray:
+    """Movies by their probability: that of a yes, times that with which noise is drawn."""
+    code = {int(word[1:]): index for index, word in enumerate(model.vocabulary_.words)}
+    known = np.array([code[item] for item in items if item in code], dtype=np.int64)
+    rank = np.full(len(items), np.inf)
+    if len(known) < 2:
+        return rank
+    prior = model.noise_exponent * np.log(np.maximum(model.vocabulary_.counts, 1))
+    vectors = model.input_vectors_[known]
+    mean = (vectors.sum(0) - vectors) / (len(known) - 1)
+    scores = mean @ model.output_vectors_.T + prior
+    rows, columns = np.nonzero(~np.eye(len(known), dtype=bool))
+    scores[rows, known[columns]] = -np.inf
+    rank[[item in code for item in items]] = ranks(scores, known)
+    return rank

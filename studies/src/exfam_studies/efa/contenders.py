@@ -1,0 +1,71 @@
+"""Models that the experiments on items and ratings share: EFA, latent factors, closed forms."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from exfam.efa.efa import EFA
+from exfam.efa.latent_factor import LatentFactor
+from exfam_studies.common.fits import Contender, fitter, training_of
+from exfam_studies.common.harness import Options
+
+__all__ = ["NOTEBOOK", "OWN", "Settings", "attention", "closed_form", "latent_factors"]
+
+Settings = Mapping[str, Any]
+# Of the forms of latent factor models, the one whose figures the paper prints, and ours.
+NOTEBOOK, OWN = "latent-factor-notebook", "latent-factor"
+
+
+def closed_form(model: str, kind: Any, parameters: Settings, *, where: Settings) -> Contender:
+    """A model without chance; `where` is what its rows say of the data."""
+    return Contender(model=model, settings=where, fit=fitter(kind, parameters), chance=False)
+
+
+def attention(
+    model: str,
+    parameters: Settings,
+    options: Options,
+    *,
+    where: Settings,
+    n_configurations: int = 1,
+    paper: Mapping[str, float] | None = None,
+    reference_seconds: float | None = None,
+) -> Contender:
+    """EFA with these parameters; all but its defaults also as ensembles."""
+    return Contender(
+        model=model,
+        settings=where,
+        fit=fitter(EFA, training_of(parameters, options)),
+        n_configurations=n_configurations,
+        paper=paper or {},
+        reference_seconds=reference_seconds,
+        ensemble=model != "efa-defaults",
+    )
+
+
+def latent_factors(
+    forms: Mapping[str, Settings],
+    options: Options,
+    *,
+    where: Settings,
+    own: Settings,
+    n_own: int,
+    plain: Settings,
+    paper: Mapping[str, float] | None,
+) -> list[Contender]:
+    """Our form with the `own` parameters, chosen among `n_own`, and the paper's with `plain` ones.
+
+    `paper`: the figures of the notebook's form; None where the paper's forms have no place
+    """
+    return [
+        Contender(
+            model=model,
+            settings=where,
+            fit=fitter(
+                LatentFactor, training_of({**(own if model == OWN else plain), **form}, options)
+            ),
+            n_configurations=n_own if model == OWN else 1,
+            paper=paper if model == NOTEBOOK and paper else {},
+        )
+        for model, form in forms.items()
+        if paper is not None or model == OWN
+    ]
