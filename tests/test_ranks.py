@@ -10,8 +10,8 @@ from torch import nn
 from exfam.checks import ExfamError
 from exfam.randomness import lend_generator
 from exfam.training import distributed
-from exfam.training.devices import choose_device
 from exfam.training.distributed import ManyRanks
+from exfam.training.optimizer import choose_device
 from exfam.training.ranks import (
     OneProcess,
     Place,

@@ -10,8 +10,7 @@ from rich.console import Console
 from torch import nn
 
 from exfam.groups import Groups
-from exfam.training.history import Epoch, History
-from exfam.training.progress import EpochProgress
+from exfam.training.history import Epoch, EpochProgress, History
 from exfam.training.protocol import Engine, Run
 from exfam.training.steps import TorchEngine, Weighted
 from toy_fit import (

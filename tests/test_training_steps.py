@@ -7,8 +7,12 @@ from torch import nn
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, Groups
-from exfam.training.devices import choose_device
-from exfam.training.optimizer import TrainingSettings, clip_gradients, parameter_groups
+from exfam.training.optimizer import (
+    TrainingSettings,
+    choose_device,
+    clip_gradients,
+    parameter_groups,
+)
 from exfam.training.steps import TorchEngine, Weighted
 from toy_fit import (
     ToyModel,

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from exfam.groups import Groups
-from exfam.training import windows
-from exfam.training.batching import epoch_batches
-from exfam.training.windows import read_at_random, reading_windows
+from exfam.training import batching as windows
+from exfam.training.batching import epoch_batches, read_at_random, reading_windows
 
 ELEMENTS_PER_BLOCK, BLOCKS_PER_WINDOW = 64, 4
 

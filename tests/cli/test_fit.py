@@ -12,7 +12,7 @@ from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import EFA, Categorical, Gaussian, Marginal, Ordinal, ShrunkOffset, load, read
 from exfam.cli import main
 from exfam.efa.plan import hold_out
-from exfam.training.progress import EpochProgress
+from exfam.training.history import EpochProgress
 
 STARS = ("--value", "stars", "--family", "ordinal(n=5, start=1)")
 N_ROWS = len(ratings())

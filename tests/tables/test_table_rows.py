@@ -9,7 +9,7 @@ import torch
 from exfam.tables.data.cells import Cells
 from exfam.tables.networks import batch as batch_module
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, TableRows, cell_batch
-from exfam.training.sources import Source
+from exfam.training.batching import Source
 from table_network_cases import mixed_cells
 
 N = 50

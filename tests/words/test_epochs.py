@@ -10,7 +10,7 @@ from rich.console import Console
 from exfam.checks import CheckpointError, DataError, ExfamError
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, TextEngine, fit_text, usable_threads
-from exfam.training.progress import EpochProgress
+from exfam.training.history import EpochProgress
 
 TOKENS = np.arange(10_000, dtype=np.int32) % 7
 

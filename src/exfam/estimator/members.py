@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.estimator.identity import identified
+from exfam.estimator.parameters import identified
 from exfam.estimator.rules import python_number
 from exfam.groups import Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.checkpoints import Checkpoint
-from exfam.training.devices import choose_device
 from exfam.training.history import History
-from exfam.training.optimizer import TrainingSettings
+from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import Weighted, fit
 
 __all__ = ["Training", "train_members", "training_settings"]

@@ -1,14 +1,18 @@
 """Constructor parameters: checks shared by estimators, and the parameters as plain JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exfam.checks import ExfamError
+from exfam.estimator.rules import python_number
 from exfam.families import Family, family_from_config, family_to_config
+from exfam.training.checkpoints import Checkpoint
 
-__all__ = ["check_distinct", "from_plain", "listed", "to_plain"]
+__all__ = ["check_distinct", "from_plain", "identified", "listed", "to_plain"]
 
 FAMILY_KEY = "family_instance"
 
@@ -74,3 +78,25 @@ def from_plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: from_plain(each) for key, each in value.items()}
     return tuple(from_plain(each) for each in value) if isinstance(value, list) else value
+
+
+def identified(
+    given: Checkpoint | str | Path | None, estimator: Any, *, irrelevant: Collection[str]
+) -> Checkpoint | None:
+    """A checkpoint that belongs to fits of an estimator with these parameters alone.
+
+    `irrelevant`: names of parameters that fits may differ in
+
+    >>> identified(None, None, irrelevant=()) is None
+    True
+    """
+    if given is None:
+        return None
+    checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
+    parameters = {
+        name: to_plain(name, python_number(value))
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in irrelevant
+    }
+    identity = {"kind": estimator.kind, **parameters, **checkpoint.identity}
+    return replace(checkpoint, identity=identity)

@@ -15,9 +15,9 @@ from torch import Tensor
 from exfam.checks import ExfamError
 from exfam.language.networks.lstm import LSTMNetwork, State
 from exfam.language.streams import Streams, cut
+from exfam.training.engine import all_finite, as_array, as_tensor, copy_into, unpacked
 from exfam.training.optimizer import clip_gradients
 from exfam.training.protocol import Sums
-from exfam.training.tensors import all_finite, as_array, as_tensor, copy_into, unpacked
 
 __all__ = ["Descent", "LanguageEngine"]
 

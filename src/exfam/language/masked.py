@@ -16,8 +16,8 @@ from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.identity import identified
 from exfam.estimator.members import training_settings
+from exfam.estimator.parameters import identified
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs

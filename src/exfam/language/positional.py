@@ -24,9 +24,8 @@ from exfam.language.networks.positional_sentences import (
 from exfam.language.sentences import SentenceSource, known_words, sentence_words
 from exfam.language.targets import checked_targets, checked_validation, known_labels, label_codes
 from exfam.positions import encoding_weights
-from exfam.training.devices import choose_device
 from exfam.training.history import History
-from exfam.training.optimizer import TrainingSettings
+from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import fit
 from exfam.vectors import WordVectors
 

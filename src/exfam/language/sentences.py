@@ -13,9 +13,8 @@ from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.language.networks.positional_sentences import SentenceBatch
 from exfam.reading.text.given import check_no_table
-from exfam.training.batching import epoch_batches, sequential_batches
+from exfam.training.batching import epoch_batches, read_at_random, sequential_batches
 from exfam.training.fingerprint import digest, groups_digest
-from exfam.training.windows import read_at_random
 
 __all__ = ["SentenceSource", "known_words", "sentence_words"]
 

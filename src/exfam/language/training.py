@@ -7,15 +7,14 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
-from exfam.estimator.identity import identified
+from exfam.estimator.parameters import identified
 from exfam.language.engine import Descent, LanguageEngine
 from exfam.language.networks.lstm import LSTMNetwork
 from exfam.randomness import lend_generator
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.devices import choose_device
 from exfam.training.fingerprint import digest
-from exfam.training.history import History
-from exfam.training.progress import EpochProgress
+from exfam.training.history import EpochProgress, History
+from exfam.training.optimizer import choose_device
 from exfam.training.protocol import Run
 
 __all__ = ["PRECISIONS", "train_language_model"]

@@ -15,9 +15,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from exfam.checks import DataError, ExfamError
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.identity import identified
 from exfam.estimator.members import training_settings
-from exfam.estimator.parameters import to_plain
+from exfam.estimator.parameters import identified, to_plain
 from exfam.estimator.rules import Choice
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.fitted import LabelPredictions

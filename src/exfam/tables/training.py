@@ -11,16 +11,15 @@ import torch
 from jaxtyping import Float64
 
 from exfam.checks import check_whole
-from exfam.estimator.identity import identified
+from exfam.estimator.parameters import identified
 from exfam.estimator.rules import python_number
 from exfam.families import Family
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.assemble import TableSettings, build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.objective import MaskedCells
-from exfam.training.devices import choose_device
 from exfam.training.history import History
-from exfam.training.optimizer import TrainingSettings
+from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import fit
 
 __all__ = [

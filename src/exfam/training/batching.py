@@ -1,15 +1,101 @@
-"""Which groups go into which batch, and one weight for every element."""
+"""What training reads: which groups go into which batch, in memory or from disk, and weights."""
 
+import mmap
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int64, Real
 
 from exfam.checks import ExfamError, check_choice, check_positive
-from exfam.groups import Groups
-from exfam.training.windows import reading_windows
+from exfam.groups import TARGET, Batch, Groups
+from exfam.training.fingerprint import digest, groups_digest
 
-__all__ = ["element_weights", "epoch_batches", "sequential_batches"]
+__all__ = [
+    "Source",
+    "Weighted",
+    "element_weights",
+    "epoch_batches",
+    "read_at_random",
+    "reading_windows",
+    "sequential_batches",
+]
+
+# Data of fewer bytes are shuffled as a whole: they fit into any machine's memory.
+LARGE = 1 << 32
+ELEMENTS_PER_BLOCK = 1 << 14
+BLOCKS_PER_WINDOW = 1 << 8
+
+
+def reading_windows(
+    groups: Groups, generator: np.random.Generator
+) -> Iterator[Int64[np.ndarray, "window"]]:
+    """The groups with own elements, in parts that are to be shuffled and read one after the other.
+
+    One part with all of them, unless their columns hold more than 4 GB: then each part is a random
+    choice of contiguous blocks, 256 of some 16,000 elements each, so that every page of a file is
+    read once an epoch and not once a group.
+
+    >>> groups = Groups(start=[0, 2, 2], stop=[2, 2, 5], item=[0, 1, 2, 0, 1])
+    >>> [part.tolist() for part in reading_windows(groups, np.random.default_rng(0))]
+    [[0, 2]]
+    """
+    index = np.flatnonzero(groups.stop > groups.start)
+    if not len(index):
+        return
+    if sum(column.nbytes for column in _flat_columns(groups)) <= LARGE:
+        yield index
+        return
+    index = index[np.argsort(groups.start[index], kind="stable")]
+    block = np.cumsum(groups.lengths[index]) // ELEMENTS_PER_BLOCK
+    blocks = np.split(index, np.flatnonzero(np.diff(block)) + 1)
+    order = generator.permutation(len(blocks))
+    for first in range(0, len(order), BLOCKS_PER_WINDOW):
+        yield np.concatenate([blocks[i] for i in order[first : first + BLOCKS_PER_WINDOW]])
+
+
+@contextmanager
+def read_at_random(groups: Groups) -> Iterator[None]:
+    """Within it, the system reads no more of large mapped files than the pages that are asked for.
+
+    Reading ahead, of help to one pass through a file, costs a hundred times the time of the
+    reading itself where groups are picked here and there.
+
+    >>> with read_at_random(Groups(start=[0], stop=[2], item=[0, 1])):
+    ...     pass
+    """
+    columns = _flat_columns(groups)
+    large = sum(column.nbytes for column in columns) > LARGE
+    mappings = [mapping for column in columns if large and (mapping := _mapping(column))]
+    _advise(mappings, "MADV_RANDOM")
+    try:
+        yield
+    finally:
+        _advise(mappings, "MADV_NORMAL")
+
+
+def _flat_columns(groups: Groups) -> list[np.ndarray]:
+    columns = [groups.item, *groups.values.values(), *groups.attributes.values()]
+    columns += [groups.position, groups.observed, groups.role, groups.tied]
+    return [column for column in columns if column is not None]
+
+
+def _mapping(column: np.ndarray) -> mmap.mmap | None:
+    """The mapped file that a column is a view of."""
+    base: object = column
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
+
+
+def _advise(mappings: list[mmap.mmap], advice: str) -> None:
+    number = getattr(mmap, advice, None)
+    if number is not None:  # not every system knows it
+        for mapping in mappings:
+            mapping.madvise(number)
+
 
 # Measured on MovieLens: sorting over longer stretches saves little more padding, and the same
 # groups then meet in every epoch, which costs 0.02 nats.
@@ -160,3 +246,85 @@ def _frame_rows(
             f"and an element of row {rows.max()}."
         )
     return rows
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Data that a model is trained on, or validated on: groups, rows of a table, …"""
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, "groups"]:
+        """Number of elements of every group: what the cost of a batch depends on."""
+
+    def total(self, first: int, last: int) -> float:
+        """Sum of the weights of the targets of groups `first` to `last`, the latter excluded."""
+
+    def epoch_batches(
+        self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
+    ) -> Iterator[np.ndarray]:
+        """Every group once, in random batches; exactly one of the two sizes is given."""
+
+    def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
+        """Every group once, always in the same batches."""
+
+    def pad(self, index: Int64[np.ndarray, "batch"]) -> Any:
+        """The groups at `index` as the tensors that the objective takes; they have a `to`."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """Short texts that differ where what training sees of the data does."""
+
+    def read_at_random(self) -> AbstractContextManager[None]:
+        """Within it, groups are read here and there rather than one after the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Groups, and one weight for every row of their flat columns (None: all weigh 1)."""
+
+    groups: Groups
+    weight: Float[np.ndarray, "elements"] | None = None
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, "groups"]:
+        """Number of own elements of every group."""
+        return self.groups.lengths
+
+    def pad(self, index: Int64[np.ndarray, "batch"]) -> Batch:
+        """The groups at `index` side by side, with their weights."""
+        return self.groups.pad(index, weight=self.weight)
+
+    def total(self, first: int, last: int) -> float:
+        """Sum of the weights of the targets of groups `first` to `last`, the latter excluded.
+
+        >>> Weighted(Groups(start=[0], stop=[2]), np.array([0.5, 2.0])).total(0, 1)
+        2.5
+        """
+        groups = self.groups[first:last]
+        if self.weight is None:
+            return float(groups.n_targets)
+        total = 0.0
+        for chunk in groups.chunks():
+            own = chunk.elements()
+            own = own if chunk.role is None else own[chunk.role[own] == TARGET]
+            total += float(self.weight[own].sum())
+        return total
+
+    def epoch_batches(
+        self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
+    ) -> Iterator[np.ndarray]:
+        """Random batches of groups of like length."""
+        return epoch_batches(
+            self.groups, generator=generator, batch_size=batch_size, max_tokens=max_tokens
+        )
+
+    def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
+        """Every group once, by length."""
+        return sequential_batches(self.groups, max_tokens=max_tokens)
+
+    def fingerprint(self) -> dict[str, str]:
+        """Digests of all that training sees of the groups, and of the weights."""
+        return {"groups": groups_digest(self.groups), "weights": digest([self.weight])}
+
+    def read_at_random(self) -> AbstractContextManager[None]:
+        """The system reads no more of mapped files than what is asked for."""
+        return read_at_random(self.groups)

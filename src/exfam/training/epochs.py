@@ -18,8 +18,7 @@ from jaxtyping import Int32
 
 from exfam.checks import DataError, check_choice, check_positive, check_whole
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.history import History
-from exfam.training.progress import EpochProgress
+from exfam.training.history import EpochProgress, History
 from exfam.training.protocol import Run, Sums
 
 __all__ = ["EpochSettings", "Piece", "TextEngine", "fit_text", "usable_threads"]

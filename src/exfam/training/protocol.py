@@ -18,8 +18,7 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.training.checkpoints import CheckpointFolder
-from exfam.training.history import Epoch, History, best_of
-from exfam.training.progress import EpochProgress
+from exfam.training.history import Epoch, EpochProgress, History, best_of
 from exfam.training.ranks import ONE_PROCESS, Ranks, State
 
 __all__ = ["Engine", "Interruption", "Run", "Sums"]

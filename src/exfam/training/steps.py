@@ -8,17 +8,15 @@ from torch import nn
 
 from exfam.groups import Groups
 from exfam.randomness import lend_generator
+from exfam.training.batching import Source, Weighted
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.devices import choose_device
 from exfam.training.distributed import join_ranks
 from exfam.training.engine import Objective, TorchEngine
 from exfam.training.fingerprint import digest, fit_fingerprint
-from exfam.training.history import History
-from exfam.training.optimizer import TrainingSettings
-from exfam.training.progress import EpochProgress
+from exfam.training.history import EpochProgress, History
+from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.protocol import Run
 from exfam.training.ranks import Ranks, check_agreement
-from exfam.training.sources import Source, Weighted
 
 __all__ = ["Objective", "Source", "TorchEngine", "Weighted", "fit"]
 

@@ -18,7 +18,7 @@ from exfam.estimator.saving import load_estimator
 from exfam.language import MaskedLanguageModel
 from exfam.language.pretrained import PretrainedEncoder
 from exfam.reading.text import PreparedText
-from exfam.training.devices import multiplies_bfloat16
+from exfam.training.optimizer import multiplies_bfloat16
 from exfam.vectors import WordVectors
 from exfam.words import CBOW
 from exfam_studies.common.encoders import packaged_encoder

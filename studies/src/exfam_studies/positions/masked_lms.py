@@ -18,7 +18,7 @@ from typing import Any
 
 from exfam.language import MaskedLanguageModel
 from exfam.language.tokens import located_lines
-from exfam.training.devices import multiplies_bfloat16
+from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.token_streams import CORPORA, corpus_path

@@ -20,7 +20,7 @@ import numpy as np
 
 from exfam.language import LSTMLanguageModel
 from exfam.language.scoring import token_log_probs
-from exfam.training.devices import multiplies_bfloat16
+from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.result_store import ResultStore
