@@ -332,6 +332,10 @@ def test_what_the_model_has_seen_is_not_compared():
     whole = scores(made, baskets())
     assert "60 of 60 groups are among those that the model was fitted on" in whole.text[1]
     assert "too few groups are new to the model" in whole.text[2] and not tables(whole)
+    first = baskets().drop_duplicates("basket")
+    with pytest.warns(exfam.ExfamWarning, match="60 rows of items never seen"):
+        grown = scores(made, pd.concat([baskets(), first.assign(product="a product of today")]))
+    assert "60 of 60 groups are among those" in grown.text[1] and not tables(grown)
     new = baskets(seed=1).assign(basket=lambda frame: "new " + frame.basket)
     mixed = scores(made, pd.concat([baskets(), new]), baskets(seed=2))
     assert "60 of 120 groups are among" in mixed.text[1] and tables(mixed)

@@ -12,7 +12,7 @@ import exfam
 from estimator_cases import make, ratings
 from exfam import Groups, ModelFileError
 from exfam.estimator.registry import kinds_of
-from exfam.estimator.seen import Overlap, Seen
+from exfam.estimator.seen import Overlap, Seen, SeenElements, seen_groups
 from exfam.groups.hashing import group_hashes, row_hashes
 from fields import field_cases
 from tables import table_estimator_cases as table_cases
@@ -132,13 +132,89 @@ def test_of_many_a_sample_is_kept_the_same_in_all_data():
         ({"n": 2, "twice": 0}, [1], "a count 'bits' in a saved model, got None"),
         ({"n": -2, "twice": 0, "bits": 0}, [1], "a count 'n' in a saved model, got -2"),
         ({"n": 2, "twice": 0, "bits": 64}, [1], "a count 'bits' in a saved model, got 64"),
+        ({"n": 2, "twice": 0, "bits": 0, "element_bits": 64}, [1], "a count 'element_bits'"),
         ([], [1], "a count 'n' in a saved model, got None"),
         ({"n": 2, "twice": 0, "bits": 0}, [1.5], "hashes of 64 bits in a saved model, got float64"),
+        ({"n": 2, "twice": 0, "bits": 0, "element_bits": 0}, [1], "`seen_elements` must have"),
     ],
 )
 def test_what_no_model_has_saved_is_refused(config, hashes, message):
     with pytest.raises(ModelFileError, match=re.escape(message)):
-        Seen.from_config(config, np.array(hashes))
+        Seen.from_config(config, {"seen": np.array(hashes)})
+
+
+# Groups that changed
+
+
+def baskets(n, *, labels, seed=0, n_items=30, least=4):
+    """Groups of common items: a few are in most of them."""
+    random = np.random.default_rng(seed)
+    share = 1 / np.arange(1, n_items + 1)
+    rows = [
+        (label, f"i{item}")
+        for label in labels
+        for item in random.choice(
+            n_items, random.integers(least, 9), replace=False, p=share / share.sum()
+        )
+    ]
+    frame = pd.DataFrame(rows, columns=["user", "movie"])
+    return Groups.from_frame(frame, group="user", item="movie"), frame
+
+
+def of_frame(frame):
+    return Groups.from_frame(frame, group="user", item="movie")
+
+
+class TestChangedGroups:
+    FITTED, ROWS = baskets(200, labels=range(200))
+
+    def overlap(self, groups, *, most=2**18):
+        return SeenElements.of([self.FITTED], most=most).among(groups)
+
+    def test_those_that_grew_or_lost_rows_are_seen(self):
+        more = pd.DataFrame({"user": range(200), "movie": "new"})
+        grown = self.overlap(of_frame(pd.concat([self.ROWS, more])))
+        assert (grown.seen == 1).all() and not grown.is_chance
+        fewer = self.overlap(of_frame(self.ROWS[self.ROWS.duplicated("user")]))
+        assert (fewer.seen == 1).all() and not fewer.is_chance
+
+    def test_those_of_mostly_other_elements_are_not(self):
+        new = pd.DataFrame(
+            [(user, f"n{k}") for user in range(200) for k in range(10)], columns=["user", "movie"]
+        )
+        assert not self.overlap(of_frame(pd.concat([self.ROWS, new]))).n_seen
+
+    def test_new_groups_of_common_items_are_not(self):
+        new, _ = baskets(200, labels=range(200, 400), seed=1)
+        assert not self.overlap(new).n_seen
+
+    def test_new_groups_under_the_same_numbers_are_seen_by_chance(self):
+        new, _ = baskets(200, labels=range(200), seed=1)
+        found = self.overlap(new)
+        assert found.n_seen > 20 and found.is_chance
+
+    def test_of_many_whole_groups_are_kept(self):
+        kept = SeenElements.of([self.FITTED], most=300)
+        assert kept.bits > 0 and len(kept.hashes) <= 300
+        found = kept.among(self.FITTED)
+        known = ~np.isnan(found.seen)
+        assert 10 < known.sum() < 100 and (found.seen[known] == 1).all()
+        new, _ = baskets(200, labels=range(200, 400), seed=1)
+        assert np.isnan(kept.among(new).seen).any() and not kept.among(new).n_seen
+
+    def test_saved_models_know_them(self, tmp_path):
+        make("efa").fit(FRAME).save(tmp_path / "model")
+        loaded = exfam.load(tmp_path / "model")
+        unseen = [set("abcdef") - set(own) for _, own in FRAME.groupby("user")["movie"]]
+        users = [user for user, _ in FRAME.groupby("user")["movie"]]
+        more = pd.DataFrame({"user": users, "movie": [min(each) for each in unseen], "stars": 3.0})
+        found = loaded.seen_in_fit(pd.concat([FRAME, more]))
+        assert (found.seen == 1).all() and not found.is_chance
+
+    def test_groups_without_labels_are_compared_as_wholes(self):
+        groups = self.FITTED.with_(group_names=None)
+        seen = seen_groups([groups])
+        assert seen.elements is None and list(seen.arrays()) == ["seen"]
 
 
 def test_nothing_is_said_where_nothing_was_seen():

@@ -29,11 +29,10 @@ from exfam.estimator.evaluate import (
 from exfam.estimator.levels import check_size, chosen_levels
 from exfam.estimator.parameters import check_distinct, listed
 from exfam.estimator.schema import Schema
-from exfam.estimator.seen import Overlap, Seen, overlap
+from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
 from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns
-from exfam.groups.hashing import group_hashes
 from exfam.likelihoods.two_part import TwoPartModel
 
 __all__ = ["GroupEstimator"]
@@ -88,21 +87,22 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
         self.support_, self.ordered_ = plan.support, plan.train.ordered
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
-        self.seen_ = Seen.of([group_hashes(groups) for groups in seen])
+        self.seen_ = seen_groups(seen)
         self._fit_members(plan)
         return self
 
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which groups of `X` the model was fitted on, or its epoch was chosen by.
 
-        Groups are the same if label, items and values are. Of those without labels some are equal
-        by chance: `Overlap` has the number to expect. All are unknown (NaN) of models that older
+        Groups are the same if label, items and values are; those of a label that the fit had are
+        also seen if it had half of their elements. Some groups without labels are equal by chance:
+        `Overlap` has the number to expect. All are unknown (NaN) of models that older
         versions saved.
         """
         return self._seen(self._inputs(X).groups)
 
     def _seen(self, groups: Groups) -> Overlap:
-        return overlap(self, group_hashes(groups))
+        return overlap_of_groups(self, groups)
 
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""

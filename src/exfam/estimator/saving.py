@@ -45,7 +45,7 @@ def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None
     }
     if (seen := getattr(estimator, "seen_", None)) is not None:
         config["seen"] = seen.to_config()
-        tensors["seen"] = _tensor(seen.hashes.view(np.int64))
+        tensors |= {name: _tensor(hashes) for name, hashes in seen.arrays().items()}
     save_folder(
         path,
         tensors=tensors,
@@ -109,7 +109,8 @@ def _restore(found: type, stored: Stored) -> Any:
     estimator._restore(config, stored.tensors, stored.vocabulary)
     estimator.check_rules()
     if "seen" in config:  # older versions kept no hashes
-        estimator.seen_ = Seen.from_config(config["seen"], stored.tensors["seen"].numpy())
+        arrays = {name: each.numpy() for name, each in stored.tensors.items() if "seen" in name}
+        estimator.seen_ = Seen.from_config(config["seen"], arrays)
     if config["histories"]:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
     members = []

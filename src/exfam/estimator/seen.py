@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt64
+from jaxtyping import Float, Int64, UInt64
 
 from exfam.checks import ModelFileError
+from exfam.groups import Groups
+from exfam.groups.hashing import element_hashes, group_hashes, label_hashes
 
-__all__ = ["Overlap", "Seen", "overlap"]
+__all__ = ["Overlap", "Seen", "SeenElements", "overlap", "overlap_of_groups", "seen_groups"]
 
 # Hashes that are kept at most: 2 MB.
 _MOST = 2**18
@@ -59,6 +61,76 @@ class Overlap:
 
 
 @dataclass(frozen=True, eq=False)
+class SeenElements:
+    """Hashes of the elements that a fit has seen, each under the label of its group.
+
+    A group that changed a little since, or grew, is known by them: at least half of its elements
+    were in the fit under its label. Labels may be numbers that other data use as well: by chance so
+    many groups are taken for known as there are under the label of the group before them.
+
+    Of many, only elements of labels whose hashes begin with `bits` bits of 0 are kept: a sample of
+    whole groups, the same in all data.
+    """
+
+    hashes: UInt64[np.ndarray, "kept"]
+    bits: int
+
+    @classmethod
+    def of(cls, parts: Sequence[Groups], *, most: int = _MOST) -> "SeenElements | None":
+        """What a fit to all parts has seen; None for groups without labels.
+
+        >>> groups = Groups(start=[0], stop=[2], item=[0, 1], group_names=["a"])
+        >>> len(SeenElements.of([groups]).hashes)
+        2
+        """
+        label, element = np.zeros((2, 0), dtype=np.uint64)
+        bits = 0
+        for groups in parts:
+            if groups.group_names is None:
+                return None
+            first, names = 0, label_hashes(groups.group_names)
+            for hashes, lengths in element_hashes(groups):
+                own = np.repeat(names[first : first + len(lengths)], lengths)
+                label, element = np.append(label, own), np.append(element, own ^ hashes)
+                first += len(lengths)
+                kept = _begins_with_zeros(label, bits)
+                while kept.sum() > most:
+                    bits += 1
+                    kept = _begins_with_zeros(label, bits)
+                label, element = label[kept], element[kept]
+        return cls(np.unique(element), bits)
+
+    def among(self, groups: Groups) -> Overlap:
+        """Which of these the fit has seen at least half of, and how many chance would explain.
+
+        >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 2, 3], group_names=["a", "b"])
+        >>> SeenElements.of([groups[:1]]).among(groups)
+        Overlap(seen=array([1., 0.]), expected=0.0)
+        """
+        assert groups.group_names is not None
+        names = label_hashes(groups.group_names)
+        seen, by_chance = self._half(groups, names), self._half(groups, np.roll(names, 1))
+        known = by_chance[~np.isnan(by_chance)]
+        share = float(known.mean()) if len(known) and len(groups) > 1 else 0.0
+        return Overlap(seen, share * int((~np.isnan(seen)).sum()))
+
+    def _half(
+        self, groups: Groups, names: UInt64[np.ndarray, "groups"]
+    ) -> Float[np.ndarray, "groups"]:
+        """1 for groups of which half was in the fit under these labels; NaN for labels left out."""
+        shares = [np.zeros(0)]
+        first = 0
+        for hashes, lengths in element_hashes(groups):
+            own = np.repeat(names[first : first + len(lengths)], lengths)
+            held = np.append(0, np.cumsum(np.isin(own ^ hashes, self.hashes)))
+            stop = np.cumsum(lengths)
+            shares.append((held[stop] - held[stop - lengths]) / np.maximum(lengths, 1))
+            first += len(lengths)
+        seen = (np.concatenate(shares) >= 0.5).astype(float)
+        return np.where(_begins_with_zeros(names, self.bits), seen, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
 class Seen:
     """Hashes of what a fit has seen, those that chose its epoch included.
 
@@ -69,13 +141,15 @@ class Seen:
     than that were seen are data taken for those of the fit.
 
     Of many, only hashes whose first `bits` bits are 0 are kept: a sample, the same in all data.
-    `n`: groups or rows of the fit whose hashes begin so.
+    `n`: groups or rows of the fit whose hashes begin so. `elements`: those of groups with labels;
+    older models have none.
     """
 
     hashes: UInt64[np.ndarray, "kept"]
     n: int
     twice: int
     bits: int
+    elements: SeenElements | None = None
 
     @classmethod
     def of(cls, parts: Sequence[UInt64[np.ndarray, "_"]], *, most: int = _MOST) -> "Seen":
@@ -106,30 +180,75 @@ class Seen:
 
     def to_config(self) -> dict[str, Any]:
         """All but the hashes, as plain JSON."""
-        return {"n": self.n, "twice": self.twice, "bits": self.bits}
+        bits = {} if self.elements is None else {"element_bits": self.elements.bits}
+        return {"n": self.n, "twice": self.twice, "bits": self.bits} | bits
+
+    def arrays(self) -> dict[str, Int64[np.ndarray, "kept"]]:
+        """The hashes by name, as integers that a file may hold.
+
+        >>> Seen.of([np.array([1, 2], dtype=np.uint64)]).arrays()
+        {'seen': array([1, 2])}
+        """
+        elements = {} if self.elements is None else {"seen_elements": self.elements.hashes}
+        return {
+            name: each.view(np.int64) for name, each in {"seen": self.hashes, **elements}.items()
+        }
 
     @classmethod
-    def from_config(cls, config: Any, hashes: np.ndarray) -> "Seen":
-        """What `to_config` wrote. Raises ModelFileError for anything else.
+    def from_config(cls, config: Any, arrays: Mapping[str, np.ndarray]) -> "Seen":
+        """What `to_config` and `arrays` wrote. Raises ModelFileError for anything else.
 
-        >>> Seen.from_config({"n": 2, "twice": 0, "bits": 0}, np.array([1, 2])).n
+        >>> Seen.from_config({"n": 2, "twice": 0, "bits": 0}, {"seen": np.array([1, 2])}).n
         2
         """
-        names = ("n", "twice", "bits")
+        has_elements = isinstance(config, Mapping) and "element_bits" in config
+        names = ("n", "twice", "bits") + (("element_bits",) if has_elements else ())
         numbers = [config.get(name) if isinstance(config, Mapping) else None for name in names]
         for name, number in zip(names, numbers, strict=True):
-            if type(number) is not int or number < 0 or (name == "bits" and number > 63):
+            if type(number) is not int or number < 0 or (name[-4:] == "bits" and number > 63):
                 raise ModelFileError(
                     f"`seen` must hold a count {name!r} in a saved model, got {number!r}. Save the "
                     "model again."
                 )
-        if hashes.dtype != np.int64 or hashes.ndim != 1:
-            raise ModelFileError(
-                f"`seen` must have hashes of 64 bits in a saved model, got {hashes.dtype} of shape "
-                f"{hashes.shape}. Save the model again."
-            )
-        n, twice, bits = (int(number) for number in numbers if number is not None)
-        return cls(np.ascontiguousarray(hashes).view(np.uint64), n, twice, bits)
+        n, twice, bits = (int(number) for number in numbers[:3] if number is not None)
+        elements = None
+        if has_elements:
+            elements = SeenElements(_stored(arrays, "seen_elements"), int(config["element_bits"]))
+        return cls(_stored(arrays, "seen"), n, twice, bits, elements)
+
+
+def _stored(arrays: Mapping[str, np.ndarray], name: str) -> UInt64[np.ndarray, "kept"]:
+    hashes = arrays.get(name, np.zeros(0))
+    if hashes.dtype != np.int64 or hashes.ndim != 1:
+        raise ModelFileError(
+            f"`{name}` must have hashes of 64 bits in a saved model, got {hashes.dtype} of shape "
+            f"{hashes.shape}. Save the model again."
+        )
+    return np.ascontiguousarray(hashes).view(np.uint64)
+
+
+def seen_groups(parts: Sequence[Groups]) -> Seen:
+    """What a fit to all parts has seen.
+
+    >>> seen_groups([Groups(start=[0], stop=[2], item=[0, 1])]).n
+    1
+    """
+    seen = Seen.of([group_hashes(groups) for groups in parts])
+    return replace(seen, elements=SeenElements.of(parts))
+
+
+def overlap_of_groups(model: Any, groups: Groups) -> Overlap:
+    """Which groups a fitted model has seen: the same ones, or ones that have half of the elements.
+
+    >>> overlap_of_groups(None, Groups(start=[0], stop=[2])).n_checked
+    0
+    """
+    whole = overlap(model, group_hashes(groups))
+    elements = None if getattr(model, "seen_", None) is None else model.seen_.elements
+    if elements is None or groups.group_names is None:
+        return whole
+    half = elements.among(groups)
+    return Overlap(np.fmax(whole.seen, half.seen), whole.expected + half.expected)
 
 
 def overlap(model: Any, hashes: UInt64[np.ndarray, "n"]) -> Overlap:

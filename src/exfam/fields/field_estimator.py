@@ -17,7 +17,7 @@ from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.schema import check_values
-from exfam.estimator.seen import Overlap, Seen, overlap
+from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.data import with_places
@@ -35,7 +35,6 @@ from exfam.fields.sensing import Sensing, next_sites
 from exfam.fields.units import family_in_units, in_units, restored, unit_of
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
-from exfam.groups.hashing import group_hashes
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.prediction import Prediction
 
@@ -96,7 +95,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         self.vocabulary_ = {"item": plan.train.vocabulary["item"]}
         self.site_coordinates_ = plan.places
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
-        self.seen_ = Seen.of([group_hashes(maps) for maps in seen])
+        self.seen_ = seen_groups(seen)
         self.members_ = [self._member(part) for part in self._fit_parts(plan.in_units())]
         return self
 
@@ -228,13 +227,13 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which maps of `X` the model was fitted on, or its epoch was chosen by.
 
-        Maps are the same if time, sites and values are. All are unknown (NaN) of models that older
-        versions saved.
+        Maps are the same if time, sites and values are, at half of the sites at least. All are
+        unknown (NaN) of models that older versions saved.
         """
         return self._seen(self._inputs(X).given)
 
     def _seen(self, groups: Groups) -> Overlap:
-        return overlap(self, group_hashes(groups))
+        return overlap_of_groups(self, groups)
 
     def _columns(self) -> FieldColumns:
         names = ("time", "site", "coordinates", "value", "metric", "missing")

@@ -1,13 +1,14 @@
 """Numbers of 64 bits that stand for groups and rows: equal for equal content, on every machine."""
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float, UInt64
+from jaxtyping import Float, Int64, UInt64
 
 from exfam.groups.groups import Groups
 
-__all__ = ["group_hashes", "row_hashes"]
+__all__ = ["element_hashes", "group_hashes", "label_hashes", "row_hashes"]
 
 _UNKNOWN = np.uint64(0x9E3779B97F4A7C15)  # of an item that the vocabulary does not have
 
@@ -37,19 +38,35 @@ def group_hashes(groups: Groups) -> UInt64[np.ndarray, "n"]:
     >>> bool(one == other)
     True
     """
-    labels = None
-    if groups.item is not None:
-        known = groups.vocabulary.get("item", np.arange(groups.n_items))
-        labels = np.append(_label_hashes(known), _UNKNOWN)
     parts = [np.zeros(0, dtype=np.uint64)]
-    parts += [_contents(chunk, labels) for chunk in groups.chunks()]
+    parts += [_contents(*chunk) for chunk in element_hashes(groups)]
     content = np.concatenate(parts)
     if groups.group_names is None:
         return _mixed(content)
-    return _mixed(content ^ _label_hashes(groups.group_names))
+    return _mixed(content ^ label_hashes(groups.group_names))
 
 
-def _contents(groups: Groups, labels: UInt64[np.ndarray, "labels"] | None) -> Hashes:
+def element_hashes(
+    groups: Groups,
+) -> Iterator[tuple[UInt64[np.ndarray, "own"], Int64[np.ndarray, "groups"]]]:
+    """One number for each own element, of its item and values, and the lengths of their groups.
+
+    A bounded number of groups at a time.
+
+    >>> groups = Groups(start=[0, 2], stop=[2, 3], item=[0, 1, 1])
+    >>> ((one, other, again), lengths), = element_hashes(groups)
+    >>> bool(one == other), bool(other == again), lengths.tolist()
+    (False, True, [2, 1])
+    """
+    labels = None
+    if groups.item is not None:
+        known = groups.vocabulary.get("item", np.arange(groups.n_items))
+        labels = np.append(label_hashes(known), _UNKNOWN)
+    for chunk in groups.chunks():
+        yield _elements(chunk, labels), chunk.stop - chunk.start
+
+
+def _elements(groups: Groups, labels: UInt64[np.ndarray, "labels"] | None) -> Hashes:
     own = groups.elements()
     element = np.zeros(len(own), dtype=np.uint64)
     if labels is not None and groups.item is not None:
@@ -59,14 +76,22 @@ def _contents(groups: Groups, labels: UInt64[np.ndarray, "labels"] | None) -> Ha
         if groups.observed is not None:
             value = np.where(groups.observed[own], value, np.nan)
         element = _mixed(element ^ _mixed(_text_hash(name) ^ _bits(value)))
+    return element
+
+
+def _contents(element: Hashes, length: Int64[np.ndarray, "groups"]) -> Hashes:
     # Differences of running sums wrap around as the sums do.
     total = np.append(np.uint64(0), np.cumsum(element, dtype=np.uint64))
-    length = groups.stop - groups.start
     stop = np.cumsum(length)
     return _mixed(total[stop] - total[stop - length]) ^ length.astype(np.uint64)
 
 
-def _label_hashes(labels: np.ndarray) -> Hashes:
+def label_hashes(labels: np.ndarray) -> UInt64[np.ndarray, "n"]:
+    """One number for each label, of its text.
+
+    >>> len(set(label_hashes(np.array(["a", "b", "a"])).tolist()))
+    2
+    """
     each = (_text_hash(str(label)) for label in labels.tolist())
     return np.fromiter(each, dtype=np.uint64, count=len(labels))
 
