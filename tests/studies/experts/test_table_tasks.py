@@ -1,32 +1,31 @@
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from exfam.checks import DataError, ExfamWarning
+from exfam.checks import ExfamWarning
+from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.kept import Kept, Key
 from exfam_studies.experts import table_autompg, table_shifts, table_simulation
 from exfam_studies.experts.table_shifts import ShiftTask
 from exfam_studies.experts.tables import coded as coded_tasks
 from exfam_studies.experts.tables.coded import CodedTask
 from exfam_studies.experts.tables.features import SHARES
-from exfam_studies.experts.tables.models import OURS, TableModel, coded_models
+from exfam_studies.experts.tables.models import OURS, coded_models
 from exfam_studies.experts.tables.paper import PAPER, paper_figures
 from exfam_studies.experts.tables.peers import fit_ridge
 from exfam_studies.experts.tables.predictions import CODED
-from exfam_studies.experts.tables.results import TableKey, TableResult, table_store
 from studies.experts.table_cases import coded, rows_by, toy
 
 TASK = "simulation-5-0-0.9"
-KEY = TableKey("wine", "test", 0, "ridge")
 
 
 @pytest.fixture
 def fits(monkeypatch):
     """Quick models of both kinds of tables, one not installed, and the fits that were made."""
     made = []
-    peers = coded_models(fast=True) | {"any ridge": TableModel(fit_ridge)}
+    peers = coded_models(fast=True) | {"any ridge": Contender(model="ridge", fit=fit_ridge)}
 
     def noted(name):
         def fit(table, *, seed):
@@ -35,19 +34,22 @@ def fits(monkeypatch):
 
         return fit
 
+    gone = Contender(model="gone", fit=fit_ridge, package="no_such_package")
     of_codes = {
-        "masked-table": TableModel(noted("ridge"), n_tables=3),
-        "ordered-probit": TableModel(noted("ordered-probit"), chance=False, n_tables=2),
-        "gone": TableModel(peers["ridge"].fit, package="no_such_package"),
+        "masked-table": Contender(model="masked-table", fit=noted("ridge"), most_fits=3),
+        "ordered-probit": Contender(
+            model="ordered-probit", fit=noted("ordered-probit"), chance=False, most_fits=2
+        ),
+        "gone": gone,
     }
     of_shifts = {
-        "masked-table": TableModel(noted("any ridge")),
-        "ridge": TableModel(noted("any ridge")),
-        "ridge-dropped": TableModel(noted("any ridge"), of_dropped=True),
-        "gone": TableModel(peers["ridge"].fit, package="no_such_package"),
+        name: Contender(model=name, fit=noted("any ridge"))
+        for name in ("masked-table", "ridge", "ridge-dropped")
     }
     monkeypatch.setattr(coded_tasks, "coded_models", lambda *, fast: of_codes)
-    monkeypatch.setattr(table_shifts, "shift_models", lambda task, *, fast: of_shifts)
+    monkeypatch.setattr(
+        table_shifts, "shift_models", lambda task, *, fast: of_shifts | {"gone": gone}
+    )
     return made
 
 
@@ -133,8 +135,8 @@ def test_a_smoke_run_fits_two_models_of_few_rows(data_folder):
 
 def coded_result(model, number, mse, **losses):
     values = {**dict.fromkeys(CODED, mse), **losses}
-    key = TableKey(TASK, "pooled", number, model)
-    return TableResult(key, {("0", k): np.array([v], float) for k, v in values.items()}, 1.0)
+    losses = {name: np.array([value], float) for name, value in values.items()}
+    return Kept(Key((TASK, "pooled", model), number), {}, 1.0, losses)
 
 
 def coded_task(bins="pooled"):
@@ -182,8 +184,8 @@ def test_the_paper_has_twelve_settings_and_cars():
 
 
 def shift_result(model, number, rows, *, part="test"):
-    losses = {("0", "mse mean"): np.array(rows, dtype=float)}
-    return TableResult(TableKey("wine", part, number, model), losses, 1.0)
+    losses = {"0 | mse mean": np.array(rows, dtype=float)}
+    return Kept(Key(("wine", part, model), number), {}, 1.0, losses)
 
 
 def shift_task():
@@ -223,22 +225,3 @@ def test_what_is_infinite_has_no_figure():
     assert row.value is None and "infinite" in row.note
     own = shift_result(OURS[0], 0, [np.inf, 1.0])
     assert shift_task().further_rows({OURS[0]: [own], "ridge": [never]}) == []
-
-
-def test_a_result_is_what_was_put(tmp_path):
-    put = shift_result("ridge", 3, [0.5, np.inf])
-    table_store(tmp_path).put(replace(put, chosen={"alpha": 0.1}))
-    got = table_store(tmp_path).get(put.key)
-    assert got.key == put.key and got.chosen == {"alpha": 0.1} and got.cpu_seconds == 1.0
-    np.testing.assert_array_equal(got.losses["0", "mse mean"], [0.5, np.inf])
-    assert table_store(tmp_path).get(replace(put.key, number=4)) is None
-    assert [path.name for path in (tmp_path / put.key.path).parent.iterdir()] == ["ridge.npz"]
-
-
-@pytest.mark.parametrize("content", [b"", b"PK", json.dumps({"key": {}}).encode()])
-def test_a_damaged_result_is_named(tmp_path, content):
-    path = tmp_path / KEY.path
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"`folder` must hold results .* at .*ridge.npz"):
-        table_store(tmp_path).get(KEY)

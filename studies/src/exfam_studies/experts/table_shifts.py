@@ -27,21 +27,22 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from exfam_studies.experts.adult import adult
-from exfam_studies.experts.public_tables import TableShift, bike_sharing, wine_quality
 from exfam_studies.common.bars import draw_bars
+from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
+from exfam_studies.common.kept import Kept, Key
 from exfam_studies.common.rows import Row
+from exfam_studies.experts.tables.adult import adult
 from exfam_studies.experts.tables.features import SHARES, with_missing
 from exfam_studies.experts.tables.fits import Losses, Results, TableTask, kept_rows, run_tables
 from exfam_studies.experts.tables.models import (
     OURS,
-    TableModel,
+    is_of_dropped,
     model_parameters,
     shift_models,
 )
 from exfam_studies.experts.tables.predictions import Fitted, row_losses
-from exfam_studies.experts.tables.results import TableKey, TableResult
+from exfam_studies.experts.tables.public import TableShift, bike_sharing, wine_quality
 from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
 
 __all__ = ["TASKS", "ShiftTask", "kept", "parameters", "plot", "run"]
@@ -80,18 +81,18 @@ class ShiftTask(TableTask):
             return (WHOLE,)
         return (WHOLE, *(f"{share:g} {by}" for share in SHARES[1:] for by in ("cell", "column")))
 
-    def models(self) -> Mapping[str, TableModel]:
+    def models(self) -> Mapping[str, Contender]:
         """The models of the kind of table, those of dropped cells where cells are dropped."""
         models = shift_models(self.kind, fast=self.options.fast)
-        return {name: m for name, m in models.items() if self.dropped or not m.of_dropped}
+        return {name: m for name, m in models.items() if self.dropped or not is_of_dropped(name)}
 
-    def keys(self, name: str) -> list[TableKey]:
+    def keys(self, name: str) -> list[Key]:
         """One fit measured on held-out training rows, then one for each seed."""
         numbers = range(self.options.n_seeds(SEEDS))
-        held = TableKey(self.label, VALIDATION, 0, name)
-        return [held, *(TableKey(self.label, TEST, number, name) for number in numbers)]
+        held = Key((self.label, VALIDATION, name))
+        return [held, *(Key((self.label, TEST, name), number) for number in numbers)]
 
-    def table(self, key: TableKey) -> TableShift:
+    def table(self, key: Key) -> TableShift:
         """The table, or its training rows parted; the first rows in a smoke run."""
         table = self.read()
         train, test = np.arange(len(table.train_y)), np.arange(len(table.test_y))
@@ -100,24 +101,23 @@ class ShiftTask(TableTask):
         elif self.n_rows is not None:
             drawn = np.random.default_rng(0).permutation(train)[: self.n_rows]
             table = _rows_of(table, np.sort(drawn), test)
-        return _held_out(table) if key.part == VALIDATION else table
+        return _held_out(table) if VALIDATION in key.names else table
 
-    def losses(self, fitted: Fitted, table: TableShift, key: TableKey) -> Losses:
+    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
         """The losses of all test rows, means over draws of what is dropped."""
         losses = {}
         for share in self.shares:
             drawn = [
                 row_losses(fitted.predict(columns), table.test_y, table=table)
-                for columns in _columns(table, share, key.number)
+                for columns in _columns(table, share, key.seed)
             ]
             for name in drawn[0]:
-                losses[share, name] = np.mean([draw[name] for draw in drawn], axis=0)
+                losses[f"{share} | {name}"] = np.mean([draw[name] for draw in drawn], axis=0)
         return losses
 
-    def model_rows(self, name: str, results: Sequence[TableResult]) -> list[Row]:
+    def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
         """One row for each loss and share; "error" is the standard error over the test rows."""
-        test = [result for result in results if result.key.part == TEST]
-        held = [result for result in results if result.key.part == VALIDATION]
+        test, held = _of(TEST, results), _of(VALIDATION, results)
         if not test:
             return []
         note = "" if self.n_rows is None else f"{self.n_rows:,} training rows drawn"
@@ -129,11 +129,10 @@ class ShiftTask(TableTask):
             note=note,
         )
         rows = []
-        for share, loss in test[0].losses:
-            row = _named(model, share, loss)
-            row = loss_row(row, test, share, loss, held=[r.mean(share, loss) for r in held])
+        for loss in test[0].arrays:
+            row = loss_row(_named(model, loss), test, loss, held=held)
             if row.value is not None:
-                by_row = np.mean([result.losses[share, loss] for result in test], axis=0)
+                by_row = np.mean([result.arrays[loss] for result in test], axis=0)
                 row = _with_error_setting(row, _error(by_row))
             rows.append(row)
         return rows
@@ -146,10 +145,7 @@ class ShiftTask(TableTask):
         cells dropped. Infinite losses make no row; where cells are dropped, only models fitted to
         rows with cells dropped are compared.
         """
-        test = {
-            name: [result for result in some if result.key.part == TEST]
-            for name, some in results.items()
-        }
+        test = {name: _of(TEST, some) for name, some in results.items()}
         return [row for ours in OURS for name in test for row in self._apart(ours, name, test)]
 
     def not_installed(self, name: str) -> Row:
@@ -161,14 +157,14 @@ class ShiftTask(TableTask):
         if name.startswith(OURS[0]) or not pairs:
             return []
         rows = []
-        for share, loss in pairs[0][0].losses:
+        for loss in pairs[0][0].arrays:
+            row = _named(Row(task=self.label, model=ours, metric=""), loss)
             # Of whole rows against all; where cells are missing, against who was prepared for it.
-            if share != WHOLE and not name.endswith("-dropped"):
+            if row.settings["dropped"] and not name.endswith("-dropped"):
                 continue
-            row = _named(Row(task=self.label, model=ours, metric=""), share, loss)
             settings = {**row.settings, "against": name}
             row = replace(row, metric=f"minus-{row.metric}", settings=settings)
-            row, by_row = difference_row(row, pairs, share, loss)
+            row, by_row = difference_row(row, pairs, loss)
             if row.value is not None:
                 error = _error(by_row)
                 rows.append(with_error(_with_error_setting(row, error), error))
@@ -254,10 +250,13 @@ def _rows_of(
     )
 
 
-def _named(row: Row, share: str, loss: str) -> Row:
-    """`row` with what its figure is of."""
-    metric, *rule = loss.split()
-    dropped, *by = share.split()
+def _of(part: str, results: Sequence[Kept]) -> list[Kept]:
+    return [result for result in results if part in result.key.names]
+
+
+def _named(row: Row, loss: str) -> Row:
+    """`row` with what its figure is of, such as "0.1 cell | mse mean"."""
+    (dropped, *by), (metric, *rule) = map(str.split, loss.split("|"))
     settings = {**row.settings, "dropped": float(dropped)}
     settings |= {"by": by[0]} if by else {}
     settings |= {"rule": rule[0]} if rule else {}

@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from exfam_studies.experts.public_tables import TableShift
-from exfam_studies.experts.shifted_tables import simulate_shifted_tables
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.tables.coded import BINS, CodedTask, draw_tables
@@ -24,6 +22,8 @@ from exfam_studies.experts.tables.features import coded_table
 from exfam_studies.experts.tables.fits import kept_rows, run_tables
 from exfam_studies.experts.tables.models import model_parameters
 from exfam_studies.experts.tables.paper import SETTINGS, task_name
+from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.experts.tables.simulated import simulate_shifted_tables
 
 __all__ = ["TASKS", "kept", "parameters", "plot", "run"]
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.tables.features import (
     Features,
     learn_features,
@@ -31,6 +30,7 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = [
     "LIBRARIES",

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.common.bars import draw_bars
+from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
+from exfam_studies.common.kept import Kept, Key
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.tables.fits import Losses, Results, TableTask
-from exfam_studies.experts.tables.models import OURS, TableModel, coded_models
+from exfam_studies.experts.tables.models import OURS, TOGETHER, coded_models
 from exfam_studies.experts.tables.paper import PAPER, paper_figures
 from exfam_studies.experts.tables.predictions import CODED, Fitted, row_losses
-from exfam_studies.experts.tables.results import TableKey, TableResult
+from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
 
 __all__ = ["BINS", "CodedTask", "draw_tables"]
@@ -48,33 +49,34 @@ class CodedTask(TableTask):
         """The task and its bins."""
         return f"{self.name} {self.bins}"
 
-    def models(self) -> Mapping[str, TableModel]:
-        """All models of codes; those that fit several tables at once do so for resampled ones."""
-        models = coded_models(fast=self.options.fast)
-        if self.resampled:
-            return models
-        return {name: replace(model, together=None) for name, model in models.items()}
+    def models(self) -> Mapping[str, Contender]:
+        """All models of codes."""
+        return coded_models(fast=self.options.fast)
 
-    def keys(self, name: str) -> list[TableKey]:
+    def together(self, name: str) -> Callable[..., Sequence[Fitted]] | None:
+        """Several data sets at once, where there are several."""
+        return TOGETHER.get(name) if self.resampled else None
+
+    def keys(self, name: str) -> list[Key]:
         """One for each data set, or for each seed where chance plays a part."""
         model, n = self.models()[name], self.options.n_seeds(self.usual)
         if self.resampled:
-            n = min(n, model.n_tables)
+            n = min(n, model.most_fits or n)
         elif not model.chance:
             n = 1
-        return [TableKey(self.name, self.bins, number, name) for number in range(n)]
+        return [Key((self.name, self.bins, name), number) for number in range(n)]
 
-    def table(self, key: TableKey) -> TableShift:
+    def table(self, key: Key) -> TableShift:
         """The table of that number."""
-        return self.tables(key.number)
+        return self.tables(key.seed)
 
-    def losses(self, fitted: Fitted, table: TableShift, key: TableKey) -> Losses:
+    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
         """The mean of each loss: rows are not compared one by one."""
         predicted = fitted.predict(table.test)
         losses = row_losses(predicted, table.test_y, table=table, names=CODED)
-        return {("0", name): rows.mean(keepdims=True) for name, rows in losses.items()}
+        return {name: rows.mean(keepdims=True) for name, rows in losses.items()}
 
-    def model_rows(self, name: str, results: Sequence[TableResult]) -> list[Row]:
+    def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
         """Accuracy and squared error of both rules, and nats, over the data sets."""
         if not results:
             return []
@@ -90,7 +92,7 @@ class CodedTask(TableTask):
                 rows.append(_with_spread(named, model, results, f"{metric} {rule}"))
         nats = _with_spread(replace(row, metric="nats"), model, results, "nats")
         if nats.value is None:
-            mixed = np.mean([result.mean("0", "nats-mixed") for result in results])
+            mixed = np.mean([result.arrays["nats-mixed"][0] for result in results])
             nats = replace(nats, note=f"{nats.note}; {mixed:.3f} with 0.1 % uniform mixed in")
         return [*rows, nats]
 
@@ -108,7 +110,7 @@ class CodedTask(TableTask):
             for metric in ("accuracy", "mse"):
                 settings = {"bins": self.bins, "rule": "mean", "against": name}
                 row = replace(self._row(OURS[0]), settings=settings, metric=f"minus-{metric}")
-                row, _ = difference_row(row, pairs, "0", f"{metric} rounded")
+                row, _ = difference_row(row, pairs, f"{metric} rounded")
                 rows.append(with_error(row, (row.sd or 0.0) / math.sqrt(len(pairs))))
         return rows + (self._paper_rows() if self.bins == PAPER_BINS else [])
 
@@ -146,9 +148,9 @@ def draw_tables(rows: list[Row], folder: Path) -> None:
         draw_bars(shown, folder, experiment="table", metric=metric)
 
 
-def _with_spread(row: Row, model: TableModel, results: Sequence[TableResult], name: str) -> Row:
+def _with_spread(row: Row, model: Contender, results: Sequence[Kept], name: str) -> Row:
     """The row of a loss, with its standard error in words; without seeds where all are alike."""
-    whole = loss_row(row, results, "0", name)
+    whole = loss_row(row, results, name)
     if whole.sd is not None:
         return replace(whole, note=f"standard error {whole.sd / math.sqrt(len(results)):.4f}")
     return whole if model.chance else replace(whole, n_seeds=None)

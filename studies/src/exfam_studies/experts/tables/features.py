@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from exfam.checks import check_choice, check_fraction
-from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = [
     "SHARES",

@@ -2,26 +2,26 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 
 import numpy as np
 
-from exfam_studies.experts.public_tables import TableShift
-from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.fits import Contender, Job, gather
 from exfam_studies.common.harness import Options
+from exfam_studies.common.kept import Kept, Key, Store
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.models import TableModel
 from exfam_studies.experts.tables.predictions import Fitted
-from exfam_studies.experts.tables.results import TableKey, TableResult, TableStore, table_store
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = ["TableTask", "fit_missing", "kept_rows", "run_tables"]
 
 # Results of smoke runs are of other data: they have a folder of their own.
 FAST_FOLDER = "fast"
-Losses = Mapping[tuple[str, str], np.ndarray]
-Results = Mapping[str, Sequence[TableResult]]
+# Name of a loss -> its value in each row, or the mean alone.
+Losses = Mapping[str, np.ndarray]
+Results = Mapping[str, Sequence[Kept]]
 
 
 class TableTask(ABC):
@@ -30,23 +30,27 @@ class TableTask(ABC):
     label: str
 
     @abstractmethod
-    def models(self) -> Mapping[str, TableModel]:
+    def models(self) -> Mapping[str, Contender]:
         """The models that are fitted, by name."""
 
+    def together(self, name: str) -> Callable[..., Sequence[Fitted]] | None:
+        """What fits a model to several tables at once; None to fit it to one at a time."""
+        return None
+
     @abstractmethod
-    def keys(self, name: str) -> list[TableKey]:
+    def keys(self, name: str) -> list[Key]:
         """The fits of a model that are wanted."""
 
     @abstractmethod
-    def table(self, key: TableKey) -> TableShift:
+    def table(self, key: Key) -> TableShift:
         """The table of a fit."""
 
     @abstractmethod
-    def losses(self, fitted: Fitted, table: TableShift, key: TableKey) -> Losses:
+    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
         """What is kept of a fit's losses on the test rows."""
 
     @abstractmethod
-    def model_rows(self, name: str, results: Sequence[TableResult]) -> list[Row]:
+    def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
         """Rows of one model's results; none of a model without a result that was wanted."""
 
     @abstractmethod
@@ -81,42 +85,40 @@ def kept_rows(tasks: Sequence[TableTask], options: Options) -> list[Row]:
     return rows + _further(tasks, store)
 
 
-def fit_missing(task: TableTask, name: str, store: TableStore) -> None:
+def fit_missing(task: TableTask, name: str, store: Store) -> None:
     """Fit the wanted fits of a model that have no result yet, each with its number as the seed.
 
     Models that are fitted together have the first one's number as theirs.
     """
-    model = task.models()[name]
+    contender, together = task.models()[name], task.together(name)
     missing = [key for key in task.keys(name) if store.get(key) is None]
-    if model.package is not None:
-        import_module(model.package)  # no part of what a fit costs
-    alone = model.together is None or not missing
-    for keys in [[key] for key in missing] if alone else [missing]:
-        tables, seed = [task.table(key) for key in keys], keys[0].number
+    if contender.package is not None:
+        import_module(contender.package)  # no part of what a fit costs
+    for keys in [missing] if together and missing else [[key] for key in missing]:
+        tables, seed = [task.table(key) for key in keys], keys[0].seed
         start = time.process_time()
-        fits = (
-            model.together(tables, seed=seed)
-            if model.together
-            else [model.fit(tables[0], seed=seed)]
-        )
+        if together:
+            fits = together(tables, seed=seed)
+        else:
+            fits = [contender.fit(table, seed=seed) for table in tables]
         seconds = (time.process_time() - start) / len(keys)
         for key, table, fitted in zip(keys, tables, fits, strict=True):
             losses = task.losses(fitted, table, key)
-            store.put(TableResult(key, losses, seconds, fitted.chosen))
+            store.put(Kept(key, {}, seconds, losses, fitted.chosen))
 
 
-def _fitted_rows(task: TableTask, name: str, store: TableStore) -> list[Row]:
+def _fitted_rows(task: TableTask, name: str, store: Store) -> list[Row]:
     if not task.models()[name].is_installed:
         return [task.not_installed(name)]
     fit_missing(task, name, store)
     return task.model_rows(name, _kept(task, name, store))
 
 
-def _kept(task: TableTask, name: str, store: TableStore) -> list[TableResult]:
+def _kept(task: TableTask, name: str, store: Store) -> list[Kept]:
     return [result for key in task.keys(name) if (result := store.get(key)) is not None]
 
 
-def _further(tasks: Sequence[TableTask], store: TableStore) -> list[Row]:
+def _further(tasks: Sequence[TableTask], store: Store) -> list[Row]:
     return [
         row
         for task in tasks
@@ -124,6 +126,6 @@ def _further(tasks: Sequence[TableTask], store: TableStore) -> list[Row]:
     ]
 
 
-def _store(options: Options) -> TableStore:
+def _store(options: Options) -> Store:
     folder = options.folder
-    return table_store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+    return Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.tables.predictions import (
     Columns,
     Fitted,
@@ -20,6 +19,7 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = ["CODED_SETTINGS", "SHIFT_SETTINGS", "fit_masked", "n_recipes"]
 

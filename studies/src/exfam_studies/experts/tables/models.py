@@ -4,12 +4,10 @@ To add one: a function of the form of `Fit`, and a line in `coded_models` or `sh
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
-from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.common.fits import Contender
 from exfam_studies.experts.tables.boosting import (
     LIBRARIES,
     fit_boosting,
@@ -26,106 +24,97 @@ from exfam_studies.experts.tables.masked import (
 )
 from exfam_studies.experts.tables.ordered_probit import fit_ordered_probit
 from exfam_studies.experts.tables.peers import fit_one_hot, fit_ridge, fit_tuned_peer
-from exfam_studies.experts.tables.predictions import Fit, Fitted
+from exfam_studies.experts.tables.predictions import Fitted
+from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.reference import fit_reference, fit_reference_tables
 
-__all__ = ["OURS", "TableModel", "coded_models", "model_parameters", "shift_models"]
+__all__ = ["OURS", "TOGETHER", "coded_models", "is_of_dropped", "model_parameters", "shift_models"]
 
 # The models that others are compared with, pair by pair.
 OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
 _FAST = {"max_epochs": 2}
-_ALL, _FEW, _TUNED = 20, 5, 2
+# Models that fit several tables of one size at once; each one's CPU seconds are its share.
+TOGETHER: Mapping[str, Callable[..., Sequence[Fitted]]] = {"reference": fit_reference_tables}
+# On how many data sets of a simulated setting slow models are fitted, from the first.
+_FEW, _TUNED = 5, 2
 
 
-@dataclass(frozen=True, eq=False)
-class TableModel:
-    """A model and how it enters an experiment.
-
-    `chance`: whether two seeds give two fits
-    `package`: what must be installed, if not always there
-    `n_configurations`: how many were tried by validation, in each fit
-    `fast`: whether a smoke run fits it
-    `n_tables`: on how many data sets of a simulated setting it is fitted, from the first
-    `of_dropped`: whether it is only for tables of which cells are dropped at test
-    `together`: fits several tables of one size at once; each one's CPU seconds are its share
-    """
-
-    fit: Fit
-    chance: bool = True
-    package: str | None = None
-    n_configurations: int | None = None
-    fast: bool = True
-    n_tables: int = _ALL
-    of_dropped: bool = False
-    together: Callable[..., Sequence[Fitted]] | None = None
-
-    @property
-    def is_installed(self) -> bool:
-        """Whether the package it needs is there."""
-        return self.package is None or find_spec(self.package) is not None
-
-
-def coded_models(*, fast: bool) -> dict[str, TableModel]:
+def coded_models(*, fast: bool) -> dict[str, Contender]:
     """The models of tables of codes, or those of a smoke run."""
-    models = {
-        name: TableModel(
-            partial(fit_masked, settings=settings),
+    models = [
+        Contender(
+            model=name,
+            fit=partial(fit_masked, settings=settings),
             n_configurations=None if "ordinal" in settings else n_recipes(settings, lengths=0),
             fast=name == OURS[0],
         )
         for name, settings in CODED_SETTINGS.items()
-    }
-    models["reference"] = TableModel(
-        fit_reference, fast=False, n_tables=_FEW, together=fit_reference_tables
-    )
-    models["logistic-regression"] = TableModel(
-        partial(fit_one_hot, model="logistic-regression"), chance=False
-    )
-    for name in GRIDS:
-        slow = name == "gradient-boosting"
-        models[name] = TableModel(partial(fit_one_hot, model=name), fast=not slow)
-    for name, grid in GRIDS.items():
-        models[f"{name}-tuned"] = TableModel(
-            partial(fit_tuned_peer, model=name),
+    ]
+    models.append(Contender(model="reference", fit=fit_reference, fast=False, most_fits=_FEW))
+    models += [
+        Contender(
+            model=name,
+            fit=partial(fit_one_hot, model=name),
+            chance=name in GRIDS,
+            fast=name != "gradient-boosting",
+        )
+        for name in ("logistic-regression", *GRIDS)
+    ]
+    models += [
+        Contender(
+            model=f"{name}-tuned",
+            fit=partial(fit_tuned_peer, model=name),
             n_configurations=grid.n_configurations,
             fast=False,
-            n_tables=_TUNED,
+            most_fits=_TUNED,
         )
-    for name in ("lightgbm", "xgboost", "catboost"):
-        fit = partial(fit_boosting, library=LIBRARIES[name], classes=True)
-        slow = name == "catboost"
-        models[name] = TableModel(fit, chance=slow, package=name, fast=not slow)
-    models["ridge"] = TableModel(partial(fit_ridge, standardized=False), chance=False)
-    models["ordered-probit"] = TableModel(fit_ordered_probit, chance=False)
+        for name, grid in GRIDS.items()
+    ]
+    models += [
+        Contender(
+            model=name,
+            fit=partial(fit_boosting, library=LIBRARIES[name], classes=True),
+            chance=name == "catboost",
+            package=name,
+            fast=name != "catboost",
+        )
+        for name in ("lightgbm", "xgboost", "catboost")
+    ]
+    ridge = partial(fit_ridge, standardized=False)
+    models.append(Contender(model="ridge", fit=ridge, chance=False))
+    models.append(Contender(model="ordered-probit", fit=fit_ordered_probit, chance=False))
     return _wanted(models, fast)
 
 
-def shift_models(task: str, *, fast: bool) -> dict[str, TableModel]:
+def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
     """The models of tables with a natural shift, or those of a smoke run.
 
     >>> list(shift_models("regression", fast=True))
     ['masked-table', 'ridge']
     """
     classes, more = task != "regression", _FAST if fast else {}
-    models = {
-        name: TableModel(
-            partial(fit_masked, settings={**settings, **more}, classes=classes),
+    ours = {name: (settings, classes) for name, settings in SHIFT_SETTINGS.items()}
+    if task == "ordinal":
+        ours["masked-table-regression"] = ({}, False)
+    models = [
+        Contender(
+            model=name,
+            fit=partial(fit_masked, settings={**settings, **more}, classes=of_classes),
             n_configurations=n_recipes(settings, lengths=2),
             fast=name == OURS[0],
-            of_dropped=name.endswith("-missing"),
         )
-        for name, settings in SHIFT_SETTINGS.items()
-    }
-    if task == "ordinal":
-        fit = partial(fit_masked, settings=more, classes=False)
-        models["masked-table-regression"] = TableModel(
-            fit, n_configurations=n_recipes({}, lengths=2), fast=False
-        )
-    models["ridge"] = TableModel(fit_ridge)
-    models["ridge-dropped"] = TableModel(_fit_ridge_dropped, fast=False, of_dropped=True)
+        for name, (settings, of_classes) in ours.items()
+    ]
+    models.append(Contender(model="ridge", fit=fit_ridge))
+    models.append(Contender(model="ridge-dropped", fit=_fit_ridge_dropped, fast=False))
     for name in ("lightgbm", "catboost"):
-        models |= _boosting_models(name, classes=classes, numbers=task == "ordinal")
+        models += _boosting_models(name, classes=classes, numbers=task == "ordinal")
     return _wanted(models, fast)
+
+
+def is_of_dropped(name: str) -> bool:
+    """Whether a model is only for tables of which cells are dropped at test."""
+    return name.endswith(("-dropped", "-missing"))
 
 
 def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
@@ -148,34 +137,34 @@ def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
     return {"grid": grid} if grid else {}
 
 
-def _boosting_models(name: str, *, classes: bool, numbers: bool) -> dict[str, TableModel]:
+def _boosting_models(name: str, *, classes: bool, numbers: bool) -> list[Contender]:
     """A library tuned, tuned to rows with cells dropped, and as it comes.
 
     `numbers`: also tuned as a regression on the codes of levels
     """
-    library = LIBRARIES[name]
-    n = library.n_configurations
-    tuned = partial(fit_tuned_boosting, library=library, classes=classes)
-    dropped = partial(fit_dropped_boosting, library=library, classes=classes)
-    plain = partial(fit_boosting, library=library, classes=classes)
-    models = {
-        f"{name}-tuned": TableModel(tuned, package=name, n_configurations=n, fast=False),
-        f"{name}-dropped": TableModel(
-            dropped, package=name, n_configurations=n, fast=False, of_dropped=True
-        ),
-        name: TableModel(plain, package=name, fast=False),
+    fits: dict[str, tuple[Callable[..., Fitted], bool]] = {
+        f"{name}-tuned": (fit_tuned_boosting, classes),
+        f"{name}-dropped": (fit_dropped_boosting, classes),
+        name: (fit_boosting, classes),
     }
     if numbers:
-        fit = partial(fit_tuned_boosting, library=library, classes=False)
-        models[f"{name}-tuned-regression"] = TableModel(
-            fit, package=name, n_configurations=n, fast=False
+        fits[f"{name}-tuned-regression"] = (fit_tuned_boosting, False)
+    library = LIBRARIES[name]
+    return [
+        Contender(
+            model=model,
+            fit=partial(fit, library=library, classes=of_classes),
+            package=name,
+            n_configurations=None if model == name else library.n_configurations,
+            fast=False,
         )
-    return models
+        for model, (fit, of_classes) in fits.items()
+    ]
 
 
 def _fit_ridge_dropped(table: TableShift, *, seed: int) -> Fitted:
     return fit_ridge(with_dropped(table, copies=n_copies(table), seed=seed), seed=seed)
 
 
-def _wanted(models: dict[str, TableModel], fast: bool) -> dict[str, TableModel]:
-    return {name: model for name, model in models.items() if model.fast or not fast}
+def _wanted(models: Sequence[Contender], fast: bool) -> dict[str, Contender]:
+    return {contender.model: contender for contender in models if contender.fast or not fast}

@@ -5,7 +5,6 @@ from jaxtyping import Float, Int64
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.tables.features import learn_features
 from exfam_studies.experts.tables.predictions import (
     Columns,
@@ -15,6 +14,7 @@ from exfam_studies.experts.tables.predictions import (
     y_codes,
     y_levels,
 )
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = ["fit_ordered_probit", "normal_scores"]
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.tables.features import learn_features
 from exfam_studies.experts.tables.grids import GRIDS, fit_tuned
 from exfam_studies.experts.tables.predictions import (
@@ -24,6 +23,7 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = ["fit_one_hot", "fit_ridge", "fit_tuned_peer", "one_hot"]
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 from scipy.special import ndtr
 
-from exfam_studies.experts.public_tables import TableShift
+from exfam_studies.experts.tables.public import TableShift
 
 __all__ = [
     "CODED",
-    "Fit",
     "Fitted",
     "Predicted",
     "gaussian_bins",
@@ -60,15 +59,6 @@ class Fitted:
 
     predict: Callable[[Columns], Predicted]
     chosen: Mapping[str, Any] = field(default_factory=dict)
-
-
-@runtime_checkable
-class Fit(Protocol):
-    """Fits a model to the training rows of a table; `seed` decides all that is left to chance."""
-
-    def __call__(self, table: TableShift, *, seed: int) -> Fitted:
-        """The model, fitted."""
-        ...
 
 
 def y_levels(table: TableShift) -> list[Any]:

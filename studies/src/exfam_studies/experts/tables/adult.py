@@ -5,7 +5,7 @@ from jaxtyping import Bool, Shaped
 
 from exfam.checks import check_choice
 from exfam.reading.public_sets.files import read_file
-from exfam_studies.experts.public_tables import SOURCE, TableShift, part_table
+from exfam_studies.experts.tables.public import SOURCE, TableShift, part_table
 
 __all__ = ["WHITE_COLLAR", "adult"]
 

@@ -84,7 +84,7 @@ def simulate_shifted_tables(
     random = np.random.default_rng(seed)
     continuous = _draw(
         random,
-        _Law(n_informative, noise, corr, n_features, flips_test=flip == "both"),
+        _Setting(n_informative, noise, corr, n_features, flips_test=flip == "both"),
         sizes=(n_train, n_test),
     )
     x = _binned(continuous.train_x, continuous.test_x, n_categories, pooled=bins == "pooled")
@@ -109,7 +109,7 @@ def _check(n_informative: int, noise: float, corr: float, n_features: int) -> No
         raise ExfamError(f"`corr` must be above 0 and below 1, got {corr!r}.")
 
 
-class _Law(NamedTuple):
+class _Setting(NamedTuple):
     n_informative: int
     noise: float
     corr: float
@@ -117,19 +117,23 @@ class _Law(NamedTuple):
     flips_test: bool
 
 
-def _draw(random: np.random.Generator, law: _Law, *, sizes: tuple[int, int]) -> ContinuousTables:
+def _draw(
+    random: np.random.Generator, setting: _Setting, *, sizes: tuple[int, int]
+) -> ContinuousTables:
     true = [
-        _correlated(random, corr, law.n_features, size)
-        for corr, size in zip((law.corr, 1 - law.corr), sizes, strict=True)
+        _correlated(random, corr, setting.n_features, size)
+        for corr, size in zip((setting.corr, 1 - setting.corr), sizes, strict=True)
     ]
     true[0][:, :N_FLIPPED] *= -1
-    if law.flips_test:
+    if setting.flips_test:
         true[1][:, :N_FLIPPED] *= -1
-    sd = np.where(np.arange(law.n_features) < law.n_informative, NOISE_OF_CAUSES, NOISE_OF_OTHERS)
-    seen = [x + law.noise * sd * random.standard_normal(x.shape) for x in true]
-    coefficients = random.uniform(0, LARGEST_COEFFICIENT, law.n_informative)
+    sd = np.where(
+        np.arange(setting.n_features) < setting.n_informative, NOISE_OF_CAUSES, NOISE_OF_OTHERS
+    )
+    seen = [x + setting.noise * sd * random.standard_normal(x.shape) for x in true]
+    coefficients = random.uniform(0, LARGEST_COEFFICIENT, setting.n_informative)
     y = [
-        x[:, : law.n_informative] @ coefficients + NOISE_OF_Y * random.standard_normal(len(x))
+        x[:, : setting.n_informative] @ coefficients + NOISE_OF_Y * random.standard_normal(len(x))
         for x in true
     ]
     return ContinuousTables(seen[0], y[0], seen[1], y[1], coefficients)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam_studies.experts.adult import WHITE_COLLAR, adult
-from exfam_studies.experts.auto_mpg import auto_mpg
-from exfam_studies.experts.public_tables import bike_sharing, read_columns, wine_quality
+from exfam_studies.experts.tables.adult import WHITE_COLLAR, adult
+from exfam_studies.experts.tables.auto_mpg import auto_mpg
+from exfam_studies.experts.tables.public import bike_sharing, read_columns, wine_quality
 
 # The paper's terciles, as its code prints them.
 EDGES = {
@@ -95,7 +95,7 @@ def test_adults_are_parted_by_what_they_no_longer_show(data_folder):
 
 
 def test_an_education_has_one_number(data_folder):
-    from exfam_studies.experts import adult as module
+    from exfam_studies.experts.tables import adult as module
 
     rows = module._rows()
     pairs = set(zip(rows["education"], rows["education_num"], strict=True))

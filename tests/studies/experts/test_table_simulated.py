@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam_studies.experts.shifted_tables import simulate_shifted_tables
+from exfam_studies.experts.tables.simulated import simulate_shifted_tables
 
 
 def drawn(**changed):

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import check_choice
-from exfam_studies.experts.public_tables import TableShift, part_table, read_columns
+from exfam_studies.experts.tables.public import TableShift, part_table, read_columns
 
 __all__ = ["auto_mpg"]
 
