@@ -79,7 +79,9 @@ def _elements(groups: Groups, labels: UInt64[np.ndarray, "labels"] | None) -> Ha
     return element
 
 
-def _contents(element: Hashes, length: Int64[np.ndarray, "groups"]) -> Hashes:
+def _contents(
+    element: UInt64[np.ndarray, "own"], length: Int64[np.ndarray, "groups"]
+) -> UInt64[np.ndarray, "groups"]:
     # Differences of running sums wrap around as the sums do.
     total = np.append(np.uint64(0), np.cumsum(element, dtype=np.uint64))
     stop = np.cumsum(length)
