@@ -11,6 +11,7 @@ from exfam.checks import CheckpointError, ExfamError
 from exfam.training import checkpoints
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder, checkpoint_path
 from toy_fit import (
+    N_SAMPLED,
     ToyModel,
     run_python,
     same_bits,
@@ -21,7 +22,8 @@ from toy_fit import (
     toy_settings,
 )
 
-N_CALLS = 28  # of the objective in an uninterrupted toy fit: 4 epochs of 5 steps and 2 validations
+# Of the objective in an uninterrupted toy fit: 4 epochs of 5 steps and 2 validations.
+N_CALLS = 28 + 2 * N_SAMPLED
 
 
 class PowerCut(Exception):
@@ -85,7 +87,7 @@ def test_a_fit_cut_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, at
 def failing_calls(at):
     """Which of the calls before number `at` were training steps."""
     epoch = [True] * 5 + [False] * 2
-    return (epoch * 4)[: at - 1]
+    return ([False] * N_SAMPLED + epoch * 4)[: at - 1]
 
 
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8, 0.9])
@@ -102,8 +104,8 @@ def test_the_best_epoch_and_patience_outlive_a_cut(tmp_path, share):
 
 
 def test_a_fit_may_be_cut_again_and_again(tmp_path, uninterrupted):
-    for _ in range(9):
-        cut_at(Checkpoint(tmp_path, seconds=0.0), 4)
+    for at in (N_SAMPLED + 4, *[4] * 8):
+        cut_at(Checkpoint(tmp_path, seconds=0.0), at)
     model, _ = toy_fit(checkpoint=tmp_path)
     assert same_bits(model, uninterrupted[0])
 
@@ -113,7 +115,7 @@ def test_a_fit_stopped_by_ctrl_c_goes_on(tmp_path, uninterrupted):
     objective = failing(None)
 
     def pressed(model, batch):
-        if len(objective.calls) == 9:
+        if len(objective.calls) == 9 + N_SAMPLED:
             signal.raise_signal(signal.SIGINT)
         return objective(model, batch)
 
@@ -147,7 +149,7 @@ def test_bfloat16_weights_resume_to_the_same_bits(tmp_path):
 
     settings = toy_settings(learning_rate=0.1)
     whole, _ = toy_fit(model(), settings=settings)
-    cut_at(Checkpoint(tmp_path, seconds=0.0), 17, model=model(), settings=settings)
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17 + N_SAMPLED, model=model(), settings=settings)
     resumed, _ = toy_fit(model(), settings=settings, checkpoint=tmp_path)
     assert same_bits(whole, resumed)
     assert not same_bits(whole, model())
@@ -170,7 +172,7 @@ def test_buffers_resume_too(tmp_path):
         return made
 
     whole, _ = toy_fit(model())
-    cut_at(Checkpoint(tmp_path, seconds=0.0), 17, model=model())
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17 + N_SAMPLED, model=model())
     resumed, _ = toy_fit(model(), checkpoint=tmp_path)
     assert same_bits(whole, resumed)
 
@@ -233,7 +235,7 @@ def files(folder):
 def test_two_generations_stay_and_nothing_else(tmp_path):
     (tmp_path / ".generation-000001-half").write_bytes(b"half")
     (tmp_path / "notes.txt").write_text("mine")
-    cut_at(Checkpoint(tmp_path, seconds=0.0), 17)
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17 + N_SAMPLED)
     names = [path.name for path in files(tmp_path)]
     assert [re.sub("-[0-9a-f]{64}", "", name) for name in names] == [
         "generation-000013.safetensors",
@@ -263,7 +265,7 @@ DAMAGES = {
 def test_after_damage_the_generation_before_goes_on_to_the_same_bits(
     tmp_path, uninterrupted, damage
 ):
-    cut_at(Checkpoint(tmp_path, seconds=0.0), 17)
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17 + N_SAMPLED)
     newest = files(tmp_path)[-1]
     newest.write_bytes(DAMAGES[damage](newest.read_bytes()))
     with pytest.warns(UserWarning, match=f"Checkpoint .*{newest.name} is damaged"):
@@ -272,7 +274,7 @@ def test_after_damage_the_generation_before_goes_on_to_the_same_bits(
 
 
 def test_when_all_generations_are_damaged_nothing_is_guessed(tmp_path):
-    cut_at(Checkpoint(tmp_path, seconds=0.0), 17)
+    cut_at(Checkpoint(tmp_path, seconds=0.0), 17 + N_SAMPLED)
     for path in files(tmp_path):
         path.write_bytes(path.read_bytes()[:-1])
     with (
@@ -387,7 +389,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path, name):
     options, message = OTHERS[name]
-    cut_at(tmp_path, 17)
+    cut_at(tmp_path, 17 + N_SAMPLED)
     with pytest.raises(
         CheckpointError,
         match=f"`checkpoint` must belong to this fit.*{message}.*Use another folder",
@@ -396,14 +398,14 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, name):
 
 
 def test_identity_tells_what_shapes_do_not(tmp_path):
-    cut_at(Checkpoint(tmp_path, identity={"dropout": 0.2, "heads": (1, 2)}), 17)
+    cut_at(Checkpoint(tmp_path, identity={"dropout": 0.2, "heads": (1, 2)}), 17 + N_SAMPLED)
     with pytest.raises(CheckpointError, match=r"dropout is 0\.2 there and 0\.5 here"):
         toy_fit(checkpoint=Checkpoint(tmp_path, identity={"dropout": 0.5, "heads": (1, 2)}))
     toy_fit(checkpoint=Checkpoint(tmp_path, identity={"dropout": 0.2, "heads": (1, 2)}))
 
 
 def test_many_differences_are_counted(tmp_path):
-    cut_at(tmp_path, 17)
+    cut_at(tmp_path, 17 + N_SAMPLED)
     settings = toy_settings(learning_rate=0.5, batch_size=9, patience=1, warmup=0.2, seed=1)
     with pytest.raises(CheckpointError, match="warmup|and 2 more"):
         toy_fit(checkpoint=tmp_path, settings=settings)

@@ -1,4 +1,5 @@
 import io
+import shutil
 import signal
 import threading
 
@@ -9,11 +10,13 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from exfam.checks import ExfamError
 from exfam.groups import Groups
 from exfam.training.history import Epoch, EpochProgress, History
 from exfam.training.protocol import Engine, Run
 from exfam.training.steps import TorchEngine, Weighted
 from toy_fit import (
+    N_SAMPLED,
     ToyModel,
     counting,
     run_python,
@@ -173,6 +176,7 @@ def test_ctrl_c_keeps_the_best_so_far():
     assert history.interrupted
     assert history.stopped == "interrupted"
     assert len(history) == 2
+    del epochs[:N_SAMPLED]
     kept = epochs[len(epochs) // 2 * (history.best.epoch - 1)]
     assert all(torch.equal(kept[name], value) for name, value in model.state_dict().items())
     assert signal.getsignal(signal.SIGINT) is before
@@ -188,9 +192,11 @@ def test_ctrl_c_finishes_the_step_at_hand_and_takes_no_other():
 
 def test_ctrl_c_in_validation_leaves_the_epoch_out():
     def press_in_validation(model, batch):
-        return squares(model, batch) if model.training else press_ctrl_c(model, batch)
+        is_validation = not model.training and any(objective.calls)
+        return press_ctrl_c(model, batch) if is_validation else squares(model, batch)
 
-    _, history = toy_fit(objective=press_in_validation)
+    objective = counting(press_in_validation)
+    _, history = toy_fit(objective=objective)
     assert history.interrupted
     assert len(history) == 0
 
@@ -283,6 +289,24 @@ def test_progress_shows_training_nats_without_validation():
 # The protocol without torch
 
 
+def test_a_result_far_worse_than_the_start_is_an_error(tmp_path):
+    settings = toy_settings(learning_rate=1e3, warmup=0.0)
+    message = r"must not rise, got .*e\+\d+ after the last step where there were .*`learning_rate`"
+    for validation in (None, toy_groups(seed=1)):
+        for _ in range(2):  # a checkpoint does not hide it
+            with pytest.raises(ExfamError, match=message):
+                toy_fit(settings=settings, validation=validation, checkpoint=tmp_path / "fit")
+        shutil.rmtree(tmp_path / "fit", ignore_errors=True)
+
+
+def test_outliers_and_hard_validation_data_are_no_divergence():
+    value = toy_groups().values["value"]
+    outlier = np.where(np.arange(len(value)) == len(value) - 1, 1e9, value)
+    for options in ({"train": outlier}, {"validation": value + 1e6}, {"validation": outlier}):
+        groups = {k: toy_groups().with_(values={"value": v}) for k, v in options.items()}
+        assert len(toy_fit(**groups)[1]) == 4
+
+
 class Halving:
     """An engine of one number that every step halves."""
 
@@ -306,7 +330,7 @@ class Halving:
     def use_best(self):
         self.number = self.best
 
-    def last_nats(self):
+    def sample_nats(self):
         return self.number
 
     def state(self):

@@ -16,6 +16,10 @@ from exfam.training.steps import fit
 N_ITEMS = 5
 
 
+# Calls of the objective before the first step, and after the last one, that look for divergence.
+N_SAMPLED = 4
+
+
 class ToyModel(nn.Module):
     def __init__(self, *, seed=0, dim=4, dropout=0.2):
         super().__init__()

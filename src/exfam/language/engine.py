@@ -150,7 +150,7 @@ class LanguageEngine:
         """Copy them back."""
         copy_into(self._parameters, self._best)
 
-    def last_nats(self) -> float:
+    def sample_nats(self) -> float:
         """0, since no text is scored; NaN if a parameter is not finite."""
         return 0.0 if all_finite(self._parameters.values()) else math.nan
 

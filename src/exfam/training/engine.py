@@ -90,6 +90,8 @@ def unpacked(
 
 # Sum of the batch's nats (to minimize) and the sum of the weights they were summed with.
 Objective = Callable[[Any, Any], tuple[Tensor, Tensor]]
+# Batches of training data that show whether a fit diverged.
+_SAMPLED = 4
 
 
 class TorchEngine:
@@ -201,12 +203,15 @@ class TorchEngine:
 
     def validation(self) -> Iterator[Sums] | None:
         """The validation groups, in batches as large as the largest training batch."""
-        return None if self.validate_on is None else self._validation_sums(self.validate_on)
+        if self.validate_on is None:
+            return None
+        batches = self.validate_on.sequential_batches(max_tokens=self._max_tokens)
+        return self._sums(self.validate_on, batches)
 
-    def _validation_sums(self, part: Source) -> Iterator[Sums]:
+    def _sums(self, part: Source, batches: Iterable[np.ndarray]) -> Iterator[Sums]:
         self.model.eval()
         lengths = part.lengths
-        for index in part.sequential_batches(max_tokens=self._max_tokens):
+        for index in batches:
             share = self._ranks.share(index, lengths)
             sums = (0.0, 0.0)
             if len(share):
@@ -237,18 +242,16 @@ class TorchEngine:
         """Copy them back."""
         copy_into(self._tensors, self._best)
 
-    def last_nats(self) -> float:
-        """Nats of one batch by the parameters as they are; NaN if one of them is not finite."""
-        self.model.eval()
-        sums = (0.0, 0.0)
-        index = next(iter(self.train.sequential_batches(max_tokens=self._max_tokens)))
-        share = self._ranks.share(index, self._lengths)
-        if len(share):
-            with torch.inference_mode():
-                nats, weight = self.objective(self.model, self._batch(self.train, share))
-                sums = float(nats.item()), float(weight.item())
-        total, _ = self._ranks.sum(sums)
-        return total if all_finite(self._parameters) else math.nan
+    def sample_nats(self) -> float:
+        """Nats per unit of weight of a few batches; NaN if a parameter is not finite."""
+        state = self.generator.get_state()  # later steps draw as if nothing was scored here
+        batches = list(self.train.sequential_batches(max_tokens=self._max_tokens))
+        # They are sorted by length: those from one end alone would be of one kind.
+        spread = np.linspace(0, len(batches) - 1, _SAMPLED).round().astype(int)
+        sums = list(self._sums(self.train, [batches[number] for number in np.unique(spread)]))
+        self.generator.set_state(state)
+        nats, weight = (sum(numbers) for numbers in zip(*sums, strict=True))
+        return nats / max(weight, 1e-12) if all_finite(self._parameters) else math.nan
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's tensors as they are."""

@@ -183,7 +183,7 @@ class TextEngine:
         """Copy them back."""
         self.load_state(self._best)
 
-    def last_nats(self) -> float:
+    def sample_nats(self) -> float:
         """0, since no text is scored; NaN if an array holds a number that is not finite."""
         arrays = [array for array in self._arrays.values() if array.dtype.kind == "f"]
         return 0.0 if all(math.isfinite(float(abs(a).max(initial=0))) for a in arrays) else math.nan

@@ -54,14 +54,21 @@ class Engine(Protocol):
     def use_best(self) -> None:
         """Return to the parameters that were kept."""
 
-    def last_nats(self) -> float:
-        """Nats of some training data by the parameters as they are; NaN if one is not finite."""
+    def sample_nats(self) -> float:
+        """Nats per unit of weight of some training data, always the same, as parameters are now.
+
+        NaN if a parameter is not finite.
+        """
 
     def state(self) -> dict[str, np.ndarray]:
         """All that later steps depend on, the kept parameters included; may share memory."""
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Return to such a state."""
+
+
+# By how many nats, or how many times the nats at the start, a result is worse that diverged.
+_FAR = 10.0
 
 
 class _StopRequested(Exception):
@@ -124,6 +131,7 @@ class _Place:
     cpu_seconds: float = 0.0
     rows: list[Epoch] = field(default_factory=list)
     stopped: str | None = None
+    start_nats: float | None = None
 
 
 class Run:
@@ -158,8 +166,9 @@ class Run:
     def train(self) -> History:
         """Train, or resume, or return what a finished fit left in its checkpoint.
 
-        Raises ExfamError when the nats stop being finite, with the best parameters so far in place;
-        CheckpointError if the checkpoint belongs to another fit.
+        Raises ExfamError when the nats stop being finite, with the best parameters so far in place,
+        or when the result is far worse than the parameters before the first step; CheckpointError
+        if the checkpoint belongs to another fit.
         """
         self._resume()
         with self._interruption, self._progress:
@@ -187,6 +196,8 @@ class Run:
 
     def _until_stopped(self) -> None:
         try:
+            if self._place.steps == 0:
+                self._place.start_nats = self._engine.sample_nats()
             while self._place.stopped is None:
                 self._epoch()
         except _StopRequested:
@@ -269,8 +280,10 @@ class Run:
         )
         place.step, place.nats, place.weight = 0, 0.0, 0.0
         place.stopped = self._reason_to_stop()
-        if place.stopped and validation is None:
-            self._check_last_step()
+        if place.stopped:
+            if best_of(place.rows) is not None:
+                self._engine.use_best()
+            self._check_result()
         if place.stopped or (self._checkpoints and self._checkpoints.due(epoch_end=True)):
             self._save()
 
@@ -282,13 +295,21 @@ class Run:
             return "patience"
         return None
 
-    def _check_last_step(self) -> None:
-        """Neither a step nor validation follows that would show what it did to the parameters."""
-        nats = self._engine.last_nats()
+    def _check_result(self) -> None:
+        """Neither a step nor validation follows that would show what the parameters became."""
+        nats, start = self._engine.sample_nats(), self._place.start_nats
         if not math.isfinite(nats):
             self._fail(
                 f"Training nats must be finite, got {nats} after the last step. Use a lower "
                 "`learning_rate`."
+            )
+        # Training lowers the nats of training data, whose sample is the same before and after. So
+        # neither overfitting nor outliers nor hard validation data raise them, only steps that were
+        # too long. A few nats more in the sample may be the price of less elsewhere.
+        if start is not None and nats - start > _FAR * max(1.0, abs(start)):
+            self._fail(
+                f"Training nats must not rise, got {nats:.4g} after the last step where there were "
+                f"{start:.4g} before the first. Use a lower `learning_rate`."
             )
 
     def _save(self) -> None:
