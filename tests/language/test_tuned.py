@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
 
 import exfam
-from exfam.checks import CheckpointError, DataError, ExfamError
+from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning
 from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
 from exfam.language.networks.sentence_heads import NumberNats, SentenceHead
 from exfam.training.checkpoints import Checkpoint
@@ -233,6 +233,14 @@ def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
     with pytest.raises(DataError, match="labels of the training sentences, got 'bus' at place 0"):
         unknown = np.array(["bus"] * 120, dtype=object)
         SentenceClassifier(**CHANGES).fit(TRAIN, y, encoder=encoder, validation=(TRAIN, unknown))
+
+
+def test_labels_never_seen_are_counted_and_wrong(encoder):
+    model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=encoder)
+    y = ["bus", "tram", *model.predict(TRAIN[2:4])]
+    with pytest.warns(ExfamWarning, match="2 of the 4 labels of `y` .* 'bus' at place 0") as warned:
+        assert model.score(TRAIN[:4], y) == 0.5
+    assert len(warned) == 1
 
 
 def test_a_fit_that_is_refused_leaves_no_other_labels_behind(encoder):

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import exfam
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.cli.fields import check_group_model
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
@@ -290,6 +290,13 @@ def test_wrong_parameters_are_refused(changes, message):
 def test_what_are_no_vectors_is_refused(given):
     with pytest.raises(ExfamError, match="`vectors` must be WordVectors, got"):
         small().fit(["w1", "w2"], ["a", "b"], vectors=given)
+
+
+def test_labels_never_seen_are_counted_and_wrong(fitted):
+    X = ["w1", "w2"]
+    y = [fitted.predict(X)[0], "tram"]
+    with pytest.warns(ExfamWarning, match="1 of the 2 labels of `y` .* 'tram' at place 1"):
+        assert fitted.score(X, y) == 0.5
 
 
 def test_nothing_has_no_score(fitted):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import exfam
-from exfam.checks import CheckpointError, DataError, ExfamError, ModelFileError
+from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning, ModelFileError
 from exfam.language import LSTMLanguageModel, engine, scoring
 from exfam.language.engine import LanguageEngine
 from exfam.language.networks.lstm import TIES, LSTMNetwork
@@ -27,6 +27,15 @@ def fitted():
 
 
 # What a fit learns
+
+
+def test_words_never_seen_are_counted_and_left_out_of_the_score():
+    model = small().fit(["a b c d"] * 30)
+    with pytest.warns(ExfamWarning, match="2 of the 6 words of `X` are unknown") as warned:
+        nats = model.score(["a b fox", "c d dog"])
+    assert len(warned) == 1 and nats == model.score(["a b", "c d"])
+    with pytest.warns(ExfamWarning, match="1 of the 3 words of `X` are unknown"):
+        assert len(model.log_prob(["a b fox"])) == 3
 
 
 @pytest.mark.parametrize("tie", TIES)

@@ -8,7 +8,7 @@ import pytest
 
 from exfam.checks import DataError, UnknownItemError
 from exfam.language.streams import cut
-from exfam.language.tokens import Lexicon, encode, learn
+from exfam.language.tokens import Lexicon, encode, encode_known, learn
 
 TEXT = " the cat \n\nthe dog sees\tthe cat\n"
 LINES = ["the cat", [], ["the", "dog", "sees", "the", "cat"]]
@@ -44,6 +44,16 @@ def test_words_never_seen_are_unknown_where_that_is_a_word():
     assert words(lexicon, encode(["a <unk> sees"], lexicon, name="X")) == [
         "<unk>", "<unk>", "sees", "<eos>",
     ]  # fmt: skip
+
+
+def test_else_they_are_left_out_and_counted_or_refused(tmp_path):
+    lexicon, _ = learn(["the cat"], name="train")
+    codes, n_unknown = encode_known(["the fox sees", "cat"], lexicon, name="X")
+    assert words(lexicon, codes) == ["the", "<eos>", "cat", "<eos>"] and n_unknown == 2
+    with pytest.raises(DataError, match="`X` must hold words of the training text, got none"):
+        encode_known(["a fox"], lexicon, name="X")
+    wider, _ = learn(["the <unk>"], name="train")
+    assert encode_known(["fox"], wider, name="X")[1] == 0
 
 
 def test_else_they_are_refused_with_file_and_line(tmp_path):

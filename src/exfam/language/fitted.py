@@ -8,7 +8,7 @@ from jaxtyping import Float64, Shaped
 from sklearn.base import ClassifierMixin
 
 from exfam.checks import DataError
-from exfam.language.targets import checked_targets
+from exfam.language.targets import checked_targets, warn_unknown_labels
 
 __all__ = ["LabelPredictions"]
 
@@ -36,9 +36,12 @@ class LabelPredictions(ClassifierMixin, ABC):
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: how many of the sentences have their label predicted, in [0, 1].
 
+        Labels that training did not have count as wrong, with a warning that counts them.
         Raises DataError where there are no sentences, and for not as many labels.
         """
         told = self.predict(X)
         if not len(told):
             raise DataError("`X` must have sentences to score, got none.")
-        return float((told == checked_targets(y, n_sentences=len(told), name="X")).mean())
+        targets = checked_targets(y, n_sentences=len(told), name="X")
+        warn_unknown_labels(targets, self.classes_)
+        return float((told == targets).mean())

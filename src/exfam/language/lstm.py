@@ -16,8 +16,9 @@ from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole
 from exfam.language.declarations import NetworkTraining, Precision
 from exfam.language.networks.lstm import TIES, LSTMNetwork, build_lstm_lm
 from exfam.language.scoring import draw_tokens, token_log_probs
-from exfam.language.tokens import Lexicon, encode, learn
+from exfam.language.tokens import Lexicon, encode, encode_known, learn
 from exfam.language.training import train_language_model
+from exfam.reading.text.unknown import warn_unknown_words
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 
@@ -132,20 +133,27 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
     def tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
         """A text as codes: places in `vocabulary_["token"]`.
 
-        Raises UnknownItemError, naming file and line, for a word never seen in training where
-        "<unk>" was not seen either.
+        Words never seen in training are "<unk>" if that was seen; they are left out, with a
+        warning that counts them, if not. Raises DataError for a text without a known word.
         """
-        return encode(X, self._lexicon(), name="X")
+        lexicon = self._lexicon()
+        codes, n_unknown = encode_known(X, lexicon, name="X")
+        n_known = int((codes != lexicon.line_end).sum())
+        warn_unknown_words(n_unknown, n_unknown + n_known)
+        return codes
 
     def log_prob(self, X: Any) -> Float64[np.ndarray, "tokens"]:
-        """Log-probability in nats of every token, line ends among them, given all before it."""
-        lexicon = self._lexicon()
-        codes = encode(X, lexicon, name="X")
-        return token_log_probs(self.model_, codes, start=lexicon.line_end)
+        """Log-probability in nats of each of `tokens`, line ends among them, given all before it.
+
+        Words that `tokens` leaves out have none, and are no context of others.
+        """
+        codes = self.tokens(X)
+        return token_log_probs(self.model_, codes, start=self._lexicon().line_end)
 
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a token: minus the cross entropy; higher is better.
 
+        Words that `tokens` leaves out are not in it, and counted in a warning.
         Raises DataError for a text without tokens.
         """
         told = self.log_prob(X)

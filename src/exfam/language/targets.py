@@ -1,13 +1,21 @@
 """Labels and numbers of sentences, checked."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from exfam.checks import DataError, regular_array
+from exfam.checks import DataError, ExfamWarning, regular_array
 
-__all__ = ["checked_targets", "checked_validation", "known_labels", "label_codes", "numbers"]
+__all__ = [
+    "checked_targets",
+    "checked_validation",
+    "known_labels",
+    "label_codes",
+    "numbers",
+    "warn_unknown_labels",
+]
 
 _PLAIN = (str, bool, int, float)
 
@@ -76,6 +84,24 @@ def label_codes(
             f"{at}."
         )
     return np.searchsorted(labels, y).astype(np.int64)
+
+
+def warn_unknown_labels(
+    y: Shaped[np.ndarray, "sentences"], labels: Shaped[np.ndarray, "labels"]
+) -> None:
+    """Warn, once, of labels to score that training did not have.
+
+    >>> warn_unknown_labels(np.array(["b", "a"]), np.array(["a", "b"]))
+    """
+    unknown = ~np.isin(y, labels)
+    if unknown.any():
+        warnings.warn(
+            f"{unknown.sum()} of the {len(y)} labels of `y` are none that training had, such as "
+            f"{y.tolist()[int(unknown.argmax())]!r} at place {unknown.argmax()}: they count as "
+            "wrong.",
+            ExfamWarning,
+            stacklevel=3,
+        )
 
 
 def numbers(y: Shaped[np.ndarray, "sentences"], *, name: str) -> Float64[np.ndarray, "sentences"]:

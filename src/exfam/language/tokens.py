@@ -16,7 +16,16 @@ from exfam.reading.packed import opener_of, unpacking
 from exfam.reading.text.given import check_no_table, check_utf8
 from exfam.reading.text.sources import FileSource, find_source
 
-__all__ = ["LINE_END", "UNKNOWN", "Lexicon", "encode", "learn", "lines_of", "located_lines"]
+__all__ = [
+    "LINE_END",
+    "UNKNOWN",
+    "Lexicon",
+    "encode",
+    "encode_known",
+    "learn",
+    "lines_of",
+    "located_lines",
+]
 
 LINE_END, UNKNOWN = "<eos>", "<unk>"
 # In arrays of codes.
@@ -104,6 +113,35 @@ def encode(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
             codes.append(code)
         codes.append(lexicon.line_end)
     return np.array(codes, dtype=np.int64)
+
+
+def encode_known(source: Any, lexicon: Lexicon, *, name: str) -> tuple[Codes, int]:
+    """A text as codes, and how many of its words are left out: unknown ones, without "<unk>".
+
+    Arguments and errors are those of `encode`; DataError also where no word is known.
+
+    >>> lexicon = Lexicon(np.array(["<eos>", "a"], dtype=object))
+    >>> encode_known(["a c", "a"], lexicon, name="X")
+    (array([1, 0, 1, 0]), 1)
+    """
+    if isinstance(source, np.ndarray) or UNKNOWN in lexicon.index:
+        return encode(source, lexicon, name=name), 0
+    n_unknown = n_known = 0
+
+    def known_lines() -> Iterator[list[str]]:
+        nonlocal n_unknown, n_known
+        for _, words in located_lines(source, name=name):
+            known = [word for word in words if word in lexicon.index]
+            n_known, n_unknown = n_known + len(known), n_unknown + len(words) - len(known)
+            yield known
+
+    codes = encode(known_lines(), lexicon, name=name)
+    if n_unknown and not n_known:
+        raise DataError(
+            f"`{name}` must hold words of the training text, got none of its {len(lexicon)} "
+            "tokens. Take text of the same language and spelling."
+        )
+    return codes, n_unknown
 
 
 def _checked(codes: np.ndarray, *, name: str) -> Codes:
