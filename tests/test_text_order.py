@@ -10,7 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exfam import DataError, ExfamError, Groups, prepare, read, read_field
+from exfam import (
+    EFA,
+    DataError,
+    ExfamError,
+    FieldClimatology,
+    Groups,
+    load,
+    prepare,
+    read,
+    read_field,
+)
 from exfam.columns.ordering import sortable_text
 
 # Texts in their right order, which is not that of their letters.
@@ -208,3 +218,38 @@ def test_times_of_fields_are_read_alike():
 def test_distinct_texts_may_share_a_key():
     keys = sortable_text(pa.array(["1", "1.0", "01"]), name="n")
     assert keys.to_pylist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("source", ["frame", "file"])
+def test_estimators_take_the_format_that_their_errors_name(tmp_path, source):
+    days = ["01/02/2024", "03/01/2024", "02/03/2024"]
+    frame = {"user": ["a"] * 3 + ["b"] * 3, "when": days * 2, "movie": list("xyzzxy")}
+    names = dict(group="user", order="when", item="movie", direction="causal")
+    quick = dict(parts="items", max_epochs=1, embed_dim=4, validation_fraction=0, progress=False)
+    data = frame
+    if source == "file":
+        data = tmp_path / "a.csv"
+        pd.DataFrame(frame).to_csv(data, index=False)
+    with pytest.raises(DataError, match="Name the right one in `date_format`"):
+        EFA(**names, **quick).fit(data)
+    model = EFA(**names, date_format="%d/%m/%Y", **quick).fit(data)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    groups = read(frame, group="user", order="when", item="movie", date_format="%d/%m/%Y")
+    assert loaded.date_format == "%d/%m/%Y"
+    assert loaded.score(data) == model.score(data) == model.score(groups)
+    with pytest.raises(ExfamError, match="`date_format` must have something between its numbers"):
+        EFA(**names, date_format="%d%m%Y", **quick).fit(data)
+
+
+def test_fields_take_the_format_that_their_errors_name(tmp_path):
+    days = ["01/02/2024", "02/02/2024", "03/02/2024", "04/02/2024"]
+    frame = {"day": np.repeat(days, 2), "city": ["Oslo", "Bonn"] * 4, "x": [0, 1] * 4}
+    frame["t"] = np.arange(8.0)
+    columns = dict(time="day", site="city", coordinates="x", value="t", metric="euclidean")
+    with pytest.raises(DataError, match="Name the right one in `date_format`"):
+        FieldClimatology(**columns).fit(frame)
+    model = FieldClimatology(**columns, date_format="%d/%m/%Y").fit(frame)
+    model.save(tmp_path / "model")
+    groups = read_field(frame, date_format="%d/%m/%Y", **columns)
+    assert load(tmp_path / "model").score(frame) == model.score(groups)

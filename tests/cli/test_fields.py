@@ -101,7 +101,9 @@ def test_validation_may_be_a_file(run, place, tmp_path):
     assert status == 0 and "on 12 held-out maps" in err
 
 
-@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.of == "fields"])
+@pytest.mark.parametrize(
+    "name", [name for name, model in MODELS.items() if model.reads == "fields"]
+)
 def test_every_model_is_fitted_saved_and_asked(run, place, tmp_path, name):
     small = {"field-efa": TINY, "field-latent-factor": ["--max-epochs", "2"]}.get(name, [])
     words = [*PLACES, *VALUE, *small, "-o", tmp_path / "m"]

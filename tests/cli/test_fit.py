@@ -307,3 +307,17 @@ def test_scores_of_what_was_seen_and_baselines_that_are_ahead_are_told(run, plac
     )
     status, _, err = run("score", model, file)
     assert status == 0 and re.search(r"(\d+) of \1 groups are among those that the model was", err)
+
+
+def test_the_format_of_dates_is_kept_with_the_model(run, tmp_path):
+    rows = [[f"u{k % 8}", f"0{1 + k // 8}/02/2024", "xyz"[k % 3]] for k in range(32)]
+    file = write_csv(tmp_path / "r.csv", rows, ("user", "when", "movie"))
+    words = ["--group", "user", "--order", "when", "--item", "movie", "--model", "marginal"]
+    status, _, err = run("fit", file, *words, "-o", tmp_path / "m")
+    assert status == 2 and "Name the right one in `--date-format`" in err
+    words += ["--date-format", "%d/%m/%Y"]
+    assert run("fit", file, *words, "-o", tmp_path / "m")[0] == 0
+    status, out, err = run("score", tmp_path / "m", file)
+    assert status == 0, err
+    assert run("score", tmp_path / "m", file, "--date-format", "%m/%d/%Y")[1] == out
+    assert run("score", tmp_path / "m", file, "--date-format", "%Y/%m/%d")[0] == 2

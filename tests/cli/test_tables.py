@@ -67,7 +67,7 @@ def place(tmp_path_factory):
     write_csv(folder / "new.csv", cars(40, 1), HEADER)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name in [name for name, model in MODELS.items() if model.of == "tables"]:
+        for name in [name for name, model in MODELS.items() if model.reads == "tables"]:
             _, _, *words = form(["--model", name]).example.split()
             words[words.index("-o") + 1] = name
             assert cli.main(["fit", *words, *TINY]) == 0

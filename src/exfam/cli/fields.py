@@ -1,6 +1,6 @@
 """Models of fields on the command line: reading maps, scores, predictions, what a model holds."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -76,11 +76,11 @@ def read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFacts
                 f"{given!r}. {advice}"
             )
     columns = _columns(model, file)
+    if chosen.date_format is not None:
+        columns = replace(columns, date_format=chosen.date_format)
     known = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
     try:
-        return read_field_with_facts(
-            file, **asdict(columns), sites=known, date_format=chosen.date_format
-        )
+        return read_field_with_facts(file, **asdict(columns), sites=known)
     except DataError as error:
         raise DataError(str(error).replace("`data`", "`FILE`")) from error
 

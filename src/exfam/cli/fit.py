@@ -47,10 +47,10 @@ The table tells nats, and accuracy or R^2, beside those of the response's margin
 predicts the most probable label, or the mean): on rows held out (--validation-fraction, or
 --validation FILE, which then choose the epoch that is kept), or else on those of training."""
 
-# How groups are read; for fields and tables there is no such choice.
+# Options of reading that are none of a fit, or are parameters of its estimator.
 _LEFT_OUT: dict[str, tuple[str, ...]] = {
-    "groups": (),
-    "fields": ("duplicates", "database", "memory_limit"),
+    "groups": ("date_format",),
+    "fields": ("duplicates", "database", "memory_limit", "date_format"),
     "tables": ("duplicates", "database", "memory_limit", "date_format"),
 }
 _EXAMPLE = """\

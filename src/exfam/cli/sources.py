@@ -75,7 +75,7 @@ def read_known(model: Any, chosen: Any, *, file: str) -> tuple[Groups, ReadingFa
     return read_source(
         file,
         model._columns(),
-        options=reading_options(chosen),
+        options=reading_options(chosen, date_format=model.date_format),
         vocabulary=model.vocabulary_,
         unknown=model.unknown,
     )
@@ -115,13 +115,13 @@ def _counted(groups: Groups) -> ReadingFacts:
     return ReadingFacts(rows=groups.n_elements, groups=len(groups), items=groups.n_items)
 
 
-def reading_options(chosen: Any) -> ReadingOptions:
-    """How the file is to be read, as chosen."""
+def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOptions:
+    """How the file is to be read, as chosen; with this format of dates if none is."""
     return ReadingOptions(
         duplicates=chosen.duplicates,
         database=chosen.database,
         memory_limit=chosen.memory_limit,
-        date_format=chosen.date_format,
+        date_format=date_format if chosen.date_format is None else chosen.date_format,
     )
 
 

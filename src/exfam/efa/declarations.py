@@ -44,6 +44,12 @@ class GroupColumns(Declared, section="Columns of a frame (not needed for `Groups
     )
     item: str | None = parameter(None, OrNone(ColumnName()), "the column of items")
     value: Any = parameter(None, OrNone(ColumnNames()), "the column, or list of columns, of values")
+    date_format: str | None = parameter(
+        None,
+        OrNone(Text()),
+        'how text of `order` and `position` writes dates, such as "%d/%m/%Y"; None for ISO dates '
+        "or the one format that all of a column fits",
+    )
 
 
 class AttributeColumns(Declared, section="Columns of a frame (not needed for `Groups`)"):

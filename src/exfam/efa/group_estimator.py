@@ -328,7 +328,12 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         unknown = "error" if vocabulary is None else self.unknown
         in_order = str(self.order) == ROWS
         return read_inputs(
-            X, self._columns(), vocabulary=vocabulary, unknown=unknown, ordered=in_order
+            X,
+            self._columns(),
+            vocabulary=vocabulary,
+            unknown=unknown,
+            ordered=in_order,
+            date_format=self.date_format,
         )
 
     def _check_order(self, groups: Groups) -> None:

@@ -93,11 +93,13 @@ def read_inputs(
     vocabulary: Vocabulary | None = None,
     unknown: str = "error",
     ordered: bool = False,
+    date_format: str | None = None,
 ) -> Inputs:
     """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
 
     `ordered`: whether the order of rows or elements means something even where the data do not
-    say so. A path is that of a prepared folder, which is as good as its Groups, or of whatever
+    say so. `date_format`: how text of `order` and `position` writes dates.
+    A path is that of a prepared folder, which is as good as its Groups, or of whatever
     `exfam.read` reads. Rows of files are all kept, as those of frames are, exact duplicates too:
     each has an entry in the outputs. Labels that the vocabulary lacks are counted in one warning.
     Raises DataError for a frame or file without column names, or a folder prepared with others;
@@ -111,7 +113,7 @@ def read_inputs(
             groups = unchecked(groups.__dict__ | {"ordered": True, "tied": None})
         inputs = _from_groups(groups, vocabulary, unknown, found)
     else:
-        inputs = _from_rows(data, columns, vocabulary, unknown, found)
+        inputs = _from_rows(data, columns, vocabulary, unknown, found, date_format)
     warn_unknown(found, ignored=unknown == "ignore")
     return inputs
 
@@ -122,6 +124,7 @@ def _from_rows(
     vocabulary: Vocabulary | None,
     unknown: str,
     found: list[UnknownLabels],
+    date_format: str | None,
 ) -> Inputs:
     """A frame or a file as groups; `found` takes the labels that the vocabulary lacks."""
     if columns is None:
@@ -130,13 +133,20 @@ def _from_rows(
             "names to the estimator (group=…, item=…, value=…), or Groups."
         )
     if isinstance(data, str | os.PathLike):
-        options = ReadingOptions(duplicates="keep")
+        options = ReadingOptions(duplicates="keep", date_format=date_format)
         groups, facts = read_with_facts(
             data, columns, options=options, vocabulary=vocabulary, unknown=unknown, found=found
         )
         return Inputs(groups, facts.rows, by_row=True)
     table = open_frame(data)
-    groups = read_frame(table, columns, vocabulary=vocabulary, unknown=unknown, found=found)
+    groups = read_frame(
+        table,
+        columns,
+        vocabulary=vocabulary,
+        unknown=unknown,
+        date_format=date_format,
+        found=found,
+    )
     return Inputs(groups, len(table[columns.group]), by_row=True)
 
 

@@ -45,6 +45,12 @@ class FieldColumnNames(
         Choice(METRICS),
         '"haversine" for (latitude, longitude) in degrees, or "euclidean"',
     )
+    date_format: str | None = parameter(
+        None,
+        OrNone(Text()),
+        'how text of `time` writes dates, such as "%d/%m/%Y"; None for ISO dates or the one format '
+        "that all of the column fits",
+    )
     missing: Any = parameter((), Numbers(), "number(s) that stand for a missing value, such as -99")
 
 

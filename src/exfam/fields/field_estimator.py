@@ -3,6 +3,7 @@
 import math
 import os
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -236,7 +237,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         return overlap_of_groups(self, groups)
 
     def _columns(self) -> FieldColumns:
-        names = ("time", "site", "coordinates", "value", "metric", "missing")
+        names = [field.name for field in fields(FieldColumns)]
         return FieldColumns(**{name: getattr(self, name) for name in names})
 
     def _inputs(self, X: Any) -> FieldInputs:

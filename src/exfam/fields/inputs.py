@@ -36,6 +36,7 @@ class FieldColumns:
     value: str | None
     metric: str
     missing: Any
+    date_format: str | None
 
     def read(self, data: Any, *, sites: np.ndarray | None) -> Groups:
         """The field in a frame or file. Raises DataError where a column is not named."""
@@ -56,6 +57,7 @@ class FieldColumns:
             metric=self.metric,
             missing=self.missing,
             sites=sites,
+            date_format=self.date_format,
         )
 
 
