@@ -80,9 +80,9 @@ def test_rows_far_emptier_than_any_of_training_are_counted(model, tmp_path):
 def test_a_model_saved_before_rows_were_counted_is_silent(model, tmp_path):
     model.save(tmp_path / "model")
     loaded = exfam.load(tmp_path / "model")
-    config = loaded._told()[0]
+    config = loaded._state()[0]
     del config["most_missing"]
-    loaded._tell(config, {}, loaded.vocabulary_)
+    loaded._restore(config, {}, loaded.vocabulary_)
     assert loaded.most_missing_ == 1.0
     some = WHOLE[:10].copy()
     some.iloc[2, 1:] = None
