@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
-from exfam import cli, load
-from exfam.cli import places
+from exfam import EFA, cli, load
+from exfam.cli import fit, places
 from exfam.estimator import storage
 
 QUICK = ("--max-epochs", "1", "--progress", "false")
@@ -87,7 +87,7 @@ def test_where_no_folder_has_room_that_is_said(words_of, tmp_path, temporary, mo
     assert cli.main([str(word) for word in words_of["fit"](tmp_path / "model")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("No other folder has room for it either.")
-    assert not list(temporary.iterdir()) and not list(tmp_path.glob("exfam-fit-*"))
+    assert not list(temporary.glob("exfam-fit-*")) and not list(tmp_path.glob("exfam-fit-*"))
 
 
 @pytest.mark.parametrize("command", ["fit", "fit words"])
@@ -133,3 +133,15 @@ def test_a_fit_is_kept_where_an_error_is_none_of_ours(words_of, tmp_path, tempor
 
     with pytest.raises(places.ExfamError, match=f"The fit is kept in {temporary}"):
         places.save_or_keep(SimpleNamespace(save=save), "odd", overwrite=False)
+
+
+@pytest.mark.parametrize(
+    "sizes", [{}, {"embed_dim": 256}, {"embed_dim": 128, "n_layers": 6}, {"ensemble": 2}], ids=str
+)
+def test_the_size_of_a_model_is_known_before_the_fit(sizes):
+    users, movies, _, _ = zip(*ratings(), strict=True)
+    model = EFA(group="user", item="movie", max_epochs=1, progress=False, **sizes)
+    expected = fit._n_numbers(model, SimpleNamespace(n_items=len(set(movies))))
+    model.fit({"user": users, "movie": movies})
+    actual = sum(p.numel() for member in model.members_ for p in member.parameters())
+    assert 0.6 * actual < expected < 1.1 * actual

@@ -198,3 +198,12 @@ def test_what_cannot_be_fitted_is_told():
     part = fitted("site", make_maps())
     with pytest.raises(ExfamError, match="`item` must be given for a model of known sites"):
         part.eta(batch_of(make_maps(3).with_(item=None)))
+
+
+@every_kind
+@pytest.mark.parametrize("value", [0.0, 0.1])
+def test_values_that_never_vary_are_refused(kind, value):
+    maps = make_maps()
+    constant = np.full(len(maps.item), value)
+    with pytest.raises(DataError, match="must vary around .*, got values that never do, such as"):
+        fitted(kind, maps.with_(values={"value": constant}))

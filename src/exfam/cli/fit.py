@@ -164,9 +164,19 @@ def run(chosen: Any) -> int:
 
 
 def _n_numbers(estimator: Any, train: Any) -> int:
-    """About how many numbers the fitted model will have: two vectors an item, a member each."""
-    dim = getattr(estimator, "embed_dim", getattr(estimator, "dim", 1))
-    return 2 * getattr(train, "n_items", 0) * int(dim) * int(getattr(estimator, "ensemble", 1))
+    """About how many numbers the fitted model will have, all members together.
+
+    Two vectors per item, and in each layer four matrices between elements and heads.
+    """
+
+    def chosen(name: str, default: int) -> int:
+        value = getattr(estimator, name, default)
+        return value if isinstance(value, int) else default
+
+    dim = chosen("embed_dim", chosen("dim", 1))
+    of_items = 2 * getattr(train, "n_items", 0) * dim
+    of_layers = 4 * chosen("n_layers", 0) * dim * chosen("n_heads", 1) * chosen("head_dim", 1)
+    return (of_items + of_layers) * chosen("ensemble", 1)
 
 
 class _Notes:

@@ -29,6 +29,9 @@ __all__ = [
 RIDGES = tuple(10.0 ** (k / 4) for k in range(-14, 5))
 N_FOLDS = 6
 
+# Of values in units of their spread: below it there is nothing but rounding.
+_LEAST_VARIANCE = 1e-24
+
 # Held-out sites count as much as this many of the average one when their errors are judged.
 COMMON_ROWS = 5.0
 
@@ -122,7 +125,8 @@ def fit_ridge_covariance(
     Held out are the maps of `validation`, or else folds of the training maps: whole seasons where
     time has long gaps, blocks of time otherwise. Cells that are missing in training are integrated
     out by expectation-maximization. `ridges` are in units of the anomalies' mean variance.
-    Raises DataError for fewer than 2 maps, or where no site has 2 observed values.
+    Raises DataError for fewer than 2 maps, where no site has 2 observed values, or where they never
+    vary.
 
     >>> import numpy as np
     >>> from exfam.fields.networks.climate import empty_climate
@@ -238,7 +242,12 @@ def _try(
         held = slot_table(validation, part.climate, **sizes)
         splits = [(rows, Rows(held.value, held.known & part.seen))]
     known = torch.cat([held.known[:, : part.n_sites] for _, held in splits])
-    unit = float(rows.value[rows.known].var()) or 1.0
+    unit = float(rows.value[rows.known].var())
+    if not unit > _LEAST_VARIANCE:
+        raise DataError(
+            "Values of a field must vary around what is usual at their site and time, got values "
+            "that never do, such as constants. Fit `FieldClimatology`: nothing is left for a ridge."
+        )
     tried = [ridge * unit for ridge in sorted(ridges, reverse=True)]
     errors, variances = zip(
         *(
