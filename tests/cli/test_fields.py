@@ -125,6 +125,20 @@ def test_counts_stand_alone(run, tmp_path):
     assert [row["model"] for row in table(out)] == ["FieldEFA"]
 
 
+def test_new_maps_are_compared_with_baselines(run, place, tmp_path):
+    file = place / "weather.csv"
+    rows = [[*row[:4], float(row[4]) + 1] for row in weather() if row[4] not in ("", -99)]
+    new = [[str(row[0]).replace("20", "21", 1), *row[1:]] for row in rows]
+    words = ["score", place / "model", write_csv(tmp_path / "new.csv", new, HEADER)]
+    assert "--train FILE, the data of the fit, says" in run(*words)[2]
+    status, _, err = run(*words, "--train", file)
+    assert status == 0, err
+    assert len(re.findall(r"^Field\w+ has -\d\S+ nats an observation of 'celsius'", err, re.M)) == 3
+    assert re.search(r"^(FieldEFA is ahead of all|Field\w+ is ahead of FieldEFA by)", err, re.M)
+    err = run("score", place / "model", file, "--train", file)[2]
+    assert "nothing is compared: the model has seen all maps in its fit" in err
+
+
 def test_scores_are_the_model_s(run, place, model):
     file = place / "weather.csv"
     law = model.predict_dist(file)

@@ -148,7 +148,10 @@ def test_validation_may_be_a_file(run, tmp_path):
 
 def test_without_held_out_groups_the_table_says_so(run, place, tmp_path):
     words = [*COLUMNS, *QUICK, "--validation-fraction", "0", "-o", tmp_path / "m"]
-    assert "on 30 training groups" in run("fit", place / "ratings.csv", *words)[2]
+    err = run("fit", place / "ratings.csv", *words, "--learning-rate", "1e-9")[2]
+    assert "on 30 training groups" in err
+    assert "Training groups flatter flexible models: nothing is compared on them" in err
+    assert "is ahead of" not in err
 
 
 def test_a_prepared_folder_needs_no_columns(run, place, tmp_path):
@@ -307,6 +310,17 @@ def test_scores_of_what_was_seen_and_baselines_that_are_ahead_are_told(run, plac
     )
     status, _, err = run("score", model, file)
     assert status == 0 and re.search(r"(\d+) of \1 groups are among those that the model was", err)
+    assert "--train FILE, the data of the fit, says whether a cheap baseline is ahead" in err
+    err = run("score", model, file, "--train", file)[2]
+    assert "nothing is compared: the model has seen all groups in its fit" in err
+    new = [("new " + user, *rest) for user, *rest in ratings(seed=1)]
+    status, out, err = run("score", model, write_csv(tmp_path / "new.csv", new), "--train", file)
+    assert status == 0 and out.splitlines()[0].split()[:2] == ["part", "nats"]
+    assert re.search(
+        r"^EFA has -\d+\.\d+ nats an observation of 'items' and 'stars' on 30", err, re.M
+    )
+    assert re.search(r"^Marginal has -\d+\.\d+ nats an observation of 'items' and", err, re.M)
+    assert re.search(r" is ahead of EFA by \d+\.\d{3} nats.* on 30 groups: use it \(--model", err)
 
 
 def test_the_format_of_dates_is_kept_with_the_model(run, tmp_path):

@@ -3,7 +3,16 @@
 from exfam.cli.kinds import one_of, text
 from exfam.cli.options import Option
 
-__all__ = ["DATA", "FILE", "FORMATS", "MODEL", "OUTPUT", "READING", "duplicates"]
+__all__ = [
+    "DATA",
+    "FILE",
+    "FORMATS",
+    "MODEL",
+    "OUTPUT",
+    "READING",
+    "TRAINING_FLATTERS",
+    "duplicates",
+]
 
 
 def duplicates(default: str) -> Option:
@@ -18,6 +27,11 @@ def duplicates(default: str) -> Option:
         default=default, metavar="{error,drop,keep}",
     )  # fmt: skip
 
+
+TRAINING_FLATTERS = (
+    "Training {} flatter flexible models: nothing is compared on them. --validation-fraction 0.2, "
+    "or --validation FILE, holds some out"
+)
 
 FORMATS = ("table", "csv", "json", "parquet")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.common import DATA, OUTPUT
-from exfam.cli.kinds import flag
+from exfam.cli.kinds import flag, text
 from exfam.cli.options import Form, Option
 
 __all__ = ["form", "mean_parts", "run"]
@@ -23,6 +23,9 @@ and the continuous ranked probability score, in the unit of the value, where low
 Of a model of a table: nats of the response given the other cells of its row, and accuracy
 of labels or R^2 of numbers; without a response, of each column given the others.
 
+With --train, the data that the model was fitted on, cheap baselines are fitted to them, and
+lines on stderr say which is ahead on what the model has not seen.
+
 Of a model of words FILE is text: nats of its words, or of each yes and no of negative
 sampling, and the perplexity where the normalizer is exact."""
 
@@ -33,10 +36,13 @@ def form(words: Sequence[str]) -> Form:
         "per_row", flag, "log-probabilities row by row instead of their mean (default no)",
         default=False, metavar="BOOL",
     )  # fmt: skip
+    train = Option(
+        "train", text, "what cheap baselines are fitted on, to be compared with", metavar="FILE"
+    )
     return Form(
         "score",
         "The log-likelihood of a file under a model, in nats an observation",
-        [*DATA, rows, *OUTPUT],
+        [*DATA, rows, train, *OUTPUT],
         example="exfam score model ratings.csv\n"
         "exfam score model ratings.csv --per-row --format csv",
         notes=_NOTES,
@@ -60,6 +66,7 @@ def run(chosen: Any) -> None:
         columns = table_scores(model, groups, chosen)
         tell(met)
         _tell_seen(model._seen(cells_of(model, groups)), "rows")
+        _tell_compared(model, groups, chosen)
         deliver(columns, to)
         return
     if is_field(model):
@@ -68,6 +75,7 @@ def run(chosen: Any) -> None:
             columns = beside(field_rows(model, chosen.file), columns)
         tell(met)
         _tell_seen(model._seen(groups), "maps")
+        _tell_compared(model, groups, chosen)
         deliver(columns, to)
         return
     parts = model.log_prob_parts(groups)
@@ -81,6 +89,7 @@ def run(chosen: Any) -> None:
     _tell_seen(model._seen(groups), "groups")
     if impossible := _impossible(parts, groups):
         tell(impossible)
+    _tell_compared(model, groups, chosen)
     deliver(columns, to)
 
 
@@ -90,6 +99,26 @@ def _tell_seen(seen: Any, what: str) -> None:
 
     if words := seen.words(what):
         tell(words if seen.is_chance else f"{words}: new ones score lower")
+
+
+def _tell_compared(model: Any, given: Any, chosen: Any) -> None:
+    """Say how cheap baselines do that are fitted to `--train`, or how to learn that."""
+    from exfam.cli.fields import is_field, read_maps
+    from exfam.cli.scoreboard import compare
+    from exfam.cli.sources import read_known, tell
+    from exfam.cli.tables import compare_tables, is_table, read_known_table
+
+    if chosen.train is None:
+        tell("--train FILE, the data of the fit, says whether a cheap baseline is ahead")
+        return
+    if is_table(model):
+        train = read_known_table(model, chosen, file=chosen.train)
+        lines = compare_tables(model, train, given)
+    else:
+        read = read_maps if is_field(model) else read_known
+        lines = compare(model, read(model, chosen, file=chosen.train)[0], given)
+    for line in lines:
+        tell(line)
 
 
 def _impossible(parts: dict[str, np.ndarray], groups: Any) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from exfam.checks import ExfamError
+from exfam.cli.common import TRAINING_FLATTERS
 from exfam.cli.fields import is_field
 from exfam.cli.score import mean_parts
 from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.fields import FieldClimatology, FieldKriging
 from exfam.fields.networks.links import counts
 
-__all__ = ["scoreboard"]
+__all__ = ["compare", "scoreboard"]
 
 _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
 # How a baseline is fitted by itself.
@@ -40,24 +41,39 @@ def scoreboard(
     of values only has no `nats` beside a model of items and values.
     """
     which, groups = ("training", train) if held_out is None else ("held-out", held_out)
-    of, told = "maps" if is_field(model) else "groups", list[str]()
-    rows = [_row(type(model).__name__, model, groups, seconds=seconds)]
-    for name, baseline in _baselines(model).items():
-        started = time.perf_counter()
-        try:
-            baseline.fit(train, validation=held_out)
-            rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
-        except ExfamError as error:
-            told.append(f"{name} is left out: {error}")
-    told.append(f"nats an observation on {len(groups):,} {which} {of}; higher is better")
-    if ahead := _ahead(rows, f"{which} {of}"):
-        told.append(ahead)
-    told += [
+    of = "maps" if is_field(model) else "groups"
+    rows, notes = _rows(model, train, groups, validation=held_out, seconds=seconds)
+    notes.append(f"nats an observation on {len(groups):,} {which} {of}; higher is better")
+    if held_out is None:
+        notes.append(TRAINING_FLATTERS.format(of))
+    elif ahead := _ahead(rows, f"{which} {of}"):
+        notes.append(ahead)
+    notes += [
         f"{row.name} has -inf nats: it met an observation of probability 0"
         for row in rows
         if math.isinf(sum(row.parts.values()))
     ]
-    return _table(rows), told
+    return _table(rows), notes
+
+
+def compare(model: Any, train: Any, groups: Any) -> list[str]:
+    """How the model does beside baselines fitted to `train`, on groups new to it, in lines."""
+    of = "maps" if is_field(model) else "groups"
+    overlap = model._seen(groups)
+    if not overlap.is_chance:
+        groups = groups[overlap.seen == 0]
+    if not groups.n_targets:
+        return [f"nothing is compared: the model has seen all {of} in its fit"]
+    rows, notes = _rows(model, train, groups, validation=None, seconds=0.0)
+    new = f"{len(groups):,} {of}"
+    notes += [
+        f"{row.name} has {sum(row.parts.values()):.6g} nats an observation of "
+        f"{' and '.join(map(repr, row.parts))} on {new}"
+        for row in rows
+    ]
+    if len(rows) > 1:
+        notes.append(_ahead(rows, new) or f"{rows[0].name} is ahead of all baselines on {new}")
+    return notes
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,21 @@ class _Row:
     parts: dict[str, float]
     epochs: int | None
     seconds: float
+
+
+def _rows(
+    model: Any, train: Any, groups: Any, *, validation: Any, seconds: float
+) -> tuple[list[_Row], list[str]]:
+    """The model and the baselines fitted to `train`; and which are left out, why."""
+    rows, left_out = [_row(type(model).__name__, model, groups, seconds=seconds)], []
+    for name, baseline in _baselines(model).items():
+        started = time.perf_counter()
+        try:
+            baseline.fit(train, validation=validation)
+            rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
+        except ExfamError as error:
+            left_out.append(f"{name} is left out: {error}")
+    return rows, left_out
 
 
 def _row(name: str, model: Any, groups: Any, *, seconds: float) -> _Row:

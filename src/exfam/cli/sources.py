@@ -61,7 +61,7 @@ def open_both(
     model = open_model(chosen) if model is None else model
     check_group_model(model, fields=fields, tables=tables)
     if is_table(model):
-        table = read_known_table(model, chosen)
+        table = read_known_table(model, chosen, file=chosen.file)
         return model, table, f"{chosen.file}: {describe_table(table)}"
     if is_field(model):
         groups, field_facts = read_maps(model, chosen, file=chosen.file)

@@ -5,11 +5,12 @@ from exfam.cli.tables.experts import table_experts
 from exfam.cli.tables.facts import describe_table, table_facts
 from exfam.cli.tables.files import given_of, is_table, read_known_table, read_training_tables
 from exfam.cli.tables.predictions import filled_table, table_predictions
-from exfam.cli.tables.scoreboard import table_scoreboard
+from exfam.cli.tables.scoreboard import compare_tables, table_scoreboard
 from exfam.cli.tables.scores import cells_of, table_scores
 
 __all__ = [
     "cells_of",
+    "compare_tables",
     "describe_table",
     "filled_table",
     "given_of",

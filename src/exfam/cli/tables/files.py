@@ -92,7 +92,7 @@ def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
     return table.frame.drop_columns([response]), table.frame.select([response])
 
 
-def read_known_table(model: Any, chosen: Any) -> TableFile:
+def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
     """The columns of a file that a fitted model knows, each as in training, in its order.
 
     Raises ExfamError for options that are not of tables, DataError for a file that lacks columns
@@ -124,7 +124,7 @@ def read_known_table(model: Any, chosen: Any) -> TableFile:
     ]
     with told_of():
         table = read_table_file(
-            chosen.file,
+            file,
             names=model.schema_.names,
             numbers=numbers,
             labels=model.vocabulary_,
@@ -132,7 +132,7 @@ def read_known_table(model: Any, chosen: Any) -> TableFile:
     lacking = [name for name in model.features_ if name not in table.frame.column_names]
     if lacking and not model._may_lack_columns:
         raise DataError(
-            f"`FILE` must have the columns of training, got {chosen.file} without "
+            f"`FILE` must have the columns of training, got {file} without "
             f"{', '.join(map(repr, lacking))}. Add them, empty if need be, or fit with "
             "--missing-columns absent."
         )

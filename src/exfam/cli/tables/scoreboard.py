@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from exfam.cli.common import TRAINING_FLATTERS
 from exfam.cli.tables.facts import label_notes
 from exfam.cli.tables.scores import ColumnScore, cells_of, column_scores, rules_of, targets_of
 from exfam.tables.choice import best_of
@@ -15,7 +16,7 @@ from exfam.tables.data.table_files import TableFile
 from exfam.tables.networks.independent import IndependentColumns, independent_columns
 from exfam.tables.plan import split_rows
 
-__all__ = ["table_scoreboard"]
+__all__ = ["compare_tables", "table_scoreboard"]
 
 
 def table_scoreboard(
@@ -47,18 +48,52 @@ def table_scoreboard(
         "epochs": pa.array([sum(map(len, model.histories_)), None], pa.int64()),
         "seconds": [seconds, time.perf_counter() - started],
     }
-    mine, marginal_nats = columns["nats"]
-    if marginal_nats > mine:
-        told.append(
-            f"Marginal is ahead of {type(model).__name__} by {marginal_nats - mine:.3f} nats on "
-            f"{which} rows: the columns say little of each other, or there are too few rows"
-        )
+    if which == "training":
+        told.append(TRAINING_FLATTERS.format("rows"))
+    elif ahead := _ahead(model, columns["nats"], f"{which} rows"):
+        told.append(ahead)
     told += [
         f"{name} has -inf nats: it met a cell of probability 0"
         for name, nats in zip(rows, columns["nats"], strict=True)
         if math.isinf(nats)
     ]
     return pa.table(columns), told
+
+
+def compare_tables(model: Any, train: TableFile, table: TableFile) -> list[str]:
+    """How the model does beside marginal laws of `train`, on rows new to it, in lines.
+
+    Raises ExfamError for a file that a model cannot take.
+    """
+    names, rules = targets_of(model), rules_of(model, targets_of(model))
+    scored = cells_of(model, table)
+    overlap = model._seen(scored)
+    if not overlap.is_chance:
+        scored = scored[np.flatnonzero(overlap.seen == 0)]
+    if not scored.present[:, [model.schema_.place(name) for name in names]].any():
+        return ["nothing is compared: the model has seen all rows in its fit"]
+    marginal = _marginal(model, cells_of(model, train), names)
+    places = [model.schema_.place(name) for name in names]
+    nats = [
+        _mean(column_scores(model.model_, scored, names, rules)),
+        _mean(column_scores(marginal, _columns(scored, places), names, rules)),
+    ]
+    kind, new = type(model).__name__, f"{len(scored):,} rows"
+    return [
+        f"{kind} has {nats[0]:.6g} nats, Marginal {nats[1]:.6g} on {new}",
+        _ahead(model, nats, new) or f"{kind} is ahead of Marginal on {new}",
+    ]
+
+
+def _ahead(model: Any, nats: list[float], rows: str) -> str:
+    """By how much marginal laws are ahead, and what that means; or nothing."""
+    mine, marginal = nats
+    if not marginal > mine:
+        return ""
+    return (
+        f"Marginal is ahead of {type(model).__name__} by {marginal - mine:.3f} nats on {rows}: "
+        "the columns say little of each other, or there are too few rows"
+    )
 
 
 def _parts(model: Any, train: TableFile, held_out: TableFile | None) -> tuple[str, Cells, Cells]:
@@ -106,6 +141,4 @@ def _measures(model: Any, rows: dict[str, dict[str, ColumnScore]]) -> dict[str, 
 def _told(model: Any, which: str, n_rows: int) -> str:
     what = "a cell" if model.response_ is None else f"of {model.response_!r}"
     told = f"nats {what} on {n_rows:,} {which} rows; higher is better"
-    if which == "training":
-        told += ". New rows score lower: --validation-fraction 0.2 holds rows out"
     return told
