@@ -22,8 +22,8 @@ old, new = frame[: n_old * n_sites], frame[n_old * n_sites :]
 truth = field.complete[n_old:].ravel()
 
 # %%
-# Kriging is the baseline: one variogram for all maps, and no earlier map. Scores are nats a value,
-# each given the others.
+# Kriging is the baseline: one variogram for all maps, and no earlier map. Scores are nats
+# per value, each given the others.
 
 columns = {
     "time": "time", "site": "site", "coordinates": ["latitude", "longitude"], "value": "value"
@@ -39,10 +39,10 @@ print(f"attention {model.score(new):.3f} nats, kriging {kriging.score(new):.3f} 
 latitude, longitude = np.meshgrid(np.linspace(26, 48, 23), np.linspace(-123, -68, 45))
 grid = np.stack([latitude.ravel(), longitude.ravel()], axis=1)
 days = new[-2 * n_sites :]
-told = model.predict_dist(days, at=grid)
+dist = model.predict_dist(days, at=grid)
 last = slice(len(grid), None)
 seen = days[n_sites:].dropna()[["latitude", "longitude"]].to_numpy()
-plt.figure(field_map(grid, told.mean[last], told.sd[last], observed=seen, unit="°F"))
+plt.figure(field_map(grid, dist.mean[last], dist.sd[last], observed=seen, unit="°F"))
 plt.show()
 
 # %%
@@ -61,15 +61,15 @@ plt.show()
 # Of the values that were hidden from the model, how many lie inside its intervals? On the line if
 # it is calibrated.
 
-law = model.predict_dist(new)
+dist = model.predict_dist(new)
 hidden = new.value.isna().to_numpy()
-plt.figure(coverage_curve(law.pit(truth)[hidden]))
+plt.figure(coverage_curve(dist.pit(truth)[hidden]))
 plt.show()
 
 # %%
 # The continuous ranked probability score by station, in the unit of the values: large where few
-# neighbors tell of a station.
+# stations are near.
 
-by_site = law.crps(truth).reshape(-1, n_sites).mean(axis=0)
+by_site = dist.crps(truth).reshape(-1, n_sites).mean(axis=0)
 plt.figure(crps_by_site(stations, by_site, names, unit="°F"))
 plt.show()

@@ -3,7 +3,7 @@ Tables: what each cell said
 ===========================
 
 Each cell of a row is predicted from the others that are there. One layer of attention without layer
-norm is an exact mixture of experts, one a cell: we draw what the experts of one row said, and how
+norm is an exact mixture of experts, one per cell: we draw what those of one row predicted, and how
 predictions bear it when more and more cells are missing.
 """
 

@@ -60,9 +60,10 @@ from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
 # Words by the words around them
 # ------------------------------
 #
-# A toy grammar speaks of school subjects: "statistics is difficult and boring". CBOW tells a word
-# by the mean of the others' vectors. Its products of vectors should then be log(p(w, c) / p(c)),
-# up to the log of the number of words, and approximations that hold for entries near 0.
+# A toy grammar speaks of school subjects: "statistics is difficult and boring". CBOW predicts a
+# word from the mean of the others' vectors. Its products of vectors should then be
+# log(p(w, c) / p(c)), up to the log of the number of words, and approximations that hold for
+# entries near 0.
 
 text = prepare_text([" ".join(words) for words in toy_sentences(3_000, seed=0)], min_count=1)
 cbow = CBOW(
@@ -76,7 +77,7 @@ print("which assumes what fails here:", *matrix.failed_assumptions, sep="\n  ")
 
 # %%
 # With attention, gamma weighs each word of the context, and the matrix is another one, found from
-# gamma of the fitted model. It is less symmetric: attention tells words apart by how much they say.
+# gamma of the fitted model. It is less symmetric: attention weighs words by how much they say.
 
 attends = fit_attention(text, 30, AttentionRecipe(apart=10, together=10, rate=1e-3), seed=0)
 factors = attention_factors(attends)
@@ -86,11 +87,11 @@ print("attention,", agreement(factors.products, of_attention))
 print(f"asymmetry of p-bar: {asymmetry(sums.p_bar):.2f}, of p: {asymmetry(pairs.joint):.2f}")
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-for axes, name, told, wanted in (
+for axes, name, fitted, wanted in (
     (panels[0], "CBOW", products, matrix),
     (panels[1], "attention", factors.products, of_attention),
 ):
-    axes.scatter(wanted.values[wanted.defined], told[wanted.defined], s=12)
+    axes.scatter(wanted.values[wanted.defined], fitted[wanted.defined], s=12)
     axes.set(title=name, xlabel=wanted.equation, ylabel="product of fitted vectors")
 plt.show()
 
@@ -104,7 +105,7 @@ plt.show()
 # else is left: Proposition 4 holds to rounding.
 
 sentences, probability = toy_population()
-law = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
+words = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
 questions = WordQuestions(
     "toy",
     (
@@ -116,7 +117,7 @@ questions = WordQuestions(
     ("subjects",) * 4,
     {},
 )
-exact = analogy_errors(truncated_factors(factorized_matrix(law), 5), law, questions)
+exact = analogy_errors(truncated_factors(factorized_matrix(words), 5), words, questions)
 print(f"residual of Proposition 4: {exact.norms[:, TERMS.index('residual')].max():.1g}")
 
 # %%
@@ -126,7 +127,7 @@ counted = WordLaw(text_windows(text, window=4), smoothing=0.1)
 small = CBOW(
     dim=8, window=4, likelihood="softmax", epochs=20, min_count=1, subsample=0.0, progress=False
 ).fit(text)
-# Words that are told are the paper's w, words that tell its c.
+# Predicted words are the paper's w, the words of the context its c.
 codes = [text.vocabulary.index[word] for word in counted.words]
 vectors = Factors(
     small.output_vectors_[codes].astype(float), small.input_vectors_[codes].astype(float)
@@ -179,7 +180,7 @@ plt.show()
 
 # %%
 # For values the theorem fails where embeddings have two dimensions or more: these two have the same
-# law, and no linear map takes one to the other. Only the mean, a number, is identified.
+# distribution, and no linear map takes one to the other. Only the mean, a number, is identified.
 
 print(check_values(*value_counterexample(np.linspace(-1.0, 2.0, 9))))
 
