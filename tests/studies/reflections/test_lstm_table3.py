@@ -9,6 +9,7 @@ import torch
 from exfam.checks import DataError
 from exfam.language import LSTMLanguageModel
 from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.kept import Key, Measured
 from exfam_studies.common.token_streams import CORPORA, read_texts
 from exfam_studies.reflections import lstm_table3
 from words.lstm_cases import TEST, TRAIN, VALIDATION
@@ -34,7 +35,7 @@ def test_both_tyings_are_fitted_by_equal_steps_beside_counts(corpora, tmp_path, 
     options = Options(fast=True, seeds=2, folder=tmp_path / "kept")
     rows = reproduce(NAME, options=options)
     printed = capsys.readouterr().out
-    assert "equal in law to lstm-tied: their gap is seed noise" in printed
+    assert "equal in distribution to lstm-tied: their gap is seed noise" in printed
     assert "seeds 0 to 1" in printed and "validation" in printed
     assert [row.task for row in rows] == ["ptb"] * 5 + ["wikitext-2"] * 5
     models = {row.model: row for row in rows if row.metric == "perplexity" and row.task == "ptb"}
@@ -52,8 +53,7 @@ def test_products_are_rounded_where_the_processor_multiplies_that(
 ):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": knows, "avx2": True})
     rows = reproduce(NAME, options=Options(fast=True, only=["ptb"], folder=tmp_path / "kept"))
-    told = {row.settings["precision"] for row in rows if row.model == "lstm-tied"}
-    assert told == {precision}
+    assert {row.settings["precision"] for row in rows if row.model == "lstm-tied"} == {precision}
     assert (tmp_path / "kept" / "ptb-fast" / f"2-epochs-{precision}").is_dir()
 
 
@@ -66,7 +66,7 @@ def test_fits_are_kept_and_go_on(corpora, tmp_path, monkeypatch):
     def fit(self, *texts, **options):
         fits.append(self.tie)
         if len(fits) == 2:
-            monkeypatch.setattr(lstm_table3, "_over", interrupted)
+            monkeypatch.setattr(lstm_table3, "metric_row", interrupted)
         return real(self, *texts, **options)
 
     def interrupted(*arguments):
@@ -94,25 +94,25 @@ def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):
     monkeypatch.setattr(LSTMLanguageModel, "fit", cut)
     rows = lstm_table3.run(Options(fast=True, only=["ptb"]))
     assert {row.model for row in rows} == {"unigram", "bigram-kneser-ney"}
-    key = lstm_table3.LSTMKey("ptb-fast", 2, "float32", "lstm-tied", 0)
+    texts, settings = read_texts(CORPORA["ptb"], n_lines=20), {"dim": 4, "epochs": 1}
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
-        lstm_table3._fit(key, read_texts(CORPORA["ptb"], n_lines=20), {"dim": 4, "epochs": 1}, None)
+        lstm_table3._fit(Key(("ptb-fast",)), lambda: texts, settings, Options())
 
 
-def test_the_long_run_has_to_be_asked_for_and_has_the_papers_figures(monkeypatch):
-    asked = []
+def test_the_long_run_has_to_be_named_and_has_the_papers_figures(monkeypatch):
+    fitted = []
 
-    def fit(key, texts, parameters, folder):
-        asked.append((key.text, parameters["epochs"], parameters["dim"], parameters["tie"]))
-        return lstm_table3.LSTMResult(key, 90.0, 95.0, 1.0, 10, 1, None)
+    def fit(key, read, parameters, options):
+        fitted.append((key.names[0], parameters["epochs"], parameters["dim"], parameters["tie"]))
+        return Measured({"perplexity": 90.0, "validation-perplexity": 95.0}, details={"steps": 10})
 
     monkeypatch.setattr(lstm_table3, "_fit", fit)
     monkeypatch.setattr(lstm_table3, "_count_rows", lambda task, read: [])
     monkeypatch.setattr(lstm_table3, "read_texts", lambda corpus, n_lines: None)
     usual = lstm_table3.run(Options())
-    assert {each[:3] for each in asked} == {("ptb", 40, 200), ("wikitext-2", 2, 200)}
+    assert {fit[:3] for fit in fitted} == {("ptb", 40, 200), ("wikitext-2", 2, 200)}
     full = lstm_table3.run(Options(only=["wikitext-2-full"]))
-    assert asked[-2:] == [("wikitext-2", 40, 200, tie) for tie in ("tied", "reflection")]
+    assert fitted[-2:] == [("wikitext-2", 40, 200, tie) for tie in ("tied", "reflection")]
     printed = {(row.task, row.model): row.paper for row in usual + full}
     assert printed == {
         ("ptb", "lstm-tied"): 86.1,

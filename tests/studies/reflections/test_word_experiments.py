@@ -31,12 +31,12 @@ def options(tmp_path, monkeypatch):
     path.write_text(" ".join(drawn))
     pairs = [(WORDS[i], WORDS[j]) for i, j in ((0, 1), (2, 3), (4, 5), (6, 7))]
     scores = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    told = WordPairs("x", (*pairs, ("w1", "unknown")), scores)
-    asked = WordQuestions(
+    word_pairs = WordPairs("x", (*pairs, ("w1", "unknown")), scores)
+    questions = WordQuestions(
         "x", (("w0", "w1", "w2", "w3"), ("w0", "w1", "w2", "gone")), ("x",) * 2, {}
     )
-    monkeypatch.setattr(word_fits, "word_pairs", lambda name: told)
-    monkeypatch.setattr(word_fits, "word_questions", lambda name: asked)
+    monkeypatch.setattr(word_fits, "word_pairs", lambda name: word_pairs)
+    monkeypatch.setattr(word_fits, "word_questions", lambda name: questions)
     return Options(fast=True, corpus=path, folder=tmp_path / "kept", out=tmp_path / "plots")
 
 
@@ -44,9 +44,9 @@ def test_the_spectrum_is_that_of_its_words_and_is_kept(options, monkeypatch):
     rows = pmi_spectrum.run(options)
     assert [row.task for row in rows[:1] + rows[-1:]] == ["window-2", "window-5"]
     for task in pmi_spectrum.TASKS:
-        told = {row.metric: row.value for row in rows if row.task == task}
-        assert told["count-positive"] + told["count-negative"] == told["count-words"] == 60
-        assert told["spectrum-positive"] == told["count-positive"] / 60
+        figures = {row.metric: row.value for row in rows if row.task == task}
+        assert figures["count-positive"] + figures["count-negative"] == figures["count-words"] == 60
+        assert figures["spectrum-positive"] == figures["count-positive"] / 60
         assert (options.out / f"pmi-spectrum-{task}.png").stat().st_size > 1000
     monkeypatch.setattr(pmi_spectrum, "_measure", lambda *_, **__: pytest.fail("counted again"))
     assert pmi_spectrum.run(options) == rows
@@ -55,10 +55,10 @@ def test_the_spectrum_is_that_of_its_words_and_is_kept(options, monkeypatch):
 
 def test_the_report_of_an_involution_is_that_of_fitted_vectors(options, monkeypatch):
     rows = involution.run(replace(options, seeds=2))
-    told = {row.metric: row for row in rows}
-    assert {row.task for row in rows} == {"negatives-25"} and told["count-positive"].n_seeds == 2
-    assert told["count-positive"].value + told["count-negative"].value == 16
-    assert 0 <= told["reflection-squared-off-diagonal-share"].value <= 1
+    figures = {row.metric: row for row in rows}
+    assert {row.task for row in rows} == {"negatives-25"} and figures["count-positive"].n_seeds == 2
+    assert figures["count-positive"].value + figures["count-negative"].value == 16
+    assert 0 <= figures["reflection-squared-off-diagonal-share"].value <= 1
     assert len(list(options.out.glob("involution-negatives-25-*.png"))) == 4
     monkeypatch.setattr(involution, "_measure", lambda *_: pytest.fail("fitted again"))
     assert involution.run(replace(options, seeds=2)) == rows
@@ -67,13 +67,13 @@ def test_the_report_of_an_involution_is_that_of_fitted_vectors(options, monkeypa
 def test_all_ties_are_judged_as_the_paper_does_and_with_unknown_words_skipped(options, monkeypatch):
     rows = words_table2.run(options)
     assert {row.model for row in rows} == {"sgns", "sgns-wt", "sgns-wtr"}
-    told = {(row.model, row.metric): row.value for row in rows}
-    assert told["sgns-wt", "coverage-wordsim"] == 0.8 and told["sgns", "coverage-msr"] == 0.5
-    kept = [told[model, "spearman-wordsim-kept"] for model in words_table2.MODELS]
+    figures = {(row.model, row.metric): row.value for row in rows}
+    assert figures["sgns-wt", "coverage-wordsim"] == 0.8 and figures["sgns", "coverage-msr"] == 0.5
+    kept = [figures[model, "spearman-wordsim-kept"] for model in words_table2.MODELS]
     assert len(set(kept)) > 1 and {row.paper for row in rows} == {None}
     words_table2.plot(rows, options.folder)
     assert (options.folder / "words-table2-negatives-25-spearman-men-kept.png").is_file()
-    monkeypatch.setattr(words_table2, "_measure", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr(words_table2, "judged_fit", lambda *_: pytest.fail("fitted again"))
     assert words_table2.run(options) == rows
 
 
@@ -96,13 +96,13 @@ def test_the_papers_figures_are_of_its_corpora_alone():
     assert paper("text8", "sgns-wt", "spearman-men-kept") is None
 
 
-def test_long_runs_have_to_be_asked_for(options, monkeypatch):
-    made = Row(task="x", model="x", metric="nats")
+def test_long_runs_have_to_be_named(options, monkeypatch):
+    plain = Row(task="x", model="x", metric="nats")
     for module in (words_table2, involution):
-        monkeypatch.setattr(module, "_rows", lambda task, *_, **__: [replace(made, task=task)])
+        monkeypatch.setattr(module, "_rows", lambda task, *_, **__: [replace(plain, task=task)])
         assert {row.task for row in module.run(Options())} == {"negatives-25"}
-        asked = module.run(Options(only=["negatives-100"]))
-        assert {row.task for row in asked} == {"negatives-100"}
+        named = module.run(Options(only=["negatives-100"]))
+        assert {row.task for row in named} == {"negatives-100"}
 
 
 def test_smoke_runs_read_the_head_of_a_text_plain_or_packed(tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_smoke_runs_read_the_head_of_a_text_plain_or_packed(tmp_path, monkeypatc
     assert (tmp_path / "kept" / "texts" / "x-1").is_dir()
 
 
-def test_a_corpus_that_is_not_there_is_told(tmp_path, monkeypatch):
+def test_a_corpus_that_is_not_there_is_named(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="`corpus` must be a file, got no such file"):
         corpus_path(Options(corpus=tmp_path / "none"))
     monkeypatch.setattr(word_corpus, "find_file", lambda name: None)
@@ -144,9 +144,9 @@ def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):
     from exfam.vectors import WordVectors
 
     unknown = WordVectors(("a", "b"), np.eye(2, dtype=np.float32))
-    told = judged(unknown)
-    assert told["coverage-men"] == 0 and "spearman-men-skipped" not in told
-    assert "accuracy-msr-skipped" not in told and told["accuracy-msr-kept"] == 0
+    figures = judged(unknown)
+    assert figures["coverage-men"] == 0 and "spearman-men-skipped" not in figures
+    assert "accuracy-msr-skipped" not in figures and figures["accuracy-msr-kept"] == 0
 
 
 def test_an_empty_matrix_is_not_drawn():

@@ -53,13 +53,13 @@ class Options:
         """
         return self.seeds or (1 if self.fast else usual)
 
-    def wants(self, task: str) -> bool:
-        """Whether to run a task.
+    def wants(self, task: str, *, is_long: bool = False) -> bool:
+        """Whether to run a task; one of many hours only where it is named.
 
         >>> Options().wants("a"), Options(only=["b"]).wants("a")
         (True, False)
         """
-        return not self.only or task in self.only
+        return task in self.only or not (self.only or is_long)
 
 
 def reproduce(name: str | None, *, options: Options, json: Path | None = None) -> list[Row]:

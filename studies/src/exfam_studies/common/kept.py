@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from exfam.checks import DataError
 from exfam.files import write_atomically
 from exfam_studies.common.rows import Row, row_over_seeds
 
-__all__ = ["Kept", "Key", "Measured", "Store", "metric_row", "metric_rows"]
+__all__ = [
+    "VALIDATION",
+    "Kept",
+    "Key",
+    "Measured",
+    "Store",
+    "kept_seeds",
+    "metric_row",
+    "metric_rows",
+]
 
 # Before the name of a metric: the same figure on the validation part.
 VALIDATION = "validation-"
@@ -51,7 +61,7 @@ class Measured:
     `cpu_seconds`: of the fit alone; None for the whole measurement
     """
 
-    figures: Mapping[str, float | None] = field(default_factory=dict)
+    figures: Mapping[str, float | int | None] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     cpu_seconds: float | None = None
@@ -120,6 +130,13 @@ class Store:
             kept = Kept(key, figures, seconds, arrays, of.details)
             self.put(kept)
         return kept
+
+
+def kept_seeds(
+    store: Store, names: tuple[str, ...], n_seeds: int, measure: Callable[[int], Measured]
+) -> list[Kept]:
+    """The kept results of seeds 0, 1, …; what is missing is measured, by its seed."""
+    return [store.measured(Key(names, seed), partial(measure, seed)) for seed in range(n_seeds)]
 
 
 def metric_rows(row: Row, kept: Sequence[Kept], metrics: Iterable[str] | None = None) -> list[Row]:

@@ -1,8 +1,8 @@
 """Fits of word vectors that experiments share, and how the vectors are judged."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from exfam.reading.public_sets.word_pairs import word_pairs
@@ -11,10 +11,21 @@ from exfam.reading.text import PreparedText
 from exfam.vectors import WordVectors, evaluate_analogies, evaluate_similarity
 from exfam.words import CBOW, SkipGram
 from exfam_studies.common.harness import Options
+from exfam_studies.common.kept import Measured
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.word_corpus import corpus_name
 
-__all__ = ["MIN_COUNT", "SETS", "Recipe", "fit_words", "judged", "word_parameters"]
+__all__ = [
+    "MIN_COUNT",
+    "SETS",
+    "WORD_TASKS",
+    "Recipe",
+    "fit_words",
+    "judged",
+    "judged_fit",
+    "wanted_tasks",
+    "word_parameters",
+]
 
 MIN_COUNT = 5
 # Metric -> set of pairs, or of questions.
@@ -48,8 +59,20 @@ class Recipe:
         >>> Recipe().settings(Options(fast=True))["dim"]
         16
         """
-        told = {name: getattr(self, name) for name in ("dim", "window", "negatives", "epochs")}
-        return told | (_FAST if options.fast else {})
+        return asdict(self) | (_FAST if options.fast else {})
+
+
+# Tasks of experiments that fit the paper's models: five epochs, and the paper's own recipe.
+WORD_TASKS = {"negatives-25": Recipe(), "negatives-100": Recipe(negatives=100, epochs=15)}
+
+
+def wanted_tasks(options: Options) -> list[str]:
+    """The tasks to run; the paper's own recipe only where it is named.
+
+    >>> wanted_tasks(Options())
+    ['negatives-25']
+    """
+    return [task for task in WORD_TASKS if options.wants(task, is_long=task == "negatives-100")]
 
 
 def fit_words(
@@ -70,9 +93,10 @@ def fit_words(
     model = kind(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
     checkpoint = None
     if options.folder is not None:
-        told = [] if kind is SkipGram else [kind.kind]
-        told += [f"{name}-{settings[name]}" for name in sorted(settings)]
-        checkpoint = options.folder / "fits" / corpus_name(options) / "-".join(told) / f"{seed:02}"
+        names = [] if kind is SkipGram else [kind.kind]
+        names += [f"{name}-{settings[name]}" for name in sorted(settings)]
+        fits = options.folder / "fits" / corpus_name(options)
+        checkpoint = fits / "-".join(names) / f"{seed:02}"
     model.fit(text, checkpoint=checkpoint)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
@@ -90,23 +114,31 @@ def word_parameters(
     return changed_parameters(kind(**settings, min_count=MIN_COUNT, deterministic=True))
 
 
+def judged_fit(
+    read: Callable[[], PreparedText], settings: Mapping[str, Any], options: Options, seed: int
+) -> Measured:
+    """Skip-gram fitted with one seed, and judged."""
+    model = fit_words(read(), settings, seed=seed, options=options)
+    return Measured(judged(model.vectors_))
+
+
 def judged(vectors: WordVectors) -> dict[str, float]:
     """Rank correlations with people, and shares of analogies solved by 3CosMul.
 
     Metrics end in "-kept" (as the paper: a pair with an unknown word has similarity 0, a question
-    with one is not solved) or "-skipped"; "coverage-" tells the share that is known. Figures that
+    with one is not solved) or "-skipped"; "coverage-" is the share that is known. Figures that
     are not defined, of vocabularies that know no pair, are left out.
     """
-    told: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for metric, name in _PAIRS.items():
         pairs = evaluate_similarity(vectors, word_pairs(name))
-        told |= _figures(f"spearman-{metric}", pairs.kept, pairs.skipped)
-        told[f"coverage-{metric}"] = pairs.coverage
+        figures |= _figures(f"spearman-{metric}", pairs.kept, pairs.skipped)
+        figures[f"coverage-{metric}"] = pairs.coverage
     for metric, name in _QUESTIONS.items():
         total = evaluate_analogies(vectors, word_questions(name), rule="3cosmul").total
-        told |= _figures(f"accuracy-{metric}", total.accuracy, total.accuracy_covered)
-        told[f"coverage-{metric}"] = total.coverage
-    return {metric: value for metric, value in told.items() if not math.isnan(value)}
+        figures |= _figures(f"accuracy-{metric}", total.accuracy, total.accuracy_covered)
+        figures[f"coverage-{metric}"] = total.coverage
+    return {metric: value for metric, value in figures.items() if not math.isnan(value)}
 
 
 def _figures(metric: str, kept: float, skipped: float) -> dict[str, float]:

@@ -24,7 +24,7 @@ from exfam.groups import Batch, Groups
 from exfam.plots import rate_curve
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import FigureKey, Kept, Measured, figure_store, measured
+from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds
 from exfam_studies.common.rows import Row, interval_settings, row_over_seeds
 from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
@@ -74,17 +74,12 @@ _PENALTY = 0.1
 
 def run(options: Options) -> list[Row]:
     """Fit models to ever more groups, and measure what they lose against the known one."""
-    store = figure_store(options.folder)
+    store, n_seeds = Store(options.folder), options.n_seeds(SEEDS)
     fits: dict[int, list[Kept]] = {}
 
     def rows_of(n_groups: int) -> list[Row]:
-        keys = [
-            FigureKey((TASKS[0], f"steps-{_n_steps(options)}", f"groups-{n_groups}"), seed)
-            for seed in range(options.n_seeds(SEEDS))
-        ]
-        fits[n_groups] = [
-            measured(store, key, partial(_measure, n_groups, key.seed, options)) for key in keys
-        ]
+        names = (TASKS[0], f"steps-{_n_steps(options)}", f"groups-{n_groups}")
+        fits[n_groups] = kept_seeds(store, names, n_seeds, partial(_measure, n_groups, options))
         return _rows(n_groups, fits[n_groups])
 
     sizes = FAST_GROUPS if options.fast else N_GROUPS
@@ -101,7 +96,7 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {"network": "clipped field", **asdict(SIZES), **fit}
 
 
-def _measure(n_groups: int, seed: int, options: Options) -> Measured:
+def _measure(n_groups: int, options: Options, seed: int) -> Measured:
     """Figures of one fit to `n_groups` maps; no two fits share a map."""
     known = _known()
     train = simulated_maps(n_groups, seed=n_groups * 1000 + seed)
@@ -110,14 +105,14 @@ def _measure(n_groups: int, seed: int, options: Options) -> Measured:
     fitted = least_loss_fit(starts, train, n_steps=_n_steps(options), norm_bound=NORM_BOUND)
     fit = measure_fit(fitted, known, train=train, held_out=held_out)
     figures = dict(zip((each.name for each in fields(fit)), astuple(fit), strict=True))
-    return {**figures, **_baselines(train, held_out)}, {}
+    return Measured({**figures, **_baselines(train, held_out)})
 
 
 def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
     of = _class()
     seconds = [each.cpu_seconds for each in kept]
 
-    def row(model: str, metric: str, values: Sequence[float]) -> Row:
+    def row(model: str, metric: str, values: Sequence[Any]) -> Row:
         row = Row(task=TASKS[0], model=model, settings={"groups": n_groups}, metric=metric)
         return row_over_seeds(row, values=values, cpu_seconds=seconds if model == _MODEL else ())
 
@@ -312,7 +307,7 @@ def _class() -> ModelClass:
     return model_class(_known(), norm_bound=NORM_BOUND)
 
 
-def _as_fit(figures: Mapping[str, float]) -> MeasuredFit:
+def _as_fit(figures: Mapping[str, Any]) -> MeasuredFit:
     told: dict[str, Any] = {each.name: figures[each.name] for each in fields(MeasuredFit)}
     return MeasuredFit(**{**told, "n_groups": int(told["n_groups"])})
 

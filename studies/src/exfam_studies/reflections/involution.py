@@ -2,12 +2,13 @@
 
 The paper's model of 100 negatives over 15 epochs of text8 has a mean of .68 on the diagonal of Q Q
 (enwik9 .79) and about 0 off it; single entries near 0 may weigh more together than the diagonal,
-which "reflection-squared-off-diagonal-share" tells. "negatives-100" is the paper's recipe and has
-to be asked for with `--only`; "negatives-25" is five epochs. With the `--folder` of "words-table2"
+which "reflection-squared-off-diagonal-share" shows. "negatives-100" is the paper's recipe, which
+`--only` must name; "negatives-25" is five epochs. With the `--folder` of "words-table2"
 its fits are taken, not made again.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -18,27 +19,23 @@ from exfam.plots import histogram, matrix_map
 from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Kept,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
-from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words, word_parameters
+from exfam_studies.common.word_fits import (
+    MIN_COUNT,
+    WORD_TASKS,
+    fit_words,
+    wanted_tasks,
+    word_parameters,
+)
 from exfam_studies.reflections.theory.involution import InvolutionReport, involution_report
 from exfam_studies.reflections.theory.partition import partition_report
 
 __all__ = ["TASKS", "parameters", "run"]
 
 SEEDS = 3
-_TASKS = {"negatives-25": Recipe(), "negatives-100": Recipe(negatives=100, epochs=15)}
-TASKS = tuple(_TASKS)
-# Only where it is named.
-_LONG = ("negatives-100",)
+TASKS = tuple(WORD_TASKS)
 _TEXT8 = {
     "reflection-squared-diagonal": 0.68,
     "reflection-squared-off-diagonal": 0.0,
@@ -58,48 +55,41 @@ def run(options: Options) -> list[Row]:
     return gather(
         [
             Job(task, partial(_rows, task, read=read, options=options))
-            for task in TASKS
-            if options.wants(task) and (task not in _LONG or task in options.only)
+            for task in wanted_tasks(options)
         ]
     )
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of skip-gram that differ from its defaults."""
-    return word_parameters({"tie": None, **_TASKS[row.task].settings(options)})
+    return word_parameters({"tie": None, **WORD_TASKS[row.task].settings(options)})
 
 
 def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
-    settings: dict[str, Any] = {"tie": None, **_TASKS[task].settings(options)}
-    name, store, kept = corpus_name(options), figure_store(options.folder), []
-    for seed in range(options.n_seeds(SEEDS)):
-        key = FigureKey((name, task), seed)
-        kept.append(measured(store, key, partial(_measure, read, settings, key, options)))
+    settings: dict[str, Any] = {"tie": None, **WORD_TASKS[task].settings(options)}
+    name, measure = corpus_name(options), partial(_measure, read, settings, options)
+    kept = kept_seeds(Store(options.folder), (name, task), options.n_seeds(SEEDS), measure)
     if options.out is not None:
-        _draw(kept[0], task, options.out)
-    paper, told = PAPER.get(name, {}), {"corpus": name, **settings, "tie": "none"}
-    rows = [
-        Row(
-            task=task,
-            model="sgns",
-            settings=told,
-            metric=metric,
-            n_configurations=1,
-            paper=paper.get(metric),
-            note=PAPERS_TEXT.get(name, ""),
-        )
-        for metric in kept[0].figures
-    ]
-    return [metric_row(row, kept) for row in rows]
+        _draw(kept[0].arrays["transform"], task, options.out)
+    row = Row(
+        task=task,
+        model="sgns",
+        settings={"corpus": name, **settings, "tie": "none"},
+        metric="",
+        n_configurations=1,
+        note=PAPERS_TEXT.get(name, ""),
+    )
+    paper = PAPER.get(name, {})
+    return [replace(each, paper=paper.get(each.metric)) for each in metric_rows(row, kept)]
 
 
 def _measure(
-    read: Callable[[], PreparedText], settings: dict[str, Any], key: FigureKey, options: Options
+    read: Callable[[], PreparedText], settings: dict[str, Any], options: Options, seed: int
 ) -> Measured:
     text = read()
-    model = fit_words(text, settings, seed=key.seed, options=options)
+    model = fit_words(text, settings, seed=seed, options=options)
     words, context = model.input_vectors_, model.output_vectors_
-    report = involution_report(words, context, seed=key.seed)
+    report = involution_report(words, context, seed=seed)
     counts = text.vocabulary.counts
     partition = partition_report(
         words,
@@ -112,7 +102,7 @@ def _measure(
         "reflection-partition-mean": partition.mean,
         "reflection-partition-within": partition.within,
     }
-    return figures, {"transform": report.transform.ravel().tolist()}
+    return Measured(figures, {"transform": report.transform.ravel()})
 
 
 def _figures(report: InvolutionReport) -> dict[str, float | int]:
@@ -135,20 +125,18 @@ def _figures(report: InvolutionReport) -> dict[str, float | int]:
     }
 
 
-def _draw(kept: Kept, task: str, folder: Path) -> None:
+def _draw(flat: np.ndarray, task: str, folder: Path) -> None:
     """Q and Q Q as maps; entries of Q Q on and off the diagonal as histograms."""
     folder.mkdir(parents=True, exist_ok=True)
-    flat = np.array(kept.arrays["transform"])
     dim = int(np.sqrt(len(flat)))
     q = flat.reshape(dim, dim)
     squared = q @ q
+    off = squared[~np.eye(dim, dtype=bool)]
     figures = {
         "q": matrix_map(q, label="Q"),
         "squared": matrix_map(squared, label="Q Q"),
         "diagonal": histogram(np.diag(squared), label="diagonal of Q Q", of="entries"),
-        "off-diagonal": histogram(
-            squared[~np.eye(dim, dtype=bool)], label="Q Q off the diagonal", of="entries"
-        ),
+        "off-diagonal": histogram(off, label="Q Q off the diagonal", of="entries"),
     }
     for name, figure in figures.items():
         path = folder / f"involution-{task}-{name}.png"

@@ -5,11 +5,10 @@ keep their places without being counted. About half of all eigenvalues are posit
 largest, which a model of 200 dimensions would keep, more are. Nothing is drawn or fitted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,14 +19,7 @@ from exfam.words.pmi_matrix import association
 from exfam.words.pmi_spectrum import spectrum
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Kept,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 
@@ -57,29 +49,25 @@ def run(options: Options) -> list[Row]:
     )
 
 
-def parameters(row: Row, options: Options) -> dict[str, Any]:
+def parameters(row: Row, options: Options) -> Mapping[str, str | int | float | bool]:
     """All that was chosen: nothing is fitted."""
-    return dict(row.settings)
+    return row.settings
 
 
 def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     window = int(task.removeprefix("window-"))
     min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
     name = corpus_name(options)
-    key = FigureKey((name, f"{task}-count-{min_count}"))
-    store = figure_store(options.folder)
-    kept = measured(
-        store, key, lambda: _measure(read(), window=window, min_count=min_count, options=options)
-    )
+
+    def measure(seed: int) -> Measured:
+        return _measure(read(), window=window, min_count=min_count, options=options)
+
+    kept = kept_seeds(Store(options.folder), (name, f"{task}-count-{min_count}"), 1, measure)
     if options.out is not None:
-        _draw(kept, task, options.out)
-    settings: dict[str, Any] = {"corpus": name, "window": window, "min_count": min_count}
-    rows = [metric_row(_row(task, metric, settings), [kept]) for metric in kept.figures]
-    return [replace(row, n_seeds=None) for row in rows]
-
-
-def _row(task: str, metric: str, settings: dict[str, Any]) -> Row:
-    return Row(task=task, model="pmi", settings=settings, metric=metric, note=NOTES.get(metric, ""))
+        _draw(kept[0].arrays["eigenvalues"], task, options.out)
+    settings: dict[str, str | int] = {"corpus": name, "window": window, "min_count": min_count}
+    rows = metric_rows(Row(task=task, model="pmi", settings=settings, metric=""), kept)
+    return [replace(row, n_seeds=None, note=NOTES.get(row.metric, "")) for row in rows]
 
 
 def _measure(text: PreparedText, *, window: int, min_count: int, options: Options) -> Measured:
@@ -90,24 +78,22 @@ def _measure(text: PreparedText, *, window: int, min_count: int, options: Option
         name = f"{corpus_name(options)}-{window}-{min_count}"
         folder = options.folder / "counts" / name
     counts = count_cooccurrences(text.tokens, n_words, window=window, folder=folder)
-    told = spectrum(association(counts), top=TOP)
+    found = spectrum(association(counts), top=TOP)
     figures = {
         "count-words": n_words,
-        "count-positive": told.signs.positive,
-        "count-negative": told.signs.negative,
-        f"count-positive-of-{TOP}": told.top.positive,
-        f"count-negative-of-{TOP}": told.top.negative,
-        "spectrum-positive": told.signs.positive / n_words,
-        "spectrum-trace-per-word": told.trace / n_words,
-        "spectrum-skewness": told.skewness,
-        "spectrum-semicircle": told.semicircle,
+        "count-positive": found.signs.positive,
+        "count-negative": found.signs.negative,
+        f"count-positive-of-{TOP}": found.top.positive,
+        f"count-negative-of-{TOP}": found.top.negative,
+        "spectrum-positive": found.signs.positive / n_words,
+        "spectrum-trace-per-word": found.trace / n_words,
+        "spectrum-skewness": found.skewness,
+        "spectrum-semicircle": found.semicircle,
     }
-    return figures, {"eigenvalues": told.eigenvalues.tolist()}
+    return Measured(figures, {"eigenvalues": found.eigenvalues})
 
 
-def _draw(kept: Kept, task: str, folder: Path) -> None:
+def _draw(eigenvalues: np.ndarray, task: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    figure = histogram(
-        np.array(kept.arrays["eigenvalues"]), label=f"eigenvalue, {task}", of="eigenvalues"
-    )
+    figure = histogram(eigenvalues, label=f"eigenvalue, {task}", of="eigenvalues")
     figure.savefig(folder / f"pmi-spectrum-{task}.png", format="png", dpi=120, facecolor="white")

@@ -5,7 +5,6 @@ figures. Fits of 17 shares are many: there are 5 negatives, where Table 2 has 25
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,21 +15,16 @@ from exfam.plots import setting_curve
 from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
+from exfam_studies.common.kept import Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
-from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words, judged, word_parameters
+from exfam_studies.common.word_fits import MIN_COUNT, Recipe, judged_fit, word_parameters
 
 __all__ = ["TASKS", "parameters", "plot", "run"]
 
 TASKS = ("positive-share",)
 SEEDS = 3
+RECIPE = Recipe(negatives=5)
 # In percent of the dimensions.
 SHARES = (0, 10, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90, 100)
 FAST_SHARES = (0, 50, 100)
@@ -56,8 +50,7 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of skip-gram that differ from its defaults."""
-    share = int(row.settings["percent"])
-    return word_parameters({**Recipe(negatives=5).settings(options), **_reflected(share)})
+    return word_parameters({**RECIPE.settings(options), **_reflected(row.settings["percent"])})
 
 
 def plot(rows: list[Row], folder: Path) -> None:
@@ -79,11 +72,10 @@ def plot(rows: list[Row], folder: Path) -> None:
 
 
 def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
-    settings: dict[str, Any] = Recipe(negatives=5).settings(options)
-    name, store, kept = corpus_name(options), figure_store(options.folder), []
-    for seed in range(options.n_seeds(SEEDS)):
-        key = FigureKey((name, f"positive-{share:03}"), seed)
-        kept.append(measured(store, key, partial(_measure, read, settings, share, key, options)))
+    settings, name = RECIPE.settings(options), corpus_name(options)
+    measure = partial(judged_fit, read, {**settings, **_reflected(share)}, options)
+    names = (name, f"positive-{share:03}")
+    kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
     row = Row(
         task=TASKS[0],
         model="sgns-wt",
@@ -91,20 +83,8 @@ def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> 
         metric="",
         n_configurations=1,
     )
-    return [metric_row(replace(row, metric=metric), kept) for metric in METRICS]
+    return metric_rows(row, kept, METRICS)
 
 
-def _reflected(share: int) -> dict[str, Any]:
-    return {"tie": "reflection", "positive_share": share / 100}
-
-
-def _measure(
-    read: Callable[[], PreparedText],
-    settings: dict[str, Any],
-    share: int,
-    key: FigureKey,
-    options: Options,
-) -> Measured:
-    reflected = {**settings, **_reflected(share)}
-    model = fit_words(read(), reflected, seed=key.seed, options=options)
-    return judged(model.vectors_), {}
+def _reflected(share: Any) -> dict[str, Any]:
+    return {"tie": "reflection", "positive_share": int(share) / 100}

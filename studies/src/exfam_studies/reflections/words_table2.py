@@ -1,11 +1,11 @@
 """Word vectors free and reflected, judged by people: Table 2 of reflections.
 
 "WT" reflects the second half of the dimensions, "WTR" dimensions drawn: given how many, the two are
-equal in law, so that their gap is seed noise. Figures end in "-kept" where pairs and questions with
-unknown words count, as in the paper, and in "-skipped" where they do not. The paper's figures are
-of text8 (or enwik9, for a file of that name), which the usual corpus is like but is not; those of
-MEN are left out: they are very likely of human scores ranked as strings. "negatives-25" is five
-epochs; "negatives-100", which has to be asked for with `--only`, is the paper's fifteen.
+equal in distribution, so that their gap is seed noise. Figures end in "-kept" where pairs and
+questions with unknown words count, as in the paper, and in "-skipped" where they do not. The
+paper's figures are of text8 (or enwik9, for a file of that name), which the usual corpus is like
+but is not; those of MEN are left out: they are very likely of human scores ranked as strings.
+"negatives-25" is five epochs; "negatives-100", which `--only` must name, is the paper's fifteen.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,31 +17,22 @@ from exfam.reading.text import PreparedText
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
+from exfam_studies.common.kept import Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
 from exfam_studies.common.word_fits import (
     MIN_COUNT,
     SETS,
-    Recipe,
-    fit_words,
-    judged,
+    WORD_TASKS,
+    judged_fit,
+    wanted_tasks,
     word_parameters,
 )
 
 __all__ = ["TASKS", "parameters", "plot", "run"]
 
 SEEDS = 3
-_TASKS = {"negatives-25": Recipe(), "negatives-100": Recipe(negatives=100, epochs=15)}
-TASKS = tuple(_TASKS)
-# Only where it is named.
-_LONG = ("negatives-100",)
+TASKS = tuple(WORD_TASKS)
 # Model -> how contexts are tied.
 MODELS = {"sgns": None, "sgns-wt": "reflection", "sgns-wtr": "random"}
 _TEXT8 = {
@@ -55,6 +46,11 @@ _ENWIK9 = {
     "sgns-wtr": {"wordsim": 0.633, "mturk": 0.639, "rare": 0.175, "google": 0.516, "msr": 0.429},
 }
 PAPER = {"enwiki2014_100m": _TEXT8, "text8": _TEXT8, "enwik9": _ENWIK9}
+METRICS = [
+    f"{'accuracy' if name in ('google', 'msr') else 'spearman'}-{name}-{how}"
+    for name in SETS
+    for how in ("kept", "skipped")
+]
 
 
 def run(options: Options) -> list[Row]:
@@ -63,8 +59,7 @@ def run(options: Options) -> list[Row]:
     return gather(
         [
             Job(f"{task} {model}", partial(_rows, task, model, read=read, options=options))
-            for task in TASKS
-            if options.wants(task) and (task not in _LONG or task in options.only)
+            for task in wanted_tasks(options)
             for model in MODELS
         ]
     )
@@ -72,12 +67,12 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of skip-gram that differ from its defaults."""
-    return word_parameters({"tie": MODELS[row.model], **_TASKS[row.task].settings(options)})
+    return word_parameters({"tie": MODELS[row.model], **WORD_TASKS[row.task].settings(options)})
 
 
 def plot(rows: list[Row], folder: Path) -> None:
     """Bars of each test set, one file each."""
-    for metric in _metrics():
+    for metric in METRICS:
         # A set on which no model scores has no bars.
         own = [row for row in rows if row.metric == metric and row.value]
         draw_bars(own, folder, experiment="words-table2", metric=metric)
@@ -86,18 +81,15 @@ def plot(rows: list[Row], folder: Path) -> None:
 def _rows(
     task: str, model: str, *, read: Callable[[], PreparedText], options: Options
 ) -> list[Row]:
-    settings: dict[str, Any] = {"tie": MODELS[model], **_TASKS[task].settings(options)}
-    name, store, kept = corpus_name(options), figure_store(options.folder), []
-    for seed in range(options.n_seeds(SEEDS)):
-        key = FigureKey((name, task, model), seed)
-        kept.append(measured(store, key, partial(_measure, read, settings, key, options)))
-    told = {"corpus": name, **settings, "tie": settings["tie"] or "none"}
+    settings: dict[str, Any] = {"tie": MODELS[model], **WORD_TASKS[task].settings(options)}
+    name, measure = corpus_name(options), partial(judged_fit, read, settings, options)
+    kept = kept_seeds(Store(options.folder), (name, task, model), options.n_seeds(SEEDS), measure)
     return [
         metric_row(
             Row(
                 task=task,
                 model=model,
-                settings=told,
+                settings={"corpus": name, **settings, "tie": settings["tie"] or "none"},
                 metric=metric,
                 n_configurations=1,
                 paper=_paper(name, model, metric),
@@ -105,22 +97,7 @@ def _rows(
             ),
             kept,
         )
-        for metric in (*_metrics(), *(f"coverage-{each}" for each in SETS))
-    ]
-
-
-def _measure(
-    read: Callable[[], PreparedText], settings: dict[str, Any], key: FigureKey, options: Options
-) -> Measured:
-    model = fit_words(read(), settings, seed=key.seed, options=options)
-    return judged(model.vectors_), {}
-
-
-def _metrics() -> list[str]:
-    return [
-        f"{'accuracy' if each in ('google', 'msr') else 'spearman'}-{each}-{how}"
-        for each in SETS
-        for how in ("kept", "skipped")
+        for metric in (*METRICS, *(f"coverage-{name}" for name in SETS))
     ]
 
 
