@@ -10,12 +10,11 @@ import pytest
 from exfam import DataError, open_prepared, prepare
 from exfam.reading.prepared import folder as folders
 from exfam.reading.prepared import prepared_columns, prepared_facts
-from exfam.reading.prepared.manifest import MANIFEST
+from exfam.reading.prepared.manifest import PREPARED
 from exfam.reading.prepared.shapes import check_shards
 from exfam.reading.text import open_text, prepare_text
 from exfam.reading.text import prepared as texts
-from exfam.reading.text.prepared import MANIFEST as TEXT
-from exfam.reading.text.prepared import TOKENS
+from exfam.reading.text.prepared import TEXT, TOKENS
 from group_cases import FRAME, full_groups
 
 COLUMNS = {"group": "user", "order": ["time"], "item": "movie", "value": "stars"}
@@ -40,7 +39,9 @@ ODD = [
 
 
 def manifest_of(folder):
-    return next(folder / name for name in (MANIFEST, TEXT) if (folder / name).exists())
+    return next(
+        folder / name for name in (PREPARED.manifest, TEXT.manifest) if (folder / name).exists()
+    )
 
 
 def document_of(folder):
@@ -196,7 +197,7 @@ def test_numbers_fit_each_other(folder, document, monkeypatch):
 
 
 def test_nesting_without_end(folder, document):
-    (folder / MANIFEST).write_text('{"format": ' + "[" * 200_000)
+    (folder / PREPARED.manifest).write_text('{"format": ' + "[" * 200_000)
     with pytest.raises(DataError, match="must be as it was written, got a damaged or changed file"):
         open_prepared(folder)
 

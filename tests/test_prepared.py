@@ -22,7 +22,7 @@ from exfam.groups.frames import FrameColumns
 from exfam.reading.options import ReadingFacts
 from exfam.reading.prepared import is_prepared, prepared_columns, prepared_facts
 from exfam.reading.prepared import location as places
-from exfam.reading.prepared.manifest import FORMAT_VERSION, MANIFEST, Manifest
+from exfam.reading.prepared.manifest import PREPARED, Manifest
 from group_cases import FRAME, assert_same, full_groups
 
 COLUMNS = {
@@ -121,7 +121,12 @@ class TestWhatIsThere:
         for file in folder.glob("*.npy"):
             np.load(file, allow_pickle=False)
         names = {file.name for file in folder.iterdir()}
-        assert {MANIFEST, "vocabulary.parquet", "values-0.npy", "attributes-1.npy"} <= names
+        assert {
+            PREPARED.manifest,
+            "vocabulary.parquet",
+            "values-0.npy",
+            "attributes-1.npy",
+        } <= names
         assert not any(name.startswith("allocated") for name in names)
 
     def test_columns_and_facts_are_kept(self, folder):
@@ -252,7 +257,7 @@ def flip(file):
 
 
 def edit(folder, **changes):
-    file = folder / MANIFEST
+    file = folder / PREPARED.manifest
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
 
@@ -280,7 +285,7 @@ class TestDamage:
 
     def test_a_newer_version(self, folder):
         prepare(full_groups(), folder)
-        edit(folder, format_version=FORMAT_VERSION + 1, exfam_version="9.9")
+        edit(folder, format_version=PREPARED.version + 1, exfam_version="9.9")
         with pytest.raises(DataError, match="must have format version 1 at most, got 2, .* 9.9"):
             open_prepared(folder)
 
@@ -295,12 +300,12 @@ class TestDamage:
             open_prepared(tmp_path / "nothing")
         with pytest.raises(DataError, match="got a folder without manifest.json at"):
             open_prepared(tmp_path)
-        (tmp_path / MANIFEST).write_text('{"format": "other"}')
+        (tmp_path / PREPARED.manifest).write_text('{"format": "other"}')
         with pytest.raises(DataError, match="got the manifest.json of something else"):
             open_prepared(tmp_path)
         with pytest.raises(DataError, match="got a file manifest.json at"):
-            open_prepared(tmp_path / MANIFEST)
-        (tmp_path / MANIFEST).write_text("[" * 10)
+            open_prepared(tmp_path / PREPARED.manifest)
+        (tmp_path / PREPARED.manifest).write_text("[" * 10)
         with pytest.raises(DataError, match="got a damaged or changed file"):
             open_prepared(tmp_path)
         with pytest.raises(
@@ -314,7 +319,7 @@ class TestIsPrepared:
         prepare(full_groups(), folder)
         assert is_prepared(folder) and is_prepared(str(folder))
         (folder / "item.npy").unlink()
-        cut(folder / MANIFEST)
+        cut(folder / PREPARED.manifest)
         assert is_prepared(folder)
 
     @pytest.mark.parametrize("other", ["SELECT 1", "x" * 5000, "a\0b", 3, None, full_groups()])
@@ -323,7 +328,7 @@ class TestIsPrepared:
 
     def test_no_other_folder(self, tmp_path):
         assert not is_prepared(tmp_path)
-        (tmp_path / MANIFEST).write_text('{"format": "other"}')
+        (tmp_path / PREPARED.manifest).write_text('{"format": "other"}')
         assert not is_prepared(tmp_path)
 
 

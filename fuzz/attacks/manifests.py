@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import exfam
-from exfam.reading.prepared.manifest import MANIFEST
+from exfam.reading.prepared.manifest import PREPARED
 from fuzz.samples import make, sample_of
 from fuzz.values import changed_document, pick
 from fuzz.verdicts import check_finite
@@ -33,7 +33,7 @@ def attack(random: np.random.Generator, shared: Path, folder: Path) -> None:
     place = folder / "prepared"
     shutil.copytree(shared, place)
     shutil.copy(shared.with_name("outside.npy"), folder)
-    craft(random, place / MANIFEST)
+    craft(random, place / PREPARED.manifest)
     groups = exfam.open_prepared(place, verify=random.random() < 0.3)
     if random.random() < 0.5:
         groups.pad(np.arange(min(len(groups), 8)))

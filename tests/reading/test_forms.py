@@ -7,7 +7,7 @@ import exfam
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
 from exfam.reading.options import ReadingOptions
-from exfam.reading.reader import read_groups, read_with_facts
+from exfam.reading.reader import read_with_facts
 from group_cases import FRAME
 from reading.cases import (
     COLUMNS,
@@ -71,7 +71,7 @@ def test_columns_go_where_they_are_told():
         made[name] = np.zeros(shape, dtype)
         return made[name]
 
-    groups = read_groups(
+    groups, _ = read_with_facts(
         FRAME,
         FrameColumns("user", "time", "movie", "stars", ["genre", "gap"], "age", ["time", "gap"]),
         options=ReadingOptions(threads=1),
@@ -85,6 +85,7 @@ def test_columns_go_where_they_are_told():
         "position": groups.position,
         "observed": groups.observed,
         "source_row": groups.source_row,
+        "tied": groups.tied,
     }
     assert made.keys() == expected.keys()
     for name, column in expected.items():

@@ -13,7 +13,7 @@ from exfam.reading.text import Vocabulary, is_prepared_text, open_text, prepare_
 from exfam.reading.text.from_sentences import pieces_of_sentences
 from exfam.reading.text.options import TextOptions
 from exfam.reading.text.pieces import PIECE, Position
-from exfam.reading.text.prepared import FORMAT_VERSION, MANIFEST, TOKENS, WORDS
+from exfam.reading.text.prepared import TEXT, TOKENS, WORDS
 from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, prepared
 
@@ -269,7 +269,7 @@ class TestPreparedFolders:
         with open(folder / name, "ab") as file:
             file.write(b"more")
         with pytest.raises(
-            DataError, match=rf"{name} must have \d+ bytes, got \d+: cut or changed"
+            DataError, match=rf"{name} must have \d+ bytes, got \d+: it is cut or changed"
         ):
             open_text(folder)
         (folder / name).unlink()
@@ -286,29 +286,29 @@ class TestPreparedFolders:
     @pytest.mark.parametrize(
         ("old", "new", "message"),
         [
-            ('"n_tokens": ', '"n_tokens": 1', f"{MANIFEST} must be as it was written"),
-            ("{", "[", f"{MANIFEST} must be as it was written"),
+            ('"n_tokens": ', '"n_tokens": 1', f"{TEXT.manifest} must be as it was written"),
+            ("{", "[", f"{TEXT.manifest} must be as it was written"),
             (
                 "exfam-text",
                 "other-text",
-                f"must be a prepared text, got the {MANIFEST} of something",
+                f"must be a prepared text, got the {TEXT.manifest} of something",
             ),
             (
-                f'"format_version": {FORMAT_VERSION}',
-                f'"format_version": {FORMAT_VERSION + 1}',
-                f"must have format version {FORMAT_VERSION} at most, got {FORMAT_VERSION + 1}",
+                f'"format_version": {TEXT.version}',
+                f'"format_version": {TEXT.version + 1}',
+                f"must have format version {TEXT.version} at most, got {TEXT.version + 1}",
             ),
         ],
     )
     def test_a_changed_manifest(self, folder, old, new, message):
-        text = (folder / MANIFEST).read_text()
+        text = (folder / TEXT.manifest).read_text()
         assert old in text
-        (folder / MANIFEST).write_text(text.replace(old, new, 1))
+        (folder / TEXT.manifest).write_text(text.replace(old, new, 1))
         with pytest.raises(DataError, match=message):
             open_text(folder)
 
     def test_a_list_is_no_manifest(self, folder):
-        (folder / MANIFEST).write_text(json.dumps(["exfam-text"]))
+        (folder / TEXT.manifest).write_text(json.dumps(["exfam-text"]))
         with pytest.raises(DataError, match="of something else"):
             open_text(folder)
 
@@ -318,7 +318,9 @@ class TestPreparedFolders:
     def test_no_prepared_text(self, tmp_path, name, got):
         (tmp_path / "file").write_text("")
         (tmp_path / "folder").mkdir()
-        with pytest.raises(DataError, match=f"must be a prepared text, got {got} {MANIFEST} at"):
+        with pytest.raises(
+            DataError, match=f"must be a prepared text, got {got} {TEXT.manifest} at"
+        ):
             open_text(tmp_path / name)
         assert not is_prepared_text(tmp_path / name)
 

@@ -13,7 +13,7 @@ import pytest
 from exfam import files
 from exfam.checks import CheckpointError, DataError
 from exfam.reading.text import Vocabulary, is_prepared_text, open_text, prepare_text
-from exfam.reading.text import encoding as encodings
+from exfam.reading.text import codes as encodings
 from exfam.reading.text import prepare as preparing
 from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, contents, prepared, sentences_of

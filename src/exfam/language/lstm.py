@@ -18,7 +18,7 @@ from exfam.language.networks.lstm import TIES, LSTMNetwork, build_lstm_lm
 from exfam.language.scoring import draw_tokens, token_log_probs
 from exfam.language.tokens import Lexicon, encode, encode_known, learn
 from exfam.language.training import train_language_model
-from exfam.reading.text.unknown import warn_unknown_words
+from exfam.reading.text.checks import warn_unknown_words
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 

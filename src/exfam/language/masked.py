@@ -26,6 +26,7 @@ from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
 from exfam.language.text_encoders import TextEncoder, sentence_list
 from exfam.language.tokens import located_lines
 from exfam.language.training import PRECISIONS
+from exfam.reading.text.checks import warn_unknown_words
 from exfam.reading.text.subwords import (
     END,
     MASK,
@@ -36,7 +37,6 @@ from exfam.reading.text.subwords import (
     Subwords,
     learn_subwords,
 )
-from exfam.reading.text.unknown import warn_unknown_words
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 from exfam.training.steps import fit

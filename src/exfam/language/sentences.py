@@ -12,7 +12,7 @@ from jaxtyping import Float32, Int64
 from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.language.networks.positional_sentences import SentenceBatch
-from exfam.reading.text.given import check_no_table
+from exfam.reading.text.checks import check_no_table
 from exfam.training.batching import epoch_batches, read_at_random, sequential_batches
 from exfam.training.fingerprint import digest, groups_digest
 

@@ -21,7 +21,7 @@ from exfam.language.word_pieces import (
     token_vectors,
     word_codes,
 )
-from exfam.reading.text.given import check_no_table
+from exfam.reading.text.checks import check_no_table
 from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.vectors import WordVectors
 

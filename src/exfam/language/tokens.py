@@ -13,7 +13,7 @@ from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
 from exfam.reading.packed import opener_of, unpacking
-from exfam.reading.text.given import check_no_table, check_utf8
+from exfam.reading.text.checks import check_no_table, check_utf8
 from exfam.reading.text.sources import FileSource, find_source
 
 __all__ = [

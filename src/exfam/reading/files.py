@@ -5,7 +5,7 @@ import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from exfam.checks import DataError, is_utf8
 from exfam.reading.database import literal
 from exfam.reading.packed import unpacking
 
-__all__ = ["Files", "find_files", "scanned", "unpacked"]
+__all__ = ["Files", "find_files", "named_files", "scanned", "unpacked"]
 
 KINDS = {
     ".csv": "csv",
@@ -36,7 +36,7 @@ class Files:
 
 
 def find_files(source: str | os.PathLike[str]) -> Files:
-    """The files that a path, a folder (sorted by name) or a glob (sorted) means.
+    """The files that a path, a folder (sorted by name) or a pattern (sorted) means.
 
     Hidden files and those that begin with an underscore do not count.
     Raises DataError where there is none, or where they are not of one kind.
@@ -44,28 +44,49 @@ def find_files(source: str | os.PathLike[str]) -> Files:
     >>> find_files("no such file.csv")
     Traceback (most recent call last):
     ...
-    exfam.checks.DataError: `source` must name a file, a folder or a glob, got 'no such file.csv',
-    which is not there.
+    exfam.checks.DataError: `source` must name a file, a folder or a pattern, got 'no such
+    file.csv', which is not there.
+    """
+    paths = named_files(source)
+    return Files(_one_kind(os.fspath(source), paths), tuple(paths))
+
+
+def named_files(
+    source: str | os.PathLike[str], *, below: bool = False, advice: str = ""
+) -> list[Path]:
+    """The files of any kind that a path, a folder or a pattern means; see `find_files`.
+
+    `below`: whether the folders in a folder count too (default False)
+    `advice`: what to do where there is none (default "")
+
+    Raises DataError where there is none, or one that cannot be read.
     """
     name = os.fspath(source)
     path = Path(name)
-    if not name or not is_utf8(name):
-        raise DataError(f"`source` must be a name in UTF-8, got {name!r}. Name or rename the file.")
+    if not name:
+        raise DataError(
+            "`source` must name a file, a folder or a pattern, got an empty name. The working "
+            'directory is ".".'
+        )
+    if not is_utf8(name):
+        raise DataError(f"`source` must be a name in UTF-8, got {name!r}. Rename the file.")
     if "://" in name:
         raise DataError(f"`source` must be on this machine, got {name!r}. Download it first.")
     if os.path.isdir(path):
-        paths = sorted(each for each in path.iterdir() if each.is_file())
-        paths = [each for each in paths if not each.name.startswith((".", "_"))]
+        paths = list(_in_folder(path, below=below))
     elif os.path.isfile(path):
         paths = [path]
     elif os.path.lexists(path) and not path.is_symlink():
         raise DataError(f"`source` must be a file or a folder, got neither at {name!r}.")
     else:
-        paths = sorted(Path(each) for each in glob.glob(name, recursive=True))
-        paths = [each for each in paths if os.path.isfile(each)]
+        paths = [Path(match) for match in sorted(glob.glob(name, recursive=True))]
+        paths = [match for match in paths if os.path.isfile(match)]
     if not paths:
         what = "a folder without files" if os.path.isdir(path) else "which is not there"
-        raise DataError(f"`source` must name a file, a folder or a glob, got {name!r}, {what}.")
+        raise DataError(
+            f"`source` must name a file, a folder or a pattern, got {name!r}, {what}. "
+            f"{advice}".rstrip()
+        )
     for path in paths:
         if not is_utf8(str(path)):
             raise DataError(
@@ -73,7 +94,17 @@ def find_files(source: str | os.PathLike[str]) -> Files:
             )
         if not os.access(path, os.R_OK):
             raise DataError(f"`source` must be readable, got {str(path)!r} without the permission.")
-    return Files(_one_kind(name, paths), tuple(paths))
+    return paths
+
+
+def _in_folder(folder: Path, *, below: bool) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_file():
+            yield entry
+        elif below and entry.is_dir():
+            yield from _in_folder(entry, below=True)
 
 
 def _one_kind(name: str, paths: list[Path]) -> str:

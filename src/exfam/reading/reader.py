@@ -19,7 +19,7 @@ from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.sources import open_source
 from exfam.reading.texts import with_sorted_text
 
-__all__ = ["read", "read_groups", "read_with_facts"]
+__all__ = ["read", "read_with_facts"]
 
 
 def read(
@@ -99,35 +99,8 @@ def read(
         position=position,
     )
     options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
-    return read_groups(source, columns, options=options, vocabulary=vocabulary, unknown=unknown)
-
-
-def read_groups(
-    source: Any,
-    columns: FrameColumns,
-    *,
-    options: ReadingOptions,
-    vocabulary: Mapping[str, Any] | None = None,
-    unknown: str = "error",
-    allocate: Allocate | None = None,
-) -> Groups:
-    """As `read`, with the flat columns written into arrays that `allocate` makes.
-
-    `allocate` is called once a column, before rows come, with a name, a dtype and a shape. Names
-    are "item", "source_row", "observed", "position", "values.NAME" and "attributes.NAME". Columns
-    are written from front to back and never held twice.
-
-    >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
-    >>> read_groups(frame, FrameColumns(group="user", item="movie"), options=ReadingOptions())
-    Groups(2 groups, 3 elements, 2 items)
-    """
     return read_with_facts(
-        source,
-        columns,
-        options=options,
-        vocabulary=vocabulary,
-        unknown=unknown,
-        allocate=allocate,
+        source, columns, options=options, vocabulary=vocabulary, unknown=unknown
     )[0]
 
 
@@ -141,8 +114,11 @@ def read_with_facts(
     allocate: Allocate | None = None,
     found: list[UnknownLabels] | None = None,
 ) -> tuple[Groups, ReadingFacts]:
-    """As `read_groups`, and what was met on the way.
+    """As `read`, and what was met on the way, with columns written into arrays of `allocate`.
 
+    `allocate`: called once for each flat column, before rows come, with a name, a dtype and a
+        shape; columns are written from front to back and never held twice. Names are "item",
+        "source_row", "observed", "tied", "position", "values.NAME" and "attributes.NAME"
     `found`: a list that takes what labels the vocabularies lack (default None)
 
     >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}

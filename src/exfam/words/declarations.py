@@ -2,8 +2,7 @@
 
 from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import SEED, Choice, Flag, OrNone, OrWord, Positive, Share, Whole
-from exfam.reading.text.cleaning import CLEANINGS
-from exfam.reading.text.options import SENTENCES
+from exfam.reading.text.options import CLEANINGS, SENTENCES
 from exfam.words.matrices import TIES
 
 __all__ = ["PassTraining", "TextReading", "WordModel"]

@@ -14,7 +14,7 @@ from exfam.estimator.base import Estimator, check_fitted
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
-from exfam.reading.text.unknown import warn_unknown_words
+from exfam.reading.text.checks import warn_unknown_words
 from exfam.vectors import WordVectors
 from exfam.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
 from exfam.words.pmi_matrix import Association, association

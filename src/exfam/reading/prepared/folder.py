@@ -10,7 +10,7 @@ from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns, Names
 from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.prepared.location import found, new_folder
-from exfam.reading.prepared.manifest import Manifest, is_ours
+from exfam.reading.prepared.manifest import PREPARED, Manifest
 from exfam.reading.prepared.shards import ShardWriter, mapped_groups
 from exfam.reading.reader import read_with_facts
 
@@ -74,8 +74,8 @@ def prepare(
                 unknown=unknown,
                 allocate=writer.allocate,
             )
-        told = None if facts is None else asdict(facts)
-        Manifest(writer.write(groups), columns, told, groups.ordered).write(new)
+        counts = None if facts is None else asdict(facts)
+        Manifest(writer.write(groups), columns, counts, groups.ordered).write(new)
     return open_prepared(folder)
 
 
@@ -92,7 +92,7 @@ def open_prepared(folder: Place, *, verify: bool = False) -> Groups:
     """
     place = found(folder)
     manifest = Manifest.read(place)
-    # Labels share a file, whose size and checksum each of them tells.
+    # Labels share a file, whose size and checksum each of them has.
     distinct = {repr((each.file, each.size, each.sha256)): each for each in manifest.shards}
     for shard in distinct.values():
         shard.check(place, verify=verify)
@@ -131,7 +131,7 @@ def is_prepared(path: Any) -> bool:
     False
     """
     try:
-        return isinstance(path, str | os.PathLike) and is_ours(found(path))
+        return isinstance(path, str | os.PathLike) and PREPARED.is_at(found(path))
     except (OSError, DataError):  # queries are no names of files
         return False
 

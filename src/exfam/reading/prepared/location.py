@@ -14,7 +14,7 @@ from pathlib import Path
 
 from exfam.checks import DataError, ExfamError, check_path
 from exfam.files import lock_folder, sync
-from exfam.reading.prepared.manifest import MANIFEST, is_ours
+from exfam.reading.prepared.manifest import PREPARED
 
 __all__ = ["found", "new_folder"]
 
@@ -22,7 +22,7 @@ __all__ = ["found", "new_folder"]
 def found(path: str | os.PathLike[str]) -> Path:
     """Where the folder is: at `path`, or moved aside by a run that was killed right then."""
     place = _resolved(path)
-    return _old(place) if not os.path.exists(place) and is_ours(_old(place)) else place
+    return _old(place) if not os.path.exists(place) and PREPARED.is_at(_old(place)) else place
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _check_free(place: Path, *, overwrite: bool) -> None:
     there = found(place)
     if not there.exists() or (there.is_dir() and not any(there.iterdir())):
         return
-    if not is_ours(there):
+    if not PREPARED.is_at(there):
         raise DataError(
             f"`folder` must be free or a prepared folder, got something else at {place}. Choose "
             "another place, or remove what is there."
@@ -107,7 +107,7 @@ def _put(new: Path, place: Path) -> None:
 def _carry_over(old: Path, new: Path) -> None:
     """Copy what somebody added to the folder that is replaced."""
     for entry in old.iterdir():
-        if entry.name == MANIFEST or entry.suffix in (".npy", ".parquet"):
+        if entry.name == PREPARED.manifest or entry.suffix in (".npy", ".parquet"):
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.copytree(entry, new / entry.name, symlinks=True)

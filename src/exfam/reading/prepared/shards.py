@@ -10,8 +10,9 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.groups.groups import unchecked
+from exfam.reading.manifests import contents_of
 from exfam.reading.prepared.labels import is_narrow_text, read_labels, write_labels
-from exfam.reading.prepared.manifest import Shard, checksum
+from exfam.reading.prepared.manifest import Shard
 from exfam.reading.prepared.shapes import ELEMENT_FIELDS, GROUP_FIELDS, MAPPINGS
 
 __all__ = ["ShardWriter", "mapped_groups"]
@@ -67,7 +68,7 @@ class ShardWriter:
                 file = self._file(field)
                 os.rename(path, file)
                 del self._allocated[path]
-                self._tell(field, name, file, column)
+                self._note(field, name, file, column)
                 return True
         return False
 
@@ -86,7 +87,7 @@ class ShardWriter:
         for piece in pieces:
             array[done : done + len(piece)] = piece
             done += len(piece)
-        self._tell(field, name, file, array)
+        self._note(field, name, file, array)
 
     def _write_names(self, names: np.ndarray | None) -> None:
         if names is None:
@@ -103,7 +104,7 @@ class ShardWriter:
     def _write_labels(self, field: str, file: str, labels: dict[str, np.ndarray]) -> None:
         write_labels(self.folder / file, labels)
         for name, each in labels.items():
-            self._tell(field, name, self.folder / file, each)
+            self._note(field, name, self.folder / file, each)
 
     def _file(self, field: str) -> Path:
         if field not in MAPPINGS:
@@ -111,8 +112,8 @@ class ShardWriter:
         number = sum(shard.field == field for shard in self._shards)
         return self.folder / f"{field}-{number}.npy"
 
-    def _tell(self, field: str, name: str | None, file: Path, column: np.ndarray) -> None:
-        size = file.stat().st_size
+    def _note(self, field: str, name: str | None, file: Path, column: np.ndarray) -> None:
+        contents = contents_of(file)
         self._shards.append(
             Shard(
                 field=field,
@@ -120,9 +121,9 @@ class ShardWriter:
                 file=file.name,
                 dtype=column.dtype.str,
                 shape=column.shape,
-                offset=size - column.nbytes if file.suffix == ".npy" else 0,
-                size=size,
-                sha256=checksum(file),
+                offset=contents.size - column.nbytes if file.suffix == ".npy" else 0,
+                size=contents.size,
+                sha256=contents.sha256,
             )
         )
 
@@ -190,5 +191,5 @@ def _set(fields: dict[str, Any], field: str, name: str | None, column: np.ndarra
 
 
 def _mapped(path: Path, shard: Shard) -> np.ndarray:
-    # The manifest tells where the numbers are: a header that was changed can do no harm.
+    # The manifest says where the numbers are: a header that was changed can do no harm.
     return np.asarray(np.memmap(path, shard.dtype, "r", offset=shard.offset, shape=shard.shape))

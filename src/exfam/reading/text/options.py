@@ -1,19 +1,51 @@
-"""What decides the tokens of a text, but for the text itself."""
+"""What decides the tokens of a text but for the text itself: cleaning, counts, sentences."""
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from exfam.checks import ExfamError, check_choice
-from exfam.reading.text.cleaning import CLEANINGS, lowered
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = ["TextOptions", "recipe"]
+__all__ = ["TextOptions", "lowered", "recipe", "wikifil"]
 
 SENTENCES = ("lines", "none")
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_KEPT = b"abcdefghijklmnopqrstuvwxyz0123456789\n"
+_PLAIN = bytes(byte if byte in _KEPT else ord(" ") for byte in bytes(range(256)).lower())
+
+
+def wikifil(text: bytes) -> bytes:
+    """Text of a-z and single spaces alone: lower case, digits spelled out, all else a space.
+
+    Letters outside of a-z, accented ones too, become spaces. Markup is not removed.
+    Source: M. Mahoney, wikifil.pl (the last steps, which made text8), but for line ends.
+
+    >>> wikifil("Le 14 Juillet: l'été!".encode())
+    b'le one four juillet l t '
+    """
+    text = text.translate(_PLAIN)
+    for digit, word in enumerate(DIGITS):
+        text = text.replace(b"%d" % digit, b" %s " % word.encode())
+    while b"  " in text:
+        text = text.replace(b"  ", b" ")
+    return text
+
+
+def lowered(text: bytes) -> bytes:
+    """UTF-8 text in lower case, as `str.lower`.
+
+    >>> lowered("ÉTÉ".encode()).decode()
+    'été'
+    """
+    return text.lower() if text.isascii() else text.decode().lower().encode()
+
+
+CLEANINGS: Mapping[str, Callable[[bytes], bytes]] = {"wikifil": wikifil}
 
 
 @dataclass(frozen=True)

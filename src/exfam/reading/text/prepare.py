@@ -10,12 +10,11 @@ from typing import Any
 
 from exfam.checks import DataError, check_path
 from exfam.files import new_scratch_folder
-from exfam.reading.text.choice import choose_words
-from exfam.reading.text.encoding import write_tokens
+from exfam.reading.text.codes import choose_words, write_tokens
 from exfam.reading.text.location import clear, part_folder, put
 from exfam.reading.text.options import TextOptions, recipe
 from exfam.reading.text.prepared import (
-    MANIFEST,
+    TEXT,
     TOKENS,
     WORDS,
     PreparedText,
@@ -123,7 +122,7 @@ def prepare_into(
     with part_folder(place, recipe=preparation.recipe, resume=resume) as part:
         if not _is_done(part, preparation):
             _prepare(preparation, part)
-        clear(part, keep=(MANIFEST, TOKENS, WORDS))
+        clear(part, keep=(TEXT.manifest, TOKENS, WORDS))
         _check_free(place, overwrite=overwrite)
         put(part, place)
     return open_text(place)
@@ -155,7 +154,7 @@ def _prepared_for_now(preparation: Preparation) -> PreparedText:
     folder, remove = new_scratch_folder()
     try:
         _prepare(preparation, folder)
-        clear(folder, keep=(MANIFEST, TOKENS, WORDS))
+        clear(folder, keep=(TEXT.manifest, TOKENS, WORDS))
         text = open_text(folder)
     except BaseException:
         remove()

@@ -5,23 +5,20 @@ tokens.npy       one 32-bit integer a token
 vocabulary.json  the word of every code, and how often it was read
 """
 
-import hashlib
-import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError
-from exfam.files import is_inside, write_atomically
+from exfam.reading.manifests import Contents, FolderKind, contents_of
 from exfam.reading.text.vocabulary import Vocabulary
 
 __all__ = [
-    "FORMAT_VERSION",
-    "MANIFEST",
+    "TEXT",
     "TOKENS",
     "WORDS",
     "PreparedText",
@@ -31,12 +28,16 @@ __all__ = [
     "write_manifest",
 ]
 
-FORMAT_VERSION = 1
-MANIFEST, TOKENS, WORDS = "text.json", "tokens.npy", "vocabulary.json"
-_FORMAT = "exfam-text"
+TOKENS, WORDS = "tokens.npy", "vocabulary.json"
+TEXT = FolderKind(
+    "prepared text",
+    "text.json",
+    "exfam-text",
+    1,
+    again="Prepare the text again, or copy the folder anew from where it is whole.",
+)
 # Tokens that are checked at once.
 _BLOCK = 1 << 20
-_AGAIN = "Prepare the text again, or copy the folder anew from where it is whole."
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +65,9 @@ class PreparedText:
 
 def write_manifest(folder: Path, *, recipe: str, n_tokens: int, forgotten: int) -> None:
     """Write `text.json`, the last file of a prepared text."""
-    document = {
-        "format": _FORMAT,
-        "format_version": FORMAT_VERSION,
-        "recipe": recipe,
-        "n_tokens": n_tokens,
-        "forgotten": forgotten,
-        "files": {
-            name: {"size": (folder / name).stat().st_size, "sha256": _checksum(folder / name)}
-            for name in (TOKENS, WORDS)
-        },
-    }
-    document["checksum"] = _own_checksum(document)
-    write_atomically(folder / MANIFEST, json.dumps(document, indent=1) + "\n")
+    files = {name: asdict(contents_of(folder / name)) for name in (TOKENS, WORDS)}
+    counts = {"n_tokens": n_tokens, "forgotten": forgotten}
+    TEXT.write(folder, {"recipe": recipe, **counts, "files": files})
 
 
 def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> PreparedText:
@@ -90,11 +81,11 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
     Raises DataError naming the file if one is missing, cut, damaged, foreign or of a newer version.
     """
     place = Path(folder)
-    manifest = _read_manifest(place)
+    manifest = TEXT.read(place)
     try:
         for name in (TOKENS, WORDS):
-            told = manifest["files"][name]
-            _check_file(place / name, told, verify=verify or name == WORDS)
+            contents = Contents(**manifest["files"][name])
+            TEXT.check(place / name, contents, verify=verify or name == WORDS)
         tokens = np.asarray(np.load(place / TOKENS, mmap_mode="r"))
         vocabulary = Vocabulary.read_json(place / WORDS)
         counts = [int(manifest[name]) for name in ("n_tokens", "forgotten")]
@@ -104,10 +95,7 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
     except DataError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            f"{place} must hold a text as it was prepared, got {error}. It was not written by "
-            f"exfam. {_AGAIN}"
-        ) from error
+        raise TEXT.foreign(place, "hold a text as it was prepared", error) from error
     return PreparedText(tokens, vocabulary, *counts)
 
 
@@ -117,9 +105,9 @@ def _check_codes(tokens: Int32[np.ndarray, "tokens"], n_words: int, *, file: Pat
         block = tokens[start : start + _BLOCK]
         for code in (int(block.min()), int(block.max())):
             if not -1 <= code < n_words:
-                _fail(
+                raise DataError(
                     f"{file} must hold codes of {n_words} words, and -1 at the ends of sentences, "
-                    f"got {code}: a damaged or changed file. {_AGAIN}"
+                    f"got {code}: a damaged or changed file. {TEXT.again}"
                 )
 
 
@@ -129,67 +117,9 @@ def is_prepared_text(path: Any) -> bool:
     >>> is_prepared_text("corpus.txt")
     False
     """
-    if not isinstance(path, str | os.PathLike):
-        return False
-    try:
-        with open(Path(path, MANIFEST), "rb") as file:
-            start = file.read(200)
-    except (OSError, ValueError):
-        return False
-    return b'"format"' in start and f'"{_FORMAT}"'.encode() in start
+    return isinstance(path, str | os.PathLike) and TEXT.is_at(Path(path))
 
 
 def recipe_of(folder: Path) -> str:
     """What a prepared text was made with and of; DataError as `open_text`."""
-    return str(_read_manifest(folder).get("recipe"))
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    file = folder / MANIFEST
-    if not file.is_file():
-        got = "a folder without" if folder.is_dir() else "a file" if folder.exists() else "no"
-        _fail(f"`folder` must be a prepared text, got {got} {MANIFEST} at {folder}.")
-    try:
-        document = json.loads(file.read_bytes())
-    except (ValueError, RecursionError):
-        _damaged(file)
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        _fail(f"`folder` must be a prepared text, got the {MANIFEST} of something else: {file}.")
-    version = document.get("format_version")
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        _fail(
-            f"{file} must have format version {FORMAT_VERSION} at most, got {version}. Install the "
-            "version of exfam that wrote it, or a newer one."
-        )
-    if document.pop("checksum", None) != _own_checksum(document):
-        _damaged(file)
-    return document
-
-
-def _check_file(file: Path, told: dict[str, Any], *, verify: bool) -> None:
-    if not file.is_file():
-        _fail(f"{file} must be there, got no such file in this prepared text. {_AGAIN}")
-    if not is_inside(file):
-        _fail(f"{file} must be in its folder, got a link to a file elsewhere. {_AGAIN}")
-    size = file.stat().st_size
-    if size != told["size"]:
-        _fail(f"{file} must have {told['size']} bytes, got {size}: cut or changed. {_AGAIN}")
-    if verify and _checksum(file) != told["sha256"]:
-        _damaged(file)
-
-
-def _checksum(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _own_checksum(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document).encode()).hexdigest()
-
-
-def _damaged(file: Path) -> NoReturn:
-    _fail(f"{file} must be as it was written, got a damaged or changed file. {_AGAIN}")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message)
+    return str(TEXT.read(folder).get("recipe"))

@@ -1,6 +1,5 @@
 """What a corpus is made of: files that a path, folder or pattern means, or sentences in memory."""
 
-import glob
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError
+from exfam.reading.files import named_files
 
 __all__ = ["FileSource", "SentenceSource", "find_source"]
 
@@ -86,44 +86,5 @@ def _files(names: Iterable[Any]) -> FileSource:
                 f"`source` must hold paths alone after a path, got {name!r} ({type(name).__name__})"
                 "."
             )
-        paths += list(_found(os.fspath(name)))
-    for path in paths:
-        if not os.access(path, os.R_OK):
-            raise DataError(f"`source` must be readable, got {str(path)!r} without the permission.")
+        paths += named_files(name, below=True, advice="Text itself is passed in a list.")
     return FileSource(tuple(paths))
-
-
-def _found(name: str) -> list[Path]:
-    path = Path(name)
-    if not name:
-        raise DataError(
-            "`source` must name a file, a folder or a pattern, got an empty name. The working "
-            'directory is ".".'
-        )
-    if "://" in name:
-        raise DataError(f"`source` must be on this machine, got {name!r}. Download it first.")
-    if os.path.isdir(path):
-        found = list(_below(path))
-    elif os.path.exists(path):
-        found = [path]
-    else:
-        found = [Path(each) for each in sorted(glob.glob(name, recursive=True))]
-        found = [each for each in found if os.path.isfile(each)]
-    if not found:
-        what = "a folder without files" if os.path.isdir(path) else "which is not there"
-        raise DataError(
-            f"`source` must name a file, a folder or a pattern, got {name!r}, {what}. Text itself "
-            "is passed in a list."
-        )
-    return found
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """All files of a folder and those in it, by name."""
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith((".", "_")):
-            continue
-        if entry.is_dir():
-            yield from _below(entry)
-        elif entry.is_file():
-            yield entry

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
-from exfam.reading.text.given import check_utf8
+from exfam.reading.text.checks import check_utf8
 
 __all__ = [
     "SPECIAL",

@@ -1,0 +1,147 @@
+"""Which words get a code, and the numbers of words as codes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, no_type_check
+
+import numpy as np
+from jaxtyping import Int64
+from numba import njit
+
+from exfam.checks import DataError
+from exfam.reading.text.options import TextOptions
+from exfam.reading.text.reading import IDS, Pace, Progress, Reading, renumbered_file
+from exfam.reading.text.table import WordTable
+from exfam.reading.text.vocabulary import Vocabulary
+
+__all__ = ["choose_words", "write_tokens"]
+
+IDS_PER_PIECE = 1 << 20
+
+
+def choose_words(
+    table: WordTable, *, options: TextOptions, known: Vocabulary | None
+) -> tuple[Vocabulary, Int64[np.ndarray, "codes"]]:
+    """The vocabulary of what a table has read, and the number of the word of each code.
+
+    Known words keep their codes; new ones follow, by falling count (ties: alphabetical).
+    Raises DataError if nothing was read, if fewer than two words are left, or, where words are
+    known, if none was met.
+    """
+    if table.n_tokens == 0:
+        raise DataError("`source` must have words, got white space alone, or nothing.")
+    numbers, words = _new_words(table, options)
+    fresh = Vocabulary(tuple(words), table.counts[numbers], table.n_tokens)
+    if known is None:
+        _check_enough(fresh, table, options)
+        return fresh, numbers
+    seen = Vocabulary(known.words, table.counts[: len(known)].copy(), 0)
+    if seen.counts.sum() + fresh.counts.sum() == 0:
+        raise DataError(
+            f"`source` must have words of the vocabulary, got none of its {len(known)} among "
+            f"{table.n_tokens} words read. Is it of the same language, in lower case or not?"
+        )
+    return known.grown(seen).grown(fresh), np.concatenate([np.arange(len(known)), numbers])
+
+
+def _new_words(
+    table: WordTable, options: TextOptions
+) -> tuple[Int64[np.ndarray, "codes"], list[str]]:
+    """Numbers and texts of the words to add, in their order."""
+    counts = table.counts
+    numbers = table.n_known + np.flatnonzero(counts[table.n_known :] >= options.min_count)
+    room = len(numbers)
+    if options.max_words is not None:
+        room = min(room, max(options.max_words - table.n_known, 0))
+    if 0 < room < len(numbers):
+        # All words of the last count that has room: their order tells which of them stay.
+        least = np.partition(counts[numbers], -room)[-room]
+        numbers = numbers[counts[numbers] >= least]
+    words = table.texts(numbers)
+    order = sorted(range(len(words)), key=lambda at: (-counts[numbers[at]], words[at]))[:room]
+    return numbers[np.array(order, np.int64)], [words[at] for at in order]
+
+
+def _check_enough(vocabulary: Vocabulary, table: WordTable, options: TextOptions) -> None:
+    if len(vocabulary) >= 2:
+        return
+    top = int(np.argmax(table.counts))
+    [word] = table.texts(np.array([top]))
+    if not len(vocabulary):
+        raise DataError(
+            f"`min_count` must leave words, got {options.min_count}, where the most frequent word, "
+            f"{word!r}, was read {table.counts[top]} times. Choose a lower one."
+        )
+    raise DataError(
+        "`source` must have two words or more after `min_count` and `max_words`, got "
+        f"{word!r} alone: there is nothing to tell it from."
+    )
+
+
+def write_tokens(
+    reading: Reading,
+    folder: Path,
+    file: Path,
+    *,
+    numbers: Int64[np.ndarray, "codes"],
+    pace: Pace,
+) -> int:
+    """Write the codes of a reading in `folder` as a NumPy file, -1 after each sentence; how many.
+
+    `numbers`: the number of the word of each code
+    """
+    codes = np.full(reading.table.n_words, -1, np.int32)
+    codes[numbers] = np.arange(len(numbers), dtype=np.int32)
+    _write_codes(folder, codes, len(reading.segments))
+    n_written, n_read, ended = 0, 0, True
+    with open(folder / IDS, "rb") as ids, open(file, "wb") as out:
+        _write_header(out, 0)
+        for segment, stop in enumerate([*reading.segments, reading.n_ids]):
+            codes = np.load(_codes_file(folder, segment))
+            for piece in _cut(ids, stop - n_read):
+                n_read += len(piece)
+                n_kept, ended = _recode(piece, codes, ended)
+                out.write(piece[:n_kept].data)
+                n_written += int(n_kept)
+                pace.tell(Progress("encoding", n_read, reading.n_ids, reading.table.n_tokens))
+        _write_header(out, n_written)
+    return n_written
+
+
+def _write_codes(folder: Path, codes: np.ndarray, n_segments: int) -> None:
+    """Write the code of each number, for each segment: a table that is pruned changes numbers."""
+    np.save(_codes_file(folder, n_segments), codes)
+    for segment in reversed(range(n_segments)):
+        renumbered = np.load(renumbered_file(folder, segment))
+        codes = np.where(renumbered >= 0, codes[renumbered], np.int32(-1))
+        np.save(_codes_file(folder, segment), codes)
+
+
+def _codes_file(folder: Path, segment: int) -> Path:
+    return folder / f"codes-{segment}.npy"
+
+
+def _write_header(out: BinaryIO, n_tokens: int) -> None:
+    # NumPy leaves room for any length: the header written last is as long as the first.
+    out.seek(0)
+    header = {"descr": "<i4", "fortran_order": False, "shape": (n_tokens,)}
+    np.lib.format.write_array_header_1_0(out, header)
+
+
+def _cut(ids: BinaryIO, n_ids: int) -> Iterator[np.ndarray]:
+    for first in range(0, n_ids, IDS_PER_PIECE):
+        yield np.fromfile(ids, np.int32, min(IDS_PER_PIECE, n_ids - first))
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _recode(ids, codes, ended):
+    """Replace numbers by their codes, in place; how many are left, whether a sentence ended."""
+    n_kept = 0
+    for at in range(ids.size):
+        code = codes[ids[at]] if ids[at] >= 0 else -1
+        if code >= 0 or (ids[at] < 0 and not ended):
+            ids[n_kept] = code
+            n_kept += 1
+            ended = code < 0
+    return n_kept, ended
