@@ -80,7 +80,8 @@ class FolderKind:
             raise self.damaged(file) from None
         if not isinstance(document, dict) or document.get("format") != self.format:
             raise DataError(
-                f"`folder` must be a {self.name}, got the {self.manifest} of something else: {file}."
+                f"`folder` must be a {self.name}, got the {self.manifest} of something else: "
+                f"{file}."
             )
         version = document.get("format_version")
         if isinstance(version, int) and version > self.version:
