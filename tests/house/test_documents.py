@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -20,6 +21,7 @@ REFERENCE = sorted(path for path in (ROOT / "docs" / "api").glob("*.rst") if pat
 PAGES = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+DOTTED = re.compile(r"\bexfam(?:_studies)?(?:\.[A-Za-z_]\w*)+")
 MODULE = re.compile(r"automodule:: (\S+)")
 LISTED = re.compile(r"^   ~?([A-Za-z_][\w.]*)$", re.MULTILINE)
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
@@ -75,6 +77,12 @@ def test_examples_of_the_readme_stand_alone(line, block, tmp_path, monkeypatch):
 def test_links_lead_somewhere(path):
     text = path.read_text(encoding="utf-8")
     assert not [link for link in LINK.findall(text) if not (path.parent / link).exists()]
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=shown)
+def test_names_in_the_text_exist(path):
+    for name in sorted(set(DOTTED.findall(path.read_text(encoding="utf-8")))):
+        assert pkgutil.resolve_name(name) is not None
 
 
 def test_the_readme_is_short():
