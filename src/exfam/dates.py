@@ -183,9 +183,10 @@ def _coded(texts: pa.Array | Sequence[str | None]) -> tuple[Int64[np.ndarray, "r
 def _possible(text: str, formats: Iterable[str]) -> tuple[str, ...]:
     alike = _WITH_MARKS.get(_marks(text), ())
     return tuple(
-        each
-        for each in formats
-        if (each == ISO or each in alike) and microseconds(text, each) is not None
+        date_format
+        for date_format in formats
+        if (date_format == ISO or date_format in alike)
+        and microseconds(text, date_format) is not None
     )
 
 
@@ -195,9 +196,10 @@ def _marks(text: str) -> str:
 
 
 # The formats with the same marks: reading a text in all of them would take long.
-_WITH_MARKS: dict[str, set[str]] = {}
-for _each in _ALL:
-    _WITH_MARKS.setdefault(_marks(_each), set()).add(_each)
+_WITH_MARKS = {
+    marks: {date_format for date_format in _ALL if _marks(date_format) == marks}
+    for marks in set(map(_marks, _ALL))
+}
 
 
 def _readings(text: str, formats: Iterable[str]) -> set[int]:

@@ -118,7 +118,7 @@ def _padded_dates(texts: pa.Array, name: str, where: Where) -> pa.Array | None:
     if not pc.any(padded).as_py():
         return None
     try:
-        found = find_date_format(texts, name=name, where=where)
+        date_format = find_date_format(texts, name=name, where=where)
     except DataError as error:
         row = pc.index(padded, True).as_py()
         raise DataError(
@@ -126,9 +126,9 @@ def _padded_dates(texts: pa.Array, name: str, where: Where) -> pa.Array | None:
             f"{texts[row].as_py()!r} at {where(row)} of column {name!r}, which may be either. "
             "Write dates as 2024-01-31, numbers without leading zeros."
         ) from error
-    if found is None:
+    if date_format is None:
         return None
-    return pa.array(parse_dates(texts, name=name, date_format=found, where=where))
+    return pa.array(parse_dates(texts, name=name, date_format=date_format, where=where))
 
 
 def _numbered(texts: pa.Array) -> pa.Array | None:
