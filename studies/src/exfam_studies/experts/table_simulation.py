@@ -17,8 +17,6 @@ from typing import Any
 
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.public_tables import TableShift
-from exfam_studies.experts.shifted_tables import simulate_shifted_tables
 from exfam_studies.experts.tables.coded import BINS, CodedTask, draw_tables
 from exfam_studies.experts.tables.features import coded_table
 from exfam_studies.experts.tables.fits import kept_rows, run_tables

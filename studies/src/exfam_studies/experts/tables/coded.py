@@ -12,7 +12,6 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.tables.fits import Losses, Results, TableTask
 from exfam_studies.experts.tables.models import OURS, TOGETHER, coded_models
 from exfam_studies.experts.tables.paper import PAPER, paper_figures

@@ -21,7 +21,6 @@ from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.tokens import CellTokens, TokenPlan
-from exfam_studies.experts.public_tables import TableShift
 from exfam_studies.experts.tables.predictions import Columns, Fitted, Predicted, y_levels
 from exfam_studies.experts.tables.public import TableShift
 
