@@ -181,12 +181,11 @@ def _coded(texts: pa.Array | Sequence[str | None]) -> tuple[Int64[np.ndarray, "r
 
 
 def _possible(text: str, formats: Iterable[str]) -> tuple[str, ...]:
-    alike = _WITH_MARKS.get(_marks(text), ())
+    alike = {ISO} | _WITH_MARKS.get(_marks(text), set())
     return tuple(
         date_format
         for date_format in formats
-        if (date_format == ISO or date_format in alike)
-        and microseconds(text, date_format) is not None
+        if date_format in alike and microseconds(text, date_format) is not None
     )
 
 
