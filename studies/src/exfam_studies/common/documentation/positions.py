@@ -20,7 +20,7 @@ SENTENCES = ("mr", "subj", "mpqa", "trec", "mrpc")
 DISTANCES = {"all": "all", "short": "at most 4 apart", "long": "further"}
 SCORES = {"position-locality": "locality", "position-symmetry": "symmetry"}
 CHOICES = {
-    "model": "default",
+    "model": "fitted first",
     "chosen-by-validation": "least validation nats",
     "chosen-by-attention": "nearest attention",
 }
@@ -88,7 +88,6 @@ def _fitted(rows: Sequence[Row]) -> Table:
     lines = []
     for task in dict.fromkeys(row.task for row in rows):
         own = all_of(rows, task=task)
-        # The default is fitted first.
         chosen = {name: find(own, model=m, metric="nats") for m, name in CHOICES.items()}
         chosen["as a set"] = find(own, model="model", encoding="none", metric="nats")
         lines += [[task, name, *_encoding_cells(row, own)] for name, row in chosen.items() if row]
@@ -96,7 +95,7 @@ def _fitted(rows: Sequence[Row]) -> Table:
 
 
 def _encoding_cells(row: Row, rows: Sequence[Row]) -> list[str]:
-    """An encoding, its nats, how far they are from the default's, and scores of its attention."""
+    """An encoding, its nats, how far they are from those of the first, and scores of its attention."""
     encoding = row.settings["encoding"]
     own = all_of(rows, encoding=encoding)
     apart = find(own, model=row.model, metric="nats-difference-to-default")
@@ -143,8 +142,10 @@ POSITIONS: Mapping[str, tuple[str, Callable[[Sequence[Row]], Table]]] = {
         _swaps,
     ),
     "positions-fitted": (
-        "Encodings chosen by the attention that was fitted: test nats an element, the difference "
-        "to the default, and scores of its attention",
+        "Encodings chosen by the attention that was fitted: test nats an element, and scores of "
+        "its attention. Differences are to the encoding fitted first: `relative`, which an `EFA` "
+        "takes where groups have an `order` (without one they are sets, and have none), or "
+        "`learned`, the default of tables",
         _fitted,
     ),
 }
