@@ -5,8 +5,8 @@ import pytest
 import scipy.special
 
 from exfam.checks import DataError
-from exfam_studies.reflections.theory import partition
-from exfam_studies.reflections.theory.partition import log_partition, partition_report
+from exfam_studies.reflections import partition
+from exfam_studies.reflections.partition import log_partition, partition_report
 from words.simulated_words import simulate_words
 
 

@@ -29,8 +29,8 @@ from exfam_studies.common.word_fits import (
     wanted_tasks,
     word_parameters,
 )
-from exfam_studies.reflections.theory.involution import InvolutionReport, involution_report
-from exfam_studies.reflections.theory.partition import partition_report
+from exfam_studies.reflections.linear_map import InvolutionReport, involution_report
+from exfam_studies.reflections.partition import partition_report
 
 __all__ = ["TASKS", "parameters", "run"]
 

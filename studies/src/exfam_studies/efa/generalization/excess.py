@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.scores.metrics import Interval
+from exfam_studies.common.statements import Check
 from exfam_studies.efa.clipped_attention import ClippedFieldNetwork
 from exfam_studies.efa.generalization.norms import (
     ModelClass,
@@ -22,7 +23,6 @@ from exfam_studies.efa.generalization.norms import (
     rate_term,
     theorem_network,
 )
-from exfam_studies.reflections.theory.theory import Check
 
 __all__ = ["MeasuredFit", "check_theorem_2", "fit_slope", "group_losses", "measure_fit"]
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from exfam.checks import check_positive
+from exfam_studies.common.statements import Check
 from exfam_studies.efa.identifiability.alignment import Alignment, align
 from exfam_studies.efa.identifiability.diversity import (
     Diversity,
@@ -11,7 +12,6 @@ from exfam_studies.efa.identifiability.diversity import (
     shift_diversity,
 )
 from exfam_studies.efa.identifiability.embeddings import ItemEmbeddings, mean_divergence
-from exfam_studies.reflections.theory.theory import Check
 
 __all__ = ["check_items", "failed_diversity"]
 

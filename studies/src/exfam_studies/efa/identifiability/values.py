@@ -19,9 +19,9 @@ from exfam.estimator.evaluate import value_parameters
 from exfam.families import Scaled
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
+from exfam_studies.common.statements import Check
 from exfam_studies.efa.identifiability.diversity import Diversity, diversity_of
 from exfam_studies.efa.identifiability.embeddings import hidden_contexts
-from exfam_studies.reflections.theory.theory import Check
 
 __all__ = [
     "ValueEmbeddings",

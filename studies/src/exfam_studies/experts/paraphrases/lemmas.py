@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.checks import DataError
+from exfam_studies.common.statements import Check
 from exfam_studies.experts.paraphrases.enumeration import Enumerated, Tau, enumerate_law
 from exfam_studies.experts.paraphrases.laws import WordLaw
 from exfam_studies.experts.paraphrases.terms import ParaphraseTerms, paraphrase_terms
 from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
-from exfam_studies.reflections.theory.theory import Check
 
 __all__ = ["TOLERANCE", "check_lemma_11", "check_lemma_15", "disjoint_pairs"]
 

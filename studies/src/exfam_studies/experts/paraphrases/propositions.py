@@ -14,12 +14,12 @@ from jaxtyping import Float
 
 from exfam.checks import DataError, check_positive
 from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam_studies.common.statements import Check
 from exfam_studies.experts.paraphrases.analogies import TERMS, analogy_errors
 from exfam_studies.experts.paraphrases.conditions import PARTS, asymmetry, context_conditions
 from exfam_studies.experts.paraphrases.factors import AttentionScales, Factors
 from exfam_studies.experts.paraphrases.laws import WordLaw
 from exfam_studies.experts.paraphrases.terms import factorized_matrix
-from exfam_studies.reflections.theory.theory import Check
 
 __all__ = [
     "check_proposition_4",

@@ -5,7 +5,7 @@ import pytest
 
 from exfam.checks import DataError
 from exfam.words.pmi_spectrum import SignCounts
-from exfam_studies.reflections.theory.involution import (
+from exfam_studies.reflections.linear_map import (
     balanced_gauge,
     involution_report,
     linear_map,

@@ -7,7 +7,7 @@ import scipy.special
 from jaxtyping import Float, Int
 
 from exfam.checks import DataError
-from exfam_studies.reflections.theory.involution import check_pair
+from exfam_studies.reflections.linear_map import check_pair
 
 __all__ = ["PartitionReport", "check_probability", "log_partition", "partition_report"]
 

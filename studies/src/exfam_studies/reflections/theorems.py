@@ -1,53 +1,23 @@
 """The paper's lemmas and its theorem, as checks of given vectors.
 
-Each check measures what a statement says, and whether what the statement assumes is so. A statement
-that does not hold while all it assumes is so would be refuted; one whose assumptions fail says
-nothing. Rows of matrices are words j, columns their contexts i, as in p(i | j).
+Rows of matrices are words j, columns their contexts i, as in p(i | j). Assumed throughout: word
+vectors are w ~ N(0, 1 / dim) (eq. 1), Q is orthogonal (eq. 2).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
-import scipy.special
 import scipy.stats
 from jaxtyping import Float
 
 from exfam.checks import DataError, check_positive
-from exfam_studies.reflections.theory.partition import log_partition
+from exfam_studies.common.statements import ERRORS, Check, unmet
+from exfam_studies.reflections.partition import log_partition
 
-__all__ = ["Check", "check_lemma_1", "check_lemma_2", "check_lemma_3", "check_theorem_1"]
+__all__ = ["check_lemma_1", "check_lemma_2", "check_lemma_3", "check_theorem_1"]
 
 # Distances of distributions, and relative errors, from which on an assumption counts as failed.
 _LARGE = 0.05
-# Standard errors that chance may be off: one check in a million.
-_ERRORS = 5.0
 # Figure 4 of the paper: nothing changes while the share of +1 is within this of a half.
 _FLAT = 0.15
-
-
-@dataclass(frozen=True)
-class Check:
-    """One statement: what was measured beside what it expects, and what failed, in words.
-
-    `applies`: whether all that the statement assumes is so; `holds`: whether what it concludes is.
-    """
-
-    statement: str
-    measured: Mapping[str, float]
-    expected: Mapping[str, float]
-    failed_assumptions: tuple[str, ...]
-    failed_conclusions: tuple[str, ...]
-
-    @property
-    def applies(self) -> bool:
-        """Whether all that the statement assumes is so."""
-        return not self.failed_assumptions
-
-    @property
-    def holds(self) -> bool:
-        """Whether all that the statement concludes is so."""
-        return not self.failed_conclusions
 
 
 def check_lemma_1(
@@ -55,17 +25,15 @@ def check_lemma_1(
 ) -> Check:
     """Lemma 1: w'Qw concentrates at trace(Q) / dim.
 
-    Assumes w ~ N(0, 1 / dim) (eq. 1) and Q orthogonal (eq. 2). Concludes that w'Qw is more than
-    t sqrt(2 / dim) away for at most 1 / t^2 of all words (eq. 10), and that its variance is
-    (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1: lengths concentrate at 1.
+    Concludes that w'Qw is more than t sqrt(2 / dim) away for at most 1 / t^2 of all words (eq. 10),
+    and that its variance is (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1: lengths
+    concentrate at 1.
     Raises ExfamError unless `t` is above 0, DataError for matrices that do not go together.
 
     >>> words = np.random.default_rng(0).standard_normal((4_000, 25)) / 5
     >>> check = check_lemma_1(words, np.eye(25), t=2.0)
     >>> check.applies, check.holds, check.expected["exceeding share at most"]
     (True, True, 0.25)
-    >>> check_lemma_1(2 * words, np.eye(25), t=2.0).failed_assumptions[0]
-    'assumption 1: coordinates times sqrt(dim) must be N(0, 1), got mean square 4'
     """
     check_positive("t", t)
     _check_square(words, transform)
@@ -76,17 +44,21 @@ def check_lemma_1(
     variance, expected = float(form.var()), float(dim + np.trace(transform @ transform)) / dim**2
     error = _variance_error((transform + transform.T) / 2, n)
     bound = min(1.0, 1 / t**2)
-    conclusions = []
-    if share > bound + _ERRORS * np.sqrt(bound * (1 - bound) / n):
-        conclusions.append(f"eq. 10: a share of at most {bound:.3g}, got {share:.3g}")
-    if abs(variance - expected) > _ERRORS * error + 1e-12:
-        conclusions.append(f"eq. 9: variance {expected:.3g}, got {variance:.3g}")
     return Check(
         statement="Lemma 1",
         measured={"exceeding share": share, "variance": variance, "mean": float(form.mean())},
         expected={"exceeding share at most": bound, "variance": expected, "mean": center},
         failed_assumptions=_not_gaussian(words) + _not_orthogonal(transform),
-        failed_conclusions=tuple(conclusions),
+        failed_conclusions=unmet(
+            (
+                share <= bound + ERRORS * np.sqrt(bound * (1 - bound) / n),
+                f"eq. 10: a share of at most {bound:.3g}, got {share:.3g}",
+            ),
+            (
+                abs(variance - expected) <= ERRORS * error + 1e-12,
+                f"eq. 9: variance {expected:.3g}, got {variance:.3g}",
+            ),
+        ),
     )
 
 
@@ -97,9 +69,9 @@ def check_lemma_2(
 ) -> Check:
     """Lemma 2: the partition functions Z_j all are about 1 + 1 / (2 dim).
 
-    Assumes w ~ N(0, 1 / dim) (eq. 1), Q orthogonal (eq. 2), and frequencies p_i ~ 1 / rank^(1 - a)
-    with a in (0, 1] (eq. 4). Concludes that the mean of Z is 1 + 1 / (2 dim) (eq. 18), and that its
-    variance vanishes with more words (eqs. 23 to 25): it is at most that of frequencies as assumed.
+    Assumes frequencies p_i ~ 1 / rank^(1 - a) with a in (0, 1] (eq. 4). Concludes that the mean of
+    Z is 1 + 1 / (2 dim) (eq. 18), and that its variance vanishes with more words (eqs. 23 to 25):
+    it is at most that of frequencies as assumed.
     Raises DataError for matrices that do not go together or probabilities that are none.
 
     >>> words = np.random.default_rng(0).standard_normal((2_000, 64)) / 8
@@ -116,23 +88,24 @@ def check_lemma_2(
     most = _partition_spread(zipf / zipf.sum(), dim)
     # Of word j itself the exponent is not small; it weighs p_j, and 1 / n on average.
     own = abs(np.exp(np.trace(transform) / dim) - expected) / n
-    conclusions = []
-    if abs(mean - expected) > _ERRORS * most / np.sqrt(n) + 2 * own + 1 / dim**2:
-        conclusions.append(f"eq. 18: mean {expected:.4f}, got {mean:.4f}")
-    if spread > 1.5 * most:
-        conclusions.append(f"eq. 25: spread of at most about {most:.3g}, got {spread:.3g}")
-    failed = _not_gaussian(words) + _not_orthogonal(transform)
-    if misfit > _LARGE:
-        failed += (
-            "assumption 3: frequencies must fall as 1 / rank^(1 - a), a in (0, 1], "
-            f"got ones {misfit:.2g} off in logarithms",
-        )
+    off = ERRORS * most / np.sqrt(n) + 2 * own + 1 / dim**2
+    zipfian = (
+        misfit <= _LARGE,
+        "assumption 3: frequencies must fall as 1 / rank^(1 - a), a in (0, 1], "
+        f"got ones {misfit:.2g} off in logarithms",
+    )
     return Check(
         statement="Lemma 2",
         measured={"mean": mean, "spread": spread, "alpha": alpha},
         expected={"mean": expected, "spread at most about": most},
-        failed_assumptions=failed,
-        failed_conclusions=tuple(conclusions),
+        failed_assumptions=_not_gaussian(words) + _not_orthogonal(transform) + unmet(zipfian),
+        failed_conclusions=unmet(
+            (abs(mean - expected) <= off, f"eq. 18: mean {expected:.4f}, got {mean:.4f}"),
+            (
+                spread <= 1.5 * most,
+                f"eq. 25: spread of at most about {most:.3g}, got {spread:.3g}",
+            ),
+        ),
     )
 
 
@@ -142,8 +115,8 @@ def check_lemma_3(
     """Lemma 3: Q is about an involution.
 
     `information` is log p(i | j) / p_i, about W Q W' (eq. 26), from which Q is found by least
-    squares. Assumes that it is symmetric, since p(i, j) = p(j, i), and Q orthogonal (eq. 2).
-    Concludes that Q Q is about 1 (eq. 27): |Q Q - 1| / sqrt(dim) is small.
+    squares. Assumes that it is symmetric, since p(i, j) = p(j, i). Concludes that Q Q is about 1
+    (eq. 27): |Q Q - 1| / sqrt(dim) is small.
     Raises DataError for matrices that do not go together.
 
     >>> words = np.random.default_rng(0).standard_normal((90, 2))
@@ -156,14 +129,12 @@ def check_lemma_3(
     root = np.sqrt(len(transform))
     apart = float(np.linalg.norm(transform @ transform - np.eye(len(transform))) / root)
     asymmetry = _asymmetry(information)
-    failed = _not_symmetric(asymmetry) + _not_orthogonal(transform)
-    conclusions = () if apart <= 3 * _LARGE else (f"eq. 27: Q Q = 1, got {apart:.2g} off",)
     return Check(
         statement="Lemma 3",
         measured={"|QQ - 1| / sqrt(dim)": apart, "asymmetry": asymmetry},
         expected={"|QQ - 1| / sqrt(dim)": 0.0, "asymmetry": 0.0},
-        failed_assumptions=failed,
-        failed_conclusions=conclusions,
+        failed_assumptions=_not_symmetric(asymmetry) + _not_orthogonal(transform),
+        failed_conclusions=unmet((apart <= 3 * _LARGE, f"eq. 27: Q Q = 1, got {apart:.2g} off")),
     )
 
 
@@ -172,10 +143,9 @@ def check_theorem_1(
 ) -> Check:
     """Theorem 1: context vectors are word vectors reflected in about half the dimensions.
 
-    Assumes w ~ N(0, 1 / dim) (eq. 1), a symmetric `information` of about W Q W', and that its trace
-    is about 0 (eq. 36). Concludes that about half of Q's signs are +1, that entries off the
-    diagonal are N(0, 1 / dim) (eq. 31) and those on it have mean (2l - dim) / dim and variance
-    2 / dim for l signs +1 (eq. 32).
+    Assumes a symmetric `information` of about W Q W', and that its trace is about 0 (eq. 36).
+    Concludes that about half of Q's signs are +1, that entries off the diagonal are N(0, 1 / dim)
+    (eq. 31), and those on it have mean (2l - dim) / dim, variance 2 / dim for l signs +1 (eq. 32).
 
     The paper derives eq. 36 from the first three assumptions. They do not force it: words with any
     number l of signs +1 fulfill them, and the trace is then about n (2l - dim) / dim. The matrix
@@ -194,17 +164,11 @@ def check_theorem_1(
     diagonal, off = np.diag(information), information[~np.eye(n, dtype=bool)]
     gap = float(scipy.stats.kstest(off, scipy.stats.norm(scale=dim**-0.5).cdf).statistic)
     variance, expected = float(diagonal.var()), 2 / dim
-    conclusions = []
-    if abs(share - 0.5) > _FLAT:
-        conclusions.append(f"theorem 1: about half of the signs +1, got a share of {share:.2g}")
-    if gap > _LARGE:
-        conclusions.append(f"eq. 31: entries N(0, 1 / dim), got ones {gap:.2g} off")
-    error = _ERRORS * _variance_error(np.diag(np.where(signs, 1.0, -1.0)), n)
-    if abs(variance - expected) > error + _LARGE * expected:
-        conclusions.append(f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}")
-    failed = _not_gaussian(words) + _not_symmetric(_asymmetry(information))
-    if abs(trace) > 2 * _FLAT:
-        failed += (f"equation 36: the trace over n must be about 0, got {trace:.2g}",)
+    error = ERRORS * _variance_error(np.diag(np.where(signs, 1.0, -1.0)), n)
+    traceless = (
+        abs(trace) <= 2 * _FLAT,
+        f"equation 36: the trace over n must be about 0, got {trace:.2g}",
+    )
     return Check(
         statement="Theorem 1",
         measured={
@@ -221,8 +185,20 @@ def check_theorem_1(
             "diagonal variance": expected,
             "off-diagonal variance": 1 / dim,
         },
-        failed_assumptions=failed,
-        failed_conclusions=tuple(conclusions),
+        failed_assumptions=_not_gaussian(words)
+        + _not_symmetric(_asymmetry(information))
+        + unmet(traceless),
+        failed_conclusions=unmet(
+            (
+                abs(share - 0.5) <= _FLAT,
+                f"theorem 1: about half of the signs +1, got a share of {share:.2g}",
+            ),
+            (gap <= _LARGE, f"eq. 31: entries N(0, 1 / dim), got ones {gap:.2g} off"),
+            (
+                abs(variance - expected) <= error + _LARGE * expected,
+                f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}",
+            ),
+        ),
     )
 
 
@@ -232,19 +208,31 @@ def _not_gaussian(words: Float[np.ndarray, "words dim"]) -> tuple[str, ...]:
     scaled = words * np.sqrt(dim)
     entries = scipy.stats.kstest(scaled.ravel(), scipy.stats.norm.cdf).statistic
     lengths = scipy.stats.kstest((scaled**2).sum(axis=1), scipy.stats.chi2(dim).cdf).statistic
-    failed: tuple[str, ...] = ()
     # Below 1.95 / sqrt(n), Kolmogorov's distance is chance in 999 cases of 1000.
-    if entries > _LARGE + 1.95 / np.sqrt(n * dim):
-        failed += (
+    return unmet(
+        (
+            entries <= _LARGE + 1.95 / np.sqrt(n * dim),
             "assumption 1: coordinates times sqrt(dim) must be N(0, 1), "
             f"got mean square {(scaled**2).mean():.3g}",
-        )
-    if lengths > _LARGE + 1.95 / np.sqrt(n):
-        failed += (
+        ),
+        (
+            lengths <= _LARGE + 1.95 / np.sqrt(n),
             "assumption 1: squared lengths times dim must be chi-squared, "
             f"got ones {lengths:.2g} off",
-        )
-    return failed
+        ),
+    )
+
+
+def _not_orthogonal(transform: Float[np.ndarray, "dim dim"]) -> tuple[str, ...]:
+    dim = len(transform)
+    apart = float(np.linalg.norm(transform @ transform.T - np.eye(dim)) / np.sqrt(dim))
+    words = f"assumption 2: Q must be orthogonal, got |QQ' - 1| / sqrt(dim) = {apart:.2g}"
+    return unmet((apart <= 3 * _LARGE, words))
+
+
+def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
+    words = f"p(i, j) = p(j, i): information must be symmetric, got {asymmetry:.2g} of it not"
+    return unmet((asymmetry <= 2 * _LARGE, words))
 
 
 def _variance_error(form: Float[np.ndarray, "dim dim"], n: int) -> float:
@@ -256,20 +244,6 @@ def _variance_error(form: Float[np.ndarray, "dim dim"], n: int) -> float:
     variance = 2 * np.trace(square) / dim**2
     fourth = 48 * np.trace(square @ square) / dim**4
     return float(np.sqrt((2 * variance**2 + fourth) / n))
-
-
-def _not_orthogonal(transform: Float[np.ndarray, "dim dim"]) -> tuple[str, ...]:
-    dim = len(transform)
-    apart = float(np.linalg.norm(transform @ transform.T - np.eye(dim)) / np.sqrt(dim))
-    if apart <= 3 * _LARGE:
-        return ()
-    return (f"assumption 2: Q must be orthogonal, got |QQ' - 1| / sqrt(dim) = {apart:.2g}",)
-
-
-def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
-    if asymmetry <= 2 * _LARGE:
-        return ()
-    return (f"p(i, j) = p(j, i): information must be symmetric, got {asymmetry:.2g} of it not",)
 
 
 def _asymmetry(information: Float[np.ndarray, "words words"]) -> float:

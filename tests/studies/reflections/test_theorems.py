@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam_studies.reflections.theory.theory import (
+from exfam_studies.reflections.theorems import (
     check_lemma_1,
     check_lemma_2,
     check_lemma_3,

@@ -1,0 +1,45 @@
+"""Lemmas and theorems as checks: what was measured, and what of a statement fails, in words.
+
+A statement that does not hold while all it assumes is so would be refuted; one whose assumptions
+fail says nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["ERRORS", "Check", "unmet"]
+
+# Standard errors that chance may be off: one check in a million.
+ERRORS = 5.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement: what was measured beside what it expects, and what failed, in words."""
+
+    statement: str
+    measured: Mapping[str, float]
+    expected: Mapping[str, float]
+    failed_assumptions: tuple[str, ...]
+    failed_conclusions: tuple[str, ...]
+
+    @property
+    def applies(self) -> bool:
+        """Whether all that the statement assumes is so."""
+        return not self.failed_assumptions
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that the statement concludes is so."""
+        return not self.failed_conclusions
+
+
+def unmet(*requirements: tuple[bool | np.bool_, str]) -> tuple[str, ...]:
+    """The words of those requirements that are not met.
+
+    >>> unmet((True, "a: must be 1, got 1"), (False, "b: must be 1, got 2"))
+    ('b: must be 1, got 2',)
+    """
+    return tuple(words for is_met, words in requirements if not is_met)
