@@ -146,8 +146,11 @@ def _home(tree: ast.Module, module: str, name: str) -> str | None:
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module
-        ours = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("exfam.")
-        if ours and any(alias.name == name for alias in node.names):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("exfam.")
+            and any(alias.name == name for alias in node.names)
+        ):
             return node.module
     return None
 

@@ -71,13 +71,13 @@ class Estimator(Declared):
 
     def _restore(
         self,
-        config: Mapping[str, Any],
-        tensors: Mapping[str, Any],
-        vocabulary: Mapping[str, np.ndarray],
+        config: dict[str, Any],
+        tensors: dict[str, Any],
+        vocabulary: dict[str, np.ndarray],
     ) -> None:
         """Take back what `_state` gave."""
 
-    def _restored_member(self, config: Mapping[str, Any]) -> Any:
+    def _restored_member(self, config: dict[str, Any]) -> Any:
         """A member of the fitted shape, its numbers to be loaded."""
         raise NotImplementedError(f"{type(self).__name__} has no members")
 

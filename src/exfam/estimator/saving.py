@@ -1,7 +1,7 @@
 """Fitted estimators to folders and back."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "load_estimator", "save_estimator"]
 
 
-def save_estimator(estimator: Any, path: str | Path, *, overwrite: bool) -> None:
+def save_estimator(estimator: Any, path: str | PathLike[str], *, overwrite: bool) -> None:
     """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors.
 
     Parameters are written as they are now, and as they were at the fit, which members are built by.
@@ -65,7 +65,7 @@ def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: to_plain(name, value) for name, value in parameters.items()}
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | PathLike[str]) -> Any:
     """The fitted estimator saved in a folder, of whatever class it is.
 
     Raises ModelFileError if the folder is damaged, foreign or of a newer version.
@@ -73,7 +73,7 @@ def load(path: str | Path) -> Any:
     return load_estimator(path)
 
 
-def load_estimator(path: str | Path, *, expected: type | None = None) -> Any:
+def load_estimator(path: str | PathLike[str], *, expected: type | None = None) -> Any:
     """The estimator saved in a folder; ModelFileError if it is not an `expected` one."""
     from exfam.estimator.bounds import Bounded
 

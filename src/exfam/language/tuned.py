@@ -89,7 +89,8 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
 
         Raises DataError for what are no sentences, or not as many targets.
         """
-        self._check_parameters(encoder)
+        self._check_parameters()
+        _check_encoder(encoder)
         targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
         # A fit that fails must not leave the last one's network under this one's labels.
         self.__dict__.pop("members_", None)
@@ -115,15 +116,6 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
         self.histories_, self.members_ = [history], [model]
         return self
 
-    def _check_parameters(self, encoder: Any) -> None:
-        """Raise ExfamError for a parameter that no data could make right, and no encoder."""
-        self.check_rules()
-        if not isinstance(encoder, MaskedLanguageModel):
-            raise ExfamError(
-                f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
-            )
-
-    @abstractmethod
     def _learn(self, y: np.ndarray) -> None:
         """What is known of targets before anything is fitted; DataError if they are none."""
 
@@ -336,3 +328,8 @@ def _given(X: Any, *, name: str) -> list[Any]:
     if not sentences:
         raise DataError(f"`{name}` must have sentences, got none.")
     return sentences
+
+
+def _check_encoder(encoder: Any) -> None:
+    if not isinstance(encoder, MaskedLanguageModel):
+        raise ExfamError(f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}.")

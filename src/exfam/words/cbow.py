@@ -43,7 +43,7 @@ class CBOW(TextEstimator):
         Choice(("negative_sampling", "softmax")),
         '"negative_sampling" or "softmax"',
     )
-    window: int | None = parameter(
+    window: Any = parameter(
         5,
         OrNone(Whole()),
         "the largest distance; drawn from 1 to this for negative sampling; None for the whole"
@@ -55,7 +55,7 @@ class CBOW(TextEstimator):
     subsample: float = parameter(
         0.001, text="frequency above which words are left out at random; for negative sampling only"
     )
-    learning_rate: float | None = parameter(
+    learning_rate: Any = parameter(
         None,
         OrNone(Positive()),
         "None for 0.075, falling linearly, of negative sampling and for 0.001, constant, of Adam",
