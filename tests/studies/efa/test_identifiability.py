@@ -344,7 +344,7 @@ def test_embeddings_that_do_not_go_together_are_refused():
         ItemEmbeddings(told.context, told.center, told.bias[1:], told.group)
     with pytest.raises(DataError, match="`context` must be finite, got numbers that are not"):
         ItemEmbeddings(np.full_like(told.context, np.nan), told.center, told.bias, told.group)
-    with pytest.raises(DataError, match="`second` must tell of the contexts and items of `first`"):
+    with pytest.raises(DataError, match="`second` must have the contexts and items of `first`"):
         align(told, drawn(items=ITEMS + 1))
     few = ItemEmbeddings(told.context[:8], told.center, told.bias, told.group[:8])
     with pytest.raises(DataError, match="`first` must have 5 contexts or more in each half"):
@@ -408,7 +408,7 @@ def test_value_embeddings_that_do_not_go_together_are_refused():
         ValueEmbeddings(np.ones((4, 2)), np.ones(3), np.ones(4))
     first, _ = value_counterexample(np.linspace(1, 2, 5))
     other, _ = value_counterexample(np.linspace(1, 2, 6))
-    with pytest.raises(DataError, match="`second` must tell of the 5 contexts of `first`, got 6"):
+    with pytest.raises(DataError, match="`second` must have the 5 contexts of `first`, got 6"):
         check_values(first, other)
     with pytest.raises(ExfamError, match="`tolerance` must be a number > 0"):
         check_values(first, first, tolerance=0.0)

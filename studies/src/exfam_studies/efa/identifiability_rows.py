@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from exfam.efa.efa import EFA
-from exfam.groups import Groups
-from exfam_studies.common.fits import Contender, Fit, figure_rows, fit_seeds, fitter, training_of
+from exfam_studies.common.fits import (
+    Contender,
+    Fit,
+    figure_rows,
+    fit_seeds,
+    fitter,
+    training_of,
+)
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
@@ -28,17 +34,19 @@ from exfam_studies.efa.identifiability import (
     shuffled_names,
 )
 
-__all__ = ["NULL_SEED", "Case", "comparison_rows"]
+__all__ = ["NULL_SEED", "Case", "comparison_rows", "fitted_with_nats"]
 
 # Nulls are drawn with this seed.
 NULL_SEED = 7
+
+Pairs = Sequence[tuple[ItemEmbeddings, ItemEmbeddings]]
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
     """Fits of one model to data of one size, and what is known of the truth at the test contexts.
 
-    `size`: what is told of it: groups, or share of the training groups
+    `size`: what rows say of it: groups, or share of the training groups
     """
 
     task: str
@@ -50,6 +58,18 @@ class Case:
     bayes: Mapping[str, float] = field(default_factory=dict)
 
 
+def fitted_with_nats(
+    contender: Contender, splits: Splits, *, task: str, n_seeds: int
+) -> tuple[list[Fit], list[Row]]:
+    """Fits of all seeds, and the rows of their nats."""
+    fits = fit_seeds(contender, splits, seeds=n_seeds)
+    tests, validations = (
+        [{"nats": -fit.estimator.score(groups)} for fit in fits]
+        for groups in (splits.test, splits.validation)
+    )
+    return fits, figure_rows(contender, fits, task=task, tests=tests, validations=validations)
+
+
 def comparison_rows(case: Case, options: Options, n_seeds: int) -> list[Row]:
     """Fit `n_seeds` models, compare all pairs."""
     contender = Contender(
@@ -58,80 +78,65 @@ def comparison_rows(case: Case, options: Options, n_seeds: int) -> list[Row]:
         fit=fitter(EFA, training_of(case.parameters, options)),
         n_configurations=case.n_configurations,
     )
-    fits = fit_seeds(contender, case.splits, seeds=n_seeds)
-    tests, validations = (
-        [{"nats": -fit.estimator.score(groups)} for fit in fits]
-        for groups in (case.splits.test, case.splits.validation)
-    )
-    told = [_told(fit, case.splits.test) for fit in fits]
-    rows = figure_rows(contender, fits, task=case.task, tests=tests, validations=validations)
+    fits, rows = fitted_with_nats(contender, case.splits, task=case.task, n_seeds=n_seeds)
+    embeddings = [_embeddings(fit, case) for fit in fits]
     rows += [
         Row(task=case.task, model="bayes", settings=case.size, metric=metric, value=value)
         for metric, value in case.bayes.items()
     ]
-    rows += _diversity_rows(case, contender, told)
-    for against, pairs in _pairs(case, fits, told).items():
-        rows += _against_rows(case, contender, against, pairs, len(fits))
+    row = Row(task=case.task, model="efa", settings=contender.settings, metric="")
+    rows += _diversity_rows(row, embeddings)
+    for against, pairs in _pairs(case, fits, embeddings).items():
+        settings = {**contender.settings, "against": against, "pairs": len(pairs)}
+        own = _pair_rows(replace(row, settings=settings), pairs, case.n_configurations)
+        rows += [replace(each, n_seeds=len(fits)) for each in own]
     return rows
 
 
-def _told(fit: Fit, groups: Groups, *, shuffled: bool = False) -> ItemEmbeddings:
+def _embeddings(fit: Fit, case: Case, *, shuffled: bool = False) -> ItemEmbeddings:
     model = fit.estimator.members_[0]
     names = shuffled_names(model.item_part.n_items, seed=NULL_SEED) if shuffled else None
-    return item_embeddings(model, groups, names=names)
+    return item_embeddings(model, case.splits.test, names=names)
 
 
-Pairs = Sequence[tuple[ItemEmbeddings, ItemEmbeddings]]
-
-
-def _pairs(case: Case, fits: Sequence[Fit], told: Sequence[ItemEmbeddings]) -> dict[str, Pairs]:
+def _pairs(
+    case: Case, fits: Sequence[Fit], embeddings: Sequence[ItemEmbeddings]
+) -> dict[str, Pairs]:
     """What is compared with what, by what it is compared against."""
-    shuffled = [_told(fit, case.splits.test, shuffled=True) for fit in fits]
-    mixed = [shuffled_contexts(each, seed=NULL_SEED) for each in told]
+    others = {
+        "seeds": embeddings,
+        "shuffled-items": [_embeddings(fit, case, shuffled=True) for fit in fits],
+        "shuffled-contexts": [shuffled_contexts(fit, seed=NULL_SEED) for fit in embeddings],
+    }
     pairs: dict[str, Pairs] = {
-        "seeds": list(combinations(told, 2)),
-        "shuffled-items": [(told[i], shuffled[j]) for i, j in combinations(range(len(told)), 2)],
-        "shuffled-contexts": [(told[i], mixed[j]) for i, j in combinations(range(len(told)), 2)],
+        against: [(embeddings[i], other[j]) for i, j in combinations(range(len(other)), 2)]
+        for against, other in others.items()
     }
     if case.truth is not None:
-        pairs["truth"] = [(case.truth, each) for each in told]
+        pairs["truth"] = [(case.truth, fit) for fit in embeddings]
     return pairs
 
 
-def _against_rows(
-    case: Case, contender: Contender, against: str, pairs: Pairs, n_fits: int
-) -> list[Row]:
+def _pair_rows(row: Row, pairs: Pairs, n_configurations: int) -> list[Row]:
     aligned = [align(*pair) for pair in pairs]
-    figures = [_figures(each) for each in aligned]
-    for each, pair in zip(figures, pairs, strict=True):
-        each["divergence-nats"] = mean_divergence(*pair)
-    settings = {**contender.settings, "against": against, "pairs": len(pairs)}
+    figures = [
+        {**_figures(found), "divergence-nats": mean_divergence(*pair)}
+        for found, pair in zip(aligned, pairs, strict=True)
+    ]
     rows = [
         row_over_seeds(
-            Row(
-                task=case.task,
-                model=contender.model,
-                settings=settings,
-                metric=metric,
-                n_configurations=contender.n_configurations,
-            ),
-            values=[each[metric] for each in figures],
+            replace(row, metric=metric, n_configurations=n_configurations),
+            values=[of_pair[metric] for of_pair in figures],
         )
         for metric in figures[0]
     ]
     # Blown up by single pairs, so that a mean says nothing.
-    inverse = Row(
-        task=case.task,
-        model=contender.model,
-        settings=settings,
-        metric="alike-centers-inverse-median",
-        value=float(np.median([_mean(each.center) for each in aligned])),
-    )
-    return [replace(row, n_seeds=n_fits) for row in [*rows, inverse]]
+    median = float(np.median([_mean(found.center) for found in aligned]))
+    return [*rows, replace(row, metric="alike-centers-inverse-median", value=median)]
 
 
 def _figures(found: Alignment) -> dict[str, float]:
-    """Both ways, and where one has no place before the other, their mean."""
+    """Both ways, and their mean where neither has precedence."""
     figures = {
         "alike-context": _mean(found.context),
         "alike-context-forward": found.context.forward,
@@ -152,31 +157,27 @@ def _mean(both: BothWays) -> float:
     return (both.forward + both.backward) / 2
 
 
-def _diversity_rows(case: Case, contender: Contender, told: Sequence[ItemEmbeddings]) -> list[Row]:
-    """Ranks and condition numbers of what assumptions 2 and 3 ask for, and which of them fail."""
-    failed = [failed_diversity(each) for each in told]
-    names = dict.fromkeys(text.split(":")[0] for each in failed for text in each)
-    plain = Row(task=case.task, model=contender.model, settings=contender.settings, metric="")
+def _diversity_rows(row: Row, embeddings: Sequence[ItemEmbeddings]) -> list[Row]:
+    """Ranks and condition numbers of what assumptions 2 and 3 need, and which of them fail."""
+    failed = [failed_diversity(fit) for fit in embeddings]
+    names = dict.fromkeys(text.split(":")[0] for texts in failed for text in texts)
+    settings = {**row.settings, "failed": "; ".join(names) or "none"}
     rows = [
         row_over_seeds(
-            replace(
-                plain,
-                metric="count-assumptions-failed",
-                settings={**contender.settings, "failed": "; ".join(names) or "none"},
-            ),
-            values=[float(len(each)) for each in failed],
+            replace(row, metric="count-assumptions-failed", settings=settings),
+            values=[float(len(texts)) for texts in failed],
         )
     ]
     matrices = {"items": item_diversity, "contexts": context_diversity, "shift": shift_diversity}
     for name, measure in matrices.items():
-        each = [measure(one) for one in told]
+        found = [measure(fit) for fit in embeddings]
         figures = {
-            f"count-rank-{name}": [float(one.rank) for one in each],
-            f"count-rank-needed-{name}": [float(one.needed) for one in each],
-            f"condition-{name}": [one.condition for one in each],
+            f"count-rank-{name}": [float(matrix.rank) for matrix in found],
+            f"count-rank-needed-{name}": [float(matrix.needed) for matrix in found],
+            f"condition-{name}": [matrix.condition for matrix in found],
         }
         rows += [
-            row_over_seeds(replace(plain, metric=metric), values=values)
+            row_over_seeds(replace(row, metric=metric), values=values)
             for metric, values in figures.items()
             if np.isfinite(values).all()
         ]

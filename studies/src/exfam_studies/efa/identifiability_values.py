@@ -1,12 +1,12 @@
 """The half of Theorem 1 that speaks of values: its counterexample, and fits of ratings.
 
-"counterexample" is one law with two embeddings. "efa" are fits of simulated ratings that differ in
-their seed alone: of each pair, how far their means are alike ("alike-means"), and how far their
-embeddings are up to one affine map ("alike-context"), found on one half of the test users and told
-on the other, both ways.
+"counterexample" is one distribution with two embeddings. "efa" are fits of simulated ratings that
+differ in their seed alone: of each pair, how far their means are alike ("alike-means"), and how far
+their embeddings are up to one affine map ("alike-context"), found on one half of the test users and
+measured on the other, both ways.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from exfam.efa.efa import EFA
 from exfam.families import Gaussian
 from exfam.simulators import simulate_ratings
-from exfam_studies.common.fits import Contender, figure_rows, fit_seeds, fitter, training_of
+from exfam_studies.common.fits import Contender, fitter, training_of
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
@@ -28,7 +28,7 @@ from exfam_studies.efa.identifiability import (
     value_counterexample,
     value_embeddings,
 )
-from exfam_studies.efa.identifiability_rows import NULL_SEED
+from exfam_studies.efa.identifiability_rows import NULL_SEED, fitted_with_nats
 
 __all__ = ["PARAMETERS", "value_rows"]
 
@@ -53,7 +53,7 @@ def value_rows(task: str, options: Options) -> list[Row]:
 
 
 def _counterexample_rows(task: str) -> list[Row]:
-    """One law, assumptions that hold, and no linear map; in one dimension there is one."""
+    """One distribution, assumptions that hold, and no linear map; in one dimension there is one."""
     y = np.random.default_rng(NULL_SEED).normal(size=1_000)
     first, second = value_counterexample(y)
     one = replace(first, context=y[:, None], vector=np.ones(1))
@@ -81,22 +81,15 @@ def _fitted_rows(task: str, dims: int, options: Options) -> list[Row]:
         fit=fitter(EFA, training_of({**PARAMETERS, "embed_dim": dims}, options)),
         n_configurations=1,
     )
-    fits = fit_seeds(contender, splits, seeds=max(2, options.n_seeds(SEEDS)))
-    tests, validations = (
-        [{"nats": -fit.estimator.score(groups)} for fit in fits]
-        for groups in (splits.test, splits.validation)
-    )
-    told = [value_embeddings(fit.estimator.members_[0], splits.test) for fit in fits]
-    rows = figure_rows(contender, fits, task=task, tests=tests, validations=validations)
-    for against, second in (("seeds", told), ("shuffled-contexts", [_mixed(one) for one in told])):
-        pairs = [(told[i], second[j]) for i, j in combinations(range(len(told)), 2)]
-        place = Row(
-            task=task,
-            model="efa",
-            settings={"dims": dims, "against": against, "pairs": len(pairs)},
-            metric="",
-        )
-        rows += [replace(row, n_seeds=len(fits)) for row in _pair_rows(place, pairs)]
+    n_seeds = max(2, options.n_seeds(SEEDS))
+    fits, rows = fitted_with_nats(contender, splits, task=task, n_seeds=n_seeds)
+    first = [value_embeddings(fit.estimator.members_[0], splits.test) for fit in fits]
+    others = {"seeds": first, "shuffled-contexts": [_shuffled(fit) for fit in first]}
+    for against, second in others.items():
+        pairs = [(first[i], second[j]) for i, j in combinations(range(len(fits)), 2)]
+        settings: dict[str, str | int] = {"dims": dims, "against": against, "pairs": len(pairs)}
+        row = Row(task=task, model="efa", settings=settings, metric="")
+        rows += [replace(each, n_seeds=len(fits)) for each in _pair_rows(row, pairs)]
     return rows
 
 
@@ -107,35 +100,26 @@ def _splits(options: Options) -> Splits:
     return Splits(groups[:first], groups[first:second], groups[second:])
 
 
-def _mixed(told: ValueEmbeddings) -> ValueEmbeddings:
+def _shuffled(fit: ValueEmbeddings) -> ValueEmbeddings:
     """Each context another's."""
-    order = np.random.default_rng(NULL_SEED).permutation(len(told.mean))
-    return replace(told, context=told.context[order], mean=told.mean[order])
+    order = np.random.default_rng(NULL_SEED).permutation(len(fit.mean))
+    return replace(fit, context=fit.context[order], mean=fit.mean[order])
 
 
-def _pair_rows(place: Row, pairs: Sequence[tuple[ValueEmbeddings, ValueEmbeddings]]) -> list[Row]:
-    measures: dict[str, Callable[[ValueEmbeddings], np.ndarray]] = {
-        "alike-means": lambda each: each.mean[:, None],
-        "alike-context": lambda each: each.context,
-    }
+def _pair_rows(row: Row, pairs: Sequence[tuple[ValueEmbeddings, ValueEmbeddings]]) -> list[Row]:
+    means = [_share(first.mean[:, None], second.mean[:, None]) for first, second in pairs]
+    contexts = [_share(first.context, second.context) for first, second in pairs]
     return [
-        row_over_seeds(
-            replace(place, metric=metric),
-            values=[_share(of(first), of(second)) for first, second in pairs],
-        )
-        for metric, of in measures.items()
+        row_over_seeds(replace(row, metric="alike-means"), values=means),
+        row_over_seeds(replace(row, metric="alike-context"), values=contexts),
     ]
 
 
 def _share(first: np.ndarray, second: np.ndarray) -> float:
     """R^2 of affine maps from the first half of the users to the second, the mean of both ways."""
     half = N_RATINGS * (len(first) // N_RATINGS // 2)
-    ways = ((first, second), (second, first))
-    return float(
-        np.mean(
-            [
-                explained(wanted[half:], affine_map(given[:half], wanted[:half])(given[half:]))
-                for given, wanted in ways
-            ]
-        )
+    forward, backward = (
+        explained(wanted[half:], affine_map(given[:half], wanted[:half])(given[half:]))
+        for given, wanted in ((first, second), (second, first))
     )
+    return (forward + backward) / 2

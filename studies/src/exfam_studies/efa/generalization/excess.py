@@ -4,7 +4,7 @@ Source: "Exponential Family Attention", section 5.2.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.scores.metrics import Interval
-from exfam_studies.common.statements import Check
+from exfam_studies.common.statements import ERRORS, Check, unmet
 from exfam_studies.efa.clipped_attention import ClippedFieldNetwork
 from exfam_studies.efa.generalization.norms import (
     ModelClass,
@@ -28,8 +28,6 @@ __all__ = ["MeasuredFit", "check_theorem_2", "fit_slope", "group_losses", "measu
 
 # Groups whose conditionals are computed at once.
 _AT_ONCE = 1 << 12
-# Standard errors that chance may be off, as in the other checks: one in a million.
-_ERRORS = 5.0
 # A minimizer found in finite time may miss the least loss by this share of the loss.
 _SLACK = 1e-6
 
@@ -159,14 +157,7 @@ def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
     sizes = np.array([fit.n_groups for fit in fits])
     slope = fit_slope(sizes, np.array([fit.excess for fit in fits]))
     step = 43 * of.n_layers * of.iota
-    conclusions = []
-    if slope.low > -0.5:
-        conclusions.append(
-            f"theorem 2: a slope of at most -1/2, got {slope.mean:.2f} "
-            f"[{slope.low:.2f}, {slope.high:.2f}]"
-        )
-    if of.log_covering > step:
-        conclusions.append(f"appendix D: a logarithm <= {step:.3g}, got {of.log_covering:.3g}")
+    largest = max(fit.excess / rate_term(of, fit.n_groups) for fit in fits)
     return Check(
         statement="Theorem 2",
         measured={
@@ -174,38 +165,51 @@ def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
             "slope from": slope.low,
             "slope to": slope.high,
             "log covering": of.log_covering,
-            "largest excess over rate": max(
-                fit.excess / rate_term(of, fit.n_groups) for fit in fits
-            ),
+            "largest excess over rate": largest,
         },
         expected={"slope at most": -0.5, "log covering at most": step},
-        failed_assumptions=tuple(_failed_assumptions(fits, of)),
-        failed_conclusions=tuple(conclusions),
+        failed_assumptions=_failed_assumptions(fits, of),
+        failed_conclusions=unmet(
+            (
+                slope.low <= -0.5,
+                f"theorem 2: a slope of at most -1/2, got {slope.mean:.2f} "
+                f"[{slope.low:.2f}, {slope.high:.2f}]",
+            ),
+            (
+                of.log_covering <= step,
+                f"appendix D: a logarithm <= {step:.3g}, got {of.log_covering:.3g}",
+            ),
+        ),
     )
 
 
-def _failed_assumptions(fits: Sequence[MeasuredFit], of: ModelClass) -> Iterator[str]:
+def _failed_assumptions(fits: Sequence[MeasuredFit], of: ModelClass) -> tuple[str, ...]:
     largest = max(fit.largest for fit in fits)
-    if largest > of.value_bound:
-        yield f"assumption 5: |y| <= B_y = {of.value_bound:g}, got {largest:.3g}"
     norm = max(max(fit.norm, fit.known_norm) for fit in fits)
-    if norm > of.norm_bound * (1 + _SLACK):
-        yield f"section 5.2.2: |||theta||| <= B = {of.norm_bound:g}, got {norm:.3g}"
     above = [fit for fit in fits if fit.training_gap > _SLACK * fit.training_loss]
-    if above:
-        worst = max(above, key=lambda fit: fit.training_gap)
-        yield (
-            "section 5.2.2: fits must minimize the training loss, got "
-            f"{len(above)} of {len(fits)} above the known model's, one of {worst.n_groups} groups "
-            f"by {worst.training_gap:.2g}"
-        )
-    apart = [abs(fit.sampled - fit.excess) - _ERRORS * fit.sampled_error for fit in fits]
-    if max(apart) > 1e-12:
-        fit = fits[int(np.argmax(apart))]
-        yield (
+    worst = max(fits, key=lambda fit: fit.training_gap)
+    apart = [abs(fit.sampled - fit.excess) - ERRORS * fit.sampled_error for fit in fits]
+    off = fits[int(np.argmax(apart))]
+    return unmet(
+        (
+            largest <= of.value_bound,
+            f"assumption 5: |y| <= B_y = {of.value_bound:g}, got {largest:.3g}",
+        ),
+        (
+            norm <= of.norm_bound * (1 + _SLACK),
+            f"section 5.2.2: |||theta||| <= B = {of.norm_bound:g}, got {norm:.3g}",
+        ),
+        (
+            not above,
+            f"section 5.2.2: fits must minimize the training loss, got {len(above)} of {len(fits)} "
+            f"above the known model's, one of {worst.n_groups} groups by {worst.training_gap:.2g}",
+        ),
+        (
+            max(apart) <= 1e-12,
             "the known model must be the best one, got losses that differ from its by "
-            f"{fit.sampled:.3g} where predictions tell {fit.excess:.3g}"
-        )
+            f"{off.sampled:.3g} where predictions differ by {off.excess:.3g}",
+        ),
+    )
 
 
 @torch.no_grad()
@@ -229,10 +233,10 @@ def _values_and_means(
 
 
 def _group_means(
-    each: Float[np.ndarray, "elements"], groups: Groups
+    values: Float[np.ndarray, "elements"], groups: Groups
 ) -> Float[np.ndarray, "groups"]:
     group = np.repeat(np.arange(len(groups)), groups.lengths)
-    return np.bincount(group, weights=each, minlength=len(groups)) / groups.lengths
+    return np.bincount(group, weights=values, minlength=len(groups)) / groups.lengths
 
 
 def _largest(groups: Groups) -> float:

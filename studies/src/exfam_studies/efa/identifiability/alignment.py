@@ -8,6 +8,7 @@ for some vector d and number c that no conditional depends on. So A is found fro
 one half of them; the other half and the items judge it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ class Alignment:
         shift and one scale (orthogonal Procrustes): low where the map is no rotation
 
     Correlations in canonical directions, which do not depend on either fit's coordinates:
-    `context_correlations`: of H in directions found on one half, told on the other
+    `context_correlations`: of H in directions found on one half, measured on the other
     `center_correlations`: of delta over items, in the dual directions
     """
 
@@ -91,10 +92,10 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
 
     `seed`: of the halves of the groups, one to find the map, one to judge it (default 0)
 
-    Whether the theorem speaks of such fits is told by `check_items`: with dim > items - 1, or
-    contexts in a plane, the figures are still those of the directions that vary.
-    Raises DataError unless both tell of the same contexts and items, more than 2 (dim + 1) contexts
-    in two groups or more, and vary.
+    `check_items` says whether the theorem speaks of such fits: with dim > items - 1, or contexts in
+    a plane, the figures are still those of the directions that vary.
+    Raises DataError unless both have the same contexts and items, more than 2 (dim + 1) contexts in
+    two groups or more, and vary.
     Source: "Exponential Family Attention", Definition 1; Roeder et al. (2021), section 3.
 
     >>> random = np.random.default_rng(0)
@@ -113,27 +114,35 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
     _check_alike(first, second)
     fitted = _half(first.group, seed)
     _check_enough(fitted, max(first.dim, second.dim))
-    known, told = ((first.context[which], second.context[which]) for which in (fitted, ~fitted))
-    forward, backward = affine_map(*known), affine_map(*known[::-1])
-    turn, turn_back = rotation_map(*known), rotation_map(*known[::-1])
+    found = first.context[fitted], second.context[fitted]
+    maps = affine_map(*found), affine_map(*found[::-1])
+    turns = rotation_map(*found), rotation_map(*found[::-1])
     contexts, centers = _correlations(first, second, fitted)
+    has_bias = bool(np.ptp(first.bias) and np.ptp(second.bias))
+
+    def both(share: _Share, ways: tuple[AffineMap, AffineMap] = maps) -> BothWays:
+        return BothWays(share(first, second, *ways), share(second, first, *ways[::-1]))
+
+    def context_share(
+        given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+    ) -> float:
+        return explained(wanted.context[~fitted], into(given.context[~fitted]))
+
     return Alignment(
-        context=_both(told, forward, backward),
-        center=BothWays(
-            _center_share(first, second, _inverse_transposed(forward)),
-            _center_share(second, first, _inverse_transposed(backward)),
-        ),
-        center_transposed=BothWays(
-            _center_share(first, second, backward.matrix.T),
-            _center_share(second, first, forward.matrix.T),
-        ),
-        center_effect=_effects(first, second, forward, backward),
-        bias=_bias_shares(first, second, forward, backward),
-        rotation_context=_both(told, turn, turn_back),
-        rotation_center=_effects(first, second, turn, turn_back),
+        context=both(context_share),
+        center=both(_center_share),
+        center_transposed=both(_center_share_transposed),
+        center_effect=both(_effect_share),
+        bias=both(_bias_share) if has_bias else None,
+        rotation_context=both(context_share, turns),
+        rotation_center=both(_effect_share, turns),
         context_correlations=contexts,
         center_correlations=centers,
     )
+
+
+# Of a fit, another, the map from its contexts to the other's and the map back: a share of variance.
+_Share = Callable[[ItemEmbeddings, ItemEmbeddings, AffineMap, AffineMap], float]
 
 
 def affine_map(
@@ -167,8 +176,8 @@ def rotation_map(
     return AffineMap(matrix, end - matrix @ start)
 
 
-def explained(wanted: Vectors, told: Vectors, *, shift: bool = False) -> float:
-    """R^2: 1 - |wanted - told|^2 / |wanted - its mean|^2; with `shift`, up to a constant vector.
+def explained(wanted: Vectors, given: Vectors, *, shift: bool = False) -> float:
+    """R^2: 1 - |wanted - given|^2 / |wanted - its mean|^2; with `shift`, up to a constant vector.
 
     Raises DataError where `wanted` does not vary.
 
@@ -177,7 +186,7 @@ def explained(wanted: Vectors, told: Vectors, *, shift: bool = False) -> float:
     >>> explained(np.array([[1.0], [3.0]]), np.array([[2.0], [4.0]]), shift=True)
     1.0
     """
-    left = wanted - told
+    left = wanted - given
     if shift:
         left = left - left.mean(axis=0)
     total = float(((wanted - wanted.mean(axis=0)) ** 2).sum())
@@ -189,8 +198,8 @@ def explained(wanted: Vectors, told: Vectors, *, shift: bool = False) -> float:
 def shuffled_contexts(embeddings: ItemEmbeddings, *, seed: int) -> ItemEmbeddings:
     """The same embeddings with contexts in random order, as if each were another's: a null.
 
-    >>> told = ItemEmbeddings(np.eye(3), np.eye(3), np.zeros(3), np.arange(3))
-    >>> shuffled_contexts(told, seed=0).context.sum(axis=0)
+    >>> fit = ItemEmbeddings(np.eye(3), np.eye(3), np.zeros(3), np.arange(3))
+    >>> shuffled_contexts(fit, seed=0).context.sum(axis=0)
     array([1., 1., 1.])
     """
     order = np.random.default_rng(seed).permutation(len(embeddings.context))
@@ -202,7 +211,7 @@ def shuffled_contexts(embeddings: ItemEmbeddings, *, seed: int) -> ItemEmbedding
 def _check_alike(first: ItemEmbeddings, second: ItemEmbeddings) -> None:
     if not np.array_equal(first.group, second.group) or first.n_items != second.n_items:
         raise DataError(
-            "`second` must tell of the contexts and items of `first`, got "
+            "`second` must have the contexts and items of `first`, got "
             f"{len(second.context)} contexts of {second.n_items} items for {len(first.context)} of "
             f"{first.n_items}. Take both from the same groups."
         )
@@ -225,50 +234,31 @@ def _half(group: Int[np.ndarray, "contexts"], seed: int) -> Bool[np.ndarray, "co
     return drawn[which]
 
 
-def _both(
-    told: tuple[Vectors, Float[np.ndarray, "rows other"]], forward: AffineMap, backward: AffineMap
-) -> BothWays:
-    first, second = told
-    return BothWays(explained(second, forward(first)), explained(first, backward(second)))
-
-
-def _inverse_transposed(found: AffineMap) -> Float[np.ndarray, "to from"]:
-    """Of a map that is not square or singular, the pseudo-inverse: 0 where nothing is known."""
-    return np.linalg.pinv(found.matrix, rcond=RELATIVE_RANK).T
-
-
 def _center_share(
-    given: ItemEmbeddings, wanted: ItemEmbeddings, matrix: Float[np.ndarray, "to from"]
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
 ) -> float:
-    return explained(wanted.center, given.center @ matrix.T, shift=True)
+    """By the inverse transposed; of a map that is singular or not square, its pseudo-inverse."""
+    matrix = np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)
+    return explained(wanted.center, given.center @ matrix, shift=True)
 
 
-def _effects(
-    first: ItemEmbeddings, second: ItemEmbeddings, forward: AffineMap, backward: AffineMap
-) -> BothWays:
-    return BothWays(
-        _effect_share(first, second, backward.matrix.T),
-        _effect_share(second, first, forward.matrix.T),
-    )
+def _center_share_transposed(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+) -> float:
+    return explained(wanted.center, given.center @ back.matrix, shift=True)
 
 
 def _effect_share(
-    given: ItemEmbeddings, wanted: ItemEmbeddings, matrix: Float[np.ndarray, "to from"]
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
 ) -> float:
     """Of the variance of (H - mean) . delta: products with H's principal axes, scaled by it."""
-    into = _whitened(wanted.context).back
-    return explained(wanted.center @ into, given.center @ matrix.T @ into, shift=True)
+    axes = _whitened(wanted.context).back
+    return explained(wanted.center @ axes, given.center @ back.matrix @ axes, shift=True)
 
 
-def _bias_shares(
-    first: ItemEmbeddings, second: ItemEmbeddings, forward: AffineMap, backward: AffineMap
-) -> BothWays | None:
-    if not (np.ptp(first.bias) and np.ptp(second.bias)):
-        return None
-    return BothWays(_bias_share(first, second, backward), _bias_share(second, first, forward))
-
-
-def _bias_share(given: ItemEmbeddings, wanted: ItemEmbeddings, back: AffineMap) -> float:
+def _bias_share(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+) -> float:
     """From H = B H' + s: H . delta + b = H' . B' delta + (s . delta + b)."""
     carried = given.bias + given.center @ back.shift
     return explained(wanted.bias[:, None], carried[:, None], shift=True)
@@ -278,18 +268,12 @@ def _correlations(
     first: ItemEmbeddings, second: ItemEmbeddings, fitted: Bool[np.ndarray, "contexts"]
 ) -> tuple[Float[np.ndarray, "directions"], Float[np.ndarray, "directions"]]:
     """Correlations of contexts and of centers in canonical and in dual directions."""
-    one, other = _whitened(first.context[fitted]), _whitened(second.context[fitted])
-    left, _, right = np.linalg.svd(one.scores.T @ other.scores, full_matrices=False)
-    turns = (left, right.T)
-    told = [
-        each.context[~fitted] @ white.into @ turn
-        for each, white, turn in zip((first, second), (one, other), turns, strict=True)
-    ]
-    dual = [
-        each.center @ white.back @ turn
-        for each, white, turn in zip((first, second), (one, other), turns, strict=True)
-    ]
-    return _columns_correlation(*told), _columns_correlation(*dual)
+    whitened = [_whitened(fit.context[fitted]) for fit in (first, second)]
+    left, _, right = np.linalg.svd(whitened[0].scores.T @ whitened[1].scores, full_matrices=False)
+    ways = list(zip((first, second), whitened, (left, right.T), strict=True))
+    contexts = [fit.context[~fitted] @ white.into @ turn for fit, white, turn in ways]
+    centers = [fit.center @ white.back @ turn for fit, white, turn in ways]
+    return _columns_correlation(*contexts), _columns_correlation(*centers)
 
 
 class _Whitened(NamedTuple):

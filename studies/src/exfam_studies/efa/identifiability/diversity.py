@@ -81,8 +81,8 @@ def context_diversity(embeddings: ItemEmbeddings) -> Diversity:
     Source: "Exponential Family Attention", Assumption 3 (Diversity II).
 
     >>> context = np.random.default_rng(0).normal(size=(30, 2))
-    >>> told = ItemEmbeddings(context, np.eye(4, 2), np.zeros(4), np.arange(30))
-    >>> context_diversity(told).needed, context_diversity(told).suffices
+    >>> fit = ItemEmbeddings(context, np.eye(4, 2), np.zeros(4), np.arange(30))
+    >>> context_diversity(fit).needed, context_diversity(fit).suffices
     (3, True)
     """
     normalizer = np.concatenate(
@@ -99,10 +99,10 @@ def shift_diversity(embeddings: ItemEmbeddings) -> Diversity:
     assumption 3 may hold as printed, and delta is not determined.
 
     >>> context = np.random.default_rng(0).normal(size=(30, 3))
-    >>> told = ItemEmbeddings(context, np.eye(4, 3), np.zeros(4), np.arange(30))
+    >>> fit = ItemEmbeddings(context, np.eye(4, 3), np.zeros(4), np.arange(30))
     >>> flat = context - context.mean(axis=1, keepdims=True) + 1
     >>> plane = ItemEmbeddings(flat, np.eye(4, 3), np.zeros(4), np.arange(30))
-    >>> shift_diversity(told).suffices, shift_diversity(plane).suffices
+    >>> shift_diversity(fit).suffices, shift_diversity(plane).suffices
     (True, False)
     >>> context_diversity(plane).suffices
     True

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.special
 import torch
 from jaxtyping import Float, Int
 from torch import nn
@@ -35,8 +36,8 @@ class ItemEmbeddings:
     Raises DataError for arrays that do not go together or are not finite.
     Source: "Exponential Family Attention", section 5.1.1 (H(x)_i and e(x)).
 
-    >>> told = ItemEmbeddings(np.eye(2), np.ones((3, 2)), np.zeros(3), np.arange(2))
-    >>> told.dim, told.n_items
+    >>> fit = ItemEmbeddings(np.eye(2), np.ones((3, 2)), np.zeros(3), np.arange(2))
+    >>> fit.dim, fit.n_items
     (2, 3)
     """
 
@@ -66,23 +67,18 @@ class ItemEmbeddings:
     def log_probs(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts items"]:
         """Log-probability of every item at the contexts of a slice, in nats.
 
-        >>> told = ItemEmbeddings(np.zeros((1, 2)), np.ones((4, 2)), np.zeros(4), np.arange(1))
-        >>> np.exp(told.log_probs())
+        >>> fit = ItemEmbeddings(np.zeros((1, 2)), np.ones((4, 2)), np.zeros(4), np.arange(1))
+        >>> np.exp(fit.log_probs()).round(6)
         array([[0.25, 0.25, 0.25, 0.25]])
         """
-        eta = self.context[contexts] @ self.center.T + self.bias
-        return eta - self.log_normalizers(contexts)[:, None]
+        return self._eta(contexts) - self.log_normalizers(contexts)[:, None]
 
     def log_normalizers(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts"]:
-        """log Z: of the sum over items of exp(H_c . delta_x + b_x).
+        """log Z: of the sum over items of exp(H_c . delta_x + b_x)."""
+        return scipy.special.logsumexp(self._eta(contexts), axis=1)
 
-        >>> told = ItemEmbeddings(np.zeros((1, 2)), np.ones((4, 2)), np.zeros(4), np.arange(1))
-        >>> told.log_normalizers().round(4)
-        array([1.3863])
-        """
-        eta = self.context[contexts] @ self.center.T + self.bias
-        top = eta.max(axis=1, keepdims=True)
-        return (top + np.log(np.exp(eta - top).sum(axis=1, keepdims=True)))[:, 0]
+    def _eta(self, contexts: slice) -> Float[np.ndarray, "contexts items"]:
+        return self.context[contexts] @ self.center.T + self.bias
 
     def pieces(self) -> list[slice]:
         """Slices of contexts whose log-probabilities of all items fit into memory."""
@@ -118,8 +114,8 @@ def item_embeddings(
     >>> from exfam.efa.efa import EFA
     >>> groups = Groups(start=[0, 3], stop=[3, 5], item=[0, 1, 2, 2, 0])
     >>> model = EFA(embed_dim=2, max_epochs=1, progress=False).fit(groups)
-    >>> told = item_embeddings(model.members_[0], groups)
-    >>> told.context.shape, told.center.shape, told.group
+    >>> fit = item_embeddings(model.members_[0], groups)
+    >>> fit.context.shape, fit.center.shape, fit.group
     ((5, 2), (3, 2), array([0, 0, 0, 1, 1]))
     """
     part = _item_network(model)
@@ -141,9 +137,9 @@ def item_embeddings(
 def _item_network(model: TwoPartModel) -> EFANetwork:
     part = model.item_part
     if not isinstance(part, EFANetwork):
-        told = "none" if part is None else type(part).__name__
+        kind = "none" if part is None else type(part).__name__
         raise ExfamError(
-            f"`model` must have an item part with attention for its context embeddings, got {told}."
+            f"`model` must have an item part with attention for its context embeddings, got {kind}."
             " Fit an EFA on groups with items."
         )
     return part
@@ -206,8 +202,8 @@ def shuffled_names(n_items: int, *, seed: int) -> Int[np.ndarray, "items"]:
 def mean_divergence(first: ItemEmbeddings, second: ItemEmbeddings) -> float:
     """Mean over contexts of KL(first || second), in nats: 0 where both have the same conditionals.
 
-    >>> told = ItemEmbeddings(np.eye(2), np.ones((3, 2)), np.zeros(3), np.arange(2))
-    >>> mean_divergence(told, told)
+    >>> fit = ItemEmbeddings(np.eye(2), np.ones((3, 2)), np.zeros(3), np.arange(2))
+    >>> mean_divergence(fit, fit)
     0.0
     """
     total = 0.0

@@ -1,12 +1,11 @@
-"""Theorem 1 for items: two fits of one law have the same embeddings up to an affine map."""
+"""Theorem 1 for items: equal conditionals have the same embeddings up to an affine map."""
 
 import numpy as np
 
 from exfam.checks import check_positive
-from exfam_studies.common.statements import Check
-from exfam_studies.efa.identifiability.alignment import Alignment, align
+from exfam_studies.common.statements import Check, unmet
+from exfam_studies.efa.identifiability.alignment import BothWays, align
 from exfam_studies.efa.identifiability.diversity import (
-    Diversity,
     context_diversity,
     item_diversity,
     shift_diversity,
@@ -36,7 +35,7 @@ def check_items(
     contexts lie in no plane. Concludes that one invertible affine map found from the contexts of
     half of the groups takes H to H' on the other half, and, inversely transposed, delta to delta',
     both ways. Fits of finite data never have the same conditionals: then the check says nothing,
-    and `align` tells how near they are.
+    and `align` says how near they are.
     Raises ExfamError unless `nats` and `tolerance` are above 0, DataError as `align`.
     Source: "Exponential Family Attention", Definition 1, Assumptions 2 and 3, Theorem 1.
 
@@ -54,21 +53,41 @@ def check_items(
     """
     check_positive("nats", nats)
     check_positive("tolerance", tolerance)
-    found = align(first, second, seed=seed)
-    apart = mean_divergence(first, second)
-    failed: tuple[str, ...] = ()
-    if apart > nats:
-        failed += (f"same conditionals: mean KL of at most {nats:g} nats, got {apart:.3g}",)
-    if first.dim != second.dim:
-        failed += (f"one length of vectors: got {first.dim} and {second.dim} dimensions",)
-    for name, fit in (("first", first), ("second", second)):
-        failed += failed_diversity(fit, name=f"the {name} fit")
+    found, apart = align(first, second, seed=seed), mean_divergence(first, second)
+    assumed = unmet(
+        (apart <= nats, f"same conditionals: mean KL of at most {nats:g} nats, got {apart:.3g}"),
+        (
+            first.dim == second.dim,
+            f"one length of vectors: got {first.dim} and {second.dim} dimensions",
+        ),
+    )
+    figures = {
+        "R2 of H, forward": found.context.forward,
+        "R2 of H, backward": found.context.backward,
+        "R2 of delta, forward": found.center.forward,
+        "R2 of delta, backward": found.center.backward,
+        "mean CCA of H": float(np.mean(found.context_correlations)),
+        "mean CCA of delta": float(np.mean(found.center_correlations)),
+    }
     return Check(
         statement="Theorem 1, items",
-        measured={"mean KL": apart, **_figures(found)},
-        expected={"mean KL": 0.0, **dict.fromkeys(_figures(found), 1.0)},
-        failed_assumptions=failed,
-        failed_conclusions=_failed_conclusions(found, tolerance),
+        measured={"mean KL": apart, **figures},
+        expected={"mean KL": 0.0, **dict.fromkeys(figures, 1.0)},
+        failed_assumptions=assumed
+        + failed_diversity(first, name="the first fit")
+        + failed_diversity(second, name="the second fit"),
+        failed_conclusions=unmet(
+            _explained(found.context, "H' = A H + a", tolerance),
+            _explained(found.center, "delta' = inverse(A)' delta + d", tolerance),
+        ),
+    )
+
+
+def _explained(both: BothWays, statement: str, tolerance: float) -> tuple[bool, str]:
+    return (
+        min(both) >= 1 - tolerance,
+        f"{statement}: R2 of at least {1 - tolerance:g} both ways, "
+        f"got {both.forward:.4f} and {both.backward:.4f}",
     )
 
 
@@ -80,41 +99,18 @@ def failed_diversity(embeddings: ItemEmbeddings, *, name: str = "the fit") -> tu
     'assumption 3: M = [-log Z; H] of the fit must have rank 3, got 1'
     """
     k, d = embeddings.dim, embeddings.n_items
-    failed: tuple[str, ...] = ()
-    if k > d - 1:
-        failed += (f"K <= D - 1: {name} has K = {k} dimensions for D = {d} items",)
-    matrices: dict[str, Diversity] = {
+    matrices = {
         "assumption 2: L = differences of centers": item_diversity(embeddings),
         "assumption 3: M = [-log Z; H]": context_diversity(embeddings),
         "contexts in no plane: [1; H]": shift_diversity(embeddings),
     }
-    return failed + tuple(
-        f"{label} of {name} must have rank {matrix.needed}, got {matrix.rank}"
-        for label, matrix in matrices.items()
-        if not matrix.suffices
-    )
-
-
-def _figures(found: Alignment) -> dict[str, float]:
-    """All that the theorem says is 1."""
-    return {
-        "R2 of H, forward": found.context.forward,
-        "R2 of H, backward": found.context.backward,
-        "R2 of delta, forward": found.center.forward,
-        "R2 of delta, backward": found.center.backward,
-        "mean CCA of H": float(np.mean(found.context_correlations)),
-        "mean CCA of delta": float(np.mean(found.center_correlations)),
-    }
-
-
-def _failed_conclusions(found: Alignment, tolerance: float) -> tuple[str, ...]:
-    wanted = {
-        "H' = A H + a": found.context,
-        "delta' = inverse(A)' delta + d": found.center,
-    }
-    return tuple(
-        f"{statement}: R2 of at least {1 - tolerance:g} both ways, "
-        f"got {both.forward:.4f} and {both.backward:.4f}"
-        for statement, both in wanted.items()
-        if min(both) < 1 - tolerance
+    return unmet(
+        (k <= d - 1, f"K <= D - 1: {name} has K = {k} dimensions for D = {d} items"),
+        *(
+            (
+                matrix.suffices,
+                f"{label} of {name} must have rank {matrix.needed}, got {matrix.rank}",
+            )
+            for label, matrix in matrices.items()
+        ),
     )

@@ -19,7 +19,7 @@ from exfam.estimator.evaluate import value_parameters
 from exfam.families import Scaled
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam_studies.common.statements import Check
+from exfam_studies.common.statements import Check, unmet
 from exfam_studies.efa.identifiability.diversity import Diversity, diversity_of
 from exfam_studies.efa.identifiability.embeddings import hidden_contexts
 
@@ -70,8 +70,8 @@ def value_embeddings(model: TwoPartModel, groups: Groups) -> ValueEmbeddings:
     >>> from exfam.efa.efa import EFA
     >>> groups = Groups(start=[0, 3], stop=[3, 5], values={"y": np.arange(5.0)})
     >>> model = EFA(embed_dim=2, head_hidden_dim=0, max_epochs=1, progress=False).fit(groups)
-    >>> told = value_embeddings(model.members_[0], groups)
-    >>> told.context.shape, bool(np.allclose(told.context @ told.vector, told.mean))
+    >>> fit = value_embeddings(model.members_[0], groups)
+    >>> fit.context.shape, bool(np.allclose(fit.context @ fit.vector, fit.mean))
     ((5, 3), True)
     """
     part, vector = _linear_part(model)
@@ -133,10 +133,7 @@ def value_counterexample(
 
 
 def check_values(
-    first: ValueEmbeddings,
-    second: ValueEmbeddings,
-    *,
-    tolerance: float = 1e-3,
+    first: ValueEmbeddings, second: ValueEmbeddings, *, tolerance: float = 1e-3
 ) -> Check:
     """Theorem 1, second condition: same means imply K' = C K* with one invertible C.
 
@@ -164,49 +161,51 @@ def check_values(
     check_positive("tolerance", tolerance)
     if len(first.mean) != len(second.mean):
         raise DataError(
-            f"`second` must tell of the {len(first.mean)} contexts of `first`, got "
+            f"`second` must have the {len(first.mean)} contexts of `first`, got "
             f"{len(second.mean)}. Take both at the same contexts."
         )
     apart = _apart(second.mean, first.mean)
-    failed: tuple[str, ...] = ()
-    if apart > tolerance:
-        failed += (f"same conditionals: means at most {tolerance:g} apart, got {apart:.3g}",)
-    for name, fit in (("first", first), ("second", second)):
-        failed += _failed_assumptions(fit, f"the {name} fit", tolerance)
-    forward, backward = (
-        _linear_share(first.context, second.context),
-        _linear_share(second.context, first.context),
+    forward = _linear_share(first.context, second.context)
+    backward = _linear_share(second.context, first.context)
+    same = (
+        apart <= tolerance,
+        f"same conditionals: means at most {tolerance:g} apart, got {apart:.3g}",
     )
-    conclusions: tuple[str, ...] = ()
-    if min(forward, backward) < 1 - tolerance:
-        conclusions = (
-            f"K' = C K*: R2 of at least {1 - tolerance:g} both ways, "
-            f"got {forward:.4f} and {backward:.4f}",
-        )
     return Check(
         statement="Theorem 1, values",
         measured={"means apart": apart, "R2 of K, forward": forward, "R2 of K, backward": backward},
         expected={"means apart": 0.0, "R2 of K, forward": 1.0, "R2 of K, backward": 1.0},
-        failed_assumptions=failed,
-        failed_conclusions=conclusions,
+        failed_assumptions=unmet(same)
+        + _failed_assumptions(first, "the first fit", tolerance)
+        + _failed_assumptions(second, "the second fit", tolerance),
+        failed_conclusions=unmet(
+            (
+                min(forward, backward) >= 1 - tolerance,
+                f"K' = C K*: R2 of at least {1 - tolerance:g} both ways, "
+                f"got {forward:.4f} and {backward:.4f}",
+            )
+        ),
     )
 
 
 def _failed_assumptions(fit: ValueEmbeddings, name: str, tolerance: float) -> tuple[str, ...]:
-    failed: tuple[str, ...] = ()
-    bent = _apart(fit.context @ fit.vector, fit.mean)
-    if bent > tolerance:
-        failed += (f"assumption 1: J = K . L must hold for {name}, got {bent:.3g} of it apart",)
-    matrix = value_diversity(fit)
-    if not matrix.suffices:
-        failed += (f"assumption 4: N of {name} must have rank {matrix.needed}, got {matrix.rank}",)
-    return failed
+    bent, matrix = _apart(fit.context @ fit.vector, fit.mean), value_diversity(fit)
+    return unmet(
+        (
+            bent <= tolerance,
+            f"assumption 1: J = K . L must hold for {name}, got {bent:.3g} of it apart",
+        ),
+        (
+            matrix.suffices,
+            f"assumption 4: N of {name} must have rank {matrix.needed}, got {matrix.rank}",
+        ),
+    )
 
 
-def _apart(told: Float[np.ndarray, "contexts"], mean: Float[np.ndarray, "contexts"]) -> float:
+def _apart(other: Float[np.ndarray, "contexts"], mean: Float[np.ndarray, "contexts"]) -> float:
     """Root mean square of the difference, relative to that of `mean`."""
     norm = np.linalg.norm
-    return float(norm(told - mean) / max(norm(mean), np.finfo(float).tiny))
+    return float(norm(other - mean) / max(norm(mean), np.finfo(float).tiny))
 
 
 def _linear_share(
