@@ -7,7 +7,7 @@ from exfam_studies.common.token_streams import CORPORA, read_texts
 from exfam_studies.positions import linguistic_data
 from exfam_studies.positions.linguistic_data import TASKS, linguistic_tasks
 from exfam_studies.positions.wikitext import wikitext_sentences
-from probing_cases import assert_sound, everything
+from studies.positions.probing_cases import assert_sound, everything
 
 # Too few lines for WC, whose rule is tested without them.
 N_LINES = 1500

@@ -219,7 +219,7 @@ def test_own_models_find_dependencies_by_term(options, monkeypatch, tmp_path):
         n = len(words)
         heads = np.array([1, -1, *range(1, n - 1)])
         relations = ("nsubj", "root", *["obj"] * (n - 2))
-        return DependencyParse(words, ("X",) * n, ("",) * n, heads, relations)
+        return DependencyParse(words, ("X",) * n, ({},) * n, heads, relations)
 
     parses = [parse("he", "saw", "the", "film"), parse("she", "made", "it")] * 20
     monkeypatch.setattr(
@@ -250,7 +250,7 @@ def test_layers_are_probed_by_term(options, monkeypatch, tmp_path):
             Example(("a",) * n, "long" if n > 5 else "short", str(n)) for n in numbers for _ in "ab"
         )
 
-    task = ProbingTask("SentLen", "1", ("long", "short"), *(part(range(k, 10)) for k in (1, 2, 3)))
+    task = ProbingTask("SentLen", ("long", "short"), *(part(range(k, 10)) for k in (1, 2, 3)))
     monkeypatch.setattr(
         positions_linguistic.linguistic_data, "linguistic_tasks", lambda **named: {"SentLen": task}
     )

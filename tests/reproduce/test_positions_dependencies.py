@@ -16,7 +16,7 @@ from exfam_studies.positions.parses import DependencyParse
 
 def parse(heads, relations):
     n = len(heads)
-    return DependencyParse(("w",) * n, ("X",) * n, ("",) * n, np.array(heads), tuple(relations))
+    return DependencyParse(("w",) * n, ("X",) * n, ({},) * n, np.array(heads), tuple(relations))
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def offset_hits(parses: Iterable[DependencyParse], *, furthest: int = 8) -> Depe
 def best_predictors(hits: DependencyHits) -> dict[str, str]:
     """The predictor that finds most dependencies of each relation; the first of equals.
 
-    >>> parse = DependencyParse(("a", "b"), ("X", "X"), ("", ""), np.array([1, -1]), ("x", "root"))
+    >>> parse = DependencyParse(("a", "b"), ("X", "X"), ({}, {}), np.array([1, -1]), ("x", "root"))
     >>> best_predictors(offset_hits([parse], furthest=1))
     {'root': 'offset +0 to-head', 'x': 'offset +1 to-head'}
     """
@@ -202,7 +202,7 @@ def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[i
     Relations that have no predictor are left out, and distances without a dependency. Raises
     DataError for predictors that `hits` does not have.
 
-    >>> parse = DependencyParse(("a", "b"), ("X", "X"), ("", ""), np.array([1, -1]), ("x", "root"))
+    >>> parse = DependencyParse(("a", "b"), ("X", "X"), ({}, {}), np.array([1, -1]), ("x", "root"))
     >>> hits = offset_hits([parse], furthest=1)
     >>> distance_accuracy(hits, {"x": "offset +1 to-head", "root": "offset -1 to-head"})
     {0: 0.0, 1: 1.0}

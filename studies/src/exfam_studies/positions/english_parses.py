@@ -28,4 +28,4 @@ def english_parses(part: str) -> list[DependencyParse]:
     """
     check_choice("part", part, PARTS)
     name = f"parses/en_ewt-ud-{part}.conllu"
-    return parses_of(read_file(SOURCE, name).splitlines(keepends=True), where=name)
+    return parses_of(read_file(SOURCE, name), where=name)

@@ -49,7 +49,7 @@ from exfam_studies.positions.sentence_scores import (
     word_score,
 )
 from exfam_studies.positions.sentence_sets import PAPER_TASKS, SentenceTask, read_sentence_task
-from exfam_studies.positions.sentence_sets.formats import TsvFiles
+from exfam_studies.positions.sentence_sets.paper_tasks import TsvFiles
 
 __all__ = ["TASKS", "PretrainingKey", "PretrainingResult", "parameters", "run"]
 

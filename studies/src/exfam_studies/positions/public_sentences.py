@@ -4,14 +4,14 @@ import numpy as np
 
 from exfam.checks import check_choice
 from exfam.reading.public_sets.files import Source, read_file
-from exfam_studies.positions.sentence_sets.reading import (
-    TsvColumns,
-    decoded_lines,
-    labeled_part,
-    tsv_part,
+from exfam_studies.positions.lines import decoded_lines
+from exfam_studies.positions.sentence_sets.parts import (
+    SentencePart,
+    SentenceTask,
+    draw_parts,
+    without,
 )
-from exfam_studies.positions.sentence_sets.splits import draw_parts, without
-from exfam_studies.positions.sentence_sets.tasks import SentencePart, SentenceTask
+from exfam_studies.positions.sentence_sets.reading import TsvColumns, labeled_part, tsv_part
 
 __all__ = ["SENTENCE_SETS", "SOURCE", "sentence_task"]
 

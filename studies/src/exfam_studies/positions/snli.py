@@ -6,13 +6,13 @@ Source: Bowman, Angeli, Potts & Manning (2015), https://nlp.stanford.edu/project
 import csv
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from exfam.checks import DataError, check_choice, is_utf8
 from exfam.reading.public_sets.files import Source, read_file
-from exfam.reading.public_sets.word_pairs import text_lines
 from exfam.reading.streams import opened
+from exfam_studies.positions.lines import decoded_lines
 from exfam_studies.positions.parses import Tree, parse_brackets
 
 __all__ = ["LABELS", "PARTS", "SOURCE", "SentencePair", "read_snli", "snli_pairs"]
@@ -45,16 +45,13 @@ class SentencePair:
 
     `label`: one of LABELS; None where the annotators did not agree, so that nothing can be scored
     `premise_parse`, `hypothesis_parse`: their constituents; None where they were not parsed
-
-    >>> SentencePair("A man sings.", "A man sleeps.", "contradiction").premise_parse is None
-    True
     """
 
     premise: str
     hypothesis: str
     label: str | None
-    premise_parse: Tree | None = None
-    hypothesis_parse: Tree | None = None
+    premise_parse: Tree | None = field(default=None, hash=False)
+    hypothesis_parse: Tree | None = field(default=None, hash=False)
 
 
 def snli_pairs(part: str) -> list[SentencePair]:
@@ -67,9 +64,6 @@ def snli_pairs(part: str) -> list[SentencePair]:
     Files are looked for in the folder `sentences` of the one that EXFAM_DATA names, then in the
     user's cache. Raises ExfamError for another part; DataError, saying how to obtain the file,
     where it cannot be had or is not the published one.
-
-    >>> PARTS
-    ('test', 'parsed')
     """
     check_choice("part", part, PARTS)
     name = _FILES[part][0]
@@ -89,7 +83,7 @@ def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
     >>> path = Path(tempfile.mkdtemp(), "pairs.jsonl")
     >>> pair = {"sentence1": "Men sing.", "sentence2": "Men.", "gold_label": "entailment"}
     >>> _ = path.write_text(json.dumps(pair))
-    >>> [each.label for each in read_snli(path)]
+    >>> [pair.label for pair in read_snli(path)]
     ['entailment']
     """
     with opened(path) as file:
@@ -97,7 +91,8 @@ def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
 
 
 def _from_table(content: bytes, name: str) -> list[SentencePair]:
-    rows = list(csv.reader(line for _, line in text_lines(content, file=name)))
+    lines = (line for _, line in decoded_lines(content, where=name) if line.strip())
+    rows = list(csv.reader(lines))
     return [
         SentencePair(premise.strip(), hypothesis.strip(), LABELS[int(label)])
         for _, premise, hypothesis, label in rows[1:]
@@ -106,7 +101,9 @@ def _from_table(content: bytes, name: str) -> list[SentencePair]:
 
 def _from_lines(content: bytes, file: str) -> list[SentencePair]:
     pairs = [
-        _pair(line, f"line {number} of {file}") for number, line in text_lines(content, file=file)
+        _pair(line, f"line {number} of {file}")
+        for number, line in decoded_lines(content, where=file)
+        if line.strip()
     ]
     if not pairs:
         raise DataError(f"`path` must hold at least one pair, got none in {file}.")
@@ -116,15 +113,13 @@ def _from_lines(content: bytes, file: str) -> list[SentencePair]:
 def _pair(line: str, where: str) -> SentencePair:
     try:
         record = json.loads(line)
-    except json.JSONDecodeError as error:
+        if not isinstance(record, dict):
+            raise ValueError(f"a {type(record).__name__}")
+    except ValueError as error:
         raise DataError(
             f"`path` must have one JSON object in each line, got {line[:60]!r} ({error}) at "
             f"{where}."
         ) from error
-    if not isinstance(record, dict):
-        raise DataError(
-            f"`path` must have one JSON object in each line, got {line[:60]!r} at {where}."
-        )
     premise, hypothesis, label, *parses = (_text(record, name, where) for name in _FIELDS)
     if label not in (*LABELS, _NO_LABEL):
         raise DataError(

@@ -1,22 +1,36 @@
 """What sentence vectors know of language: ten probing tasks, made of sentences and parses.
 
-Source: Conneau et al. (2018), "What you can cram into a single vector".
+A task is a function from sentences or parses to labeled examples (`of_sentences`, `replacing`,
+`of_parses`, `of_trees`), which `balancing` divides into parts; `scoring` learns the labels from
+vectors.
+Source: Conneau et al. (2018), "What you can cram into a single vector", section 2.
 """
 
+from exfam_studies.positions.linguistic.balancing import (
+    Example,
+    ProbingTask,
+    Sizes,
+    balanced_task,
+)
 from exfam_studies.positions.linguistic.baselines import HashedWords, LengthAlone
-from exfam_studies.positions.linguistic.coordination import coordination_inversion_task
-from exfam_studies.positions.linguistic.morphology import (
+from exfam_studies.positions.linguistic.of_parses import (
+    coordination_inversion_task,
     object_number_task,
     subject_number_task,
     tense_task,
 )
-from exfam_studies.positions.linguistic.odd_word import (
+from exfam_studies.positions.linguistic.of_sentences import (
+    bigram_shift_task,
+    sentence_length_task,
+    word_content_task,
+)
+from exfam_studies.positions.linguistic.of_trees import top_constituents_task, tree_depth_task
+from exfam_studies.positions.linguistic.replacing import (
     BigramCounts,
     count_bigrams,
     kinds_of_words,
     odd_word_task,
 )
-from exfam_studies.positions.linguistic.order import bigram_shift_task
 from exfam_studies.positions.linguistic.scoring import (
     ProbeScore,
     SentenceEncoder,
@@ -24,10 +38,6 @@ from exfam_studies.positions.linguistic.scoring import (
     probe_task,
     task_features,
 )
-from exfam_studies.positions.linguistic.splitting import Rule, Sizes, balanced_task
-from exfam_studies.positions.linguistic.surface import sentence_length_task, word_content_task
-from exfam_studies.positions.linguistic.tasks import Example, ProbingTask
-from exfam_studies.positions.linguistic.trees import top_constituents_task, tree_depth_task
 
 __all__ = [
     "BigramCounts",
@@ -36,7 +46,6 @@ __all__ = [
     "LengthAlone",
     "ProbeScore",
     "ProbingTask",
-    "Rule",
     "SentenceEncoder",
     "Sizes",
     "TaskFeatures",

@@ -1,7 +1,6 @@
 """Sentence vectors that know no language: the length alone, the words without their order."""
 
 import zlib
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -11,21 +10,19 @@ from exfam.checks import check_whole
 __all__ = ["HashedWords", "LengthAlone"]
 
 
-@dataclass(frozen=True)
 class LengthAlone:
     """An encoder whose vector has a 1 at the number of words.
 
     `longest`: longer sentences count as of this length (default 60)
 
-    >>> LengthAlone(longest=3)([["a"], ["a", "b", "c", "d"]])
+    >>> LengthAlone(3)([["a"], ["a", "b", "c", "d"]])
     array([[1., 0., 0.],
            [0., 0., 1.]])
     """
 
-    longest: int = 60
-
-    def __post_init__(self) -> None:
-        check_whole("longest", self.longest)
+    def __init__(self, longest: int = 60) -> None:
+        check_whole("longest", longest)
+        self.longest = longest
 
     def __call__(self, sentences: list[list[str]]) -> Float[np.ndarray, "sentences dim"]:
         """A vector for each sentence."""
@@ -33,23 +30,21 @@ class LengthAlone:
         return np.eye(self.longest)[np.clip(lengths, 1, self.longest) - 1]
 
 
-@dataclass(frozen=True)
 class HashedWords:
-    """An encoder whose vector counts words, whatever their case, in places told by a hash.
+    """An encoder whose vector counts words, whatever their case, at indices given by a hash.
 
-    Two words share a place where their hashes do.
+    Two words share an index where their hashes do.
 
-    `dim`: number of places (default 1024)
+    `dim`: length of the vectors (default 1024)
 
-    >>> bag = HashedWords(dim=64)
+    >>> bag = HashedWords(64)
     >>> bool((bag([["dog", "bites", "man"]]) == bag([["Man", "bites", "dog"]])).all())
     True
     """
 
-    dim: int = 1024
-
-    def __post_init__(self) -> None:
-        check_whole("dim", self.dim)
+    def __init__(self, dim: int = 1024) -> None:
+        check_whole("dim", dim)
+        self.dim = dim
 
     def __call__(self, sentences: list[list[str]]) -> Float[np.ndarray, "sentences dim"]:
         """A vector for each sentence."""

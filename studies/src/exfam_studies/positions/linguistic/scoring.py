@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float, Float64, Int64
 
 from exfam.checks import DataError, check_positive, check_whole, regular_array
 from exfam.scores.metrics import Interval, paired_bootstrap
+from exfam_studies.positions.linguistic.balancing import PARTS, ProbingTask
 from exfam_studies.positions.linguistic.softmax import SoftmaxFit, fit_softmax
-from exfam_studies.positions.linguistic.tasks import PARTS, ProbingTask
 
 __all__ = [
     "PENALTIES",
@@ -42,7 +42,7 @@ class TaskFeatures:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeScore:
-    """Share of a task's test sentences that are told right; intervals redraw groups of them.
+    """Share of a task's test sentences whose label is right; intervals redraw groups of them.
 
     `validation`: the same on the part that `penalty` was chosen by
     `majority`: of the class that is most frequent to learn from
@@ -69,7 +69,7 @@ def task_features(
     one dimension.
     """
     check_whole("sentences_at_once", sentences_at_once)
-    sentences = [list(each.words) for part in task.parts.values() for each in part]
+    sentences = [list(example.words) for part in task.parts.values() for example in part]
     batches: list[np.ndarray] = []
     for first in range(0, len(sentences), sentences_at_once):
         some = sentences[first : first + sentences_at_once]
@@ -95,13 +95,6 @@ def probe_task(
     `level`: of the intervals (default 0.95)
     Raises DataError where vectors are not those of the task's sentences or not finite, and without
     a penalty; ExfamError for a seed that is not an integer >= 0.
-
-    >>> from exfam_studies.positions.linguistic.tasks import Example
-    >>> part = tuple(Example(("a",) * n, "long" if n > 3 else "short", str(n)) for n in range(1, 8))
-    >>> task = ProbingTask("Toy", "1", ("short", "long"), part, part, part)
-    >>> lengths = np.arange(1.0, 8)[:, None]
-    >>> probe_task(TaskFeatures(lengths, lengths, lengths), task).accuracy.mean
-    1.0
     """
     check_whole("seed", seed, least=0)
     _check(features, task)
@@ -117,9 +110,9 @@ def probe_task(
         group = np.unique([example.group for example in task.test], return_inverse=True)[1]
         return paired_bootstrap(right(fitted, "test"), group, seed=seed, level=level)
 
-    fits = {each: fit(codes["train"], penalty=each) for each in sorted(penalties, reverse=True)}
-    validation = {each: float(right(fitted, "validation").mean()) for each, fitted in fits.items()}
-    penalty = max(validation, key=lambda each: validation[each])
+    fits = {value: fit(codes["train"], penalty=value) for value in sorted(penalties, reverse=True)}
+    validation = {value: float(right(of, "validation").mean()) for value, of in fits.items()}
+    penalty = max(validation, key=lambda value: validation[value])
     shuffled = np.random.default_rng(seed).permutation(codes["train"])
     return ProbeScore(
         task=task.name,
@@ -185,5 +178,5 @@ def _check_penalties(penalties: Sequence[float] | Float[np.ndarray, "penalties"]
 
 
 def _codes(task: ProbingTask, part: str) -> Int64[np.ndarray, "_"]:
-    place = {label: code for code, label in enumerate(task.classes)}
-    return np.array([place[example.label] for example in task.parts[part]], dtype=np.int64)
+    index = {label: code for code, label in enumerate(task.classes)}
+    return np.array([index[example.label] for example in task.parts[part]], dtype=np.int64)

@@ -5,10 +5,8 @@ from exfam_studies.positions.parses.brackets import (
     Tree,
     constituents,
     depth,
-    leaves,
     parse_brackets,
     plain_words,
-    top_constituents,
 )
 from exfam_studies.positions.parses.conllu import DependencyParse, parses_of, read_conllu
 
@@ -18,10 +16,8 @@ __all__ = [
     "Tree",
     "constituents",
     "depth",
-    "leaves",
     "parse_brackets",
     "parses_of",
     "plain_words",
     "read_conllu",
-    "top_constituents",
 ]

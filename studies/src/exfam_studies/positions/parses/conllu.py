@@ -6,31 +6,33 @@ Source: Universal Dependencies, https://universaldependencies.org/format.html.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import conllu
 import numpy as np
+from conllu.exceptions import ParseException
 from jaxtyping import Int64
 
 from exfam.checks import DataError
 from exfam.reading.streams import opened
+from exfam_studies.positions.lines import decoded_lines
 
 __all__ = ["DependencyParse", "parses_of", "read_conllu"]
-
-_N_COLUMNS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class DependencyParse:
-    """A sentence: its words, and for each its tag, its head's place, and the relation to it.
+    """A sentence: its words, and for each its tag, its head's index, and the relation to it.
 
     `heads`: from 0, and -1 for the root
-    `tags`: universal parts of speech; `features`: such as "Number=Sing|Tense=Past", or ""
+    `tags`: universal parts of speech; `features`: such as {"Number": "Sing"}
     """
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    features: tuple[str, ...]
+    features: tuple[Mapping[str, str], ...]
     heads: Int64[np.ndarray, "words"]
     relations: tuple[str, ...]
 
@@ -41,7 +43,7 @@ class DependencyParse:
 def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     """All sentences of a file, gzip-packed or not.
 
-    Raises DataError, naming file and line, for lines that are not of ten columns, words that are
+    Raises DataError, naming file and line, for sentences that are not CoNLL-U, words that are
     empty, numbers that do not count up, heads that are not in the sentence, sentences without
     exactly one root or whose heads go round in a circle, for text that is not UTF-8, and for a file
     without a sentence.
@@ -56,106 +58,85 @@ def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     (('Cats', 'sleep'), [1, -1], ('nsubj', 'root'))
     """
     with opened(path) as file:
-        return parses_of(file, where=os.fspath(path))
+        return parses_of(file.read(), where=os.fspath(path))
 
 
-def parses_of(lines: Iterable[bytes], *, where: str) -> list[DependencyParse]:
-    """All sentences of a file's lines; `where` names the file in errors, as in `read_conllu`."""
-    parses = [_parse(rows, where) for rows in _sentences(lines, where)]
+def parses_of(content: bytes, *, where: str) -> list[DependencyParse]:
+    """All sentences of a file's content; `where` names the file in errors, as in `read_conllu`."""
+    parses = [
+        _parse(sentence, f"in the sentence at line {number} of {where}")
+        for number, text in _sentences(content, where)
+        for sentence in _tokens(text, f"in the sentence at line {number} of {where}")
+    ]
     if not parses:
         raise DataError(f"`path` must hold at least one sentence, got none in {where}.")
     return parses
 
 
-# The number of a line, and its columns.
-_Line = tuple[int, list[str]]
-
-
-def _sentences(lines: Iterable[bytes], path: str) -> Iterator[list[_Line]]:
-    rows: list[_Line] = []
-    for number, content in enumerate(lines, 1):
-        line = _text(content, number, path)
+def _sentences(content: bytes, where: str) -> Iterator[tuple[int, str]]:
+    """The text of each sentence, with the number of its first line."""
+    lines: list[tuple[int, str]] = []
+    for number, line in [*decoded_lines(content, where=where), (0, "")]:
         if line and not line.startswith("#"):
-            rows.append((number, _columns(line, number, path)))
-        elif not line and rows:
-            yield rows
-            rows = []
-    if rows:
-        yield rows
+            n_columns = len(line.split("\t"))
+            if n_columns != 10:
+                raise DataError(
+                    f"`path` must have 10 columns apart by tabs in each line, got {n_columns} at "
+                    f"line {number} of {where}: {line[:60]!r}."
+                )
+            lines.append((number, line))
+        elif not line and lines:
+            yield lines[0][0], "\n".join(text for _, text in lines)
+            lines = []
 
 
-def _text(content: bytes, number: int, path: str) -> str:
+def _tokens(text: str, where: str) -> list[Any]:
     try:
-        # A mark of the byte order is no part of the first line.
-        return content.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"`path` must be encoded in UTF-8, got {content[:40]!r} at line {number} of {path}. "
-            "Convert the file to UTF-8."
-        ) from error
+        return conllu.parse(text)
+    except ParseException as error:
+        raise DataError(f"`path` must be CoNLL-U, got {error} {where}.") from error
 
 
-def _columns(line: str, number: int, path: str) -> list[str]:
-    columns = line.split("\t")
-    if len(columns) != _N_COLUMNS:
-        raise DataError(
-            f"`path` must have {_N_COLUMNS} columns apart by tabs in each line, got {len(columns)} "
-            f"at line {number} of {path}: {line[:60]!r}."
-        )
-    return columns
-
-
-def _parse(lines: list[_Line], path: str) -> DependencyParse:
-    words = [line for line in lines if not {"-", "."} & set(line[1][0])]
-    first = lines[0][0]
+def _parse(sentence: Any, where: str) -> DependencyParse:
+    # Numbers of several words at once, and of words that are not written, are tuples.
+    words = [token for token in sentence if isinstance(token["id"], int)]
     if not words:
-        raise DataError(
-            f"`path` must have words in each sentence, got none at line {first} of {path}."
-        )
-    for place, (number, columns) in enumerate(words, 1):
-        if columns[0] != str(place):
+        raise DataError(f"`path` must have words in each sentence, got none {where}.")
+    for number, token in enumerate(words, 1):
+        if token["id"] != number:
             raise DataError(
-                f"`path` must number the words of a sentence 1, 2, ..., got {columns[0]!r} for "
-                f"{place} at line {number} of {path}."
+                f"`path` must number the words of a sentence 1, 2, ..., got {token['id']} for "
+                f"{number} {where}."
             )
-        if not columns[1].strip():
+        if not token["form"].strip():
             raise DataError(
-                f"`path` must have a word in the second column, got an empty one at line {number} "
-                f"of {path}."
+                f"`path` must have a word in the second column, got an empty one for word {number} "
+                f"{where}."
             )
-    heads = np.array([_head(line, len(words), path) for line in words])
+        if token["head"] not in {*range(len(words) + 1)} - {number}:
+            raise DataError(
+                f"`path` must have heads that are 0 or another word's number, got {token['head']} "
+                f"for word {number} of {len(words)} {where}."
+            )
+    heads = np.array([token["head"] for token in words], dtype=np.int64) - 1
+    _check_tree(heads, where)
+    return DependencyParse(
+        words=tuple(token["form"] for token in words),
+        tags=tuple(token["upos"] for token in words),
+        features=tuple(token["feats"] or {} for token in words),
+        heads=heads,
+        relations=tuple(token["deprel"] for token in words),
+    )
+
+
+def _check_tree(heads: Int64[np.ndarray, "words"], where: str) -> None:
+    """Raise unless there is one root, to which all words come by going from head to head."""
     if (heads < 0).sum() != 1:
         raise DataError(
-            f"`path` must have one root in each sentence, got {(heads < 0).sum()} in the one at "
-            f"line {first} of {path}."
+            f"`path` must have one root in each sentence, got {(heads < 0).sum()} {where}."
         )
-    if _has_circle(heads):
-        raise DataError(
-            "`path` must have heads that lead to the root, got a circle in the sentence at line "
-            f"{first} of {path}."
-        )
-    _, words_, _, tags, _, features, _, relations, _, _ = zip(
-        *(columns for _, columns in words), strict=True
-    )
-    told = tuple("" if each == "_" else each for each in features)
-    return DependencyParse(words_, tags, told, heads, relations)
-
-
-def _head(line: _Line, n_words: int, path: str) -> int:
-    number, columns = line
-    head = columns[6]
-    is_word = head.isascii() and head.isdigit() and int(head) <= n_words
-    if not is_word or head == columns[0]:
-        raise DataError(
-            f"`path` must have heads that are 0 or another word's number, got {head!r} for word "
-            f"{columns[0]} of {n_words} at line {number} of {path}."
-        )
-    return int(head) - 1
-
-
-def _has_circle(heads: Int64[np.ndarray, "words"]) -> bool:
-    """Whether some words never come to the root by going from head to head."""
     at = np.arange(len(heads))
     for _ in range(len(heads)):
         at = np.where(at >= 0, heads[at], -1)
-    return bool((at >= 0).any())
+    if (at >= 0).any():
+        raise DataError(f"`path` must have heads that lead to the root, got a circle {where}.")

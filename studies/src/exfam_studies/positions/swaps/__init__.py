@@ -1,9 +1,8 @@
 """Sentences with words in other places: whether whatever labels pairs of sentences sees it."""
 
-from exfam_studies.positions.swaps.dependency_roles import dependency_roles
 from exfam_studies.positions.swaps.roles import Roles, RoleSwap, swap_roles
 from exfam_studies.positions.swaps.scoring import SwapScore, swap_accuracy
-from exfam_studies.positions.swaps.sentences import Sentence, parsed_sentence, tree_sentence
+from exfam_studies.positions.swaps.sentences import Sentence, tree_sentence
 from exfam_studies.positions.swaps.sets import (
     SwappedPair,
     SwapSet,
@@ -22,8 +21,6 @@ __all__ = [
     "SwapScore",
     "SwapSet",
     "SwappedPair",
-    "dependency_roles",
-    "parsed_sentence",
     "phrase_shuffles",
     "phrases_of_length",
     "role_swaps",

@@ -1,7 +1,7 @@
 """Who does what to whom, the other way around: a verb's agent and patient change places.
 
 Source: Chen, Varoquaux & Suchanek (2023), Algorithm 1. Their roles come from a labeling model; here
-from parses (`dependency_roles`, `tree_roles`), or from wherever one has them.
+from constituents (`tree_roles`), or from wherever one has them.
 """
 
 from collections.abc import Sequence

@@ -1,18 +1,13 @@
 """Sentences as they are written: words with the blanks between them, and their capitals."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from exfam_studies.positions.parses import DependencyParse, Tree, leaves, plain_words
+from exfam_studies.positions.parses import Tree, plain_words
 
-__all__ = ["Sentence", "is_word", "parsed_sentence", "tree_sentence", "written_words"]
+__all__ = ["Sentence", "is_word", "tree_sentence", "written_words"]
 
 _NAMES = ("NNP", "NNPS")
 _QUOTES = ('"', "''", "``", "\u201c", "\u201d")
-# Without a text to look at: what stands close to the word before it, or to the one after.
-_TO_LEFT = frozenset(",.;:!?)]}%") | {"...", "n't", "'", "\u2019"}
-_TO_RIGHT = frozenset("([{$#")
-_TO_BOTH = frozenset("-/")
 
 
 @dataclass(frozen=True)
@@ -96,22 +91,8 @@ def tree_sentence(tree: Tree, *, text: str) -> Sentence | None:
         at = start + len(form)
     if text[at:].strip():
         return None
-    names = tuple(leaf.label in _NAMES for leaf in leaves(tree))
+    names = tuple(tag in _NAMES for _, tag in tree.pos())
     return Sentence(tuple(words), tuple(glued), names)
-
-
-def parsed_sentence(parse: DependencyParse) -> Sentence:
-    """The sentence of a parse that has no text: punctuation and short forms stand as is usual.
-
-    >>> import numpy as np
-    >>> parse = DependencyParse(
-    ...     ("I", "do", "n't", "."), ("PRON", "AUX", "PART", "PUNCT"), ("",) * 4,
-    ...     np.array([1, -1, 1, 1]), ("nsubj", "root", "advmod", "punct"))
-    >>> str(parsed_sentence(parse))
-    "I don't."
-    """
-    glued = _usual_blanks(parse.words)
-    return Sentence(parse.words, glued, tuple(tag == "PROPN" for tag in parse.tags))
 
 
 def written_words(sentence: Sentence) -> tuple[Sentence, tuple[int, ...]]:
@@ -144,15 +125,3 @@ def _forms(word: str) -> tuple[str, ...]:
     if word in _QUOTES:
         return _QUOTES
     return word, word.replace("\\/", "/").replace("\\*", "*")
-
-
-def _usual_blanks(words: Sequence[str]) -> tuple[bool, ...]:
-    glued, to_right, quoted = [], True, False
-    for word in words:
-        is_quote = word in _QUOTES
-        clitic = len(word) > 1 and word[0] in "'\u2019" and word[1:].isalpha()
-        to_left = word in _TO_LEFT or word in _TO_BOTH or clitic or (is_quote and quoted)
-        glued.append(to_right or to_left)
-        to_right = word in _TO_RIGHT or word in _TO_BOTH or (is_quote and not quoted)
-        quoted ^= is_quote
-    return tuple(glued)

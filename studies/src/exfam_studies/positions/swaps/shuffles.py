@@ -29,8 +29,8 @@ def phrases_of_length(sentence: Sentence, tree: Tree, *, length: int) -> list[tu
     check_whole("length", length, least=2)
     whole, place = written_words(sentence)
     found: dict[tuple[int, ...], None] = {}
-    for label, first, last in constituents(tree):
-        if label not in PHRASES or _cut(place, first) or _cut(place, last + 1):
+    for phrase, first, last in constituents(tree):
+        if phrase.label() not in PHRASES or _cut(place, first) or _cut(place, last + 1):
             continue
         inside = range(place[first], place[last] + 1)
         words = tuple(each for each in inside if is_word(whole.words[each]))

@@ -1,8 +1,8 @@
 """Agents and patients of verbs, by the constituents of a sentence."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
-from exfam_studies.positions.parses import Tree
+from exfam_studies.positions.parses.brackets import Tree, is_word, spans
 from exfam_studies.positions.swaps.roles import Roles, Span
 
 __all__ = ["tree_roles"]
@@ -17,6 +17,8 @@ _WHEN = (
     "evening week weeks month year years time times hour hours minute minutes"
 )
 _TIMES = frozenset(_WHEN.split())
+# First and last word of each constituent, by its identity.
+_Spans = Mapping[int, Span]
 
 
 def tree_roles(tree: Tree) -> list[Roles]:
@@ -34,135 +36,103 @@ def tree_roles(tree: Tree) -> list[Roles]:
     >>> tree_roles(parse_brackets(text, where="here"))
     [Roles(verb=1, agent=(0, 0), patient=(2, 2))]
     """
-    verbs = [node for node in _laid_out(tree) if node.word and node.label.startswith("VB")]
-    return [_roles(verb) for verb in verbs]
+    span = {id(node): (first, last) for node, first, last in spans(tree)}
+    return [
+        _roles(node, span)
+        for node in tree.subtrees()
+        if is_word(node) and node.label().startswith("VB")
+    ]
 
 
-@dataclass(eq=False)
-class _Node:
-    """A constituent with what is above it, and its words' places."""
-
-    label: str
-    word: str
-    parent: "_Node | None"
-    first: int = 0
-    last: int = -1
-    children: list["_Node"] = field(default_factory=list)
-
-    @property
-    def span(self) -> Span:
-        return self.first, self.last
-
-    def before(self, child: "_Node") -> list["_Node"]:
-        """The children before one of them, the nearest first."""
-        return self.children[: self.children.index(child)][::-1]
-
-
-def _laid_out(tree: Tree) -> list[_Node]:
-    """All constituents, each before those inside it; without recursion, as trees may be deep."""
-    nodes: list[_Node] = []
-    rest: list[tuple[Tree, _Node | None]] = [(tree, None)]
-    while rest:
-        each, parent = rest.pop()
-        node = _Node(each.label, (each.word or "").lower(), parent)
-        nodes.append(node)
-        if parent is not None:
-            parent.children.append(node)
-        rest.extend((child, node) for child in reversed(each.children))
-    at = 0
-    for node in nodes:
-        node.first = at
-        at += bool(node.word)
-    for node in reversed(nodes):
-        node.last = node.first if node.word else node.children[-1].last
-    return nodes
-
-
-def _roles(verb: _Node) -> Roles:
-    phrase = verb.parent
-    if phrase is None or phrase.label != "VP":
-        return Roles(verb.first, None, None)
-    subject = _subject(phrase)
+def _roles(verb: Tree, span: _Spans) -> Roles:
+    phrase, at = verb.parent(), span[id(verb)][0]
+    if phrase is None or phrase.label() != "VP":
+        return Roles(at, None, None)
+    subject = _subject(phrase, span)
     if _is_passive(verb, phrase):
-        return Roles(verb.first, _by(phrase), subject)
-    return Roles(verb.first, subject, _object(verb, phrase))
+        return Roles(at, _by(phrase, span), subject)
+    return Roles(at, subject, _object(verb, phrase, span))
 
 
-def _object(verb: _Node, phrase: _Node) -> Span | None:
+def _object(verb: Tree, phrase: Tree, span: _Spans) -> Span | None:
     """The first noun phrase after the verb, and before any clause."""
-    for node in phrase.children[phrase.children.index(verb) + 1 :]:
-        if node.label in ("VP", *_CLAUSES, "SBAR"):
+    for node in phrase[verb.parent_index() + 1 :]:
+        if node.label() in ("VP", *_CLAUSES, "SBAR"):
             return None
-        if node.label == "NP" and not _is_time(node):
-            return node.span
+        if node.label() == "NP" and not _is_time(node):
+            return span[id(node)]
     return None
 
 
-def _by(phrase: _Node) -> Span | None:
-    for node in phrase.children:
-        if node.label == "PP" and node.children[0].word == "by":
-            return next((each.span for each in node.children if each.label == "NP"), None)
+def _by(phrase: Tree, span: _Spans) -> Span | None:
+    for node in phrase:
+        if (
+            node.label() == "PP"
+            and not is_word(node)
+            and is_word(node[0])
+            and _last_word(node[0]) == "by"
+        ):
+            return next((span[id(part)] for part in node if part.label() == "NP"), None)
     return None
 
 
-def _is_passive(verb: _Node, phrase: _Node) -> bool:
+def _is_passive(verb: Tree, phrase: Tree) -> bool:
     """Whether a participle follows a form of "be", or is what a noun phrase goes on with."""
-    if verb.label != "VBN":
+    if verb.label() != "VBN":
         return False
-    above = phrase.parent
-    while above is not None and above.label == "VP":
-        verbs = [node.word for node in above.children if node.label.startswith("VB")]
+    above = phrase.parent()
+    while above is not None and above.label() == "VP":
+        verbs = [_last_word(node) for node in above if node.label().startswith("VB")]
         if verbs:
             return verbs[-1] in _BE
-        above = above.parent
-    return above is not None and above.label == "NP"
+        above = above.parent()
+    return above is not None and above.label() == "NP"
 
 
-def _subject(phrase: _Node) -> Span | None:
+def _subject(phrase: Tree, span: _Spans) -> Span | None:
     node = phrase
-    while node.parent is not None and node.parent.label == "VP":
-        node = node.parent
-    above = node.parent
+    while node.parent() is not None and node.parent().label() == "VP":
+        node = node.parent()
+    above = node.parent()
     if above is None:
         return None
-    if above.label == "NP":
-        return _antecedent(above, node)
-    if above.label not in _CLAUSES:
+    if above.label() == "NP":
+        return _antecedent(above, node, span)
+    if above.label() not in _CLAUSES:
         return None
-    for each in above.before(node):
-        if each.label == "NP" and not _is_time(each):
-            return None if _leaf(each).label == "EX" else each.span
-    return _of_relative_clause(above)
+    for before in reversed(above[: node.parent_index()]):
+        if before.label() == "NP" and not _is_time(before):
+            return None if before.pos()[-1][1] == "EX" else span[id(before)]
+    return _of_relative_clause(above, span)
 
 
-def _of_relative_clause(clause: _Node) -> Span | None:
-    whole = clause.parent
-    if whole is None or whole.label != "SBAR" or whole.parent is None:
+def _of_relative_clause(clause: Tree, span: _Spans) -> Span | None:
+    whole = clause.parent()
+    if whole is None or whole.label() != "SBAR" or whole.parent() is None:
         return None
-    who = whole.children[0]
-    is_relative = who.label == "WHNP" and who.first == who.last and _leaf(who).word in _RELATIVE
-    return _antecedent(whole.parent, whole) if is_relative and whole.parent.label == "NP" else None
+    who = whole[0]
+    is_relative = who.label() == "WHNP" and len(who.leaves()) == 1 and _last_word(who) in _RELATIVE
+    above = whole.parent()
+    return _antecedent(above, whole, span) if is_relative and above.label() == "NP" else None
 
 
-def _antecedent(phrase: _Node, clause: _Node) -> Span | None:
+def _antecedent(phrase: Tree, clause: Tree, span: _Spans) -> Span | None:
     """The words of a noun phrase before what it goes on with, such as "who plays" or "playing"."""
-    words: list[_Node] = []
-    for node in phrase.children:
-        if node is clause or node.label in ("VP", "SBAR", *_CLAUSES):
+    parts: list[Tree] = []
+    for node in phrase:
+        if node is clause or node.label() in ("VP", "SBAR", *_CLAUSES):
             break
-        words.append(node)
-    while words and (words[-1].label == "CC" or not words[-1].label[0].isalpha()):
-        words.pop()
-    has_noun = any(node.label == "NP" or node.label.startswith("NN") for node in words)
-    return (words[0].first, words[-1].last) if has_noun else None
+        parts.append(node)
+    while parts and (parts[-1].label() == "CC" or not parts[-1].label()[0].isalpha()):
+        parts.pop()
+    has_noun = any(node.label() == "NP" or node.label().startswith("NN") for node in parts)
+    return (span[id(parts[0])][0], span[id(parts[-1])][1]) if has_noun else None
 
 
-def _is_time(phrase: _Node) -> bool:
-    return _leaf(phrase).word in _TIMES
+def _is_time(phrase: Tree) -> bool:
+    return _last_word(phrase) in _TIMES
 
 
-def _leaf(node: _Node) -> _Node:
-    """The last word of a constituent."""
-    while node.children:
-        node = node.children[-1]
-    return node
+def _last_word(tree: Tree) -> str:
+    word: str = tree.leaves()[-1]
+    return word.lower()

@@ -1,8 +1,7 @@
 """Whether a noun or verb was replaced by another that is as frequent, there too.
 
-Source: Conneau et al. (2018), section 2, "Semantic odd man out". There, parts of speech are those
-of a tagger. Here a word form has one where a treebank gives it the same nearly always, and other
-words are never replaced.
+In the source, "Semantic odd man out", parts of speech are those of a tagger. Here a word form has
+one where a treebank gives it the same nearly always, and other words are never replaced.
 """
 
 import itertools
@@ -13,15 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from exfam.checks import DataError, check_fraction, check_whole
-from exfam_studies.positions.linguistic.main_clauses import features_of
-from exfam_studies.positions.linguistic.splitting import ALL, Rule, Sizes, balanced_task, distinct
-from exfam_studies.positions.linguistic.tasks import Example, ProbingTask
+from exfam_studies.positions.linguistic.balancing import (
+    ALL,
+    Example,
+    ProbingTask,
+    Sizes,
+    balanced_task,
+    distinct,
+)
 from exfam_studies.positions.parses import DependencyParse
 
 __all__ = ["BigramCounts", "count_bigrams", "kinds_of_words", "odd_word_task"]
 
-_RULE = Rule("SOMO", "1", ("original", "odd"))
-# What is told apart among words of a part of speech, so that a replacement agrees in form.
+# Features in which a replacement must agree, by part of speech.
 _FEATURES = {"NOUN": ("Number",), "VERB": ("VerbForm", "Tense")}
 
 
@@ -62,25 +65,26 @@ def kinds_of_words(parses: Iterable[DependencyParse], *, share: float = 0.9) -> 
 
     `share`: of a form's occurrences that must be of its part of speech (default 0.9)
 
-    >>> parse = DependencyParse(("Cats",), ("NOUN",), ("Number=Plur",), np.array([-1]), ("root",))
-    >>> kinds_of_words([parse])
+    >>> heads, features = np.array([-1]), ({"Number": "Plur"},)
+    >>> kinds_of_words([DependencyParse(("Cats",), ("NOUN",), features, heads, ("root",))])
     {'cats': 'NOUN Plur'}
     """
     check_fraction("share", share)
     tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for parse in parses:
-        for place, (word, tag) in enumerate(zip(parse.words, parse.tags, strict=True)):
+        for word, tag, features in zip(parse.words, parse.tags, parse.features, strict=True):
             tags[word.lower()][tag] += 1
             if tag in _FEATURES:
-                kinds[word.lower()][_kind(tag, features_of(parse, place))] += 1
-    found = {}
+                own = filter(None, (features.get(name) for name in _FEATURES[tag]))
+                kinds[word.lower()][" ".join([tag, *own])] += 1
+    chosen = {}
     for word, counted in tags.items():
         tag, n = counted.most_common(1)[0]
         if tag in _FEATURES and n >= share * counted.total():
-            own = {kind: n for kind, n in kinds[word].items() if kind.split()[0] == tag}
-            found[word] = min(own, key=lambda kind: (-own[kind], kind))
-    return found
+            counts = {kind: n for kind, n in kinds[word].items() if kind.split()[0] == tag}
+            chosen[word] = min(counts, key=lambda kind: (-counts[kind], kind))
+    return chosen
 
 
 def odd_word_task(
@@ -106,57 +110,44 @@ def odd_word_task(
         raise DataError(f"`factor` must be at least 1, got {factor!r}.")
     check_whole("seed", seed, least=0)
     random = np.random.default_rng(seed)
-    likenesses = _Likenesses(counts, kinds, factor)
-    found = []
+    candidates = []
     for words in distinct(sentences):
         for at in random.permutation(np.arange(1, max(len(words) - 1, 1))):
-            if others := likenesses.of(words, int(at)):
-                found.append((words, int(at), others[random.integers(len(others))]))
+            if others := _replacements(words, int(at), counts, kinds, factor):
+                candidates.append((words, int(at), others[random.integers(len(others))]))
                 break
-    replaced = random.permutation(len(found)) < len(found) // 2
+    replaced = random.permutation(len(candidates)) < len(candidates) // 2
     examples = []
-    for (words, at, other), is_replaced in zip(found, replaced, strict=True):
+    for (words, at, other), is_replaced in zip(candidates, replaced, strict=True):
         if is_replaced:
             changed = (*words[:at], other, *words[at + 1 :])
             examples.append(Example(changed, "odd", group=f"replaced by {other}"))
         else:
             examples.append(Example(words, "original", group=" ".join(words)))
-    return balanced_task(_RULE, examples, seed=seed, sizes=sizes)
+    return balanced_task("SOMO", ("original", "odd"), examples, seed=seed, sizes=sizes)
 
 
-def _kind(tag: str, features: Mapping[str, str]) -> str:
-    told = (features.get(name, "") for name in _FEATURES[tag])
-    return " ".join([tag, *filter(None, told)])
+def _replacements(
+    words: Sequence[str], at: int, counts: BigramCounts, kinds: Mapping[str, str], factor: float
+) -> list[str]:
+    """The words that can replace the one at an index, in alphabetical order."""
+    own = words[at]
+    if not own.islower() or own not in kinds:
+        return []
+    # Absent where a neighbor, or the word itself, is not in the text counted.
+    after = counts.after.get(words[at - 1].lower(), {})
+    before = counts.before.get(words[at + 1].lower(), {})
+    if own not in after or own not in before:
+        return []
+    # The smaller set first: what comes after "the" is half of all words.
+    fewer, more = sorted((after, before), key=len)
 
-
-@dataclass(frozen=True, eq=False)
-class _Likenesses:
-    """Finds the words that can replace one."""
-
-    counts: BigramCounts
-    kinds: Mapping[str, str]
-    factor: float
-
-    def of(self, words: Sequence[str], at: int) -> list[str]:
-        """The words that can replace the one at a place, in alphabetical order."""
-        own = words[at]
-        if not own.islower() or own not in self.kinds:
-            return []
-        # Absent where a neighbor, or the word itself, is not in the text counted.
-        after = self.counts.after.get(words[at - 1].lower(), {})
-        before = self.counts.before.get(words[at + 1].lower(), {})
-        if own not in after or own not in before:
-            return []
-        kind = self.kinds[own]
-        # The smaller set first: what comes after "the" is half of all words.
-        fewer, more = sorted((after, before), key=len)
-        tables = (fewer, more, self.counts.words)
-        bounds = [(table[own] / self.factor, table[own] * self.factor) for table in tables]
-        (low, high), (low_more, high_more), (least, most) = bounds
-        return sorted(
-            word
-            for word, n in fewer.items()
-            if low <= n <= high and low_more <= more.get(word, 0) <= high_more
-            if self.kinds.get(word) == kind and least <= self.counts.words[word] <= most
-            if word != own
+    def is_alike(other: str) -> bool:
+        return all(
+            table[own] / factor <= table.get(other, 0) <= table[own] * factor
+            for table in (fewer, more, counts.words)
         )
+
+    return sorted(
+        word for word in fewer if word != own and kinds.get(word) == kinds[own] and is_alike(word)
+    )

@@ -1,7 +1,4 @@
-"""Depth of a sentence's constituents, and which ones it is made of.
-
-Source: Conneau et al. (2018), section 2, "Tree depth" and "Top constituents".
-"""
+"""Tasks made of constituents: how deep they nest, and which ones a sentence is made of."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -10,11 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from exfam.checks import DataError, check_whole
-from exfam_studies.positions.linguistic.splitting import ALL, Rule, Sizes, balanced_task
-from exfam_studies.positions.linguistic.tasks import Example, ProbingTask
-from exfam_studies.positions.parses.brackets import Tree, depth, plain_words
+from exfam_studies.positions.linguistic.balancing import (
+    ALL,
+    Example,
+    ProbingTask,
+    Sizes,
+    balanced_task,
+    first_of_each,
+)
+from exfam_studies.positions.parses.brackets import Tree, depth, is_word, plain_words
 
-__all__ = ["DEPTHS", "OTHER", "top_constituents_task", "tree_depth_task"]
+__all__ = ["top_constituents_task", "tree_depth_task"]
 
 OTHER = "other"
 # Least depth of each class but the first.
@@ -34,7 +37,7 @@ def tree_depth_task(
     """TreeDepth: which of some ranges the depth of the tree is in.
 
     Deep trees are of long sentences: of each number of words, equally many sentences of each class
-    are taken, so that the length does not tell the class.
+    are taken, so that the length does not show the class.
 
     `groups`: sentences of one group, such as those about one picture, stay in one part
     `depths`: where the second class and those after it begin, all labels counted (default (7, 8))
@@ -48,7 +51,7 @@ def tree_depth_task(
         trees, groups, lambda tree: names[int(np.searchsorted(depths, depth(tree), side="right"))]
     )
     alike = _with_lengths_alike(examples, names, np.random.default_rng(seed))
-    return balanced_task(Rule("TreeDepth", "1", names), alike, seed=seed, sizes=sizes)
+    return balanced_task("TreeDepth", names, alike, seed=seed, sizes=sizes)
 
 
 def top_constituents_task(
@@ -64,7 +67,7 @@ def top_constituents_task(
 
     Sentences that are no clause, as many captions are, count as well.
 
-    `groups`: sentences of one group, such as those about one picture, stay in one part
+    `groups`: as in `tree_depth_task`
     `n_frequent`: classes besides "other", at most (default 19)
     `least`: sentences that each of them needs (default 100)
     Raises DataError where sentences are too few.
@@ -76,11 +79,10 @@ def top_constituents_task(
     ordered = sorted(counts, key=lambda label: (-counts[label], label))[:n_frequent]
     frequent = [label for label in ordered if counts[label] >= least]
     named = [
-        Example(each.words, each.label if each.label in frequent else OTHER, each.group)
-        for each in examples
+        Example(words, label if label in frequent else OTHER, group)
+        for words, label, group in examples
     ]
-    rule = Rule("TopConst", "1", (*frequent, OTHER))
-    return balanced_task(rule, named, seed=seed, sizes=sizes)
+    return balanced_task("TopConst", (*frequent, OTHER), named, seed=seed, sizes=sizes)
 
 
 def _names(depths: Sequence[int]) -> tuple[str, ...]:
@@ -94,24 +96,21 @@ def _names(depths: Sequence[int]) -> tuple[str, ...]:
 def _examples(
     trees: Sequence[Tree], groups: Sequence[str], label: Callable[[Tree], str]
 ) -> list[Example]:
-    """The sentences without those that came before, in upper or lower case."""
     if len(trees) != len(groups):
         raise DataError(
             f"`groups` must name the group of each tree, got {len(groups)} for {len(trees)} trees."
         )
-    first: dict[tuple[str, ...], Example] = {}
-    for tree, group in zip(trees, groups, strict=True):
-        words = plain_words(tree)
-        key = tuple(word.casefold() for word in words)
-        first.setdefault(key, Example(words, label(tree), group))
-    return list(first.values())
+    return first_of_each(
+        Example(plain_words(tree), label(tree), group)
+        for tree, group in zip(trees, groups, strict=True)
+    )
 
 
 def _top(tree: Tree) -> str:
     """The sentence's label and those of its constituents."""
-    is_above = tree.label in _ABOVE and len(tree.children) == 1
-    top = tree.children[0] if is_above else tree
-    return f"{top.label}: {' '.join(child.label for child in top.children)}"
+    is_above = tree.label() in _ABOVE and len(tree) == 1 and not is_word(tree)
+    top = tree[0] if is_above else tree
+    return f"{top.label()}: {' '.join(part.label() for part in top if isinstance(part, Tree))}"
 
 
 def _with_lengths_alike(

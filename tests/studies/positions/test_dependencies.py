@@ -26,7 +26,7 @@ def parse(heads, relations=None):
         f"r{head - at}" if head >= 0 else "root" for at, head in enumerate(heads)
     ]
     words = tuple(f"w{at}" for at in range(n))
-    return DependencyParse(words, ("X",) * n, ("",) * n, np.array(heads), tuple(relations))
+    return DependencyParse(words, ("X",) * n, ({},) * n, np.array(heads), tuple(relations))
 
 
 class Scripted:

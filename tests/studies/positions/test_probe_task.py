@@ -20,7 +20,7 @@ from exfam_studies.positions.linguistic import (
     task_features,
 )
 from exfam_studies.positions.linguistic.softmax import fit_softmax
-from probing_cases import made_text, parsed
+from studies.positions.probing_cases import made_text, parsed
 
 TEXT = made_text(900)
 LENGTHS = sentence_length_task(TEXT, bins=[(5, 8), (9, 14), (15, 28)])
@@ -115,7 +115,7 @@ def test_groups_are_redrawn_together():
     vectors[:60, 0] += 3 * (np.arange(60) % 2)
     features = TaskFeatures(vectors, vectors, vectors)
     alone, grouped = (
-        probe_task(features, ProbingTask("T", "1", ("x", "y"), lone, lone, test)).accuracy
+        probe_task(features, ProbingTask("T", ("x", "y"), lone, lone, test)).accuracy
         for test in (lone, together)
     )
     assert alone.mean == grouped.mean

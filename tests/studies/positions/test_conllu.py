@@ -33,7 +33,7 @@ def test_words_have_heads_tags_features_and_relations(tmp_path, name, end):
     assert one.tags == ("AUX", "PART", "VERB", "PRON") and len(one) == 4
     assert one.heads.tolist() == [2, 2, -1, 2]
     assert one.relations == ("aux", "advmod", "root", "obj")
-    assert one.features == ("Mood=Imp|VerbForm=Fin", "", "", "")
+    assert one.features == ({"Mood": "Imp", "VerbForm": "Fin"}, {}, {}, {})
 
 
 def test_windows_line_ends_are_line_ends(tmp_path):
@@ -55,19 +55,24 @@ def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
     ("line", "wrong", "message"),
     [
         (2, "1\tDo\tdo", r"10 columns apart by tabs in each line, got 3 at line 5 of .*a\.conllu"),
-        (2, "7" + SENTENCE[2][1:], r"1, 2, \.\.\., got '7' for 1 at line 5 of .*a\.conllu"),
+        (2, "Do", "10 columns apart by tabs in each line, got 1 at line 5 of .*a"),
+        (
+            2,
+            "7" + SENTENCE[2][1:],
+            r"1, 2, \.\.\., got 7 for 1 in the sentence at line 4 of .*a\.c",
+        ),
         (
             2,
             SENTENCE[2].replace("Do", ""),
-            r"a word in the second .* empty one at line 5 of .*a\.c",
+            "a word in the second .* empty one for word 1 in the se",
         ),
-        (2, SENTENCE[2].replace("Do", " "), "a word in the second column, got an empty one at li"),
-        (2, SENTENCE[2].replace("\t3\t", "\t5\t"), "got '5' for word 1 of 4 at line 5 of"),
-        (2, SENTENCE[2].replace("\t3\t", "\t1\t"), "got '1' for word 1 of 4 at line 5 of"),
-        (2, SENTENCE[2].replace("\t3\t", "\t-1\t"), "got '-1' for word 1 of 4 at line 5 of"),
-        (2, SENTENCE[2].replace("\t3\t", "\tx\t"), "got 'x' for word 1 of 4 at line 5 of"),
-        (2, SENTENCE[2].replace("\t3\t", "\t0\t"), "one root in each sentence, got 2 in the one"),
-        (4, SENTENCE[4].replace("\t0\t", "\t4\t"), "one root in each sentence, got 0 in the one"),
+        (2, SENTENCE[2].replace("Do", " "), "a word in the second column, got an empty one for w"),
+        (2, SENTENCE[2].replace("\t3\t", "\t5\t"), "got 5 for word 1 of 4 in the sentence at lin"),
+        (2, SENTENCE[2].replace("\t3\t", "\t1\t"), "got 1 for word 1 of 4 in the sentence at lin"),
+        (2, SENTENCE[2].replace("\t3\t", "\t-1\t"), "got -1 for word 1 of 4 in the sentence at"),
+        (2, SENTENCE[2].replace("\t3\t", "\tx\t"), "must be CoNLL-U, got .*'head': 'x' is not"),
+        (2, SENTENCE[2].replace("\t3\t", "\t0\t"), "one root in each sentence, got 2 in the sen"),
+        (4, SENTENCE[4].replace("\t0\t", "\t4\t"), "one root in each sentence, got 0 in the sen"),
         (2, SENTENCE[2].replace("\t3\t", "\t2\t"), None),
     ],
 )
@@ -98,7 +103,9 @@ def test_heads_that_go_round_are_refused(tmp_path):
 def test_files_without_sentences_are_refused(tmp_path):
     with pytest.raises(DataError, match="at least one sentence, got none in"):
         read_conllu(file_of(tmp_path, ["# only a comment", ""]))
-    with pytest.raises(DataError, match="words in each sentence, got none at line 1 of"):
+    with pytest.raises(
+        DataError, match="words in each sentence, got none in the sentence at line 1 of"
+    ):
         read_conllu(file_of(tmp_path, [SENTENCE[1], ""]))
     with pytest.raises(DataError, match="`path` must be a file, got no such file at"):
         read_conllu(tmp_path / "b.conllu")

@@ -1,22 +1,17 @@
 """Agents and patients: where parses tell them, and how they change places."""
 
-import numpy as np
 import pytest
 
 from exfam.checks import DataError
-from exfam_studies.positions.english_parses import english_parses
-from exfam_studies.positions.parses import DependencyParse, parse_brackets
 from exfam_studies.positions.swaps import (
     Roles,
-    dependency_roles,
-    parsed_sentence,
     swap_roles,
     tree_roles,
     tree_sentence,
 )
 from exfam_studies.positions.swaps.roles import AUXILIARIES, PRONOUNS
 from exfam_studies.positions.swaps.sentences import Sentence
-from probes.swap_cases import parsed, real_pairs
+from studies.positions.swap_cases import parsed, real_pairs
 
 
 def plain(text, names=()):
@@ -173,126 +168,6 @@ def test_constituents_without_both_roles(text, brackets):
     assert swap_roles(sentence, tree_roles(tree)) is None
 
 
-def test_deep_trees_have_roles():
-    n = 5000
-    text = "(S (NP (A a)) " + "(VP " * n + "(VB b) (NP (C c))" + ")" * n + ")"
-    assert tree_roles(parse_brackets(text, where="here")) == [Roles(1, (0, 0), (2, 2))]
-
-
-# From dependencies
-
-
-def depend(lines):
-    """A parse of lines "word tag head relation [features]"; the root's head is 0."""
-    rows = [(*line.split(), "")[:5] for line in lines.strip().splitlines()]
-    words, tags, heads, relations, features = zip(*rows, strict=True)
-    return DependencyParse(
-        words, tags, features, np.array([int(head) - 1 for head in heads]), relations
-    )
-
-
-# What becomes of a sentence -> the sentence.
-DEPENDENCIES = {
-    "Two dogs see a man .": """
-        A DET 2 det
-        man NOUN 3 nsubj
-        see VERB 0 root
-        two NUM 5 nummod
-        dogs NOUN 3 obj
-        . PUNCT 3 punct""",
-    "Us were sung by songs": """
-        Songs NOUN 3 nsubj:pass
-        were AUX 3 aux:pass
-        sung VERB 0 root
-        by ADP 5 case
-        we PRON 3 obl""",
-    "songs sung by men": """
-        men NOUN 0 root
-        sung VERB 1 acl VerbForm=Part|Tense=Past
-        by ADP 4 case
-        songs NOUN 2 obl:agent""",
-    "songs read by men": """
-        men NOUN 0 root
-        read VERB 1 acl VerbForm=Part|Voice=Pass
-        by ADP 4 case
-        songs NOUN 2 obl:agent""",
-    "songs , playing a man in": """
-        a DET 2 det
-        man NOUN 0 root
-        in ADP 2 nmod
-        , PUNCT 5 punct
-        playing VERB 2 acl VerbForm=Ger
-        songs NOUN 5 obj""",
-    "songs who play men sit": """
-        men NOUN 5 nsubj
-        who PRON 3 nsubj PronType=Rel
-        play VERB 1 acl:relcl
-        songs NOUN 3 obj
-        sit VERB 0 root""",
-    "songs sit and play men": """
-        men NOUN 2 nsubj
-        sit VERB 0 root
-        and CCONJ 4 cc
-        play VERB 2 conj
-        songs NOUN 4 obj""",
-}
-
-
-def told_by(lines):
-    parse = depend(lines)
-    sentence = parsed_sentence(parse)
-    swap = swap_roles(sentence, dependency_roles(parse))
-    return None if swap is None else " ".join(swap.sentence.words)
-
-
-@pytest.mark.parametrize("told", DEPENDENCIES)
-def test_dependencies_tell_the_roles(told):
-    assert told_by(DEPENDENCIES[told]) == told
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("man NOUN 3 nsubj", "who PRON 3 nsubj PronType=Int"),
-        ("dogs NOUN 3 obj", "dogs NOUN 3 obl"),
-        ("dogs NOUN 3 obj", "what PRON 3 obj PronType=Rel"),
-        ("see VERB", "see AUX"),
-        ("two NUM 5 nummod", "two NUM 2 nummod"),
-        (". PUNCT 3 punct", "now NOUN 2 nmod"),
-    ],
-)
-def test_dependencies_without_both_roles(change):
-    lines = DEPENDENCIES["Two dogs see a man ."]
-    assert change[0] in lines
-    assert told_by(lines.replace(*change)) is None
-
-
-def test_verbs_of_two_voices_share_no_subject():
-    lines = DEPENDENCIES["songs sit and play men"]
-    assert told_by(lines.replace("men NOUN 2 nsubj", "men NOUN 2 nsubj:pass")) is None
-    assert told_by(lines.replace("sit VERB", "sit ADJ")) is None
-
-
-def test_clauses_of_other_kinds_are_about_nothing():
-    infinitive = DEPENDENCIES["songs , playing a man in"].replace("Form=Ger", "Form=Inf")
-    assert told_by(infinitive) is None
-    main = DEPENDENCIES["songs who play men sit"].replace("1 acl:relcl", "1 acl")
-    assert told_by(main) is None
-    elsewhere = DEPENDENCIES["songs sung by men"].replace("by ADP", "on ADP")
-    assert told_by(elsewhere) is None
-
-
-def test_quotation_marks_stay_in_pairs():
-    lines = """
-        men NOUN 2 nsubj
-        sing VERB 0 root
-        " PUNCT 4 punct
-        songs NOUN 2 obj
-        {} PUNCT 4 punct"""
-    for mark, told in (('"', '" songs " sing men'), (",", 'songs sing " men ,')):
-        assert told_by(lines.format(mark)) == told
-
-
 # Real parses
 
 
@@ -315,13 +190,3 @@ def test_twice_is_once_on_real_constituents(data_folder, tmp_path):
         for each in pairs
     ]  # fmt: skip
     assert 50 < sum(told) < 150
-
-
-def test_twice_is_once_on_real_dependencies(data_folder):
-    if not (data_folder / "parses").is_dir():
-        pytest.skip("the folder has no parses")
-    told = [
-        check_twice(parsed_sentence(parse), dependency_roles(parse))
-        for parse in english_parses("dev")[:1000]
-    ]
-    assert 150 < sum(told) < 400

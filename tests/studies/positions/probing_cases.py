@@ -20,8 +20,8 @@ def parsed(text):
     words, tags, features, relations, heads = zip(
         *(each.rsplit("/", 4) for each in text.split()), strict=True
     )
-    told = tuple("" if each == "_" else each for each in features)
-    return DependencyParse(words, tags, told, np.array(heads, dtype=int) - 1, relations)
+    features = [{} if f == "_" else dict(v.split("=") for v in f.split("|")) for f in features]
+    return DependencyParse(words, tags, tuple(features), np.array(heads, dtype=int) - 1, relations)
 
 
 def assert_sound(task):

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam_studies.positions.sentence_sets import (
-    PAPER_TASKS,
-    SentencePart,
-    read_labeled_sentences,
-    read_sentence_task,
-    read_sentence_tsv,
-)
-from exfam_studies.positions.sentence_sets.formats import LabelFiles
-from exfam_studies.positions.sentence_sets.reading import TsvColumns
-from exfam_studies.positions.sentence_sets.splits import draw_parts, without
+from exfam_studies.positions.sentence_sets import PAPER_TASKS, SentencePart, read_sentence_task
+from exfam_studies.positions.sentence_sets.paper_tasks import LabelFiles
+from exfam_studies.positions.sentence_sets.parts import draw_parts, without
+from exfam_studies.positions.sentence_sets.reading import TsvColumns, labeled_part, tsv_part
 
 ONE = TsvColumns(("sentence",), "label", labels=("0", "1"))
 TWO = TsvColumns(("a", "b"), "score", kind="regression")
@@ -29,18 +23,21 @@ def file_of(folder, content, name="a.tsv"):
     return path
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+def read(content, columns):
+    raw = content if isinstance(content, bytes) else content.encode()
+    return tsv_part(raw, columns=columns, where="a.tsv")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_columns_are_found_by_name(tmp_path, name, end):
+def test_columns_are_found_by_name(end):
     lines = ["\ufefflabel\tnumber\tsentence", '1\t7\tan "odd quote', "0\t8\t plain ", ""]
-    part = read_sentence_tsv(file_of(tmp_path, end.join(lines), name), columns=ONE)
+    part = read(end.join(lines), ONE)
     assert part.sentences == ('an "odd quote', "plain")
     assert part.targets.tolist() == ["1", "0"] and part.n_left_out == 0
 
 
-def test_pairs_have_numbers(tmp_path):
-    path = file_of(tmp_path, "a\tb\tscore\nx y\tz\t3.5\nx\tu\t-1e-1")
-    part = read_sentence_tsv(path, columns=TWO)
+def test_pairs_have_numbers():
+    part = read("a\tb\tscore\nx y\tz\t3.5\nx\tu\t-1e-1", TWO)
     assert part.sentences == (("x y", "z"), ("x", "u"))
     np.testing.assert_array_equal(part.targets, [3.5, -0.1])
 
@@ -68,22 +65,21 @@ def test_pairs_have_numbers(tmp_path):
         (TWO, "a\tb\tscore\nx\ty\tz\n", "a finite number as 'score', got 'z' at line 2 of"),
         (TWO, "a\tb\tscore\nx\ty\tnan\n", "a finite number as 'score', got 'nan' at line 2 of"),
         (TWO, "a\tb\tscore\n", "at least one row below its header, got none in .*a.tsv"),
-        (TWO, "", "`path` must not be empty, got an empty file at .*a.tsv"),
+        (TWO, "", "a column 'a' in its header, got no header at line 1 of a.tsv"),
         (ONE, b"sentence\tlabel\n\xe9t\xe9\t1\n", r"in UTF-8, got b'\\xe9' at line 2 of .*a\.tsv"),
     ],
 )
-def test_wrong_files_are_refused_with_their_line(tmp_path, columns, content, message):
+def test_wrong_files_are_refused_with_their_line(columns, content, message):
     with pytest.raises(DataError, match=message):
-        read_sentence_tsv(file_of(tmp_path, content), columns=columns)
+        read(content, columns)
 
 
-def test_broken_rows_are_left_out_only_where_asked_for(tmp_path):
-    path = file_of(tmp_path, "sentence\tlabel\na question\nof two lines\t1\n\t0\n\nlast\t1\n")
+def test_broken_rows_are_left_out_only_where_wanted():
     columns = TsvColumns(("sentence",), "label", leaves_out=True)
-    part = read_sentence_tsv(path, columns=columns)
+    part = read("sentence\tlabel\na question\nof two lines\t1\n\t0\n\nlast\t1\n", columns)
     assert part.sentences == ("of two lines", "last") and part.n_left_out == 3
     with pytest.raises(DataError, match="got 3 at line 2"):
-        read_sentence_tsv(file_of(tmp_path, "sentence\tlabel\nx\t1\t1\n"), columns=columns)
+        read("sentence\tlabel\nx\t1\t1\n", columns)
 
 
 def test_rows_left_out_are_counted_once_in_a_task(tmp_path):
@@ -106,14 +102,13 @@ def test_columns_are_checked():
         TsvColumns(("a", "b", "c"), "l")
 
 
-def test_files_of_labels_are_of_either_encoding(tmp_path):
-    one = file_of(tmp_path, "café .\n\nnot so good . \n".encode("latin-1"), "neg")
-    two = file_of(tmp_path, "a café .\n", "pos.gz")
-    part = read_labeled_sentences({"negative": one, "positive": two})
+def test_files_of_labels_are_of_either_encoding():
+    one, two = "café .\n\nnot so good . \n".encode("latin-1"), "a café .\n".encode()
+    part = labeled_part({"negative": ("neg", one), "positive": ("pos", two)})
     assert part.sentences == ("café .", "not so good .", "a café .")
     assert part.targets.tolist() == ["negative", "negative", "positive"]
-    with pytest.raises(DataError, match="at least one sentence, got none in .*blank"):
-        read_labeled_sentences({"negative": file_of(tmp_path, "\n \n", "blank")})
+    with pytest.raises(DataError, match="at least one sentence, got none in blank"):
+        labeled_part({"negative": ("blank", b"\n \n")})
 
 
 def rows_of(columns, n):

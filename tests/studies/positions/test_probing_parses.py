@@ -16,7 +16,7 @@ from exfam_studies.positions.linguistic import (
     tree_depth_task,
 )
 from exfam_studies.positions.parses import parse_brackets
-from probing_cases import assert_sound, everything, parsed
+from studies.positions.probing_cases import assert_sound, everything, parsed
 
 FINITE = "VERB/VerbForm=Fin|Tense="
 
@@ -175,6 +175,10 @@ def tree(text):
     return parse_brackets(text, where="here")
 
 
+def flat(tree):
+    return " ".join(str(tree).split())
+
+
 def nested(levels, words, name):
     """A tree of so many levels; words are all its own."""
     inner = " ".join(f"(X {name}{spelled(at)})" for at in range(words))
@@ -196,7 +200,7 @@ def test_depths_are_told_whatever_the_length(seed):
     assert task == tree_depth_task(trees, groups, depths=(5, 7), seed=seed)
     with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
         tree_depth_task(trees, groups, depths=(5, 7), seed=-1)
-    depths = {leaf: text.count("(S ") + 2 for text in map(repr, trees)
+    depths = {leaf: text.count("(S ") + 2 for text in map(flat, trees)
               for leaf in re.findall(r"X (\w+)", text)}  # fmt: skip
     lengths = {label: Counter() for label in task.classes}
     for example in everything(task):

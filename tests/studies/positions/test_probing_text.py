@@ -8,7 +8,6 @@ import pytest
 from exfam.checks import DataError, ExfamError
 from exfam_studies.positions.linguistic import (
     Example,
-    Rule,
     Sizes,
     balanced_task,
     bigram_shift_task,
@@ -18,8 +17,8 @@ from exfam_studies.positions.linguistic import (
     sentence_length_task,
     word_content_task,
 )
-from exfam_studies.positions.linguistic.splitting import distinct
-from probing_cases import assert_sound, everything, made_text, parsed
+from exfam_studies.positions.linguistic.balancing import distinct
+from studies.positions.probing_cases import assert_sound, everything, made_text, parsed
 
 TEXT = made_text(900)
 NOUNS, VERBS = [f"n{at}" for at in "abcdef"], [f"v{at}" for at in "abcdef"]
@@ -166,14 +165,14 @@ def test_bigrams_are_counted_in_lower_case():
 def test_sentences_that_come_again_are_left_out():
     assert distinct([("A", "b"), ("a", "B"), ("c",)]) == [("A", "b"), ("c",)]
     examples = [Example((f"w{at // 2}",), "xy"[at // 2 % 2], f"{at}") for at in range(40)]
-    task = balanced_task(Rule("T", "1", ("x", "y")), examples, seed=0, sizes=Sizes())
+    task = balanced_task("T", ("x", "y"), examples, seed=0, sizes=Sizes())
     assert sum(task.sizes.values()) == 20
     assert_sound(task)
 
 
 def test_groups_stay_together():
     examples = [Example((f"w{at}",), "xy"[at % 2], f"group {at // 5}") for at in range(300)]
-    task = balanced_task(Rule("T", "1", ("x", "y")), examples, seed=0, sizes=Sizes())
+    task = balanced_task("T", ("x", "y"), examples, seed=0, sizes=Sizes())
     assert_sound(task)
     assert task.sizes["test"] > 20
 
@@ -198,12 +197,11 @@ def test_too_few_sentences_are_told():
         sentence_length_task(TEXT, sizes=Sizes(per_class=900))
     with pytest.raises(DataError, match="`SentLen` must have at least 3 .* got 0 of '40-50'"):
         sentence_length_task(TEXT, bins=[(5, 8), (40, 50)])
-    rule = Rule("T", "1", ("x", "y"))
     one_group = [Example((f"w{at}",), "xy"[at % 2], f"{at % 2}") for at in range(40)]
     with pytest.raises(DataError, match="`T` must have at least 1 .* to put into valid.* got 0 of"):
-        balanced_task(rule, one_group, seed=0, sizes=Sizes())
+        balanced_task("T", ("x", "y"), one_group, seed=0, sizes=Sizes())
     with pytest.raises(DataError, match="`T` must have sentences of at least two classes, got 1"):
-        balanced_task(Rule("T", "1", ("x",)), one_group, seed=0, sizes=Sizes())
+        balanced_task("T", ("x",), one_group, seed=0, sizes=Sizes())
 
 
 @pytest.mark.parametrize("bins", [[(5, 8), (8, 9)], [(9, 8)], [(10, 12), (5, 8)]])

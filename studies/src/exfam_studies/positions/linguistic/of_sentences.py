@@ -1,25 +1,33 @@
-"""What can be told from the words alone: how many there are, and which.
+"""Tasks made of sentences alone: how many words, which words, and whether two were swapped.
 
-Source: Conneau, Kruszewski, Lample, Barrault & Baroni (2018), "What you can cram into a single
-vector", section 2, after Adi et al. (2017).
+The first two are after Adi et al. (2017).
 """
 
 import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from exfam.checks import DataError, check_whole
-from exfam_studies.positions.linguistic.splitting import ALL, Rule, Sizes, balanced_task, distinct
-from exfam_studies.positions.linguistic.tasks import Example, ProbingTask
+import numpy as np
 
-__all__ = ["BINS", "sentence_length_task", "word_content_task"]
+from exfam.checks import DataError, check_whole
+from exfam_studies.positions.linguistic.balancing import (
+    ALL,
+    Example,
+    ProbingTask,
+    Sizes,
+    balanced_task,
+    distinct,
+)
+
+__all__ = ["bigram_shift_task", "sentence_length_task", "word_content_task"]
 
 # Shortest and longest sentence of each class.
 BINS = ((5, 8), (9, 12), (13, 16), (17, 20), (21, 25), (26, 28))
+Sentences = Sequence[Sequence[str]]
 
 
 def sentence_length_task(
-    sentences: Sequence[Sequence[str]],
+    sentences: Sentences,
     *,
     bins: Sequence[tuple[int, int]] = BINS,
     seed: int = 0,
@@ -46,12 +54,12 @@ def sentence_length_task(
         for words in distinct(sentences)
         if len(words) in names
     ]
-    rule = Rule("SentLen", "1", tuple(f"{low}-{high}" for low, high in bins))
-    return balanced_task(rule, examples, seed=seed, sizes=sizes)
+    classes = tuple(dict.fromkeys(names.values()))
+    return balanced_task("SentLen", classes, examples, seed=seed, sizes=sizes)
 
 
 def word_content_task(
-    sentences: Sequence[Sequence[str]],
+    sentences: Sentences,
     *,
     n_words: int = 1000,
     skip: int = 2000,
@@ -75,9 +83,8 @@ def word_content_task(
     counts = Counter(word for words in unlike for word in _kinds(words))
     ordered = sorted(counts, key=lambda word: (-counts[word], word))[skip : skip + n_words]
     targets = {word for word in ordered if counts[word] >= least}
-    examples = _with_one(unlike, targets)
     # Fewer targets make more sentences have one of them alone: what stays has no fewer than now.
-    alone = Counter(example.label for example in examples)
+    alone = Counter(example.label for example in _with_one(unlike, targets))
     kept = {word for word in targets if alone[word] >= least}
     if len(kept) < 2:
         raise DataError(
@@ -85,8 +92,30 @@ def word_content_task(
             f"{len(kept)} after the {skip} most frequent. Give more sentences, or lower `skip` or "
             "`least`."
         )
-    rule = Rule("WC", "1", tuple(word for word in ordered if word in kept))
-    return balanced_task(rule, _with_one(unlike, kept), seed=seed, sizes=sizes)
+    classes = tuple(word for word in ordered if word in kept)
+    return balanced_task("WC", classes, _with_one(unlike, kept), seed=seed, sizes=sizes)
+
+
+def bigram_shift_task(sentences: Sentences, *, seed: int = 0, sizes: Sizes = ALL) -> ProbingTask:
+    """BShift: whether two neighboring words have changed places, as in half of the sentences.
+
+    Each sentence is there once. The words are unlike, made of letters, and not the first one, whose
+    capital would show; sentences without such a pair are left out.
+    Raises DataError where sentences are too few.
+    """
+    check_whole("seed", seed, least=0)
+    random = np.random.default_rng(seed)
+    candidates = [(words, _swappable(words)) for words in distinct(sentences)]
+    candidates = [(words, pairs) for words, pairs in candidates if pairs]
+    shifted = random.permutation(len(candidates)) < len(candidates) // 2
+    examples = []
+    for (words, pairs), is_shifted in zip(candidates, shifted, strict=True):
+        at = pairs[random.integers(len(pairs))]
+        label, group = "original", " ".join(words)
+        if is_shifted:
+            label, words = "shifted", (*words[:at], words[at + 1], words[at], *words[at + 2 :])
+        examples.append(Example(words, label, group))
+    return balanced_task("BShift", ("original", "shifted"), examples, seed=seed, sizes=sizes)
 
 
 def _kinds(words: Sequence[str]) -> set[str]:
@@ -94,9 +123,20 @@ def _kinds(words: Sequence[str]) -> set[str]:
 
 
 def _with_one(sentences: Sequence[tuple[str, ...]], targets: set[str]) -> list[Example]:
-    found = ((words, _kinds(words) & targets) for words in sentences)
+    """The sentences with exactly one of the targets, which is their label."""
+    examples = []
+    for words in sentences:
+        inside = _kinds(words) & targets
+        if len(inside) == 1:
+            examples.append(Example(words, inside.pop(), group=" ".join(words)))
+    return examples
+
+
+def _swappable(words: Sequence[str]) -> list[int]:
+    """Indices of the first of two words that can change places."""
     return [
-        Example(words, min(of_them), group=" ".join(words))
-        for words, of_them in found
-        if len(of_them) == 1
+        at
+        for at in range(1, len(words) - 1)
+        if words[at].isalpha() and words[at + 1].isalpha()
+        if words[at].lower() != words[at + 1].lower()
     ]

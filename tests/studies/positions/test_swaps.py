@@ -13,7 +13,7 @@ from exfam_studies.positions.swaps import (
     word_shuffles,
 )
 from exfam_studies.positions.swaps.sets import VERSION
-from probes.swap_cases import GUITAR, PLAIN, pair, words_of
+from studies.positions.swap_cases import GUITAR, PLAIN, pair, words_of
 
 MAN = ("A man sings.", "(S (NP (DT A) (NN man)) (VP (VBZ sings)) (. .))")
 PAIRS = [

@@ -1,0 +1,38 @@
+"""Lines of files of sentences, each with its number for errors."""
+
+from collections.abc import Iterator
+
+from exfam.checks import DataError
+
+__all__ = ["decoded_lines"]
+
+
+def decoded_lines(
+    content: bytes, *, where: str, encoding: str = "utf-8"
+) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, without its end; a line end at the end of the file ends it.
+
+    `encoding`: "utf-8", or "utf-8 or latin-1" for Latin-1 where the file is not UTF-8 (default
+        "utf-8")
+
+    Raises DataError, naming file and line, for what is not UTF-8 but should be.
+
+    >>> list(decoded_lines(b"a\\r\\nb", where="a.txt"))
+    [(1, 'a'), (2, 'b')]
+    """
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        if encoding == "utf-8":
+            number = content.count(b"\n", 0, error.start) + 1
+            raise DataError(
+                f"`path` must be encoded in UTF-8, got {content[error.start : error.end]!r} at "
+                f"line {number} of {where}. Convert the file to UTF-8."
+            ) from error
+        text = content.decode("latin-1")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        yield number, line.removesuffix("\r")
