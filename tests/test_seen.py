@@ -193,6 +193,13 @@ class TestChangedGroups:
         found = self.overlap(new)
         assert found.n_seen > 20 and found.is_chance
 
+    def test_the_same_groups_of_few_items_are_no_chance(self):
+        few, _ = baskets(12, labels=range(12), n_items=9, least=8)
+        model = make("marginal", value=None, group="user").fit(few)
+        assert SeenElements.of([few]).among(few).is_chance
+        found = model.seen_in_fit(few)
+        assert found.n_seen == 12 and found.expected == 0 and not found.is_chance
+
     def test_of_many_whole_groups_are_kept(self):
         kept = SeenElements.of([self.FITTED], most=300)
         assert kept.bits > 0 and len(kept.hashes) <= 300

@@ -248,7 +248,11 @@ def overlap_of_groups(model: Any, groups: Groups) -> Overlap:
     if elements is None or groups.group_names is None:
         return whole
     half = elements.among(groups)
-    return Overlap(np.fmax(whole.seen, half.seen), whole.expected + half.expected)
+    seen = np.fmax(whole.seen, half.seen)
+    # Groups that are the same are no chance, whatever common items make of the others.
+    if half.is_chance or np.array_equal(seen, whole.seen, equal_nan=True):
+        return whole
+    return Overlap(seen, whole.expected + half.expected)
 
 
 def overlap(model: Any, hashes: UInt64[np.ndarray, "n"]) -> Overlap:
