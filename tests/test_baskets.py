@@ -112,8 +112,8 @@ def test_items_are_drawn_as_often_as_stated(drawn, n_earlier):
         if chance[-1] * len(following) < 1:
             count, chance = (x[:-2] + [x[-2] + x[-1]] for x in (count, chance))
         if len(count) > 1:
-            told = scipy.stats.chisquare(count, len(following) * np.array(chance))
-            p_values.append(told.pvalue)
+            test = scipy.stats.chisquare(count, len(following) * np.array(chance))
+            p_values.append(test.pvalue)
     assert len(p_values) >= (1 if n_earlier == 0 else 15)
     assert min(p_values) > 1e-3 / len(p_values)
 

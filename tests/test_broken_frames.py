@@ -199,7 +199,7 @@ DATES = [np.datetime64("2024-01-02"), np.int8(3)]
 
 @pytest.mark.parametrize("form", [list, lambda cells: pd.Series(cells, dtype=object)])
 @pytest.mark.parametrize("cells", [DATES, [np.timedelta64(1, "D"), np.float16(2)]])
-def test_times_of_numpy_beside_its_numbers_are_told(form, cells):
+def test_times_of_numpy_beside_its_numbers_are_refused(form, cells):
     frame = {"user": form(cells), "movie": ["a", "b"]}
     with pytest.raises(DataError, match=r"of one plain type, got .* at row 1 of column 'user'"):
         Groups.from_frame(frame, group="user", item="movie")

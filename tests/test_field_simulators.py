@@ -126,8 +126,8 @@ def test_conditionals_with_lags_and_gaps_are_those_of_the_joint_law():
             given = [i for i in np.flatnonzero(groups.observed[rows]) if i != place]
             pull = np.linalg.solve(joint[np.ix_(given, given)], joint[given, place])
             at = 5 * group + place
-            told = mean[place] + pull @ (value[rows] - mean)[given]
-            assert law.mean[at] == pytest.approx(told)
+            expected = mean[place] + pull @ (value[rows] - mean)[given]
+            assert law.mean[at] == pytest.approx(expected)
             left = joint[place, place] - pull @ joint[given, place]
             assert law.variance[at] == pytest.approx(left)
             both = [*given, place]

@@ -1,4 +1,4 @@
-"""Prepared folders: the same groups, mapped; whole or not there; damage is told."""
+"""Prepared folders: the same groups, mapped; whole or not there; damage is named."""
 
 import errno
 import json
@@ -44,10 +44,10 @@ def folder(tmp_path):
 
 def arrays(groups):
     """All arrays of the groups by what they are, but for labels."""
-    told = {name: getattr(groups, name) for name in ("start", "stop", "ignored", *FLAT)}
+    named = {name: getattr(groups, name) for name in ("start", "stop", "ignored", *FLAT)}
     for kind in NAMED:
-        told |= {f"{kind}.{name}": column for name, column in getattr(groups, kind).items()}
-    return {name: array for name, array in told.items() if array is not None}
+        named |= {f"{kind}.{name}": column for name, column in getattr(groups, kind).items()}
+    return {name: array for name, array in named.items() if array is not None}
 
 
 def is_mapped(array):

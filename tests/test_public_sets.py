@@ -22,12 +22,12 @@ MD5 = hashlib.md5(LETTERS).hexdigest()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder and keeps count of what is asked for."""
+    """Serves a folder and keeps count of requests."""
 
-    asked: list[str] = []
+    requests: list[str] = []
 
     def log_request(self, code="-", size="-"):
-        self.asked.append(self.path)
+        self.requests.append(self.path)
 
     def log_message(self, *_):
         pass
@@ -45,7 +45,7 @@ def cache(tmp_path, monkeypatch):
 def served(tmp_path, monkeypatch):
     """A folder whose files a server of this machine offers, and its address."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(Quiet, "asked", [])
+    monkeypatch.setattr(Quiet, "requests", [])
     folder = tmp_path / "served"
     folder.mkdir()
     server = http.server.ThreadingHTTPServer(
@@ -90,7 +90,7 @@ def test_a_set_is_downloaded_once_and_kept_in_the_cache(cache, served, register)
     assert public("toy").to_pydict() == {"letter": ["a", "b"]}
     assert (cache / FILE).read_bytes() == LETTERS
     assert public("toy")["letter"].to_pylist() == ["a", "b"]
-    assert Quiet.asked == ["/letters.zip"]
+    assert Quiet.requests == ["/letters.zip"]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -183,7 +183,7 @@ def test_a_file_with_other_content_is_refused(cache):
         public("movielens-100k")
 
 
-def test_a_folder_of_data_that_is_none_is_told(monkeypatch, tmp_path):
+def test_a_folder_of_data_that_is_none_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "gone"))
     with pytest.raises(DataError, match="`EXFAM_DATA` must name the folder of public data sets, g"):
         movielens_items()

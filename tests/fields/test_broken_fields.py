@@ -127,12 +127,12 @@ def test_swapped_columns_are_seen_where_they_can_be():
 
 
 @pytest.mark.parametrize("argument", ["time", "site", "value"])
-def test_a_column_that_is_not_there_is_told_with_those_that_are(argument):
+def test_a_column_that_is_not_there_is_named_with_those_that_are(argument):
     with pytest.raises(DataError, match=rf"`{argument}` must name a column .*'where'.*'day', "):
         read(field_frame(), **{argument: "where"})
 
 
-def test_a_coordinate_that_is_not_there_is_told(tmp_path):
+def test_a_coordinate_that_is_not_there_is_named(tmp_path):
     with pytest.raises(DataError, match="`coordinates` must name a column .* got 'height'"):
         read(field_frame(), coordinates=["lat", "height"])
     field_frame().to_csv(tmp_path / "a.csv", index=False)

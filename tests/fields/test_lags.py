@@ -11,7 +11,7 @@ from fields.field_frames import cells, field_frame, read
 
 
 def line(times, *, n_sites=2):
-    """A field at these times, whose values tell time and site: 10 * time + site."""
+    """A field at these times, whose values show time and site: 10 * time + site."""
     rows = [(time, site) for time in times for site in range(n_sites)]
     time, site = (np.array(column) for column in zip(*rows, strict=True))
     frame = {"t": time, "site": site, "x": site / 2, "y": 10.0 * time + site}

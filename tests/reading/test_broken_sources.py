@@ -1,4 +1,4 @@
-"""What cannot be read is told in one line that names the file and the row."""
+"""What cannot be read is one error that names the file and the row."""
 
 import os
 
@@ -384,13 +384,13 @@ class TestOptions:
             exfam.read(FRAME, group="user", database="sqlite:///a.db")
 
     @pytest.mark.parametrize("limit", ["1MB", "4MB"])
-    def test_memory_that_is_too_little_is_told(self, limit):
+    def test_memory_that_is_too_little_is_refused(self, limit):
         frame = {"user": np.arange(300_000) % 999, "movie": np.arange(300_000)}
         match = "`memory_limit` must leave room for the work, .* Raise the limit, or set TMPDIR"
         with pytest.raises(DataError, match=match):
             exfam.read(frame, group="user", item="movie", memory_limit=limit, threads=1)
 
-    def test_what_fails_while_rows_come_is_told(self):
+    def test_what_fails_while_rows_come_is_raised(self):
         with (
             pytest.raises(duckdb.Error, match="Conversion Error"),
             open_database(ReadingOptions(threads=1)) as database,
@@ -407,7 +407,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["a.csv.gz"]
 
 
-def test_an_error_that_quotes_half_a_character_is_told(tmp_path):
+def test_an_error_that_quotes_half_a_character_is_raised(tmp_path):
     """DuckDB cuts the text that it quotes at a byte."""
     path = tmp_path / "data.jsonl"
     path.write_text('"' + "\\u6570" * 50 + '"\n' + '{"user": 1, "item": "a"}\n' * 20)

@@ -128,19 +128,19 @@ def test_orders_sort_as_what_they_are(cells, rows, tmp_path):
 
 def test_a_column_may_play_several_parts(tmp_path):
     rows = {"g": [1, 1, 2], "x": [3, 1, 2]}
-    asked = {"group": "g", "order": "x", "item": "x", "value": "x", "position": "x"}
-    expected = Groups.from_frame(rows, **asked)
+    columns = {"group": "g", "order": "x", "item": "x", "value": "x", "position": "x"}
+    expected = Groups.from_frame(rows, **columns)
     for writer, name in ((write_csv, "a.csv"), (write_json, "a.jsonl"), (write_parquet, "a.pq")):
-        assert_identical(exfam.read(writer(rows, tmp_path / name), **asked, **FEW), expected)
+        assert_identical(exfam.read(writer(rows, tmp_path / name), **columns, **FEW), expected)
 
 
 def test_names_may_be_anything_that_a_header_can_hold(tmp_path):
     rows = {'the "user"\'s, id': ["a", "b"], "row": [3, 4], "select": ["x", "y"], "": [1, 2]}
     rows |= {"file_row_number": [9, 8]}
-    asked = {"group": 'the "user"\'s, id', "item": "select", "value": ["row", "file_row_number"]}
-    expected = Groups.from_frame(rows, **asked)
+    columns = {"group": 'the "user"\'s, id', "item": "select", "value": ["row", "file_row_number"]}
+    expected = Groups.from_frame(rows, **columns)
     for writer, name in ((write_csv, "a.csv"), (write_json, "a.jsonl"), (write_parquet, "a.pq")):
-        assert_identical(exfam.read(writer(rows, tmp_path / name), **asked, **FEW), expected)
+        assert_identical(exfam.read(writer(rows, tmp_path / name), **columns, **FEW), expected)
 
 
 def test_cells_may_hold_line_ends(tmp_path):
@@ -174,10 +174,10 @@ TIMES = {
 @pytest.mark.parametrize("times", TIMES.values(), ids=TIMES.keys())
 def test_times_in_parquet_are_times(times, tmp_path):
     pq.write_table(pa.table({"g": [1, 1, 1], "t": times}), path := tmp_path / "a.parquet")
-    asked = {"group": "g", "order": "t", "position": "t"}
+    columns = {"group": "g", "order": "t", "position": "t"}
     # As pyarrow reads the file: Parquet has no seconds.
     assert_identical(
-        exfam.read(path, **asked, **FEW), Groups.from_frame(pq.read_table(path), **asked)
+        exfam.read(path, **columns, **FEW), Groups.from_frame(pq.read_table(path), **columns)
     )
     by_time = {"group": "t", "value": "g"}
     groups = Groups.from_frame(pq.read_table(path), **by_time)
@@ -195,10 +195,16 @@ def test_what_pandas_writes_and_reads_again_is_the_same(tmp_path):
             "t": ["2024-01-02", "2024-01-01", "2024-01-01", "2024-01-03"],
         }
     )
-    asked = {"group": "g", "item": "item", "value": ["y", "n"], "attributes": "flag", "order": "t"}
+    columns = {
+        "group": "g",
+        "item": "item",
+        "value": ["y", "n"],
+        "attributes": "flag",
+        "order": "t",
+    }
     path = write_csv(frame, tmp_path / "a.csv")
     assert_identical(
-        exfam.read(path, **asked, **FEW), Groups.from_frame(pd.read_csv(path), **asked)
+        exfam.read(path, **columns, **FEW), Groups.from_frame(pd.read_csv(path), **columns)
     )
     path = write_json(frame, tmp_path / "a.jsonl")
-    assert_identical(exfam.read(path, **asked, **FEW), Groups.from_frame(frame, **asked))
+    assert_identical(exfam.read(path, **columns, **FEW), Groups.from_frame(frame, **columns))

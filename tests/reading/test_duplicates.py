@@ -1,4 +1,4 @@
-"""Ties keep the order of the source; equal rows are an error, dropped or kept, as is asked."""
+"""Ties keep the order of the source; equal rows are an error, dropped or kept, as chosen."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ def small_batches(request, monkeypatch):
 def test_two_equal_rows_are_named(small_batches):
     match = (
         "`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got row 2 "
-        "equal to row 0 in 'user', 'movie', 'stars', 'time'. Choose one, or read a column that"
+        "equal to row 0 in 'user', 'movie', 'stars', 'time'. Choose one, or read a column in which"
     )
     with pytest.raises(DataError, match=match):
         exfam.read(REPEATED, **ASKED, **FEW)
@@ -132,9 +132,9 @@ def test_a_source_that_changes_while_it_is_read(tmp_path, monkeypatch):
 
 def test_group_attributes_vary_wherever_rows_are_cut(small_batches):
     rows = {"user": ["a", "b", "a", "a"], "age": [30, 41, 30, 31]}
-    asked = {"group": "user", "group_attributes": "age", "duplicates": "keep"}
+    columns = {"group": "user", "group_attributes": "age", "duplicates": "keep"}
     match = "a second value of 'age' in group 'a' at row 3"
     with pytest.raises(DataError, match=match):
-        exfam.read(rows, **asked, **FEW)
-    groups = exfam.read(rows | {"age": [30, 41, 30, 30]}, **asked, **FEW)
+        exfam.read(rows, **columns, **FEW)
+    groups = exfam.read(rows | {"age": [30, 41, 30, 30]}, **columns, **FEW)
     assert groups.group_attributes["age"].tolist() == [30, 41]

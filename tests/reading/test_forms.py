@@ -64,7 +64,7 @@ def test_rows_are_counted_over_all_files(tmp_path):
     )
 
 
-def test_columns_go_where_they_are_told():
+def test_columns_go_where_allocate_says():
     made = {}
 
     def allocate(name, dtype, shape):

@@ -38,8 +38,8 @@ class TestDuckDB:
             "FROM (SELECT i, ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1' || i)::UUID AS uuid "
             "FROM range(1, 4) t(i))"
         )
-        asked = {"item": "d", "value": ["h", "u", "f"], "attributes": "e"}
-        groups = exfam.read(query, group="g", **asked, **FEW)
+        columns = {"item": "d", "value": ["h", "u", "f"], "attributes": "e"}
+        groups = exfam.read(query, group="g", **columns, **FEW)
         assert groups.group_names[2] == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a13"
         assert groups.vocabulary["item"].tolist() == [1, 2, 3]
         assert groups.vocabulary["e"].tolist() == ["a", "b", "c"]
@@ -227,8 +227,13 @@ class TestPostgres:
             UNION ALL SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12', 'NaN', 5, 'y', 4, 1, false,
                 timestamptz '2024-01-02 00:00+00'
         """
-        asked = {"item": "id", "value": ["n", "s", "r"], "attributes": ["v", "b"], "position": "t"}
-        groups = exfam.read(query, group="g", **asked, database=shop_of_postgres, **FEW)
+        columns = {
+            "item": "id",
+            "value": ["n", "s", "r"],
+            "attributes": ["v", "b"],
+            "position": "t",
+        }
+        groups = exfam.read(query, group="g", **columns, database=shop_of_postgres, **FEW)
         assert groups.group_names[0] == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
         assert groups.vocabulary["item"].tolist() == [5, 12345678901]
         np.testing.assert_array_equal(groups.values["n"], [7.25, np.nan])

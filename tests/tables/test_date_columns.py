@@ -150,9 +150,9 @@ class TestDates:
     def test_missing_dates_stay_missing(self, kind):
         model = dated(kind)
         gone = DATED[:4].assign(when=[pd.NaT, *WHEN[1:4]], height=np.nan)
-        told = model.impute(gone)
-        assert told.frame["when"].isna().tolist() == [True, False, False, False]
-        assert told.frame["height"].notna().all() and not told.filled["when"].any()
+        imputed = model.impute(gone)
+        assert imputed.frame["when"].isna().tolist() == [True, False, False, False]
+        assert imputed.frame["height"].notna().all() and not imputed.filled["when"].any()
 
     def test_they_are_read_again_as_they_were(self, kind, tmp_path):
         text = DATED.assign(when=WHEN.strftime("%d/%m/%Y"))

@@ -132,8 +132,10 @@ def test_a_category_not_seen_in_training_is_an_error_or_absent(X, label):
     message = f"Column {name!r} must hold labels seen in training, got {label} at row 1 (1 of 2"
     with pytest.raises(DataError, match=re.escape(message) + '.* unknown="unk"'):
         encoded(schema, X)
-    told = f"1 of 2 rows hold labels .*: 1 of column {name!r}, such as {label} at row 1, are taken"
-    with pytest.warns(ExfamWarning, match=told) as record:
+    message = (
+        f"1 of 2 rows hold labels .*: 1 of column {name!r}, such as {label} at row 1, are taken"
+    )
+    with pytest.warns(ExfamWarning, match=message) as record:
         cells = encoded(schema, X, unknown="unk")
     assert len(record) == 1
     assert cells.present[:, schema.place(name)].tolist() == [True, False]

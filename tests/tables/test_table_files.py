@@ -62,26 +62,26 @@ def test_several_files_are_one_table(tmp_path, file):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"ignore": ["sky"]}, "`ignore` must name columns of .*cars.csv, got 'sky'. Its"),
         ({"names": ["sky"]}, "`source` must have a column to read, got none in .*cars.csv"),
         ({"numbers": ["fuel"]}, "must be numeric, got 'diesel' at row 0 of column 'fuel' in"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(file, options, told):
-    with pytest.raises(DataError, match=told):
+def test_what_is_wrong_is_named(file, options, message):
+    with pytest.raises(DataError, match=message):
         read_table_file(file, **options)
 
 
 def test_a_broken_file_is_told_before_its_columns_are_known(tmp_path):
-    for name, content, told in (
+    for name, content, message in (
         ("a.csv", "", "must have a header, got an empty file"),
         ("a.jsonl", "{", "must have one JSON object a line, got"),
         ("a.parquet", "{", "must be a Parquet file, got"),
     ):
         (tmp_path / name).write_text(content)
-        with pytest.raises(DataError, match=told):
+        with pytest.raises(DataError, match=message):
             read_table_file(str(tmp_path / name))
     with pytest.raises(DataError, match="`source` must be a query that can be run"):
         read_table_file("SELECT what")

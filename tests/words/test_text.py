@@ -147,17 +147,17 @@ class TestSources:
         path.write_text("the cat", encoding="utf-8-sig")
         assert prepare_text(path, min_count=1).vocabulary.words == ("cat", "the")
 
-    def test_progress_is_told(self, tmp_path):
-        path, told = tmp_path / "a.bz2", []
+    def test_progress_is_reported(self, tmp_path):
+        path, reports = tmp_path / "a.bz2", []
         path.write_bytes(bz2.compress(TEXT.encode()))
-        prepare_text(path, min_count=1, progress=told.append)
+        prepare_text(path, min_count=1, progress=reports.append)
         total = path.stat().st_size
-        assert told[0].stage == "reading" and told[0].total == total
-        assert told[-1] == Progress("encoding", told[-1].total, told[-1].total, 23)
-        assert [each.done for each in told if each.stage == "reading"][-1] == total
-        told.clear()
-        prepare_text(iter(LINES), min_count=1, progress=told.append)
-        assert (told[0].done, told[0].total) == (len(LINES), None)
+        assert reports[0].stage == "reading" and reports[0].total == total
+        assert reports[-1] == Progress("encoding", reports[-1].total, reports[-1].total, 23)
+        assert [each.done for each in reports if each.stage == "reading"][-1] == total
+        reports.clear()
+        prepare_text(iter(LINES), min_count=1, progress=reports.append)
+        assert (reports[0].done, reports[0].total) == (len(LINES), None)
 
 
 class TestCleaning:

@@ -1,4 +1,4 @@
-"""What is wrong with a text is told, with its place."""
+"""Errors of a text name what is wrong and where."""
 
 import bz2
 import errno
@@ -187,7 +187,7 @@ class TestSentences:
         ],
     )
     @pytest.mark.parametrize("others", [LINES[:2], [["the", "cat"], ["é"]]], ids=["text", "lists"])
-    def test_the_bad_one_is_told(self, bad, message, others):
+    def test_the_bad_one_is_named(self, bad, message, others):
         source = [*others, bad, *others]
         if message is None:
             assert prepare_text(source, min_count=1).n_tokens > 6
@@ -252,10 +252,10 @@ class TestTooFewWords:
     ],
 )
 def test_options_that_cannot_be(options, message):
-    told = {"min_count": 1, "max_words": None, "sentences": "lines", "lower": False}
-    told |= {"cleaning": None, "max_distinct": 9, **options}
+    chosen = {"min_count": 1, "max_words": None, "sentences": "lines", "lower": False}
+    chosen |= {"cleaning": None, "max_distinct": 9, **options}
     with pytest.raises(ExfamError, match=message):
-        TextOptions(**told).check()
+        TextOptions(**chosen).check()
 
 
 class TestPreparedFolders:

@@ -27,20 +27,20 @@ class Interrupted(Exception):
 
 
 class After:
-    """Interrupts a preparation after some pieces; `told`: what it was told."""
+    """Interrupts a preparation after some pieces; `reports`: what it was passed."""
 
     def __init__(self, n_pieces=None):
-        self.n_pieces, self.told = n_pieces, []
+        self.n_pieces, self.reports = n_pieces, []
 
     def __call__(self, progress):
-        self.told.append(progress)
-        if len(self.told) == self.n_pieces:
+        self.reports.append(progress)
+        if len(self.reports) == self.n_pieces:
             raise Interrupted
 
     @property
     def read(self):
         """Tokens read after each piece."""
-        return [progress.n_tokens for progress in self.told if progress.stage == "reading"]
+        return [progress.n_tokens for progress in self.reports if progress.stage == "reading"]
 
 
 @pytest.fixture(autouse=True)
@@ -65,17 +65,17 @@ def texts(tmp_path):
 class TestInterrupted:
     @pytest.mark.parametrize("max_distinct", [10, 1000])
     def test_after_any_piece(self, texts, tmp_path, max_distinct):
-        told, options = After(), {"known": KNOWN, "max_distinct": max_distinct, "min_count": 2}
-        whole = prepared(texts, tmp_path / "whole", pace=Pace(**EVERY, tell=told), **options)
+        after, options = After(), {"known": KNOWN, "max_distinct": max_distinct, "min_count": 2}
+        whole = prepared(texts, tmp_path / "whole", pace=Pace(**EVERY, report=after), **options)
         assert bool(whole.forgotten) == (max_distinct == 10)
-        for n_pieces in range(1, len(told.told) + 1, 4):
+        for n_pieces in range(1, len(after.reports) + 1, 4):
             folder = tmp_path / f"after-{n_pieces}"
             first, second = After(n_pieces), After()
             with pytest.raises(Interrupted, match="^$"):
-                prepared(texts, folder, pace=Pace(**EVERY, tell=first), **options)
+                prepared(texts, folder, pace=Pace(**EVERY, report=first), **options)
             assert not folder.exists()
-            prepared(texts, folder, pace=Pace(**EVERY, tell=second), **options)
-            # All that was told of is known; nothing is read again once all was read.
+            prepared(texts, folder, pace=Pace(**EVERY, report=second), **options)
+            # All that was reported is known; nothing is read again once all was read.
             assert second.read[:1] >= first.read[-1:] or not second.read
             assert bool(second.read) == (len(first.read) == n_pieces)
             assert contents(folder) == contents(tmp_path / "whole")
@@ -86,7 +86,7 @@ class TestInterrupted:
         n_interrupted = 0
         while not (tmp_path / "a").exists():
             try:
-                pace = Pace(**EVERY, tell=After(7))
+                pace = Pace(**EVERY, report=After(7))
                 prepared(texts, tmp_path / "a", pace=pace)
             except Interrupted:
                 n_interrupted += 1
@@ -100,7 +100,7 @@ class TestInterrupted:
         for n_pieces in range(1, 6):
             folder = tmp_path / f"after-{n_pieces}"
             with pytest.raises(Interrupted, match="^$"):
-                pace = Pace(piece=1, checkpoint=1, tell=After(n_pieces))
+                pace = Pace(piece=1, checkpoint=1, report=After(n_pieces))
                 prepared(iter(LINES), folder, pace=pace, **options)
             prepared(iter(LINES), folder, pace=Pace(**EVERY), **options)
             assert contents(folder) == contents(tmp_path / "whole")
@@ -112,8 +112,8 @@ def test_a_killed_process_goes_on(texts, tmp_path):
         "import os, sys; from words.text_cases import prepared; "
         "from exfam.reading.text.reading import Pace; "
         "done = []; "
-        "tell = lambda p: (done.append(p), len(done) == 30 and os.kill(os.getpid(), 9)); "
-        "prepared(sys.argv[1], sys.argv[2], pace=Pace(7, 20, tell))"
+        "report = lambda p: (done.append(p), len(done) == 30 and os.kill(os.getpid(), 9)); "
+        "prepared(sys.argv[1], sys.argv[2], pace=Pace(7, 20, report))"
     )
     root = Path(__file__).parents[2]
     killed = subprocess.run(
@@ -122,9 +122,9 @@ def test_a_killed_process_goes_on(texts, tmp_path):
     )
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "a").exists() and (tmp_path / ".a.part" / "state.npz").is_file()
-    told = After()
-    prepared(texts, tmp_path / "a", pace=Pace(7, 20, told))
-    assert told.read[0] > 30
+    after = After()
+    prepared(texts, tmp_path / "a", pace=Pace(7, 20, after))
+    assert after.read[0] > 30
     assert contents(tmp_path / "a") == contents(tmp_path / "whole")
 
 
@@ -141,28 +141,28 @@ class TestWhatIsLeft:
             (texts / "a.txt").write_text("another text of another size")
         if change == "damage":
             (tmp_path / ".a.part" / "state.npz").write_bytes(b"PK\x03\x04 cut")
-        told = After()
+        after = After()
         prepared(
             texts,
             tmp_path / "a",
-            pace=Pace(**EVERY, tell=told),
+            pace=Pace(**EVERY, report=after),
             resume=change != "resume",
             **options,
         )
         everything = After()
-        prepared(texts, tmp_path / "b", pace=Pace(**EVERY, tell=everything), **options)
-        assert told.told == everything.told
+        prepared(texts, tmp_path / "b", pace=Pace(**EVERY, report=everything), **options)
+        assert after.reports == everything.reports
         assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
     @pytest.mark.parametrize("others", [["a b c"] * 9, LINES[:2]], ids=["others", "fewer"])
-    def test_other_sentences_are_told(self, tmp_path, others):
+    def test_other_sentences_are_refused(self, tmp_path, others):
         self.interrupted(LINES, tmp_path / "a", n_pieces=3, piece=1)
         with pytest.raises(CheckpointError, match=r"got others among the first \d.*resume=False"):
             prepared(others, tmp_path / "a")
         text = prepared(others, tmp_path / "a", resume=False)
         assert sentences_of(text) == [line.split() for line in others if line]
 
-    def test_more_sentences_than_once_are_told(self, tmp_path):
+    def test_more_sentences_than_once_are_refused(self, tmp_path):
         self.interrupted(LINES, tmp_path / "a", n_pieces=6, piece=1)
         with pytest.raises(CheckpointError, match="got others among the first 5"):
             prepared([*LINES, "one more"], tmp_path / "a")
@@ -174,11 +174,11 @@ class TestWhatIsLeft:
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
     def test_two_processes_do_not_prepare_one_text(self, texts, tmp_path):
-        def tell(progress):
+        def report(progress):
             prepared(texts, tmp_path / "a")
 
         with pytest.raises(DataError, match=r"must not be prepared by two processes at once.*\.a"):
-            prepared(texts, tmp_path / "a", pace=Pace(**EVERY, tell=tell))
+            prepared(texts, tmp_path / "a", pace=Pace(**EVERY, report=report))
 
     def test_systems_without_locks_prepare_too(self, texts, tmp_path, monkeypatch):
         monkeypatch.setattr(files, "fcntl", None)
@@ -193,20 +193,20 @@ class TestWhatIsLeft:
             patch.setattr(preparing, step, stop)
             with pytest.raises(Interrupted, match="^$"):
                 prepared(texts, tmp_path / "a")
-        told = After()
-        prepared(texts, tmp_path / "a", pace=Pace(tell=told))
-        assert bool(told.told) == (step == "put")
+        after = After()
+        prepared(texts, tmp_path / "a", pace=Pace(report=after))
+        assert bool(after.reports) == (step == "put")
         prepared(texts, tmp_path / "b")
         assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 class TestPlace:
     def test_a_text_of_the_same_files_is_opened(self, texts, tmp_path):
-        first, told = prepare_text(texts, folder=tmp_path / "a"), []
-        again = prepare_text(texts, folder=str(tmp_path / "a"), progress=told.append)
-        assert not told and np.array_equal(first.tokens, again.tokens)
-        prepare_text(texts, folder=tmp_path / "a", overwrite=True, progress=told.append)
-        assert told
+        first, reports = prepare_text(texts, folder=tmp_path / "a"), []
+        again = prepare_text(texts, folder=str(tmp_path / "a"), progress=reports.append)
+        assert not reports and np.array_equal(first.tokens, again.tokens)
+        prepare_text(texts, folder=tmp_path / "a", overwrite=True, progress=reports.append)
+        assert reports
 
     @pytest.mark.parametrize("source", [LINES, None], ids=["sentences", "files"])
     def test_another_text_is_not_replaced_unasked(self, texts, tmp_path, source):
@@ -222,7 +222,7 @@ class TestPlace:
     def test_a_text_that_is_replaced_is_there_until_then(self, texts, tmp_path):
         prepared(LINES, tmp_path / "a")
         with pytest.raises(Interrupted, match="^$"):
-            prepared(texts, tmp_path / "a", overwrite=True, pace=Pace(**EVERY, tell=After(9)))
+            prepared(texts, tmp_path / "a", overwrite=True, pace=Pace(**EVERY, report=After(9)))
         assert sentences_of(open_text(tmp_path / "a", verify=True))[1][1] == "dog"
 
     @pytest.mark.parametrize("is_folder", [True, False])

@@ -47,10 +47,10 @@ def some_questions(n=300, *, words=36, seed=1):
     """Questions in two categories; words from 30 on are unknown."""
     rng = np.random.default_rng(seed)
     pairs = [rng.choice(words, 2, replace=False) for _ in range(n)]
-    asked = tuple((f"a{i}", f"b{i}", f"a{j}", f"b{j}") for i, j in pairs)
+    questions = tuple((f"a{i}", f"b{i}", f"a{j}", f"b{j}") for i, j in pairs)
     categories = tuple(np.where(np.arange(n) < n // 3, "capital", "gram1-plural").tolist())
     return WordQuestions(
-        "some", asked, categories, {"capital": "semantic", "gram1-plural": "syntactic"}
+        "some", questions, categories, {"capital": "semantic", "gram1-plural": "syntactic"}
     )
 
 
@@ -77,8 +77,8 @@ def test_missing_words_are_kept_at_0_or_skipped():
     assert 0 < known.sum() < len(pairs) == score.n_pairs
     assert score.n_covered == known.sum() and score.coverage == known.mean()
     assert score.kept == pytest.approx(scipy.stats.spearmanr(cosine, pairs.scores)[0], abs=1e-6)
-    told = scipy.stats.spearmanr(cosine[known], pairs.scores[known])[0]
-    assert score.skipped == pytest.approx(told, abs=1e-6) != score.kept
+    expected = scipy.stats.spearmanr(cosine[known], pairs.scores[known])[0]
+    assert score.skipped == pytest.approx(expected, abs=1e-6) != score.kept
 
 
 def test_gensim_finds_the_same_similarity(tmp_path):
@@ -109,25 +109,25 @@ def test_vectors_of_zeros_are_not_covered():
     vectors = WordVectors(tuple("abcd"), center)
     pairs = WordPairs("x", (("a", "b"), ("a", "c"), ("c", "d")), np.arange(3.0))
     assert evaluate_similarity(vectors, pairs).n_covered == 2
-    asked = WordQuestions("x", (tuple("abcd"), tuple("acda")), ("x", "x"), {})
-    assert evaluate_analogies(vectors, asked).total.n_covered == 1
+    questions = WordQuestions("x", (tuple("abcd"), tuple("acda")), ("x", "x"), {})
+    assert evaluate_analogies(vectors, questions).total.n_covered == 1
 
 
 def test_nothing_covered_is_told_and_not_an_error():
     pairs = WordPairs("x", (("p", "q"), ("q", "r")), np.arange(2.0))
     score = evaluate_similarity(some_vectors(), pairs)
     assert math.isnan(score.kept) and math.isnan(score.skipped) and score.coverage == 0
-    asked = WordQuestions("x", (("p", "q", "r", "s"),), ("x",), {})
-    total = evaluate_analogies(some_vectors(), asked).total
+    questions = WordQuestions("x", (("p", "q", "r", "s"),), ("x",), {})
+    total = evaluate_analogies(some_vectors(), questions).total
     assert total.accuracy == 0 and math.isnan(total.accuracy_covered)
     few = WordVectors(("p", "q", "r"), matrix(rows=3))
-    asked = WordQuestions("x", (("p", "q", "r", "p"),), ("x",), {})
-    assert evaluate_analogies(few, asked).total.n_correct == 0
+    questions = WordQuestions("x", (("p", "q", "r", "p"),), ("x",), {})
+    assert evaluate_analogies(few, questions).total.n_correct == 0
 
 
 @pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
 def test_analogies_are_counted_as_in_the_source(rule):
-    """Its guess, written down: all cosines, what is asked with set aside, all questions counted."""
+    """Its guess, written down: all cosines but those of the words in question."""
     vectors, questions = regular_vectors(), some_questions()
     unit = vectors.center / np.linalg.norm(vectors.center, axis=1, keepdims=True)
     shifted = (unit @ unit.T + 1) / 2
@@ -137,10 +137,10 @@ def test_analogies_are_counted_as_in_the_source(rule):
             right.append(False)
             continue
         i, j, k = vectors.codes([a, b, c])
-        told = shifted[j] - shifted[i] + shifted[k]
-        told = told if rule == "3cosadd" else shifted[j] * shifted[k] / (shifted[i] + 0.01)
-        told[[i, j, k]] = 0
-        right.append(vectors.words[np.argmax(told)] == d)
+        scores = shifted[j] - shifted[i] + shifted[k]
+        scores = scores if rule == "3cosadd" else shifted[j] * shifted[k] / (shifted[i] + 0.01)
+        scores[[i, j, k]] = 0
+        right.append(vectors.words[np.argmax(scores)] == d)
     report = evaluate_analogies(vectors, questions, rule=rule)
     assert 0.3 < np.mean(right) < 0.95
     assert report.total.accuracy == np.mean(right)
@@ -171,11 +171,11 @@ def test_categories_add_up():
     assert report.total.n_covered == capital.n_covered + plural.n_covered < 300
     assert report.total.coverage == report.total.n_covered / 300
     assert AnalogyReport("x", "3cosadd", ()).semantic is None
-    told = str(report).splitlines()
-    assert [line.split()[0] for line in told[1:]] == [
+    lines = str(report).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
         "capital", "gram1-plural", "semantic", "syntactic", "total",
     ]  # fmt: skip
-    assert f"{report.total.n_covered} / 300" in told[-1]
+    assert f"{report.total.n_covered} / 300" in lines[-1]
 
 
 def test_capitals_are_folded_only_where_they_are_unknown():

@@ -19,9 +19,9 @@ OPTIONS = TextOptions(1, None, "lines", False, None, 1000)
 
 def prepared(source, folder, *, pace=None, known=None, resume=True, overwrite=False, **options):
     """What `prepare_text` does, of pieces and states of a given size."""
-    told = replace(OPTIONS, **options)
+    chosen = replace(OPTIONS, **options)
     pace = Pace() if pace is None else pace
-    preparation = preparation_of(source, options=told, known=known, pace=pace)
+    preparation = preparation_of(source, options=chosen, known=known, pace=pace)
     return prepare_into(folder, preparation, resume=resume, overwrite=overwrite)
 
 

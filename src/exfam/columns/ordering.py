@@ -26,14 +26,14 @@ _NUMBERS = ("a", "b", "c")
 
 
 def check_date_format(date_format: Any) -> None:
-    """Raise ExfamError for a format of digits alone, whose dates cannot be told from numbers.
+    """Raise ExfamError for a format of digits alone, whose dates look like numbers.
 
     >>> check_date_format("%d/%m/%Y")
     """
     if isinstance(date_format, str) and datetime(2024, 2, 1).strftime(date_format).isdigit():
         raise ExfamError(
             f"`date_format` must have something between its numbers, got {date_format!r}: such "
-            "dates cannot be told from numbers. Convert the column to dates first."
+            "dates look like numbers. Convert the column to dates first."
         )
 
 

@@ -127,7 +127,7 @@ def _repeated(source: Source, pairs: Pairs) -> DataError:
     return DataError(
         f"`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got "
         f"{row} equal to {other} in {names}. Choose one, or read a column "
-        "that tells them apart."
+        "in which they differ."
     )
 
 

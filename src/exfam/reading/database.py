@@ -55,7 +55,7 @@ class Database:
         with closing(self.con.sql(query).to_arrow_reader(rows)) as reader:
             try:
                 yield from reader
-            except OSError as error:  # as Arrow tells an error of DuckDB's
+            except OSError as error:  # as Arrow passes on an error of DuckDB's
                 is_memory = str(error).startswith("Out of Memory")
                 kind = duckdb.OutOfMemoryException if is_memory else duckdb.Error
                 raise kind(str(error)) from error

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError
 from exfam.columns.parts import Part, Places, complaint
+from exfam.columns.rules import GAPS
 from exfam.reading.database import Database, explained, first_line, literal
 from exfam.reading.files import scanned, unpacked
 from exfam.reading.lines import bad_cells, first_bad, short_lines
@@ -20,20 +21,20 @@ from exfam.reading.table import Column, Table, check_named, staged
 __all__ = ["header_names", "open_delimited"]
 
 DELIMITERS = (",", "\t", ";", "|")
-GAPS = "('', 'na', 'nan', 'null')"
+IN_GAPS = f"lower(trim({{x}})) IN {GAPS}"
 # Parts that hold labels, and those that hold numbers or text, as their cells look.
 LABELED = ("group", "item", "site")
 AS_IT_LOOKS = ("attributes", "group_attributes", "time")
 # What is counted over a column of text.
 COUNTS = {
     "empty": "{x} IS NULL",
-    "gap": f"lower(trim({{x}})) IN {GAPS}",
+    "gap": IN_GAPS,
     "boolean": "{x} IN ('true', 'false', 'True', 'False', 'TRUE', 'FALSE')",
     # Only what reads back the same: neither 007 nor 1.0 nor what has more than 64 bits.
     "whole": "CAST(TRY_CAST({x} AS BIGINT) AS VARCHAR) = {x}",
     # DuckDB would take 1_000 for a number; NaN is a gap.
     "number": "TRY_CAST({x} AS DOUBLE) IS NOT NULL AND NOT contains({x}, '_') "
-    f"AND lower(trim({{x}})) NOT IN {GAPS}",
+    f"AND NOT ({IN_GAPS})",
     "padded": "regexp_matches({x}, '^\\s*[-+]?0[0-9]')",
 }
 TEXT, WHOLE, NUMBER, BOOLEAN = pa.large_string(), pa.int64(), pa.float64(), pa.bool_()
@@ -236,5 +237,5 @@ def _as(x: str, kind: pa.DataType) -> Column:
     if kind == TEXT:
         return Column(x, kind)
     return Column(
-        f"CAST(CASE WHEN lower(trim({x})) IN {GAPS} THEN NULL ELSE {x} END AS {CASTS[kind]})", kind
+        f"CAST(CASE WHEN {IN_GAPS.format(x=x)} THEN NULL ELSE {x} END AS {CASTS[kind]})", kind
     )

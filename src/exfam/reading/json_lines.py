@@ -46,7 +46,7 @@ def _unreadable(error: duckdb.Error, files: Sequence[tuple[str, Path]]) -> DataE
 
 
 def _check_cases(parts: Sequence[Part]) -> None:
-    """Raise where DuckDB, which does not tell upper from lower case, would mix up two names."""
+    """Raise where DuckDB, which ignores upper and lower case, would mix up two names."""
     seen: dict[str, str] = {}
     for part in parts:
         other = seen.setdefault(part.name.lower(), part.name)

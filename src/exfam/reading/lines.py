@@ -27,11 +27,11 @@ def first_bad(
     """
     for name, path in files:
         try:
-            told = bad_encoding(path) or search(path)
+            wrong = bad_encoding(path) or search(path)
         except csv.Error as error:
-            told = f"`source` must have lines that can be read, got {error} of FILE."
-        if told:
-            return DataError(told.replace("FILE", name))
+            wrong = f"`source` must have lines that can be read, got {error} of FILE."
+        if wrong:
+            return DataError(wrong.replace("FILE", name))
     return None
 
 

@@ -93,7 +93,7 @@ class FolderKind:
             raise self.damaged(file)
         return document
 
-    def check(self, file: Path, told: Contents, *, verify: bool) -> None:
+    def check(self, file: Path, contents: Contents, *, verify: bool) -> None:
         """Raise DataError unless the file is there, of its size, and if `verify`, unchanged."""
         if not file.is_file():
             raise DataError(
@@ -104,12 +104,12 @@ class FolderKind:
                 f"{file} must be in its folder, got a link to a file elsewhere. {self.again}"
             )
         size = file.stat().st_size
-        if size != told.size:
+        if size != contents.size:
             raise DataError(
-                f"{file} must have {told.size} bytes, got {size}: it is cut or changed. "
+                f"{file} must have {contents.size} bytes, got {size}: it is cut or changed. "
                 f"{self.again}"
             )
-        if verify and contents_of(file) != told:
+        if verify and contents_of(file) != contents:
             raise self.damaged(file)
 
     def is_at(self, folder: Path) -> bool:

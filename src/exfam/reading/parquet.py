@@ -47,7 +47,7 @@ def schema_names(path: Path) -> list[str]:
 
 
 def _relation(paths: Sequence[Path], names: Sequence[str]) -> str:
-    """A query for all columns, named by place: DuckDB does not tell upper from lower case."""
+    """A query for all columns, named by place: DuckDB ignores upper and lower case."""
     aliases = ", ".join(f"c{k}" for k in range(len(names)))
     if len(paths) == 1 and "file_row_number" not in {name.lower() for name in names}:
         return f"(FROM read_parquet({scanned(paths)}, file_row_number = true) AS t({aliases}, row))"

@@ -101,7 +101,7 @@ def simulate_counts(
 ) -> SimulatedCounts:
     """Values of a family whose first parameter is a Gaussian field, such as the log of a rate.
 
-    There is no closed form of what a count tells of the others: `eta` is the truth.
+    There is no closed form of what a count says of the others: `eta` is the truth.
 
     `n_sites`, `n_steps`, `settings`, `missing`: as of `simulate_field`
     `family`: Poisson(), NegativeBinomial() or any other

@@ -33,8 +33,8 @@ class Regimes:
     `share`: of the variance that has them, the rest moves with the wind (default 0.9)
     `stay`: probability of the same regime on the next map (default 0.7)
 
-    With regimes the best prediction is no linear one: which neighbors tell of a site is seen from
-    which of them agree.
+    With regimes the best prediction is no linear one: which neighbors say something of a site is
+    seen from which of them agree.
     Raises ExfamError for fewer than two regimes, unequal numbers, or numbers out of range.
 
     >>> Regimes().directions

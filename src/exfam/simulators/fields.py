@@ -228,10 +228,10 @@ class _Conditioning:
             )
             apart = (self.value[np.stack(rows)] - center)[:, seen]
             for number, joint in enumerate(self.joint):
-                told = _given_others(joint[np.ix_(cells[0], cells[0])], seen, n_own, apart)
-                log_weight[at, number] = self.log_prior[number] + told[0]
-                location[at, number] = center[:, :n_own] + told[1]
-                spread[at, number] = told[2]
+                conditional = _given_others(joint[np.ix_(cells[0], cells[0])], seen, n_own, apart)
+                log_weight[at, number] = self.log_prior[number] + conditional[0]
+                location[at, number] = center[:, :n_own] + conditional[1]
+                spread[at, number] = conditional[2]
         return FieldConditional(log_softmax(log_weight, axis=1), location, spread)
 
     def _laws_of_window(

@@ -11,7 +11,7 @@ from exfam.groups import Groups
 
 __all__ = ["FieldFacts", "count_facts", "field_facts"]
 
-MOST_TOLD = 5
+MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class FieldFacts:
             f"{self.n_observed:,} values observed, {self.n_missing:,} missing"
             + (f", {self.n_sentinel:,} declared missing" if self.n_sentinel else ""),
         ]
-        told = {
+        listed = {
             "times without values": self.times_without_values,
             "sites without values": self.sites_without_values,
             "new sites": self.new_sites,
         }
         return "\n".join(
-            lines + [f"{what}: {_listed(each)}" for what, each in told.items() if each]
+            lines + [f"{what}: {_listed(labels)}" for what, labels in listed.items() if labels]
         )
 
 
 def _listed(labels: tuple[Any, ...]) -> str:
-    more = f" and {len(labels) - MOST_TOLD:,} more" if len(labels) > MOST_TOLD else ""
-    return ", ".join(str(label) for label in labels[:MOST_TOLD]) + more
+    more = f" and {len(labels) - MOST_LISTED:,} more" if len(labels) > MOST_LISTED else ""
+    return ", ".join(str(label) for label in labels[:MOST_LISTED]) + more
 
 
 def field_facts(groups: Groups) -> FieldFacts:

@@ -54,8 +54,8 @@ class Shard:
 
     def check(self, folder: Path, *, verify: bool) -> None:
         """Raise DataError unless the file is there, of its size, and if read in full, unchanged."""
-        told = Contents(self.size, self.sha256)
-        PREPARED.check(folder / self.file, told, verify=verify or self.size <= _SMALL)
+        contents = Contents(self.size, self.sha256)
+        PREPARED.check(folder / self.file, contents, verify=verify or self.size <= _SMALL)
 
 
 @dataclass(frozen=True)

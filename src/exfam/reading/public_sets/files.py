@@ -134,10 +134,10 @@ def _fetch(source: Source, url: str, path: Path) -> None:
         pooch.HTTPDownloader(timeout=TIMEOUT)(url, str(path), None)
     except OSError as error:  # as are all of requests' errors
         status = getattr(getattr(error, "response", None), "status_code", None)
-        told = type(error).__name__ if status is None else f"status {status}"
-        # Without a cause: what requests tells fills a screen and helps nobody.
+        reason = type(error).__name__ if status is None else f"status {status}"
+        # Without a cause: what requests says fills a screen and helps nobody.
         raise DataError(
-            f"`{source.name}` must be downloaded once from {url}, got no file ({told}). "
+            f"`{source.name}` must be downloaded once from {url}, got no file ({reason}). "
             f"Try again when you are online, or get it by hand: {source.how_to_get}"
         ) from None
 

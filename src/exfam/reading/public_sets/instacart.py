@@ -35,7 +35,7 @@ N_PRODUCTS = 63
 def instacart_table() -> pa.Table:
     """Baskets of at least 10 of 63 products, a row a product, in the order of being added.
 
-    Columns `order`, `product` (its name; "product 7" where no file tells the names), `rank` from
+    Columns `order`, `product` (its name; "product 7" where no file has the names), `rank` from
     1, `split` ("train" or "test"); with names also `aisle` and `department`, if their file has
     them. No product occurs twice in an order.
     Raises DataError if the files cannot be had or are not the published ones.

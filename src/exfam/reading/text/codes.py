@@ -54,7 +54,7 @@ def _new_words(
     if options.max_words is not None:
         room = min(room, max(options.max_words - table.n_known, 0))
     if 0 < room < len(numbers):
-        # All words of the last count that has room: their order tells which of them stay.
+        # All words of the last count that has room: their order decides which of them stay.
         least = np.partition(counts[numbers], -room)[-room]
         numbers = numbers[counts[numbers] >= least]
     words = table.texts(numbers)
@@ -74,7 +74,7 @@ def _check_enough(vocabulary: Vocabulary, table: WordTable, options: TextOptions
         )
     raise DataError(
         "`source` must have two words or more after `min_count` and `max_words`, got "
-        f"{word!r} alone: there is nothing to tell it from."
+        f"{word!r} alone: there is nothing to predict it from."
     )
 
 
@@ -103,7 +103,7 @@ def write_tokens(
                 n_kept, ended = _recode(piece, codes, ended)
                 out.write(piece[:n_kept].data)
                 n_written += int(n_kept)
-                pace.tell(Progress("encoding", n_read, reading.n_ids, reading.table.n_tokens))
+                pace.report(Progress("encoding", n_read, reading.n_ids, reading.table.n_tokens))
         _write_header(out, n_written)
     return n_written
 

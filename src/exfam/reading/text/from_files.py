@@ -1,4 +1,4 @@
-"""Pieces of text files, plain or packed; what is wrong with one is told with its place."""
+"""Pieces of text files, plain or packed; errors name file, line and byte."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def pieces_of_files(
     before = sum(path.stat().st_size for path in paths[: start.file])
     for number in range(start.file, len(paths)):
         path, position = paths[number], start if number == start.file else Position(file=number)
-        with _told(path), open(path, "rb") as stored:
+        with _named(path), open(path, "rb") as stored:
             for piece in _of_file(path, stored, position, size):
                 _check(piece.text, path, position)
                 yield replace(piece, done=before + stored.tell())
@@ -98,7 +98,7 @@ def _place(path: Path, position: Position, before: bytes) -> str:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _named(path: Path) -> Iterator[None]:
     """Name the file in what its decompressor and the operating system say."""
     try:
         yield

@@ -53,7 +53,7 @@ def part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
 
 
 def clear(folder: Path, *, keep: Collection[str]) -> None:
-    """Remove all files of a folder but some; the state first, which tells of the others."""
+    """Remove all files of a folder but some; the state first, which speaks of the others."""
     for path in sorted(folder.iterdir(), key=lambda path: path.name != STATE):
         if path.name not in keep:
             path.unlink()

@@ -89,8 +89,8 @@ def recipe(options: TextOptions, known: Vocabulary | None, fingerprint: Any) -> 
     >>> recipe(options, None, None)[:14]
     '{"min_count": '
     """
-    told = None if known is None else _digest(known)
-    return json.dumps({**asdict(options), "vocabulary": told, "source": fingerprint})
+    digest = None if known is None else _digest(known)
+    return json.dumps({**asdict(options), "vocabulary": digest, "source": fingerprint})
 
 
 def _digest(known: Vocabulary) -> str:

@@ -78,7 +78,7 @@ def prepare_text(
     (('a', 'b'), [0, 1, 0, -1, 1, -1], 5)
     """
     options = TextOptions(min_count, max_words, sentences, lower, cleaning, max_distinct)
-    pace = Pace() if progress is None else Pace(tell=progress)
+    pace = Pace() if progress is None else Pace(report=progress)
     preparation = preparation_of(source, options=options, known=vocabulary, pace=pace)
     if folder is None:
         return _prepared_for_now(preparation)
@@ -99,7 +99,7 @@ class Preparation:
 def preparation_of(
     source: Any, *, options: TextOptions, known: Vocabulary | None, pace: Pace
 ) -> Preparation:
-    """What there is to do; raises where that can be told before any text is read."""
+    """What there is to do; raises for what is wrong before any text is read."""
     options.check()
     if is_prepared_text(source):
         raise DataError(

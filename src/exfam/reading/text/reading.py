@@ -49,7 +49,7 @@ class Pace:
 
     piece: int = PIECE
     checkpoint: int = 64 << 20
-    tell: Callable[[Progress], Any] = field(default=lambda progress: None)
+    report: Callable[[Progress], Any] = field(default=lambda progress: None)
 
 
 @dataclass(eq=False)
@@ -90,7 +90,7 @@ def read_text(
             if unsaved >= pace.checkpoint:
                 _save(reading, out, folder)
                 unsaved = 0
-            pace.tell(Progress("reading", piece.done, total, table.n_tokens))
+            pace.report(Progress("reading", piece.done, total, table.n_tokens))
         _save(reading, out, folder)
     return reading
 
@@ -130,15 +130,15 @@ def _take(
 def _save(reading: Reading, out: BinaryIO, folder: Path) -> None:
     out.flush()
     os.fsync(out.fileno())
-    told = {
+    progress = {
         "position": asdict(reading.position),
         "n_ids": reading.n_ids,
         "segments": reading.segments,
     }
     beside = folder / f"new-{STATE}"
     with open(beside, "wb") as file:
-        text = np.frombuffer(json.dumps(told).encode(), np.uint8)
-        np.savez(file, told=text, **reading.table.arrays())  # type: ignore[arg-type]
+        text = np.frombuffer(json.dumps(progress).encode(), np.uint8)
+        np.savez(file, progress=text, **reading.table.arrays())  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, folder / STATE)
@@ -148,8 +148,8 @@ def _resumed(folder: Path, table: WordTable) -> Reading | None:
     try:
         with open(folder / STATE, "rb") as file, np.load(file) as state:
             arrays = {name: state[name] for name in state.files}
-    except (OSError, ValueError, zipfile.BadZipFile):  # none yet, or damaged: all is read again
+        progress = json.loads(arrays.pop("progress").tobytes())
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):  # none yet, or not as written now
         return None
-    told = json.loads(arrays.pop("told").tobytes())
     table.restore(arrays)
-    return Reading(table, Position(**told["position"]), told["n_ids"], told["segments"])
+    return Reading(table, Position(**progress["position"]), progress["n_ids"], progress["segments"])

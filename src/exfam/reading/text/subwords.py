@@ -89,20 +89,20 @@ class Subwords:
         Raises DataError, naming its place, for what is no sentence.
         """
         coded: list[Coded] = []
-        # What the tokenizer tells of a sentence takes more memory than its codes do.
+        # What the tokenizer returns for a sentence takes more memory than its codes do.
         for first in range(0, len(sentences), _AT_ONCE):
             some = [
                 sentence_words(sentences[place], place if places is None else places[place])
                 for place in range(first, min(first + _AT_ONCE, len(sentences)))
             ]
-            told = self._tokenizer.encode_batch(
+            encodings = self._tokenizer.encode_batch(
                 [[UNKNOWN if word == _REPLACED else word for word in words] for words in some],
                 is_pretokenized=True,
                 add_special_tokens=False,
             )
             coded += [
-                Coded(np.array(each.ids, np.int32), np.array(each.word_ids, np.int32))
-                for each in told
+                Coded(np.array(encoding.ids, np.int32), np.array(encoding.word_ids, np.int32))
+                for encoding in encodings
             ]
         return coded
 

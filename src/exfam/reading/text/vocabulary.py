@@ -103,9 +103,9 @@ class Vocabulary:
         >>> Vocabulary.read_json(path).words
         ('a',)
         """
-        told = {"n_tokens": self.n_tokens, "words": self.words, "counts": self.counts.tolist()}
+        document = {"n_tokens": self.n_tokens, "words": self.words, "counts": self.counts.tolist()}
         with open(path, "w", encoding="ascii") as file:
-            json.dump(told, file)
+            json.dump(document, file)
 
     @classmethod
     def read_json(cls, path: str | os.PathLike[str]) -> "Vocabulary":
@@ -115,9 +115,9 @@ class Vocabulary:
         """
         try:
             with open(path, encoding="ascii") as file:
-                told = json.load(file)
-            words, n_tokens = tuple(map(str, told["words"])), int(told["n_tokens"])
-            counts = np.array(told["counts"], np.int64)
+                document = json.load(file)
+            words, n_tokens = tuple(map(str, document["words"])), int(document["n_tokens"])
+            counts = np.array(document["counts"], np.int64)
         except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise DataError(
                 f"`path` must be a file of a vocabulary, got {os.fspath(path)!r}: {error}."

@@ -41,7 +41,7 @@ class Column:
 
     @property
     def input_only(self) -> bool:
-        """Whether it tells of other columns, and nothing is predicted of it: a date or its part."""
+        """Whether it predicts other columns, and nothing is predicted of it: a date or its part."""
         return self.kind == "date" or self.part_of is not None
 
     @property

@@ -100,9 +100,9 @@ def _finite(
         check_cells(learned, part)
         unknown = (finite_codes(learned, part) < 0) & ~part.missing
         if unknown.any():
-            told = ", ".join(repr(label) for label in labels.tolist())
+            listed = ", ".join(repr(label) for label in labels.tolist())
             advice = "Mend these cells, or declare other labels or another kind in `kinds`."
-            raise cell_error(name, f"be one of {told}", part, unknown, advice=advice)
+            raise cell_error(name, f"be one of {listed}", part, unknown, advice=advice)
     return learned
 
 

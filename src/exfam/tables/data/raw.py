@@ -90,12 +90,12 @@ def check_names(table: RawTable, names: Sequence[str]) -> None:
     lacking = [name for name in names if name not in table.columns]
     extra = [name for name in table.names if name not in names]
     if lacking or extra:
-        told = [
+        differences = [
             f"{word} {', '.join(repr(name) for name in found)}"
             for word, found in (("lacks", lacking), ("has besides", extra))
             if found
         ]
         raise DataError(
             f"`X` must have the {len(names)} columns of training, got a table of "
-            f"{len(table.names)} that {' and '.join(told)}. Select and rename its columns."
+            f"{len(table.names)} that {' and '.join(differences)}. Select and rename its columns."
         )

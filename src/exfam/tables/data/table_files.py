@@ -10,15 +10,13 @@ import pyarrow.compute as pc
 
 from exfam.checks import DataError
 from exfam.columns.parts import Part, Places
+from exfam.columns.rules import GAPS
 from exfam.reading.columns import open_columns
 from exfam.reading.database import open_database
 from exfam.reading.options import ReadingOptions
 from exfam.reading.sources import SourceNames, source_names
 
 __all__ = ["TableFile", "read_table_file"]
-
-# What stands for a missing cell where a file has no types, as in columns of numbers.
-_GAPS = ("", "na", "nan", "null")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +107,7 @@ def _are_texts(labels: Any) -> bool:
 
 
 def _without_gaps(frame: pa.Table, texts: Mapping[str, Any]) -> pa.Table:
-    gaps = pa.array(_GAPS, pa.large_string())
+    gaps = pa.array(GAPS, pa.large_string())
     columns = {}
     for name, column in zip(frame.column_names, frame.columns, strict=True):
         if pa.types.is_large_string(column.type):
