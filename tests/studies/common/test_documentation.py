@@ -240,7 +240,7 @@ def test_the_choices_of_an_encoding_stand_beside_each_other():
         Row(task="cars", model="model", metric="position-locality", value=0.1, settings=scored),
     ]
     assert [line[1:] for line in positions("positions-fitted", rows)[1:]] == [
-        ["default", "learned", "1.000", "0.000", "", ""],
+        ["fitted first", "learned", "1.000", "0.000", "", ""],
         ["least validation nats", "learned", "1.000", "0.000", "", ""],
         ["nearest attention", "alibi", "1.250", "+0.250", "0.100", ""],
     ]

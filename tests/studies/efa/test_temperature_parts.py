@@ -15,7 +15,11 @@ from exfam_studies.efa.temperature_data import (
     read_temperatures,
     simulated_temperatures,
 )
-from exfam_studies.efa.temperature_figures import new_site_figures, told_figures, with_verdicts
+from exfam_studies.efa.temperature_figures import (
+    new_site_figures,
+    prediction_figures,
+    with_verdicts,
+)
 
 SITES = ("Akron Canton, Ohio", "Seattle, Washington")
 
@@ -108,7 +112,7 @@ def test_figures_are_means_of_what_scipy_tells():
     random = np.random.default_rng(0)
     value = random.standard_normal(400) * 3
     law = FieldConditional(np.zeros((400, 1)), np.zeros((400, 1)), np.full((400, 1), 2.0))
-    told = told_figures(law, value)
+    told = prediction_figures(law, value)
     assert told["mse"] == pytest.approx((value**2).mean())
     assert told["nats"] == pytest.approx(-norm(0, 2).logpdf(value).mean())
     low, high = norm(0, 2).interval(0.9)
@@ -118,7 +122,9 @@ def test_figures_are_means_of_what_scipy_tells():
     crps = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
     assert told["crps"] == pytest.approx(crps.mean())
     some = value > 1
-    assert told_figures(law, value, among=some)["mse"] == pytest.approx((value[some] ** 2).mean())
+    assert prediction_figures(law, value, among=some)["mse"] == pytest.approx(
+        (value[some] ** 2).mean()
+    )
 
 
 def row(model, value, *, metric="mse", note="", task="t", **settings):

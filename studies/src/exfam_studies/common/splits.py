@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 
 from exfam.groups import Groups
 
-__all__ = ["NOTEBOOK_SEED", "SPLITS", "Splits", "notebook_parts"]
+__all__ = ["NOTEBOOK_SEED", "SPLITS", "Splits", "items_of", "notebook_parts", "values_of"]
 
 SPLITS = ("paper", "correct")
 # The notebooks' one seed, for their legacy generator.
@@ -26,7 +26,7 @@ class Splits:
 def notebook_parts(
     n: int,
 ) -> tuple[Int64[np.ndarray, "train"], Int64[np.ndarray, "validation"]]:
-    """Sorted places of the 75 % to fit on and the 25 % to choose by among `n` groups.
+    """Sorted indices of the 75 % to fit on and the 25 % to choose by among `n` groups.
 
     What scikit-learn's train_test_split(test_size=0.25, random_state=42) draws.
 
@@ -37,3 +37,15 @@ def notebook_parts(
     drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(n)
     n_validation = -(-n // 4)
     return np.sort(drawn[n_validation:]), np.sort(drawn[:n_validation])
+
+
+def items_of(groups: Groups) -> Int64[np.ndarray, "own"]:
+    """The item of every own element."""
+    assert groups.item is not None
+    return groups.item[groups.elements()].astype(np.int64)
+
+
+def values_of(groups: Groups) -> Float[np.ndarray, "own"]:
+    """The one value of every own element."""
+    (column,) = groups.values.values()
+    return column[groups.elements()]

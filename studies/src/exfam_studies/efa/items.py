@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
 
 from exfam.efa.baselines import Marginal
 from exfam.efa.group_estimator import GroupEstimator
@@ -21,7 +20,7 @@ from exfam.scores.metrics import mrr, ndcg_at, ranks, recall_at
 from exfam_studies.common.fits import Contender, Fit, Job, fit_seeds, gather, rows_of, smaller
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.common.splits import SPLITS, Splits
+from exfam_studies.common.splits import SPLITS, Splits, items_of
 from exfam_studies.efa.contenders import (
     NOTEBOOK,
     Settings,
@@ -30,7 +29,7 @@ from exfam_studies.efa.contenders import (
     latent_factors,
 )
 
-__all__ = ["DIRECTIONS", "SUPPORTS", "ItemExperiment", "item_rows", "items_of", "ranking"]
+__all__ = ["DIRECTIONS", "SUPPORTS", "ItemExperiment", "item_rows", "ranking"]
 
 DIRECTIONS = ("bidirectional", "causal")
 SUPPORTS = {"all": "none", "exclusion": "hard"}
@@ -194,12 +193,6 @@ def _nats_and_ranking(estimator: GroupEstimator, groups: Groups) -> dict[str, fl
     return _nats(estimator, groups) | ranking(
         ranks(estimator.predict_proba(groups), items_of(groups))
     )
-
-
-def items_of(groups: Groups) -> Int64[np.ndarray, "own"]:
-    """The item of every own element."""
-    assert groups.item is not None
-    return groups.item[groups.elements()].astype(np.int64)
 
 
 def ranking(rank: np.ndarray) -> dict[str, float]:

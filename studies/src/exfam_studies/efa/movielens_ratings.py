@@ -36,7 +36,7 @@ from exfam_studies.common.fits import (
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
-from exfam_studies.common.splits import SPLITS, Splits
+from exfam_studies.common.splits import SPLITS, Splits, values_of
 from exfam_studies.efa.contenders import OWN, attention, closed_form, latent_factors
 from exfam_studies.efa.movielens_splits import movielens_ratings
 
@@ -269,10 +269,6 @@ def _for_family(splits: Splits, family: str) -> tuple[Splits, float]:
     return Splits(*(part.with_(values={"value": part.values["value"] - 1}) for part in parts)), 1.0
 
 
-def _values(groups: Groups) -> Float[np.ndarray, "own"]:
-    return groups.values["value"][groups.elements()]
-
-
 def _measure(contender: Contender, *, start: float = 0.0) -> Measure:
     """Losses; on the paper's split mean predictions too, which only its table has."""
     return partial(_figures, start=start, means=contender.settings["split"] == "paper")
@@ -287,11 +283,11 @@ def _figures(
     family = estimator.schema_.families["value"]
     if isinstance(family, Poisson):
         # -log p without the base measure; for an ensemble too, whose h is the members'.
-        base = family.log_base_measure(torch.as_tensor(_values(groups))).numpy()
+        base = family.log_base_measure(torch.as_tensor(values_of(groups))).numpy()
         figures["paper-loss"] = float((nats + base).mean())
     figures["nats"] = float(nats.mean())
     if means:
-        given = mean_given_true(_values(groups) + start, estimator.predict(groups) + start)
+        given = mean_given_true(values_of(groups) + start, estimator.predict(groups) + start)
         figures |= {f"mean-given-{rating:g}": mean for rating, mean in given.items()}
     return figures
 

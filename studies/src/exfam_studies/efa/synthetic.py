@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.efa.group_estimator import GroupEstimator
@@ -23,7 +22,7 @@ from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Contender, Job, fitted_rows, gather, smaller
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.common.splits import Splits
+from exfam_studies.common.splits import Splits, values_of
 from exfam_studies.efa.contenders import attention, closed_form, latent_factors
 
 __all__ = ["TASKS", "plot", "run"]
@@ -130,20 +129,16 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
     ]
 
 
-def _values(groups: Groups) -> Float[np.ndarray, "own"]:
-    return groups.values["value"][groups.elements()]
-
-
 def _errors(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
-    error = mse(_values(groups), estimator.predict(groups))
-    bayes = mse(_values(groups), ratings_true_means(groups))
+    error = mse(values_of(groups), estimator.predict(groups))
+    bayes = mse(values_of(groups), ratings_true_means(groups))
     return {"mse": error, "excess-mse": error - bayes, "nats": -estimator.score(groups)}
 
 
 def _bayes_rows(splits: Splits, *, task: str, draw: str) -> list[Row]:
     """What the true means achieve: no predictor has a smaller expected error."""
     test, validation = (
-        mse(_values(groups), ratings_true_means(groups))
+        mse(values_of(groups), ratings_true_means(groups))
         for groups in (splits.test, splits.validation)
     )
     constant = 0.5 * float(np.log(2 * np.pi))

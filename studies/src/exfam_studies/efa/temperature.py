@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -50,6 +49,7 @@ from exfam_studies.efa.temperature_data import (
     simulated_temperatures,
 )
 from exfam_studies.efa.temperature_figures import (
+    draw_figure_6,
     field_figures,
     new_site_figures,
     truth_rows,
@@ -64,7 +64,6 @@ from exfam_studies.efa.temperature_models import (
     modes,
     paper_forms,
 )
-from exfam_studies.efa.temperature_views import draw_figure_6
 
 __all__ = ["TASKS", "plot", "run"]
 
@@ -84,8 +83,6 @@ DRAWS = {"fresh-1": 1001, "fresh-2": 1002, "fresh-3": 1003}
 SIMULATED_SETTINGS = FieldSettings()
 SIMULATED_LAGS = (0, 1)
 SIMULATED_NEIGHBORS = (5,)
-
-Place = Mapping[str, str | int]
 
 
 def run(options: Options) -> list[Row]:
@@ -124,7 +121,7 @@ class _Table:
     splits: Splits
     options: Options
     n_seeds: int
-    place: Place = field(default_factory=dict)
+    where: Mapping[str, str | int] = field(default_factory=dict)
     days: Mapping[str, Splits] = field(default_factory=dict)
 
 
@@ -159,20 +156,20 @@ def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
             splits=smaller(field_splits(groups, lags=lags, history=lags), options),
             options=options,
             n_seeds=options.n_seeds(SIMULATED_SEEDS),
-            place={"draw": draw, "lags": lags},
+            where={"draw": draw, "lags": lags},
         )
         others = baselines(lags=lags)
         if not lags:
             others = latent_factors(options, neighbors=SIMULATED_NEIGHBORS) + others
         test, validation = table.splits.test, table.splits.validation
-        told = partial(truth_rows, truth, test, validation, task=SIMULATED, place=table.place)
-        jobs += [Job(f"{SIMULATED} truth {draw}", told), *_jobs(table, others)]
+        rows = partial(truth_rows, truth, test, validation, task=SIMULATED, where=table.where)
+        jobs += [Job(f"{SIMULATED} truth {draw}", rows), *_jobs(table, others)]
     return jobs
 
 
 def _jobs(table: _Table, contenders: Sequence[Contender]) -> list[Job]:
     """The two modes of EFA, whose fits make the ensembles, then the contenders."""
-    where = " ".join([table.task, *map(str, table.place.values())])
+    where = " ".join([table.task, *map(str, table.where.values())])
     n_targets = table.splits.test.n_elements
     of_efa = modes(table.options, lags=table.lags, n_targets=n_targets)
     jobs = [Job(f"{where} efa", partial(_efa_rows, table, of_efa))]
@@ -188,15 +185,15 @@ def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
 
 def _rows(table: _Table, contender: Contender, fits: Sequence[Fit]) -> list[Row]:
     """Rows of the task, and for models that elsewhere have lags those of the further days."""
-    if table.place:
-        here = {**contender.settings, **table.place}
+    if table.where:
+        here = {**contender.settings, **table.where}
         contender = replace(contender, settings=here, paper={}, note="")
-    told: dict[str, Any] = {"task": table.task, "measure": field_figures}
-    rows = rows_of(contender, fits, table.splits, **told)
+    measured = partial(rows_of, fits=fits, task=table.task, measure=field_figures)
+    rows = measured(contender, splits=table.splits)
     if contender.model in LAGGED:
         for name, splits in table.days.items():
             there = replace(contender, settings={**contender.settings, "days": name})
-            rows += rows_of(there, fits, splits, **told)
+            rows += measured(there, splits=splits)
     return rows
 
 
@@ -244,10 +241,10 @@ def _new_sites_jobs(options: Options) -> list[Job]:
         size=NEW_SITES_SIZE,
         seed=NEW_SITES_SEED,
     )
-    told = [_smaller_draw(new_sites(sites), options) for sites in draws]
+    drawn = [_smaller_draw(new_sites(sites), options) for sites in draws]
     known = [*modes(options, lags=0, n_targets=whole.n_elements), *baselines()]
     return [
-        Job(f"{NEW_SITES} {contender.model}", partial(_new_sites_rows, contender, told))
+        Job(f"{NEW_SITES} {contender.model}", partial(_new_sites_rows, contender, drawn))
         for contender in known
         if contender.model in NEW_SITES_MODELS
     ]

@@ -26,16 +26,8 @@ __all__ = [
     "paper_forms",
 ]
 
-# Chosen on validation among N_CONFIGURATIONS, by mode and lags.
-EFA_COMMON: dict[str, Any] = {"read_out_heads": 16, "null_token": False, "hide": 0.1}
-EFA_SETTINGS: dict[tuple[str, int], dict[str, Any]] = {
-    ("efa-coordinates", 0): EFA_COMMON,
-    ("efa-coordinates", 1): EFA_COMMON,
-    ("efa-coordinates", 2): EFA_COMMON,
-    ("efa-site", 0): EFA_COMMON,
-    ("efa-site", 1): EFA_COMMON,
-    ("efa-site", 2): EFA_COMMON,
-}
+# Chosen on validation, for both modes and all lags alike.
+EFA_SETTINGS: dict[str, Any] = {"read_out_heads": 16, "null_token": False, "hide": 0.1}
 # The paper's sizes and training, but for batches: a full one of its notebook needs more than 20 GB.
 # Our layers have their norm before them, and keys made from each token alone.
 PAPER_EFA_SETTINGS: dict[str, Any] = {
@@ -49,17 +41,8 @@ PAPER_EFA_SETTINGS: dict[str, Any] = {
 LATENT_FACTOR_SETTINGS: dict[str, Any] = {
     "learning_rate": 3e-3, "max_epochs": 200, "batch_size": 64, "patience": 200
 }  # fmt: skip
-# How many were tried; None where nobody counted.
-N_CONFIGURATIONS: dict[tuple[str, int], int | None] = {
-    ("efa-coordinates", 0): 33,
-    ("efa-coordinates", 1): 36,
-    ("efa-coordinates", 2): 36,
-    ("efa-site", 0): 33,
-    ("efa-site", 1): 36,
-    ("efa-site", 2): 36,
-    ("paper-efa", 0): 1,
-    ("latent-factor", 0): 6,
-}
+# How many were tried: of EFA by lags, of latent factors.
+N_EFA, N_LATENT_FACTOR = {0: 33, 1: 36, 2: 36}, 6
 
 # Section 6.4 and Figure 6, as the authors' notebooks record them: by layers, lags and neighbors.
 PAPER_EFA = {1: 17.135, 2: 11.522, 4: 11.224}
@@ -78,51 +61,52 @@ LAGGED = (*MODES, "efa-ensemble", *RIDGES, "gaussian-process")
 
 def modes(options: Options, *, lags: int, n_targets: int) -> list[Contender]:
     """EFA by coordinates alone, and with a vector for each site; `n_targets` are those of test."""
-    return [_mode(model, options, lags=lags, n_targets=n_targets) for model in MODES]
-
-
-def _mode(model: str, options: Options, *, lags: int, n_targets: int) -> Contender:
-    by_site = model == "efa-site"
-    parameters = {**EFA_SETTINGS[model, lags], "site_embedding": by_site, "lags": lags}
-    printed = bool(lags) and not by_site
-    return Contender(
-        model=model,
-        fit=fitter(FieldEFA, training_of(parameters, options)),
-        n_configurations=N_CONFIGURATIONS[model, lags],
-        paper={"mse": PAPER_LAGS[lags]} if printed else {},
-        note=f"{n_targets:,} test targets, the paper's {PAPER_TARGETS:,}" if printed else "",
+    paper = {"mse": PAPER_LAGS[lags]} if lags else {}
+    note = f"{n_targets:,} test targets, the paper's {PAPER_TARGETS:,}" if lags else ""
+    by_coordinates, by_site = (
+        _attention(
+            model,
+            {**EFA_SETTINGS, "site_embedding": model == "efa-site", "lags": lags},
+            options,
+            n_configurations=N_EFA[lags],
+        )
+        for model in MODES
     )
+    return [replace(by_coordinates, paper=paper, note=note), by_site]
 
 
 def defaults(options: Options, *, lags: int) -> Contender:
     """EFA as it comes."""
-    fit = fitter(FieldEFA, training_of({"lags": lags}, options))
-    return Contender(model="efa-defaults", fit=fit, n_configurations=1)
+    return _attention("efa-defaults", {"lags": lags}, options)
 
 
 def paper_forms(options: Options) -> list[Contender]:
     """The paper's own networks of 1, 2 and 4 layers, as near as our parts allow."""
     return [
-        Contender(
-            model=f"efa-l{n_layers}",
-            fit=fitter(
-                FieldEFA, training_of({**PAPER_EFA_SETTINGS, "n_layers": n_layers}, options)
-            ),
-            n_configurations=N_CONFIGURATIONS["paper-efa", 0],
+        replace(
+            _attention(f"efa-l{n_layers}", {**PAPER_EFA_SETTINGS, "n_layers": n_layers}, options),
             paper={"mse": printed},
         )
         for n_layers, printed in PAPER_EFA.items()
     ]
 
 
+def _attention(
+    model: str, parameters: dict[str, Any], options: Options, *, n_configurations: int = 1
+) -> Contender:
+    fit = fitter(FieldEFA, training_of(parameters, options))
+    return Contender(model=model, fit=fit, n_configurations=n_configurations)
+
+
 def latent_factors(options: Options, *, neighbors: tuple[int, ...]) -> list[Contender]:
     """Latent factor models over that many of the nearest sites."""
+    settings = training_of(LATENT_FACTOR_SETTINGS, options)
     return [
         Contender(
             model=f"latent-factor-k{k}",
             settings={"k": k},
-            fit=fitter(FieldLatentFactor, training_of({**LATENT_FACTOR_SETTINGS, "k": k}, options)),
-            n_configurations=N_CONFIGURATIONS["latent-factor", 0],
+            fit=fitter(FieldLatentFactor, {**settings, "k": k}),
+            n_configurations=N_LATENT_FACTOR,
             paper={"mse": PAPER_FM[k]},
         )
         for k in neighbors
@@ -136,7 +120,7 @@ def baselines(*, lags: int = 0) -> list[Contender]:
     tried there, this did best.
     """
     ridges = [
-        _closed(model, kind, sees_validation=True, lags=lags, standardize="none")
+        _closed(model, kind, validate=True, lags=lags, standardize="none")
         for model, kind in RIDGES.items()
     ]
     lagged = [*ridges, _closed("gaussian-process", FieldGaussianProcess, lags=lags)]
@@ -152,8 +136,5 @@ def baselines(*, lags: int = 0) -> list[Contender]:
     return [*lagged, _closed("kriging", FieldKriging), *climatologies]
 
 
-def _closed(
-    model: str, kind: Any, *, sees_validation: bool = False, **parameters: Any
-) -> Contender:
-    fit = fitter(kind, parameters, validate=sees_validation)
-    return Contender(model=model, fit=fit, chance=False)
+def _closed(model: str, kind: Any, *, validate: bool = False, **parameters: Any) -> Contender:
+    return Contender(model=model, fit=fitter(kind, parameters, validate=validate), chance=False)

@@ -27,8 +27,8 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.common.splits import Splits
-from exfam_studies.efa.items import items_of, ranking
+from exfam_studies.common.splits import Splits, items_of
+from exfam_studies.efa.items import ranking
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 
