@@ -8,8 +8,8 @@ import torch
 from exfam.families import Categorical, Gaussian
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import Column
+from exfam.tables.data.encode import encode_values
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.data.values import encode_values
 
 
 def cells_of(schema, value):

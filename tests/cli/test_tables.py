@@ -18,7 +18,7 @@ from cli.cases import write_csv
 from exfam import MaskedTableClassifier, cli, load
 from exfam.cli.fit import form
 from exfam.cli.signatures import MODELS
-from exfam.tables.plan import split_rows
+from exfam.tables.estimator.plan import split_rows
 
 HEADER = ("age", "km", "fuel", "price", "sold")
 TINY = (
@@ -353,7 +353,7 @@ def test_columns_are_read_as_in_training(run, place, tmp_path):
         ("recommend", "table", [], "must be of groups, not of tables, got MaskedTable. Use `exfam"),
         ("report", "table", ["-o", "page.html"], "not of tables, got MaskedTable. Use `exfam sc"),
         ("predict", "table-classifier", ["--interval", "0.5"], "of a column of numbers, got 'so"),
-        ("predict", "table-regressor", ["--proba"], "must be asked of a column of labels, got 'pr"),
+        ("predict", "table-regressor", ["--proba"], "needs a column of labels, got 'pr"),
         ("predict", "table", ["--of", "sky"], "`--of` must be a column of the model, one of 'age'"),
         ("predict", "table", ["--fill", "--proba"], "`--proba` must stand alone, got --fill"),
         ("predict", "table", ["--fill", "--of", "km"], "`--fill` must stand alone, got --of"),

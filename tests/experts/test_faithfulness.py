@@ -15,7 +15,6 @@ from exfam.tables.experts.faithfulness import (
     deletion_insertion,
     faithfulness,
     permutation_importance,
-    random_importance,
 )
 from exfam.tables.experts.importance import expert_importance
 from expert_cases import linear_table, random_cells
@@ -127,13 +126,6 @@ def test_experts_order_cells_better_than_columns_as_a_whole():
     assert told["experts"].deletion_area < told["random"].deletion_area
     for other in ("permutation", "random"):
         assert told["experts"].insertion_area > told[other].insertion_area
-
-
-def test_random_importance_is_random_and_of_its_seed():
-    cells = drawn(5)
-    first, again, other = (random_importance(cells, seed=seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).all()
 
 
 def test_rows_without_the_target_and_importances_that_do_not_fit_are_refused():

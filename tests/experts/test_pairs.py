@@ -70,7 +70,7 @@ def test_pairs_of_a_table_are_columns_and_their_labels():
     table = TableAttention(linear_table().members[0], SCHEMA)
     cells = random_cells()
     cells.fraction[...] = 0.0
-    rows, places = table.sentences(cells), table.places(["d", "a"])
+    rows, places = table.sentences(cells), table.indices(["d", "a"])
     told = pair_experts(table.attention, places).experts(rows).logits
     torch.testing.assert_close(told, table.experts(cells, ["d", "a"]).logits, **EXACT)
     summary = summarize_pairs(table.attention, rows, places)

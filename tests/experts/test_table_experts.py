@@ -11,7 +11,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.families import Categorical as OurCategorical
 from exfam.families import Gaussian
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.experts.importance import expert_importance, parts_towards, removal_effects
+from exfam.tables.experts.importance import expert_importance, removal_effects
 from exfam.tables.experts.summary import summarize_experts
 from exfam.tables.experts.table_attention import TableAttention
 from exfam.tables.networks.assemble import TableSettings, build_masked_table
@@ -36,8 +36,9 @@ def test_experts_of_a_table_model_add_up_to_its_eta(member, shared, masked):
 def test_score_and_similarity_components_add_up_to_weights_and_contributions():
     view, cells = attention_as_experts(linear_table()), random_cells(absent=0.0)
     experts = view.experts(cells, ["d"])
-    torch.testing.assert_close(view.scores(cells, ["d"]).total.softmax(-1), experts.weights)
-    torch.testing.assert_close(view.similarities(cells, ["d"]).total, experts.contributions)
+    explained = view.explained(cells, ["d"])
+    torch.testing.assert_close(explained.scores.total.softmax(-1), experts.weights)
+    torch.testing.assert_close(explained.similarities.total, experts.contributions)
 
 
 @pytest.mark.parametrize("column", range(4))
@@ -71,16 +72,6 @@ def test_importance_for_another_law_is_the_change_of_its_first_parameter():
     change = (model.eta(cells, [3])[0] - model.eta(cells.hide([1]), [3])[0])[0, :, 0]
     np.testing.assert_allclose(told, change.abs().numpy(), atol=1e-10)
     assert told.max() > 1e-3
-
-
-def test_parts_towards_an_output_add_up_to_its_lead_over_the_mean():
-    view, cells = attention_as_experts(linear_table()), random_cells()
-    experts = view.experts(cells, ["a"])
-    logits = experts.logits[:, 0]
-    chosen = logits.argmax(-1)
-    assert len(chosen.unique()) > 1
-    lead = logits.amax(-1) - logits.mean(-1)
-    torch.testing.assert_close(parts_towards(experts.parts[:, 0], chosen).sum(-1), lead, **EXACT)
 
 
 def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):

@@ -39,10 +39,11 @@ class TestTables:
             assert np.abs(drawn["whole"] - 3).max() < 6
             assert np.isfinite(model.pseudo_log_likelihood(FRAME.assign(**told))).all()
 
-    def test_a_row_without_cells_is_told_by_no_other(self, kind):
+    def test_a_row_without_cells_changes_nothing(self, kind):
         empty = pd.DataFrame({name: [None] for name in FRAME}).astype(FRAME.dtypes)
         model = fitted(kind)
-        assert model.log_prob(empty).tolist() == [0.0]
+        with pytest.warns(ExfamWarning, match="1 of 1 rows of `X` lack far more of their cells"):
+            assert model.log_prob(empty).tolist() == [0.0]
         with_one = pd.concat([FRAME, empty], ignore_index=True)
         y = RESPONSES[kind]
         longer = None if y is None else pd.concat([y, y[:1]], ignore_index=True)
@@ -91,11 +92,11 @@ class TestTables:
         with pytest.raises(DataError, match="`name` must be a column of the table, one of"):
             model.log_prob(part[:2].assign(weight=1.0))
 
-    def test_columns_without_names_are_matched_by_place(self, kind):
+    def test_columns_without_names_are_matched_by_position(self, kind):
         numbers = FRAME[["height", "visits"]].astype(float)
         model = fit(kind, numbers.to_numpy(), missing_columns="absent")
         assert model.features_ == ("x0", "x1") and model.log_prob(numbers.to_numpy()).shape == (80,)
-        with pytest.raises(DataError, match="`X` must have 2 columns where they are matched by pl"):
+        with pytest.raises(DataError, match="`X` must have 2 columns where they are matched by po"):
             model.log_prob(numbers.to_numpy()[:, :1])
 
     def test_one_table_at_a_time_after_training(self, kind):
@@ -145,7 +146,7 @@ class TestTables:
         with pytest.raises(ExfamError, match=message):
             fit(kind, **parameters)
 
-    def test_what_is_asked_of_a_fitted_model(self, kind):
+    def test_questions_to_a_fitted_model(self, kind):
         model = fitted(kind)
         with pytest.raises(ExfamError, match=r"`member` must be in 0 .. 0, got 1"):
             model.experts(FRAME, member=1)
@@ -180,9 +181,9 @@ class TestResponses:
         with pytest.raises(DataError, match="`y` must have one entry for each of 80 rows of `X`"):
             make(kind).fit(FRAME, y[:-1])
         for wrong in (np.stack([y, y], axis=1), pd.DataFrame(index=FRAME.index), np.array(3.0)):
-            with pytest.raises(DataError, match="`y` must have one value a row: "):
+            with pytest.raises(DataError, match="`y` must have one value per row: "):
                 make(kind).fit(FRAME, wrong)
-        with pytest.raises(DataError, match="`y` must have one value a row, got rows of several"):
+        with pytest.raises(DataError, match="`y` must have one value per row, got rows of several"):
             make(kind).fit(FRAME, [[1], [1, 2]] * (len(FRAME) // 2))
         with pytest.raises(DataError, match="`y` must be a list of one response for each of 2 tab"):
             make(kind).fit([FRAME, FRAME], y)
@@ -247,7 +248,7 @@ def test_families_that_cannot_produce_the_response():
         fit(REGRESSOR, y=CLASS)
     from exfam import Categorical
 
-    with pytest.raises(ExfamError, match="`family` must be a law of one number, got"):
+    with pytest.raises(ExfamError, match="`family` must be a family of one number, got"):
         fit(REGRESSOR, family=Categorical(3))
 
 
@@ -258,5 +259,8 @@ def test_a_joint_model_without_a_target_or_a_cell():
     with pytest.raises(DataError, match="`input_features` must be equal to the columns of train"):
         model.get_feature_names_out(["a"])
     empty = pd.DataFrame({name: [None] for name in FRAME}).astype(FRAME.dtypes)
-    with pytest.raises(DataError, match="`X` must hold a cell in some row to score, got none"):
+    with (
+        pytest.warns(ExfamWarning, match="1 of 1 rows of `X` lack far more of their cells"),
+        pytest.raises(DataError, match="`X` must hold a cell in some row to score, got none"),
+    ):
         model.score(empty)

@@ -138,7 +138,7 @@ def test_a_category_not_seen_in_training_is_an_error_or_absent(X, label):
     with pytest.warns(ExfamWarning, match=message) as record:
         cells = encoded(schema, X, unknown="unk")
     assert len(record) == 1
-    assert cells.present[:, schema.place(name)].tolist() == [True, False]
+    assert cells.present[:, schema.index(name)].tolist() == [True, False]
     with pytest.raises(ExfamError, match="`unknown` must be one of 'unk', 'error', got 'x'"):
         encoded(schema, X, unknown="x")
 

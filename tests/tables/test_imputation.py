@@ -12,10 +12,9 @@ from exfam.tables.answers.decisions import RULES, decide
 from exfam.tables.answers.imputation import impute
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import Column, label_array
-from exfam.tables.data.encode import encode
+from exfam.tables.data.encode import encode, encode_values
 from exfam.tables.data.frames import read_table
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.data.values import encode_values
 from exfam.tables.networks.independent import IndependentColumns, independent_columns
 from table_model_cases import (
     cells_of,

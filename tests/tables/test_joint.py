@@ -9,11 +9,10 @@ import scipy.stats
 from exfam.checks import DataError
 from exfam.tables.answers.chain import (
     chain_log_prob,
-    chain_parts,
     pseudo_log_likelihood,
-    pseudo_parts,
+    pseudo_terms,
 )
-from exfam.tables.answers.distributions import cell_log_prob, column_laws, row_blocks
+from exfam.tables.answers.distributions import cell_log_prob, column_distributions, row_blocks
 from exfam.tables.data.cells import Cells
 from exfam.tables.networks.table_model import TableModel
 from table_model_cases import (
@@ -83,10 +82,9 @@ def test_columns_not_named_are_marginalized(case):
 def test_given_columns_are_context_alone(case):
     model, cells = case
     names = model.schema.names
-    parts = chain_parts(model, cells, order=names[1:], given=names[:1])
-    np.testing.assert_allclose(
-        parts.sum(1), chain_log_prob(model, cells) - chain_log_prob(model, cells, order=names[:1])
-    )
+    conditional = chain_log_prob(model, cells, order=names[1:], given=names[:1])
+    whole, first = chain_log_prob(model, cells), chain_log_prob(model, cells, order=names[:1])
+    np.testing.assert_allclose(conditional, whole - first)
 
 
 def test_without_one_joint_law_the_order_matters():
@@ -99,7 +97,7 @@ def test_without_one_joint_law_the_order_matters():
 def test_pseudo_log_likelihood_sums_leave_one_out_terms(case):
     model, cells = case
     cells = drop_cells(cells)
-    parts = pseudo_parts(model, cells)
+    parts = pseudo_terms(model, cells)
     whole = known_log_prob(model, cells)
     for j in range(len(model.schema)):
         present = cells.present[:, j]
@@ -137,7 +135,7 @@ def test_members_of_an_ensemble_are_averaged():
     np.testing.assert_allclose(
         cell_log_prob(model, cells, ["b"]), np.log(np.mean(np.exp(each), axis=0))
     )
-    laws = column_laws(model, cells, ["b", "a"])
+    laws = column_distributions(model, cells, ["b", "a"])
     assert list(laws) == ["b", "a"] and laws["a"].eta.shape == (2, 20, 2)
 
 

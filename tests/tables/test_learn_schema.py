@@ -245,8 +245,8 @@ def test_settings_are_checked():
 
 def test_a_place_is_that_of_a_column():
     schema = TableSchema((Column("a", "ordinal", labels=label_array(SIZES)),))
-    assert len(schema) == 1 and schema.place("a") == 0
+    assert len(schema) == 1 and schema.index("a") == 0
     with pytest.raises(
         DataError, match="`name` must be a column of the table, one of 'a', got 'b'"
     ):
-        schema.place("b")
+        schema.index("b")

@@ -11,7 +11,7 @@ import torch
 from exfam.checks import DataError, ExfamError
 from exfam.families import Categorical, Gaussian
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.chain import chain_log_prob, pseudo_parts
+from exfam.tables.answers.chain import chain_log_prob, pseudo_terms
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.shift.marginal import marginal_shift
 from exfam.tables.shift.moves import Moved, bonferroni, moved
@@ -120,7 +120,7 @@ def test_numbers_are_those_of_their_definitions(gaussian):
     assert report.rows.z == pytest.approx(
         scipy.stats.ttest_ind(rows[1], rows[0], equal_var=False).statistic
     )
-    parts = [pseudo_parts(model, cells)[:, 1] for cells in (train, new)]
+    parts = [pseudo_terms(model, cells)[:, 1] for cells in (train, new)]
     assert report.columns[1].conditional.new == pytest.approx(np.nanmean(parts[1]))
     assert report.columns[1].conditional.train_error == pytest.approx(
         scipy.stats.sem(parts[0], nan_policy="omit")

@@ -17,12 +17,12 @@ def positions():
     vectors = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     vectors[3] = 2.5 * vectors[1] + 0.01
     vectors[4] = 0
-    return vectors
+    return vectors[None]
 
 
 def test_cosines_are_those_of_scikit_learn(positions):
     told = column_similarity(positions, NAMES)
-    expected = cosine_similarity(positions.astype(np.float64))
+    expected = cosine_similarity(positions[0].astype(np.float64))
     np.testing.assert_allclose(told.cosine, expected, atol=1e-12)
     np.testing.assert_allclose(column_similarity(3 * positions, NAMES).cosine, told.cosine)
 
@@ -42,7 +42,7 @@ def test_it_is_plain_json(positions):
 
 
 def test_errors_say_what_is_wrong(positions):
-    with pytest.raises(DataError, match="as many as `positions` has rows, 5, got 2"):
+    with pytest.raises(DataError, match="`names` must be as many as there are columns, 5, got 2"):
         column_similarity(positions, NAMES[:2])
     told = column_similarity(positions, NAMES)
     with pytest.raises(DataError, match="must be one of the columns age, .* got 'mass'"):

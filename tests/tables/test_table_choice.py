@@ -9,12 +9,13 @@ import torch
 from exfam import MaskedTableRegressor
 from exfam.families import Histogram, StudentT
 from exfam.families.mixtures import Mixture
-from exfam.tables import choice
-from exfam.tables.choice import Trial, best_of, choose_recipe, fit_table, recipes_of
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.schema import TableSchema
+from exfam.tables.estimator import choice
+from exfam.tables.estimator.choice import Trial, best_of, choose_recipe, fit_table, recipes_of
+from exfam.tables.estimator.plan import Recipe, TablePlan
+from exfam.tables.estimator.training import objective_of, schedule, train_model
 from exfam.tables.networks.assemble import build_masked_table
-from exfam.tables.training import Recipe, TablePlan, objective_of, schedule, train_model
 from exfam.training.steps import fit
 from table_model_cases import cells_of, drop_cells, labels
 from table_network_cases import (
@@ -344,7 +345,7 @@ class TestHeldOutScale:
         chosen = next(trial for trial in model.trials_ if trial.recipe == model.recipe_)
         assert chosen.log_scale > 0
         wide = model.log_score(*new)
-        model.model_.widen(model.schema_.place("y"), -chosen.log_scale)
+        model.model_.widen(model.schema_.index("y"), -chosen.log_scale)
         assert wide > model.log_score(*new) + 0.02
 
     def test_the_default_law_has_heavy_tails(self):
@@ -361,7 +362,7 @@ class TestHeldOutScale:
         cells = model._cells(X, y)
         rows = model.model_.rows(cells)
         batch = rows.pad(np.arange(len(X)))
-        place = model.schema_.place("y")
+        place = model.schema_.index("y")
         with torch.no_grad():
             before, after = model.model_.log_prob_by_scale(batch, [place], [0.0, 0.7])
         np.testing.assert_allclose(before[0, :, 0], model.log_scores(X, y), atol=1e-5)

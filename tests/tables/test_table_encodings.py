@@ -6,7 +6,6 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
-from exfam.tables.explain import expert_weights
 from exfam.tables.networks.batch import cell_batch
 from table_network_cases import mixed_cells, other_cells, table_model
 from tables.table_estimator_cases import (
@@ -153,5 +152,5 @@ def test_the_weights_of_experts_are_those_of_attention():
     model = make(CLASSIFIER, max_epochs=1, ensemble=2).fit(FRAME, RESPONSES[CLASSIFIER])
     cells = model._cells(FRAME)
     each = [model.experts(FRAME, [model.response_], member=m).weights[:, 0] for m in range(2)]
-    told = expert_weights(model.model_, model.response_)(cells)
+    told = model.model_.expert_weights(cells, model.schema_.index(model.response_))
     np.testing.assert_allclose(told, np.stack(each).mean((0, 2)), atol=1e-5)

@@ -21,9 +21,13 @@ from exfam.families import (
 )
 from exfam.tables.data.columns import Column
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.networks.assemble import TableSettings, build_masked_table, column_laws
-from exfam.tables.networks.column_heads import ColumnLaw, LawBank
+from exfam.tables.networks.assemble import TableSettings, build_masked_table
 from exfam.tables.networks.independent import independent_columns
+from exfam.tables.networks.standardized import (
+    FamilyBank,
+    StandardizedFamily,
+    standardized_families,
+)
 from table_model_cases import cells_of, labels
 from table_network_cases import (
     ALIKE,
@@ -36,32 +40,32 @@ from table_network_cases import (
     table_model,
 )
 
-LAWS = (
-    ColumnLaw(Categorical(3)),
-    ColumnLaw(Gaussian(), center=-3.0, scale=5.0),
-    ColumnLaw(Categorical(1)),
-    ColumnLaw(StudentT(), center=100.0, scale=0.1),
-    ColumnLaw(NegativeBinomial()),
-    ColumnLaw(Gaussian(), center=7.0, scale=0.5),
-    ColumnLaw(Categorical(4, start=1)),
-    ColumnLaw(Poisson()),
-    ColumnLaw(Histogram((0.0, 1.0, 4.0))),
-    ColumnLaw(Histogram((0.0, 2.0, 4.0))),
-    ColumnLaw(Ordinal(3)),
-    ColumnLaw(Gaussian(scale=2.0)),
-    ColumnLaw(Categorical(5)),
+FAMILIES = (
+    StandardizedFamily(Categorical(3)),
+    StandardizedFamily(Gaussian(), center=-3.0, scale=5.0),
+    StandardizedFamily(Categorical(1)),
+    StandardizedFamily(StudentT(), center=100.0, scale=0.1),
+    StandardizedFamily(NegativeBinomial()),
+    StandardizedFamily(Gaussian(), center=7.0, scale=0.5),
+    StandardizedFamily(Categorical(4, start=1)),
+    StandardizedFamily(Poisson()),
+    StandardizedFamily(Histogram((0.0, 1.0, 4.0))),
+    StandardizedFamily(Histogram((0.0, 2.0, 4.0))),
+    StandardizedFamily(Ordinal(3)),
+    StandardizedFamily(Gaussian(scale=2.0)),
+    StandardizedFamily(Categorical(5)),
 )
 
 
 def draws(*, members=2, rows=7):
     """Parameters, and a value of each law in its own unit."""
     generator = torch.Generator().manual_seed(0)
-    n_params = max(law.family.n_params for law in LAWS)
-    shape = (members, rows, len(LAWS), n_params)
+    n_params = max(law.family.n_params for law in FAMILIES)
+    shape = (members, rows, len(FAMILIES), n_params)
     eta = torch.randn(shape, generator=generator, dtype=torch.float64)
     value = [
         law.own.sample(eta[0, :, j, : law.family.n_params], generator=generator)
-        for j, law in enumerate(LAWS)
+        for j, law in enumerate(FAMILIES)
     ]
     return eta, torch.stack(value, -1)
 
@@ -72,13 +76,13 @@ def test_standardized_values_have_the_density_of_their_own_unit(targets, members
     targets = list(targets)
     eta, value = draws()
     standardized = torch.stack(
-        [(value[..., j] - law.center) / law.scale for j, law in enumerate(LAWS)], -1
+        [(value[..., j] - law.center) / law.scale for j, law in enumerate(FAMILIES)], -1
     )
     seen = standardized[None, :, targets].expand(members, -1, -1)
-    told = LawBank(LAWS).log_prob(eta[:, :, targets], seen, targets)
+    told = FamilyBank(FAMILIES).log_prob(eta[:, :, targets], seen, targets)
     assert told.shape == (2, 7, len(targets))
     for place, target in enumerate(targets):
-        law = LAWS[target]
+        law = FAMILIES[target]
         own = eta[:, :, target, : law.family.n_params]
         expected = law.own.log_prob(value[:, target], own)
         assert expected.isfinite().all()
@@ -87,10 +91,12 @@ def test_standardized_values_have_the_density_of_their_own_unit(targets, members
 
 def test_parameters_beyond_a_family_s_own_are_not_read_and_get_no_gradient():
     eta, value = draws()
-    bank, columns = LawBank(LAWS), list(range(len(LAWS)))
-    own = torch.stack([torch.arange(eta.shape[-1]) < law.family.n_params for law in LAWS])
+    bank, columns = FamilyBank(FAMILIES), list(range(len(FAMILIES)))
+    own = torch.stack([torch.arange(eta.shape[-1]) < law.family.n_params for law in FAMILIES])
     assert not own.all()
-    value = torch.stack([(value[..., j] - law.center) / law.scale for j, law in enumerate(LAWS)], 1)
+    value = torch.stack(
+        [(value[..., j] - law.center) / law.scale for j, law in enumerate(FAMILIES)], 1
+    )
     eta.requires_grad_()
     told = bank.log_prob(eta, value[None], columns)
     told.sum().backward()
@@ -100,21 +106,21 @@ def test_parameters_beyond_a_family_s_own_are_not_read_and_get_no_gradient():
 
 
 def test_only_laws_with_a_location_and_a_scale_are_standardized():
-    columns = column_laws(MIXED, MIXED_FAMILIES)
+    columns = standardized_families(MIXED, MIXED_FAMILIES)
     assert [law.center for law in columns] == [0.0, 0.0, 0.0, 2.0, 0.0, 0.0]
     assert [law.scale for law in columns] == [1.0, 1.0, 1.0, 4.0, 1.0, 1.0]
     families = (*MIXED_FAMILIES[:3], Gaussian(scale=1.0), *MIXED_FAMILIES[4:])
-    known = column_laws(MIXED, families)[3]
+    known = standardized_families(MIXED, families)[3]
     assert (known.scale, known.family) == (4.0, Gaussian(scale=0.25))
     families = (*MIXED_FAMILIES[:3], StudentT(), *MIXED_FAMILIES[4:])
-    assert column_laws(MIXED, families)[3].scale == 4.0
+    assert standardized_families(MIXED, families)[3].scale == 4.0
 
 
 def test_positive_numbers_are_divided_by_their_mean_except_in_older_stored_models():
     families = (*MIXED_FAMILIES[:3], Gamma(), *MIXED_FAMILIES[4:])
-    law = column_laws(MIXED, families)[3]
+    law = standardized_families(MIXED, families)[3]
     assert (law.center, law.scale) == (0.0, 2.0)
-    assert column_laws(MIXED, families, positive_in_units=False)[3].scale == 1.0
+    assert standardized_families(MIXED, families, positive_in_units=False)[3].scale == 1.0
     stored = asdict(SETTINGS)
     del stored["positive_in_units"]
     assert not TableSettings(**stored).positive_in_units
@@ -258,7 +264,9 @@ def test_a_subclass_has_parameters_and_a_density_of_its_own():
         def _log_prob(self, value, eta):
             return super()._log_prob(value, eta / 2)
 
-    assert ColumnLaw(Gaussian()).has_scale and not ColumnLaw(Other()).has_scale
+    assert StandardizedFamily(Gaussian()).has_scale and not StandardizedFamily(Other()).has_scale
     eta, value = torch.randn(1, 2, 1, 3), torch.tensor([[[0.0], [2.0]]])
     own = Tempered(3).log_prob(value, eta)
-    torch.testing.assert_close(LawBank([ColumnLaw(Tempered(3))]).log_prob(eta, value, [0]), own)
+    torch.testing.assert_close(
+        FamilyBank([StandardizedFamily(Tempered(3))]).log_prob(eta, value, [0]), own
+    )

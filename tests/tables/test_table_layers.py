@@ -33,7 +33,7 @@ def test_looked_up_scores_are_those_of_the_literal_network(masked, ordinal):
     told = model(batch_of(model, cells), targets)
     code = torch.from_numpy(cells.code).long()
     behind = torch.zeros(code.shape, dtype=torch.bool)
-    places = [model.schema.place(name) for name in masked]
+    places = [model.schema.index(name) for name in masked]
     behind[:, places] = code[:, places] < 0
     rows = Sentences(code, torch.from_numpy(cells.fraction), first_tokens(model), behind)
     for member in range(2):

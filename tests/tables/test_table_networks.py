@@ -21,7 +21,7 @@ EXACT = {"rtol": 0.0, "atol": 1e-10}
 
 
 def all_eta(model, cells):
-    return model.eta(cells, list(range(len(model.laws))))
+    return model.eta(cells, list(range(len(model.families))))
 
 
 def assert_same(told, expected):
@@ -120,7 +120,7 @@ def test_targets_do_not_depend_on_what_else_is_asked(case):
 @pytest.mark.parametrize("case", CASES)
 def test_rows_with_nothing_in_them_have_a_law(case):
     model, cells = model_and_cells(case)
-    empty = cells.hide(list(range(len(model.laws))))
+    empty = cells.hide(list(range(len(model.families))))
     for eta in all_eta(model, empty):
         assert eta.isfinite().all()
         torch.testing.assert_close(eta, eta[:, :1].expand_as(eta), **EXACT)

@@ -30,7 +30,7 @@ def batch_of(model, cells, weight=None):
 def log_probs(model, cells, member):
     """Log-probability of each cell by one member, in its own unit, from the model's eta."""
     told = np.zeros(cells.code.shape)
-    for column, eta in enumerate(model.eta(cells, list(range(len(model.laws))))):
+    for column, eta in enumerate(model.eta(cells, list(range(len(model.families))))):
         there = cells.code[:, column] >= 0
         law = Mixture(model.families[column], eta[member : member + 1, there])
         told[there, column] = law.log_prob(torch.from_numpy(cells.value[there, column])).numpy()

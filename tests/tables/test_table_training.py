@@ -9,15 +9,14 @@ import torch
 
 from exfam.checks import CheckpointError, ExfamError
 from exfam.tables.data.cells import Cells
-from exfam.tables.networks.objective import MaskedCells
-from exfam.tables.training import (
-    Recipe,
-    empty_model,
+from exfam.tables.estimator.plan import Recipe
+from exfam.tables.estimator.training import (
     model_settings,
     objective_of,
     schedule,
     train_model,
 )
+from exfam.tables.networks.objective import MaskedCells
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
@@ -159,16 +158,6 @@ def test_a_checkpoint_is_of_all_parameters_but_those_that_change_nothing(tmp_pat
         train_model(parameters(response_share=0.5), plan, RECIPES[:1], progress=False)
 
 
-def test_a_model_to_load_into_has_the_fitted_one_s_shape():
-    plan = alike_plan()
-    fitted = train_model(parameters(network="deep"), plan, RECIPES, progress=False)
-    empty = empty_model(plan.schema, plan.families, fitted.settings)
-    empty.load_state_dict(fitted.model.state_dict())
-    told = (model.eta(plan.cells, [0, 3]) for model in (fitted.model, empty))
-    for own, other in zip(*told, strict=True):
-        torch.testing.assert_close(own, other, rtol=0.0, atol=0.0)
-
-
 @pytest.mark.parametrize(
     ("unlabeled", "response", "expected"),
     [("mask", "d", ("d",)), ("absent", "d", ()), ("mask", None, ())],
@@ -208,15 +197,6 @@ def test_a_longer_training_has_more_steps_of_the_first_rows(n_rows, steps):
 def test_given_numbers_are_the_schedule():
     told = schedule(parameters(batch_size=np.int64(48), max_epochs=7), 2000)
     assert (told.batch_size, told.max_epochs, told.clip) == (48, 7, None)
-
-
-WRONG = {"batch_size": "large", "max_epochs": 0, "n_targets": 0, "embed_dim": 0, "n_layers": 1.5}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_counts_are_refused(name):
-    with pytest.raises(ExfamError, match=f"`{name}` must be an integer >= 1, got"):
-        train_model(parameters(**{name: WRONG[name]}), alike_plan(), RECIPES, progress=False)
 
 
 def test_a_table_without_any_cell_to_learn_from_is_refused():

@@ -66,7 +66,7 @@ def test_unknown_labels_are_missing_cells_and_counted_once(kind, call):
 @pytest.mark.parametrize("kind", KINDS)
 def test_filling_leaves_unknown_labels_as_they_are(kind):
     model = fitted(kind)
-    with pytest.warns(ExfamWarning, match=COUNTED + "stay as they are and tell nothing"):
+    with pytest.warns(ExfamWarning, match=COUNTED + "stay as they are, and count as missing"):
         told = model.impute(NEW)
     filled = told.frame["city"].tolist()
     assert [filled[row] for row in (0, 1, 2, 4, 5)] == ["Paris", "Bonn", "Lima", "Oslo", "Paris"]

@@ -295,7 +295,7 @@ def _table_work(estimator: Any, chosen: Any) -> _Work:
         held_out,
         tables.describe_table(train),
         tables.table_scoreboard,
-        telling=tables.told_of(train, *([] if held_out is None else [held_out])),
+        telling=tables.errors_of_files(train, *([] if held_out is None else [held_out])),
     )
 
 

@@ -5,24 +5,21 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import Float64, Shaped
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import DataError, ExfamError
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice
-from exfam.tables.answers.decisions import RULES, decide
-from exfam.tables.answers.distributions import column_laws
+from exfam.tables.answers.decisions import RULES
 from exfam.tables.data import FINITE, Column, RawColumn
 from exfam.tables.data.raw import cell_error
-from exfam.tables.declarations import ResponseModel
-from exfam.tables.inputs import Given, read_response
-from exfam.tables.plan import Response
-from exfam.tables.supervised import SupervisedTable
+from exfam.tables.estimator.given import Given, read_response
+from exfam.tables.estimator.plan import Response
+from exfam.tables.estimator.supervised import SupervisedTable
 
 __all__ = ["MaskedTableClassifier"]
 
 
-class MaskedTableClassifier(ResponseModel, ClassifierMixin, SupervisedTable):
+class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     """Attention over the cells of a row as a classifier, and a joint model of all columns.
 
     {parameters}
@@ -53,17 +50,11 @@ class MaskedTableClassifier(ResponseModel, ClassifierMixin, SupervisedTable):
         'the class to predict: "argmax", the most probable one, or of ordinal ones the '
         '"median", or the label nearest to the "mean"',
     )
-    extra_masking: float | str = parameter("auto")
-    validation_fraction: float = parameter(
-        0.0,
-        text="share of the rows with a response held out to choose the best epoch; without any, "
-        "all steps are taken",
-    )
 
     @property
     def classes_(self) -> Shaped[np.ndarray, "classes"]:
         """The labels, in the order of the columns of `predict_proba`."""
-        check_is_fitted(self)
+        self._check_fitted()
         return cast(np.ndarray, self._column.labels).copy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -73,19 +64,17 @@ class MaskedTableClassifier(ResponseModel, ClassifierMixin, SupervisedTable):
         with a warning that counts them. See `log_score` for nats. Raises DataError if no row of
         weight above 0 has a response.
         """
-        cells, column = self._with_response(X, y, becomes="count as wrong"), self._column
-        known = ~read_response(y, name=column.name, n_rows=len(cells)).missing
-        rows, weight = self._scored(X, known, sample_weight)
-        law = column_laws(self.model_, cells, [column.name])[column.name]
-        right = decide(law, column, rule=self.decision) == cells.value[:, -1]
-        return float(np.average(right[rows], weights=weight))
+        cells = self._with_response(X, y, becomes="count as wrong")
+        known = ~read_response(y, name=self._column.name, n_rows=len(cells)).missing
+        decided, truth, weight = self._decided(cells, known, sample_weight)
+        return float(np.average(decided == truth, weights=weight))
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
         """The probability of each class of `classes_`.
 
         Raises DataError for other columns than those of training.
         """
-        return self._law(X).probs().double().numpy()
+        return self._distribution(X).probs().double().numpy()
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
         """The log of `predict_proba`, in nats."""
@@ -118,7 +107,7 @@ class MaskedTableClassifier(ResponseModel, ClassifierMixin, SupervisedTable):
             _check_labels(column)
         return "ordinal" if len(_distinct(columns)) > 2 else "categorical"
 
-    def _check_decision(self, column: Column) -> None:
+    def _check_response(self, column: Column) -> None:
         if self.decision != "argmax" and column.kind != "ordinal":
             raise ExfamError(
                 f"`decision` must be 'argmax' for the {column.kind} response {column.name!r}, got "
@@ -127,19 +116,19 @@ class MaskedTableClassifier(ResponseModel, ClassifierMixin, SupervisedTable):
 
 
 def _distinct(columns: list[RawColumn]) -> set[object]:
-    """All labels, as they are told in tables."""
-    found: set[object] = set()
+    """All labels, as tables hold them."""
+    distinct: set[object] = set()
     for column in columns:
-        told = np.unique(column.values[~column.missing]).tolist()
-        found |= set(told if column.labels is None else [column.labels[code] for code in told])
-    return found
+        seen = np.unique(column.values[~column.missing]).tolist()
+        distinct |= set(seen if column.labels is None else [column.labels[code] for code in seen])
+    return distinct
 
 
 def _check_classes(columns: list[RawColumn]) -> None:
-    found = _distinct(columns)
-    if len(found) < 2:
+    distinct = _distinct(columns)
+    if len(distinct) < 2:
         raise DataError(
-            f"`y` must hold at least two classes, got one class, {next(iter(found))!r}. Declare "
+            f"`y` must hold at least two classes, got one class, {next(iter(distinct))!r}. Declare "
             "all labels in `kinds` if there are others."
         )
 
@@ -149,7 +138,7 @@ def _check_labels(column: RawColumn) -> None:
     values = column.values.astype(np.float64)
     wrong = (values != np.floor(values)) & ~column.missing
     if wrong.any():
-        told = cell_error("y", "hold labels", column, wrong, advice="Use MaskedTableRegressor, or")
+        error = cell_error("y", "hold labels", column, wrong, advice="Use MaskedTableRegressor, or")
         raise DataError(
-            f"Unknown label type: continuous. {told} pass target='categorical' or 'ordinal'."
+            f"Unknown label type: continuous. {error} pass target='categorical' or 'ordinal'."
         )

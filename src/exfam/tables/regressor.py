@@ -11,25 +11,20 @@ from exfam.estimator.choices import Families
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice, OrWord
 from exfam.families import StudentT
-from exfam.tables.answers.decisions import decide
-from exfam.tables.answers.distributions import column_laws
-from exfam.tables.column_families import number_family
-from exfam.tables.data import Column
-from exfam.tables.declarations import ResponseModel
-from exfam.tables.inputs import Given
-from exfam.tables.plan import Response
-from exfam.tables.supervised import SupervisedTable
+from exfam.tables.estimator.column_families import number_family
+from exfam.tables.estimator.given import Given
+from exfam.tables.estimator.plan import Response
+from exfam.tables.estimator.supervised import SupervisedTable
 
 __all__ = ["MaskedTableRegressor"]
 
-# Families of labels, and one that needs items: no law of one number.
 BINNED, AUTO = "binned", "auto"
 # Few enough that a row far from all of training is not out of the question.
 _DF = 4.0
 _TINY = np.finfo(np.float64).tiny
 
 
-class MaskedTableRegressor(ResponseModel, RegressorMixin, SupervisedTable):
+class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     """Attention over the cells of a row as a regressor, and a joint model of all columns.
 
     {parameters}
@@ -49,21 +44,15 @@ class MaskedTableRegressor(ResponseModel, RegressorMixin, SupervisedTable):
     kind = "masked-table-regressor"
     family: Any = parameter(
         "auto",
-        OrWord("auto", OrWord("binned", Families())),
-        'the law of the response: "auto", Student\'s t with 4 degrees of freedom, whose heavy '
-        'tails bear rows unlike those of training; "gaussian", "student-t", "poisson", '
+        OrWord(AUTO, OrWord(BINNED, Families())),
+        'the distribution of the response: "auto", Student\'s t with 4 degrees of freedom, whose '
+        'heavy tails bear rows unlike those of training; "gaussian", "student-t", "poisson", '
         '"negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`,'
         ' or "binned": a histogram of `n_bins` bins of equally many values. Where rows are '
-        "held out to choose something, they also say how wide a law with a scale is",
+        "held out to choose something, they also decide how wide one with a scale is",
     )
     decision: str = parameter(
         "mean", Choice(("mean", "median")), 'the number to predict, the "mean" or the "median"'
-    )
-    extra_masking: float | str = parameter("auto")
-    validation_fraction: float = parameter(
-        0.0,
-        text="share of the rows with a response held out to choose the best epoch; without any, "
-        "all steps are taken",
     )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -72,16 +61,14 @@ class MaskedTableRegressor(ResponseModel, RegressorMixin, SupervisedTable):
         Rows without a response are left out. See `log_score` for nats. Raises DataError for less
         than two rows of weight above 0 that have a response.
         """
-        cells, name = self._with_response(X, y), self._column.name
-        truth = cells.value[:, -1]
-        rows, weight = self._scored(X, ~np.isnan(truth), sample_weight)
-        if len(rows) < 2:
+        cells = self._with_response(X, y)
+        known = cells.present[:, self.schema_.index(self._column.name)]
+        decided, truth, weight = self._decided(cells, known, sample_weight)
+        if len(truth) < 2:
             raise DataError("`y` must hold a response in two rows or more for R^2, got one.")
-        law = column_laws(self.model_, cells, [name])[name]
-        told = decide(law, self._column, rule=self.decision)
         # In their own unit squares may be more than float64 holds.
-        unit = max(np.abs(truth[rows]).max(), np.abs(told[rows]).max(), _TINY)
-        return float(r2_score(truth[rows] / unit, told[rows] / unit, sample_weight=weight))
+        unit = max(np.abs(truth).max(), np.abs(decided).max(), _TINY)
+        return float(r2_score(truth / unit, decided / unit, sample_weight=weight))
 
     def _response(self, given: Given) -> Response:
         assert given.name is not None
@@ -95,6 +82,3 @@ class MaskedTableRegressor(ResponseModel, RegressorMixin, SupervisedTable):
         if isinstance(self.family, str) and self.family == AUTO:
             return Response(given.name, "numeric", StudentT(df=_DF))
         return Response(given.name, "numeric", number_family(self.family, argument="family"))
-
-    def _check_decision(self, column: Column) -> None:
-        """Any number has a mean and a median."""

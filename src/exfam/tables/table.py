@@ -6,14 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from exfam.checks import DataError
-from exfam.tables.answers.chain import pseudo_parts
-from exfam.tables.data import read_table
-from exfam.tables.inputs import encode_all, read_given
-from exfam.tables.joint import JointTable
-from exfam.tables.weights import read_weight
+from exfam.tables.answers.chain import pseudo_terms
+from exfam.tables.estimator.given import read_given, read_weight
+from exfam.tables.estimator.joint import JointTable
 
 __all__ = ["MaskedTable"]
 
@@ -71,12 +68,10 @@ class MaskedTable(TransformerMixin, JointTable):
         self._check_parameters()
         given = read_given(X, None, sample_weight, supervised=False)
         self._remember_features(X, y, given)
-        schema = self._learn(given, None)
-        held = None
+        held_out = None
         if validation is not None:
-            told = read_given(validation, None, None, supervised=False)
-            held = encode_all(schema, told.tables, unknown=self.unknown)
-        self._fit(given, None, schema=schema, validation=held, checkpoint=checkpoint)
+            held_out = read_given(validation, None, None, supervised=False)
+        self._fit(given, None, validation=held_out, checkpoint=checkpoint)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -90,7 +85,7 @@ class MaskedTable(TransformerMixin, JointTable):
 
         Raises DataError for other names.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         names = np.array(self.features_, dtype=object)
         given = names if input_features is None else np.array(input_features, dtype=object)
         if given.tolist() != names.tolist():
@@ -101,16 +96,16 @@ class MaskedTable(TransformerMixin, JointTable):
         return names
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log p(cell | all other cells of its row) in nats of a cell; higher is better.
+        """Mean log p(cell | all other cells of its row) in nats per cell; higher is better.
 
         The pseudo-log-likelihood, for each cell that is there; `y` is ignored. Raises DataError
         for a table without any.
         """
-        parts = pseudo_parts(self.model_, self._cells(X))
-        weight = read_weight(sample_weight, [read_table(X)], several=False)
-        known = ~np.isnan(parts)
-        rows = np.ones(len(parts)) if weight is None else weight
+        terms = pseudo_terms(self.model_, self._cells(X))
+        weight = read_weight(sample_weight, [len(terms)], several=False)
+        known = ~np.isnan(terms)
+        rows = np.ones(len(terms)) if weight is None else weight
         total = float((known.sum(1) * rows).sum())
         if not total:
             raise DataError("`X` must hold a cell in some row to score, got none.")
-        return float((np.where(known, parts, 0.0).sum(1) * rows).sum() / total)
+        return float((np.where(known, terms, 0.0).sum(1) * rows).sum() / total)

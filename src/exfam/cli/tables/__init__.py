@@ -1,6 +1,6 @@
 """Models of tables on the command line."""
 
-from exfam.cli.tables.errors import told_of
+from exfam.cli.tables.errors import errors_of_files
 from exfam.cli.tables.experts import table_experts
 from exfam.cli.tables.facts import describe_table, table_facts
 from exfam.cli.tables.files import given_of, is_table, read_known_table, read_training_tables
@@ -12,6 +12,7 @@ __all__ = [
     "cells_of",
     "compare_tables",
     "describe_table",
+    "errors_of_files",
     "filled_table",
     "given_of",
     "is_table",
@@ -22,5 +23,4 @@ __all__ = [
     "table_predictions",
     "table_scoreboard",
     "table_scores",
-    "told_of",
 ]

@@ -1,4 +1,4 @@
-"""Errors of estimators of tables, as those read them who gave files and options."""
+"""Errors of estimators of tables, for those who gave files and options."""
 
 import contextlib
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from exfam.checks import ExfamError
 from exfam.tables.data.table_files import TableFile
 
-__all__ = ["told_of"]
+__all__ = ["errors_of_files"]
 
 _ROWS = re.compile(r"at row (\d+) \((\d+) of (\d+) rows\)")
 _WORDS = {
@@ -28,10 +28,10 @@ _WORDS = {
 
 
 @contextlib.contextmanager
-def told_of(*tables: TableFile) -> Iterator[None]:
-    """Within it, an error tells the file that its row is in, and options instead of arguments.
+def errors_of_files(*tables: TableFile) -> Iterator[None]:
+    """Within it, an error names the file that its row is in, and options instead of arguments.
 
-    >>> with told_of():
+    >>> with errors_of_files():
     ...     raise ExfamError("`y` must hold two classes, got one.")
     Traceback (most recent call last):
     ...
@@ -40,15 +40,15 @@ def told_of(*tables: TableFile) -> Iterator[None]:
     try:
         yield
     except ExfamError as error:
-        told = str(error)
+        message = str(error)
         for ours, theirs in _WORDS.items():
-            told = told.replace(ours, theirs)
+            message = message.replace(ours, theirs)
 
-        def place(found: re.Match[str]) -> str:
-            # A table of as many rows is the one that is spoken of, unless several have as many.
-            fitting = [table for table in tables if len(table) == int(found[3])]
+        def in_file(match: re.Match[str]) -> str:
+            # A table of as many rows is the one in question, unless several have as many.
+            fitting = [table for table in tables if len(table) == int(match[3])]
             if len(fitting) != 1:
-                return found[0]
-            return f"at {fitting[0].where(int(found[1]))} ({found[2]} of {found[3]} rows)"
+                return match[0]
+            return f"at {fitting[0].where(int(match[1]))} ({match[2]} of {match[3]} rows)"
 
-        raise ExfamError(_ROWS.sub(place, told)) from error
+        raise ExfamError(_ROWS.sub(in_file, message)) from error

@@ -17,12 +17,12 @@ def describe_table(table: TableFile) -> str:
     >>> describe_table(TableFile(pa.table({"km": [40, None]}), Places(), n_unnamed=1))
     '2 rows, 1 column; 1 cell missing; 1 column without a name left out'
     """
-    told = f"{_count(len(table), 'row')}, {_count(table.frame.num_columns, 'column')}"
+    text = f"{_count(len(table), 'row')}, {_count(table.frame.num_columns, 'column')}"
     if n := table.n_missing:
-        told += f"; {_count(n, 'cell')} missing"
+        text += f"; {_count(n, 'cell')} missing"
     if table.n_unnamed:
-        told += f"; {_count(table.n_unnamed, 'column')} without a name left out"
-    return told
+        text += f"; {_count(table.n_unnamed, 'column')} without a name left out"
+    return text
 
 
 def label_notes(model: Any, n_rows: int) -> list[str]:
@@ -37,7 +37,7 @@ def label_notes(model: Any, n_rows: int) -> list[str]:
 
 def table_facts(model: Any) -> dict[str, Any]:
     """What a fitted model of a table was fitted to, as plain values."""
-    columns = zip(model.schema_.columns, model.families_, strict=True)
+    columns = list(zip(model.schema_.columns, model.families_, strict=True))
     return {
         "response": model.response_,
         "columns": [
@@ -51,7 +51,7 @@ def table_facts(model: Any) -> dict[str, Any]:
         ],
         "families": {
             column.name: family_to_config(family)
-            for column, family in zip(model.schema_.columns, model.families_, strict=True)
+            for column, family in columns
             if column.labels is None and not column.binned
         },
         "recipe": asdict(model.recipe_),

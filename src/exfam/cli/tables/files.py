@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
-from exfam.cli.tables.errors import told_of
+from exfam.cli.tables.errors import errors_of_files
 from exfam.estimator.registry import REGISTRY
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
@@ -43,7 +43,7 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
         numbers.add(chosen.response)
     labels = {name: kind for name, kind in kinds.items() if isinstance(kind, list)}
     ignore = chosen.ignore or ()
-    with told_of():
+    with errors_of_files():
         ignored = [ignore] if isinstance(ignore, str) else ignore
         table = read_table_file(chosen.file, ignore=ignored, numbers=numbers, labels=labels)
     _check_response(table, chosen, file=chosen.file)
@@ -52,7 +52,7 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
     types = dict(zip(table.frame.column_names, table.frame.schema.types, strict=True))
     texts = {name: labels.get(name, ()) for name, kind in types.items() if kind == _TEXT}
     numbers |= {name for name, kind in types.items() if kind in (pa.int64(), pa.float64())}
-    with told_of():
+    with errors_of_files():
         held_out = read_table_file(
             chosen.validation, names=list(types), numbers=numbers, labels=texts
         )
@@ -84,7 +84,7 @@ def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
 
     >>> from exfam.columns.parts import Places
     >>> table = TableFile(pa.table({"km": [40], "sold": ["yes"]}), Places(), n_unnamed=0)
-    >>> [each.column_names for each in given_of(table, "sold")]
+    >>> [part.column_names for part in given_of(table, "sold")]
     [['km'], ['sold']]
     """
     if response is None:
@@ -116,13 +116,12 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
                 "With unk an unknown label is a missing cell."
             )
         model.unknown = chosen.unknown
-    columns = model.schema_.columns
     numbers = [
-        each.name
-        for each in columns
-        if not each.input_only and (each.labels is None or each.labels.dtype.kind in "if")
+        column.name
+        for column in model.schema_.columns
+        if not column.input_only and (column.labels is None or column.labels.dtype.kind in "if")
     ]
-    with told_of():
+    with errors_of_files():
         table = read_table_file(
             file,
             names=model.schema_.names,

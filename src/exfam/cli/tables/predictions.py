@@ -7,29 +7,16 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.sources import as_array
-from exfam.cli.tables.errors import told_of
-from exfam.cli.tables.scores import cells_of, rules_of, targets_of
+from exfam.cli.tables.errors import errors_of_files
+from exfam.cli.tables.scores import cells_of, chosen_columns, rules_of
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.decisions import decide
-from exfam.tables.answers.distributions import column_laws, row_blocks
+from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.data import Column, decode
 from exfam.tables.data.table_files import TableFile
 
-__all__ = ["chosen_column", "filled_table", "table_predictions"]
-
-
-def chosen_column(model: Any, of: str | None) -> list[str]:
-    """The column that `--of` names, or else the response, or all columns without one.
-
-    Raises ExfamError for a column that the model does not know.
-    """
-    if of is None:
-        return targets_of(model)
-    if of not in model.schema_.targets:
-        listed = ", ".join(map(repr, model.schema_.targets))
-        raise ExfamError(f"`--of` must be a column of the model, one of {listed}, got {of!r}.")
-    return [of]
+__all__ = ["filled_table", "table_predictions"]
 
 
 def table_predictions(model: Any, table: TableFile, chosen: Any) -> dict[str, Any]:
@@ -37,57 +24,55 @@ def table_predictions(model: Any, table: TableFile, chosen: Any) -> dict[str, An
 
     Raises ExfamError for intervals and quantiles of labels, and for probabilities of numbers.
     """
-    names = _asked(model, chosen)
-    cells = cells_of(model, table)
-    n_params = sum(model.families_[model.schema_.place(name)].n_params for name in names)
+    names = _predicted_columns(model, chosen)
+    cells, rules = cells_of(model, table), rules_of(model, names)
     parts: dict[str, list[np.ndarray]] = {}
-    for block in row_blocks(len(cells), numbers=n_params):
-        laws = column_laws(model.model_, cells[block], names)
-        for name, rule in zip(names, rules_of(model, names), strict=True):
-            for told, values in _told(model, laws[name], name, rule, chosen):
-                parts.setdefault(told, []).append(values)
+    for _, _, distributions in distribution_blocks(model.model_, cells, names):
+        for name, distribution in distributions.items():
+            for output, values in _outputs(model, distribution, name, rules[name], chosen):
+                parts.setdefault(output, []).append(values)
     response = model.response_
     first: dict[str, Any] = {"row": np.arange(len(table))}
     if response in table.frame.column_names:
         first[response] = table.frame[response]
-    return first | {told: as_array(np.concatenate(each)) for told, each in parts.items()}
+    return first | {output: as_array(np.concatenate(values)) for output, values in parts.items()}
 
 
 def filled_table(model: Any, table: TableFile) -> dict[str, Any]:
     """The table with its missing cells filled in, each from the others of its row."""
-    with told_of(table):
+    with errors_of_files(table):
         frame = model.impute(table.frame).frame
     return {"row": np.arange(len(table))} | dict(
         zip(frame.column_names, frame.columns, strict=True)
     )
 
 
-def _asked(model: Any, chosen: Any) -> list[str]:
-    """The columns to tell of; of all columns those of which what is asked can be told."""
-    names = chosen_column(model, chosen.of)
+def _predicted_columns(model: Any, chosen: Any) -> list[str]:
+    """Those chosen; of all columns only those that have what the options ask for."""
+    names = chosen_columns(model, chosen.of)
     for_numbers = chosen.interval is not None or chosen.quantiles is not None
     if not for_numbers and not chosen.proba:
         return names
     fit = [name for name in names if (model.schema_.column(name).labels is None) == for_numbers]
     if fit:
         return fit
-    asked = next(each for each in ("interval", "quantiles", "proba") if getattr(chosen, each))
-    sort = ("numbers", "labels") if for_numbers else ("labels", "numbers")
+    option = next(name for name in ("interval", "quantiles", "proba") if getattr(chosen, name))
+    needed, actual = ("numbers", "labels") if for_numbers else ("labels", "numbers")
     advice = "Use --proba." if for_numbers else "Use --interval or --quantiles."
     raise ExfamError(
-        f"`--{asked}` must be asked of a column of {sort[0]}, got "
-        f"{', '.join(map(repr, names[:3]))}, of {sort[1]}. {advice}"
+        f"`--{option}` needs a column of {needed}, got {', '.join(map(repr, names[:3]))}, of "
+        f"{actual}. {advice}"
     )
 
 
-def _told(
-    model: Any, law: Mixture, name: str, rule: str, chosen: Any
+def _outputs(
+    model: Any, distribution: Mixture, name: str, rule: str, chosen: Any
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Names of columns and their values."""
-    column = model.schema_.column(name)
-    prediction = Prediction(law, np.arange(law.eta.shape[1]), law.eta.shape[1])
+    column, n_rows = model.schema_.column(name), distribution.eta.shape[1]
+    prediction = Prediction(distribution, np.arange(n_rows), n_rows)
     if chosen.proba:
-        yield from zip(_label_names(column), law.probs().double().numpy().T, strict=True)
+        yield from zip(_label_names(column), distribution.probs().double().numpy().T, strict=True)
     elif chosen.interval is not None:
         low, high = prediction.interval(chosen.interval)
         yield from ((f"{name}_low", low), (f"{name}_high", high))
@@ -95,13 +80,13 @@ def _told(
         for p in chosen.quantiles:
             yield f"{name}_q{p:g}", prediction.quantile(p)
     else:
-        told = f"predicted_{name}" if column.labels is not None else f"{name}_{rule}"
-        yield told, decode(model.schema_, name, decide(law, column, rule=rule))
+        output = f"predicted_{name}" if column.labels is not None else f"{name}_{rule}"
+        yield output, decode(model.schema_, name, decide(distribution, column, rule=rule))
 
 
 def _label_names(column: Column) -> list[str]:
     assert column.labels is not None
     return [
-        f"{column.name}={each:g}" if isinstance(each, float) else f"{column.name}={each}"
-        for each in column.labels.tolist()
+        f"{column.name}={label:g}" if isinstance(label, float) else f"{column.name}={label}"
+        for label in column.labels.tolist()
     ]

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float64
 
 from exfam.checks import ExfamError
 from exfam.cli.sources import as_array
-from exfam.cli.tables.errors import told_of
-from exfam.tables.answers.decisions import decide
-from exfam.tables.answers.distributions import column_laws, row_blocks, table_schema
+from exfam.cli.tables.errors import errors_of_files
+from exfam.tables.answers.decisions import decide, usual_rule
+from exfam.tables.answers.distributions import distribution_blocks, log_prob_of
 from exfam.tables.data import FINITE, Cells, Column
 from exfam.tables.data.table_files import TableFile
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["ColumnScore", "cells_of", "column_scores", "rules_of", "table_scores", "targets_of"]
-
-_RULES = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
+__all__ = ["ColumnScore", "cells_of", "chosen_columns", "column_scores", "rules_of", "table_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,58 +44,58 @@ class ColumnScore:
         return float(np.nanmean(self.nats)) if self.n else np.nan
 
 
-def targets_of(model: Any) -> list[str]:
-    """The columns that a model is asked for: its response, or all without one."""
-    return list(model.schema_.targets) if model.response_ is None else [model.response_]
+def chosen_columns(model: Any, of: str | None = None) -> list[str]:
+    """The column that `--of` names, or else the response, or all columns without one.
+
+    Raises ExfamError for a column that the model does not know.
+    """
+    if of is None:
+        return list(model.schema_.targets) if model.response_ is None else [model.response_]
+    if of not in model.schema_.targets:
+        listed = ", ".join(map(repr, model.schema_.targets))
+        raise ExfamError(f"`--of` must be a column of the model, one of {listed}, got {of!r}.")
+    return [of]
 
 
-def rules_of(model: Any, names: Sequence[str]) -> list[str]:
+def rules_of(model: Any, names: Sequence[str]) -> dict[str, str]:
     """By which rule each column is predicted: the response by the model's own, others as filled."""
-    return [
-        model.decision
-        if name == model.response_
-        else _RULES.get(model.schema_.column(name).kind, "mean")
+    return {
+        name: model.decision if name == model.response_ else usual_rule(model.schema_.column(name))
         for name in names
-    ]
+    }
 
 
 def cells_of(model: Any, table: TableFile) -> Cells:
     """The cells of a table as a model reads them. Raises ExfamError naming file and row."""
-    with told_of(table):
+    with errors_of_files(table):
         left_out = {model.response_: "are left out"} if model.response_ else None
         return model._cells(table.frame, becomes=left_out)
 
 
-def column_scores(
-    model: TableModel, cells: Cells, names: Sequence[str], rules: Sequence[str]
-) -> dict[str, ColumnScore]:
+def column_scores(model: TableModel, cells: Cells, rules: dict[str, str]) -> dict[str, ColumnScore]:
     """Scores of the cells of these columns, each predicted by its rule."""
-    schema = table_schema(model)
-    n_params = sum(model.families[schema.place(name)].n_params for name in names)
-    nats, told = (np.full((len(names), len(cells)), np.nan) for _ in range(2))
-    for block in row_blocks(len(cells), numbers=n_params):
-        part = cells[block]
-        laws = column_laws(model, part, names)
-        for k, (name, rule) in enumerate(zip(names, rules, strict=True)):
-            value = torch.from_numpy(part.value[:, schema.place(name)].copy())
-            log_prob = laws[name].log_prob(value)
-            nats[k, block] = torch.where(value.isnan(), torch.nan, log_prob).numpy()
-            told[k, block] = decide(laws[name], schema.column(name), rule=rule)
+    index = {name: model.schema.index(name) for name in rules}
+    nats, decided = ({name: np.full(len(cells), np.nan) for name in rules} for _ in range(2))
+    for block, part, distributions in distribution_blocks(model, cells, list(rules)):
+        for name, distribution in distributions.items():
+            column = model.schema.column(name)
+            nats[name][block] = log_prob_of(distribution, part.value[:, index[name]])
+            decided[name][block] = decide(distribution, column, rule=rules[name])
     return {
-        name: _score(schema.column(name), cells.value[:, schema.place(name)], nats[k], told[k])
-        for k, name in enumerate(names)
+        name: _score(model.schema.column(name), cells.value[:, index[name]], nats[name], values)
+        for name, values in decided.items()
     }
 
 
-def _score(column: Column, truth: np.ndarray, nats: np.ndarray, told: np.ndarray) -> ColumnScore:
+def _score(column: Column, truth: np.ndarray, nats: np.ndarray, decided: np.ndarray) -> ColumnScore:
     known = ~np.isnan(truth)
-    truth, told = truth[known], told[known]
+    truth, decided = truth[known], decided[known]
     if not len(truth):
         return ColumnScore(nats, np.nan, np.nan)
     if column.kind in FINITE:
-        return ColumnScore(nats, float((truth == told).mean()), np.nan)
+        return ColumnScore(nats, float((truth == decided).mean()), np.nan)
     spread = float(np.square(truth - truth.mean()).sum())
-    error = float(np.square(truth - told).sum())
+    error = float(np.square(truth - decided).sum())
     return ColumnScore(nats, np.nan, 1 - error / spread if spread else np.nan)
 
 
@@ -107,38 +104,42 @@ def table_scores(model: Any, table: TableFile, chosen: Any) -> dict[str, Any]:
 
     Raises ExfamError if there is no cell to score.
     """
-    names = targets_of(model)
     if model.response_ is not None and model.response_ not in table.frame.column_names:
         raise ExfamError(
             f"`FILE` must have the response {model.response_!r} to score, got {chosen.file} "
             "without it. `exfam predict` needs none."
         )
-    scores = column_scores(model.model_, cells_of(model, table), names, rules_of(model, names))
-    if not sum(each.n for each in scores.values()):
+    rules = rules_of(model, chosen_columns(model))
+    scores = column_scores(model.model_, cells_of(model, table), rules)
+    if not sum(score.n for score in scores.values()):
         raise ExfamError(f"`FILE` must hold a cell to score, got none in {chosen.file}.")
     return _rows(model, table, scores) if chosen.per_row else _means(scores)
 
 
 def _rows(model: Any, table: TableFile, scores: dict[str, ColumnScore]) -> dict[str, Any]:
-    each = np.stack([score.nats for score in scores.values()])
-    total = np.where(np.isnan(each).all(0), np.nan, np.nansum(each, axis=0))
-    told: dict[str, Any] = {"row": np.arange(len(table))}
+    nats = np.stack([score.nats for score in scores.values()])
+    total = np.where(np.isnan(nats).all(0), np.nan, np.nansum(nats, axis=0))
+    rows: dict[str, Any] = {"row": np.arange(len(table))}
     if model.response_ is not None:
-        return told | {model.response_: table.frame[model.response_], "nats": total}
-    return told | {"nats": total} | {f"nats_{name}": one.nats for name, one in scores.items()}
+        return rows | {model.response_: table.frame[model.response_], "nats": total}
+    by_column = {f"nats_{name}": score.nats for name, score in scores.items()}
+    return rows | {"nats": total} | by_column
 
 
 def _means(scores: dict[str, ColumnScore]) -> dict[str, Any]:
-    several, each = len(scores) > 1, list(scores.values())
-    whole = np.concatenate([score.nats for score in each])
-    first = [ColumnScore(whole, np.nan, np.nan)] if several else []
-    parts = first + each
+    parts = dict(scores)
+    if len(scores) > 1:
+        whole = np.concatenate([score.nats for score in scores.values()])
+        parts = {"all": ColumnScore(whole, np.nan, np.nan), **scores}
     measures = {
-        "nats": [part.mean for part in parts],
-        "accuracy": [part.accuracy for part in parts],
-        "r2": [part.r2 for part in parts],
+        "nats": [part.mean for part in parts.values()],
+        "accuracy": [part.accuracy for part in parts.values()],
+        "r2": [part.r2 for part in parts.values()],
     }
-    kept = {name: told for name, told in measures.items() if not np.isnan(told).all()}
-    names = (["all"] if several else []) + list(scores)
-    counts = {"part": as_array(np.array(names)), "targets": [part.n for part in parts]}
-    return counts | {name: np.array(told) for name, told in kept.items()}
+    counts = {
+        "part": as_array(np.array(list(parts))),
+        "targets": [part.n for part in parts.values()],
+    }
+    return counts | {
+        name: np.array(values) for name, values in measures.items() if not np.isnan(values).all()
+    }

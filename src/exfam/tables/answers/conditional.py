@@ -1,102 +1,124 @@
-"""The law of any columns given any others: marginal, joint, and draws from it."""
+"""The distribution of any columns given any others: marginal, joint, and draws from it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Shaped
 
-from exfam.checks import DataError
+from exfam.checks import DataError, check_seed, check_whole
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.chain import chain_parts
-from exfam.tables.answers.distributions import checked_order, column_laws, table_schema
+from exfam.scores.prediction import Prediction
+from exfam.tables.answers.chain import chain_log_prob
+from exfam.tables.answers.distributions import checked_columns, column_distributions
 from exfam.tables.answers.sampling import sample_rows
-from exfam.tables.data.cells import Cells
+from exfam.tables.data import Cells, decode_all, encode_given
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["Conditional", "conditional"]
+__all__ = ["TableConditional", "conditional"]
 
 
 @dataclass(frozen=True, eq=False)
-class Conditional:
-    """What a model says of some columns given the others of each row; see `conditional`.
+class TableConditional:
+    """The distribution of some columns given others, row by row; see `conditional`.
 
     `given`: the rows, with the columns in question absent
-    `order`: in which the joint law tells the columns one after another
-    `laws`: the marginal law of each column, given `given` alone
+    `columns`: those in question, in the order of the chain rule
+    `distributions`: of each column by itself, in codes of labels or in numbers
+    `unknown`: what a label is that training did not have, "unk" or "error"
     """
 
     model: TableModel
     given: Cells
-    order: tuple[str, ...]
-    laws: dict[str, Mixture]
+    columns: tuple[str, ...]
+    distributions: dict[str, Mixture]
+    unknown: str
 
-    def log_prob(self, values: Cells) -> Float64[np.ndarray, "rows"]:
-        """Log of the joint law of the columns, in nats, by the chain rule in `order`.
+    def __len__(self) -> int:
+        return len(self.given)
 
-        `values`: rows whose cells of these columns count and no others, as many as `given`, or any
-            number where `given` is one row; an absent cell is no term
+    def labels(self, name: str) -> Shaped[np.ndarray, "labels"]:
+        """The labels of a column. Raises DataError for a column of numbers or not in question."""
+        labels = self.model.schema.column(self._checked(name)).labels
+        if labels is None:
+            raise DataError(
+                f"`name` must be a column of labels, got {name!r}, a column of numbers. Use "
+                "predict_dist."
+            )
+        return labels.copy()
 
-        Raises DataError for another number of rows.
+    def probs(self, name: str) -> Float64[np.ndarray, "rows labels"]:
+        """Probabilities of a column's `labels`. Raises DataError as `labels` does."""
+        self.labels(name)
+        return self.distributions[name].probs().double().numpy()
+
+    def predict_dist(self, name: str) -> Prediction:
+        """The distribution of one column, of codes of its labels or of its numbers.
+
+        Raises DataError for a column that is not in question.
         """
-        given = self.given
-        if len(given) == 1:
-            given = given[np.zeros(len(values), dtype=np.int64)]
-        if len(given) != len(values):
+        return Prediction(self.distributions[self._checked(name)], np.arange(len(self)), len(self))
+
+    def log_prob(self, values: Any) -> Float64[np.ndarray, "rows"]:
+        """Joint log-probability of `values`, in nats, by the chain rule in the order of `columns`.
+
+        `values`: a mapping to one value each, a table, or `Cells`, of as many rows as were given
+            (any number if one row was given); a missing cell is no term, other columns are ignored
+
+        Raises DataError for unknown columns or another number of rows.
+        """
+        schema, given = self.model.schema, self.given
+        if not isinstance(values, Cells):
+            values = encode_given(schema, values, unknown=self.unknown)
+        if len(given) not in (1, len(values)):
             raise DataError(
                 f"`values` must have the {len(given)} rows of `given`, got {len(values)} rows."
             )
-        schema = table_schema(self.model)
-        joined = _with_columns(given, values, [schema.place(name) for name in self.order])
-        others = [name for name in schema.names if name not in self.order]
-        return np.nansum(chain_parts(self.model, joined, order=self.order, given=others), axis=1)
+        own = np.isin(schema.names, self.columns)
+        others = [name for name in schema.names if name not in self.columns]
+        joined = given.replaced(np.broadcast_to(own, values.code.shape), values)
+        return chain_log_prob(self.model, joined, order=self.columns, given=others)
 
-    def sample(self, n: int, *, seed: int) -> tuple[Cells, ...]:
-        """`n` draws of the columns in every row of `given`, by the chain rule in `order`."""
-        return sample_rows(self.model, self.given, n=n, seed=seed, order=self.order)
+    def sample(self, n: int = 1, *, seed: int = 0) -> dict[str, np.ndarray]:
+        """`n` joint draws for every row (default 1): by column, all rows of the first draw first.
+
+        `seed`: of the draws; the same gives the same (default 0)
+        """
+        check_whole("n", n)
+        check_seed("seed", seed)
+        draws = sample_rows(self.model, self.given, n=int(n), seed=int(seed), order=self.columns)
+        values = decode_all(self.model.schema, Cells.concatenate(draws))
+        return {name: values[name] for name in self.columns}
+
+    def _checked(self, name: str) -> str:
+        if not isinstance(name, str) or name not in self.columns:
+            raise DataError(
+                f"`name` must be one of the columns {', '.join(self.columns)}, got {name!r}."
+            )
+        return name
 
 
-def conditional(model: TableModel, given: Cells, *, of: Any, order: Any = None) -> Conditional:
-    """The law of the columns `of` given the present cells of the other columns, row by row.
+def conditional(
+    model: TableModel, given: Cells, *, of: Any, order: Any = None, unknown: str = "unk"
+) -> TableConditional:
+    """The distribution of the columns `of` given the present cells of the other columns.
 
-    `given`: one row or many; cells of the columns `of` are not looked at; a row without cells
-        gives the model's own marginal law
-    `order`: the columns `of` in the order in which the joint law tells them (default None: as they
-        are listed in `of`)
+    `given`: one row or many; cells of the columns `of` are ignored; a row without cells gives the
+        model's own marginal distribution
+    `order`: the columns `of` in the order of the chain rule; None is as in `of` (default None)
+    `unknown`: what a label is that training did not have, in values (default "unk")
 
-    The marginal laws take one pass of the model. Raises DataError for a name that is unknown or
-    given twice, and if `order` does not name just the columns `of`.
-
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.networks.independent import independent_columns
-    >>> code = np.array([[0], [1]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 1), np.float32), code.astype(float))
-    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
-    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)])
-    >>> told = conditional(model, cells[:1], of=["a"])
-    >>> told.laws["a"].probs().tolist(), np.exp(told.log_prob(cells)).tolist()
-    ([[0.5, 0.5]], [0.5, 0.5])
+    The marginal distributions take one pass of the model. Raises DataError for a name that is
+    unknown or given twice, and if `order` does not name just the columns `of`.
     """
-    schema = table_schema(model)
-    names = checked_order(schema, of)
-    chain = names if order is None else checked_order(schema, order)
+    schema = model.schema
+    names = checked_columns(schema, of)
+    chain = names if order is None else checked_columns(schema, order)
     if set(chain) != set(names):
         raise DataError(
             f"`order` must name the columns {', '.join(names)} and no others, "
             f"got {', '.join(chain)}."
         )
-    hidden = given.hide([schema.place(name) for name in names])
-    return Conditional(model, hidden, chain, column_laws(model, hidden, names))
-
-
-def _with_columns(cells: Cells, other: Cells, places: Sequence[int]) -> Cells:
-    """The cells with the columns at `places` taken from other rows."""
-    taken = np.isin(np.arange(cells.code.shape[1]), places)
-    return Cells(
-        np.where(taken, other.code, cells.code),
-        np.where(taken, other.fraction, cells.fraction),
-        np.where(taken, other.value, cells.value),
-    )
+    hidden = given.hide([schema.index(name) for name in names])
+    distributions = column_distributions(model, hidden, names)
+    return TableConditional(model, hidden, chain, distributions, unknown)

@@ -1,56 +1,54 @@
-"""One value for each predictive law, by a stated rule."""
+"""One value for each predictive distribution, by a stated rule."""
 
 import numpy as np
 from jaxtyping import Float64
 
 from exfam.checks import ExfamError, check_choice
 from exfam.families.mixtures import Mixture
-from exfam.tables.data.columns import FINITE, Column
+from exfam.tables.data import FINITE, Column
 
-__all__ = ["RULES", "decide", "numeric_labels"]
+__all__ = ["RULES", "decide", "usual_rule"]
 
 RULES = ("argmax", "mean", "median")
+_OF_LABELS = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
 
 
-def decide(law: Mixture, column: Column, *, rule: str) -> Float64[np.ndarray, "rows"]:
-    """One value a row of the law of a column: a label's code, or a number in its own unit.
+def usual_rule(column: Column, *, numbers: str = "mean") -> str:
+    """The most probable label, of ordered ones the median; `numbers` names that of numbers.
+
+    >>> usual_rule(Column("size", "ordinal")), usual_rule(Column("height", "numeric"))
+    ('median', 'mean')
+    """
+    return _OF_LABELS.get(column.kind, numbers)
+
+
+def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.ndarray, "rows"]:
+    """One value per row of a column: a label's code, or a number in its own unit.
 
     `rule`: "argmax", the most probable label, the first of equals; "median", the smallest value
         that at least half of the probability does not exceed; "mean", the expected value, of an
         ordinal column rounded to the nearest label (the earlier one halfway) where the labels are
-        numbers, and to the nearest place in their order where they are not
+        numbers, and to the nearest index in their order where they are not
 
     Categorical and boolean columns know "argmax" alone; numbers and counts "mean" and "median".
     The mean of a count is not rounded. Raises ExfamError for another rule.
 
     >>> import torch
     >>> from exfam.families import Categorical
-    >>> law = Mixture(Categorical(3), torch.tensor([[[0.4, 0.25, 0.35]]]).log())
+    >>> distribution = Mixture(Categorical(3), torch.tensor([[[0.4, 0.25, 0.35]]]).log())
     >>> size = Column("size", "ordinal", labels=np.array([1, 2, 9]))
-    >>> [int(decide(law, size, rule=rule)[0]) for rule in RULES]
+    >>> [int(decide(distribution, size, rule=rule)[0]) for rule in RULES]
     [0, 1, 1]
     """
     check_choice("rule", rule, RULES)
     _check_sense(column, rule)
     if rule == "argmax":
-        return law.probs().argmax(-1).double().numpy()
+        return distribution.probs().argmax(-1).double().numpy()
     if rule == "median":
-        return law.quantile(0.5).double().numpy()
+        return distribution.quantile(0.5).double().numpy()
     if column.kind in FINITE:
-        return _nearest_label(law, column)
-    return law.mean().double().numpy()
-
-
-def numeric_labels(column: Column) -> Float64[np.ndarray, "labels"]:
-    """The labels of a finite column as numbers; their places where they are none.
-
-    >>> numeric_labels(Column("size", "ordinal", labels=np.array(["S", "M", "L"], dtype=object)))
-    array([0., 1., 2.])
-    """
-    assert column.labels is not None
-    if column.labels.dtype.kind in "iuf":
-        return column.labels.astype(np.float64)
-    return np.arange(len(column.labels), dtype=np.float64)
+        return _nearest_label(distribution, column)
+    return distribution.mean().double().numpy()
 
 
 def _check_sense(column: Column, rule: str) -> None:
@@ -66,8 +64,10 @@ def _check_sense(column: Column, rule: str) -> None:
         )
 
 
-def _nearest_label(law: Mixture, column: Column) -> Float64[np.ndarray, "rows"]:
-    labels = numeric_labels(column)
-    expected = law.probs().double().numpy() @ labels
+def _nearest_label(distribution: Mixture, column: Column) -> Float64[np.ndarray, "rows"]:
+    assert column.labels is not None
+    numbers = column.labels.dtype.kind in "iuf"
+    labels = column.labels.astype(np.float64) if numbers else np.arange(float(len(column.labels)))
+    expected = distribution.probs().double().numpy() @ labels
     # Labels may be declared in falling order, so no search in a sorted list would do.
     return np.abs(labels - expected[:, None]).argmin(axis=1).astype(np.float64)

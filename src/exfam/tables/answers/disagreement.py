@@ -1,4 +1,4 @@
-"""How far a table model's conditionals are from those of one joint law."""
+"""How far a table model's conditionals are from those of one joint distribution."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from scipy.special import logsumexp
 
 from exfam.checks import ExfamError
 from exfam.tables.answers.chain import chain_log_prob
-from exfam.tables.answers.distributions import cell_log_prob, table_schema
-from exfam.tables.data.cells import Cells
+from exfam.tables.answers.distributions import cell_log_prob
+from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["OrderDisagreement", "order_disagreement", "pair_gaps", "random_orders"]
+__all__ = ["OrderDisagreement", "order_disagreement"]
 
 
 @dataclass(frozen=True, eq=False)
 class OrderDisagreement:
-    """log p(row) under several orders of the columns: all equal if one joint law is behind them.
+    """log p(row) under several orders of the columns: all equal for one joint distribution.
 
     `orders`: those that were tried
     `log_prob`: of each row under each order, in nats
@@ -27,8 +27,9 @@ class OrderDisagreement:
         absolute value of log p(a; r) + log p(b; a, r) - log p(b; r) - log p(a; b, r), where r is
         the rest of the row, given; NaN where no row has both, and for a column with itself
 
-    >>> told = OrderDisagreement((("a", "b"), ("b", "a")), np.array([[-1.0, -3.0]]), np.eye(2))
-    >>> told.mean.tolist(), told.mean_row_sd, told.largest_mean_gap
+    >>> orders = (("a", "b"), ("b", "a"))
+    >>> result = OrderDisagreement(orders, np.array([[-1.0, -3.0]]), np.eye(2))
+    >>> result.mean.tolist(), result.mean_row_sd, result.largest_mean_gap
     ([-1.0, -3.0], 1.414..., 2.0)
     """
 
@@ -58,7 +59,7 @@ class OrderDisagreement:
 
     @property
     def mixture_log_prob(self) -> Float64[np.ndarray, "rows"]:
-        """Log of the mean over the orders of p(row), in nats: a law of rows whatever the model."""
+        """Log of the mean over the orders of p(row), in nats: proper whatever the model is."""
         return logsumexp(self.log_prob, axis=1) - math.log(len(self.orders))
 
 
@@ -67,36 +68,18 @@ def order_disagreement(
 ) -> OrderDisagreement:
     """Chain log-probabilities under random orders, no two the same, and the gaps of all pairs.
 
-    Exactly 0 apart from rounding where the model's conditionals are those of one joint law.
-    Raises ExfamError without rows and unless `n_orders` is from 2 to the number of orders.
-
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.networks.independent import independent_columns
-    >>> code = np.array([[0, 1], [1, 0]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
-    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
-    >>> schema, families = TableSchema(tuple(columns)), [Categorical(2)] * 2
-    >>> model = independent_columns(cells, schema=schema, families=families)
-    >>> order_disagreement(model, cells, n_orders=2, seed=0).largest_mean_gap
-    0.0
+    Exactly 0 apart from rounding where the model's conditionals are those of one joint
+    distribution. Raises ExfamError without rows and unless `n_orders` is from 2 to the number of
+    orders.
     """
     if not len(cells):
         raise ExfamError("`cells` must hold at least one row, got none.")
-    orders = random_orders(table_schema(model).targets, n=n_orders, seed=seed)
-    each = [chain_log_prob(model, cells, order=order) for order in orders]
-    return OrderDisagreement(orders, np.stack(each, axis=1), pair_gaps(model, cells))
+    orders = _random_orders(model.schema.targets, n=n_orders, seed=seed)
+    log_prob = np.stack([chain_log_prob(model, cells, order=order) for order in orders], axis=1)
+    return OrderDisagreement(orders, log_prob, _pair_gaps(model, cells))
 
 
-def random_orders(names: Sequence[str], *, n: int, seed: int) -> tuple[tuple[str, ...], ...]:
-    """`n` different orders of the names, uniformly at random.
-
-    Raises ExfamError unless `n` is from 2 to the number of orders there are.
-
-    >>> sorted(random_orders(["a", "b"], n=2, seed=0))
-    [('a', 'b'), ('b', 'a')]
-    """
+def _random_orders(names: Sequence[str], *, n: int, seed: int) -> tuple[tuple[str, ...], ...]:
     possible = math.factorial(len(names))
     if not 2 <= n <= possible:
         raise ExfamError(
@@ -104,28 +87,19 @@ def random_orders(names: Sequence[str], *, n: int, seed: int) -> tuple[tuple[str
             f"{len(names)} columns, got {n}."
         )
     rng = np.random.default_rng(seed)
-    found: dict[tuple[str, ...], None] = {}
-    while len(found) < n:
-        found[tuple(names[place] for place in rng.permutation(len(names)))] = None
-    return tuple(found)
+    orders: dict[tuple[str, ...], None] = {}
+    while len(orders) < n:
+        orders[tuple(names[k] for k in rng.permutation(len(names)))] = None
+    return tuple(orders)
 
 
-def pair_gaps(model: TableModel, cells: Cells) -> Float64[np.ndarray, "columns columns"]:
-    """`OrderDisagreement.pair_gap`, from one pass with all cells and one with each column hidden.
-
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.tables.networks.independent import IndependentColumns
-    >>> model = IndependentColumns(TableSchema(()), families=(), marginals=())
-    >>> none = np.empty((2, 0))
-    >>> pair_gaps(model, Cells(none.astype(np.int32), none.astype(np.float32), none)).shape
-    (0, 0)
-    """
-    schema = table_schema(model)
-    names = schema.targets
+def _pair_gaps(model: TableModel, cells: Cells) -> Float64[np.ndarray, "columns columns"]:
+    """From one pass with all cells, and one with each column hidden."""
+    names, index = model.schema.targets, model.schema.index
     full = cell_log_prob(model, cells, names)
     gaps = np.full((len(names), len(names)), np.nan)
     # alone[b][:, a] = log p(a | r), r being the row without a and b.
-    alone = [cell_log_prob(model, cells.hide([schema.place(b)]), names) for b in names]
+    alone = [cell_log_prob(model, cells.hide([index(b)]), names) for b in names]
     for b in range(len(names)):
         for a in range(b):
             gap = np.abs(alone[b][:, a] + full[:, b] - alone[a][:, b] - full[:, a])

@@ -17,8 +17,8 @@ class ColumnSimilarity:
 
     `cosine`: in [-1, 1], 1 of a column with itself; 0 with a vector of length 0
 
-    >>> told = column_similarity(np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]]), ["a", "b", "c"])
-    >>> told.nearest("a", k=1)
+    >>> vectors = np.array([[[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]]])
+    >>> column_similarity(vectors, ["a", "b", "c"]).nearest("a", k=1)
     [('b', 0.998...)]
     """
 
@@ -36,11 +36,12 @@ class ColumnSimilarity:
         Raises DataError for an unknown name.
         """
         check_positive("k", k)
-        own = self.names.index(self._known(name))
-        others = self.names if among is None else [self._known(other) for other in among]
-        places = [self.names.index(other) for other in others if other != name]
-        places.sort(key=lambda place: -self.cosine[own, place])
-        return [(self.names[place], float(self.cosine[own, place])) for place in places[:k]]
+        own = self.cosine[self._index(name)]
+        others = [self._index(other) for other in (self.names if among is None else among)]
+        others = sorted(
+            (other for other in others if self.names[other] != name), key=lambda j: -own[j]
+        )
+        return [(self.names[other], float(own[other])) for other in others[:k]]
 
     def as_dict(self) -> dict[str, dict[str, float]]:
         """Plain JSON: by column, its cosine to each column."""
@@ -49,33 +50,28 @@ class ColumnSimilarity:
             for name, row in zip(self.names, self.cosine.tolist(), strict=True)
         }
 
-    def _known(self, name: str) -> str:
+    def _index(self, name: str) -> int:
         if name not in self.names:
             raise DataError(
                 f"`name` must be one of the columns {', '.join(self.names)}, got {name!r}."
             )
-        return name
+        return self.names.index(name)
 
 
 def column_similarity(
-    positions: Float[np.ndarray, "columns embed"], names: Sequence[str]
+    vectors: Float[np.ndarray, "members columns embed"], names: Sequence[str]
 ) -> ColumnSimilarity:
-    """The cosines between all pairs of columns' encodings.
-
-    `positions`: the vector p_j of each column
-    `names`: of the columns, in the same order
+    """The cosines between all pairs of columns' vectors, the mean over the members of an ensemble.
 
     Raises DataError for another number of names.
-
-    >>> column_similarity(np.array([[1.0, 0.0], [0.0, -2.0]]), ["a", "b"]).as_dict()["a"]
-    {'a': 1.0, 'b': 0.0}
     """
-    if len(names) != len(positions):
+    if len(names) != vectors.shape[1]:
         raise DataError(
-            f"`names` must be as many as `positions` has rows, {len(positions)}, got {len(names)}."
+            f"`names` must be as many as there are columns, {vectors.shape[1]}, got {len(names)}."
         )
-    exact = positions.astype(np.float64)
-    length = np.linalg.norm(exact, axis=1, keepdims=True)
+    exact = vectors.astype(np.float64)
+    length = np.linalg.norm(exact, axis=-1, keepdims=True)
     unit = exact / np.where(length == 0, 1.0, length)
     # Rounding may carry the cosine of equal vectors just beyond 1. Adding 0 makes -0 plain.
-    return ColumnSimilarity(tuple(names), (unit @ unit.T).clip(-1.0, 1.0) + 0.0)
+    cosine = (unit @ unit.transpose(0, 2, 1)).clip(-1.0, 1.0) + 0.0
+    return ColumnSimilarity(tuple(names), cosine.mean(axis=0))

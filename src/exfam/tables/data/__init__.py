@@ -2,7 +2,15 @@
 
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import FINITE, KINDS, Column, label_array
-from exfam.tables.data.encode import UNKNOWN, decode, encode
+from exfam.tables.data.encode import (
+    UNKNOWN,
+    decode,
+    decode_all,
+    encode,
+    encode_all,
+    encode_given,
+    encode_values,
+)
 from exfam.tables.data.frames import array_names, read_table
 from exfam.tables.data.learn import NUMERIC, learn_schema
 from exfam.tables.data.raw import RawColumn, RawTable, check_names
@@ -23,7 +31,11 @@ __all__ = [
     "as_frame_like",
     "check_names",
     "decode",
+    "decode_all",
     "encode",
+    "encode_all",
+    "encode_given",
+    "encode_values",
     "label_array",
     "learn_schema",
     "read_table",

@@ -19,12 +19,12 @@ class Cells:
         and bins
     `value`: the number itself, in its own unit, or the code of a label; NaN where absent
 
-    Indexed by a slice, places or a boolean array of rows it gives the cells of these rows.
+    Indexed by a slice, indices or a boolean array of rows it gives the cells of these rows.
 
     >>> code = np.array([[0, 1], [2, -1]], dtype=np.int32)
     >>> cells = Cells(code, np.zeros((2, 2), np.float32), np.array([[0.0, 1.0], [2.0, np.nan]]))
-    >>> len(cells), cells[1:].code, cells.hide([0]).present.tolist()
-    (2, array([[ 2, -1]], dtype=int32), [[False, True], [False, False]])
+    >>> cells[1:].code, cells.hide([0]).present.tolist(), Cells.absent(1, 2).present.tolist()
+    (array([[ 2, -1]], dtype=int32), [[False, True], [False, False]], [[False, False]])
     """
 
     code: Int32[np.ndarray, "rows columns"]
@@ -42,12 +42,33 @@ class Cells:
         """Whether a cell is there."""
         return self.code >= 0
 
+    def where(self, shown: np.ndarray) -> "Cells":
+        """The cells for which `shown` is True, the others absent."""
+        return self.replaced(~shown, Cells.absent(1, self.code.shape[1]))
+
+    def replaced(self, where: np.ndarray, other: "Cells") -> "Cells":
+        """The same cells, where `where` is True those of `other`."""
+        return Cells(
+            np.where(where, other.code, self.code),
+            np.where(where, other.fraction, self.fraction),
+            np.where(where, other.value, self.value),
+        )
+
     def hide(self, columns: Sequence[int] | np.ndarray) -> "Cells":
-        """The same cells with those of the columns at these places absent."""
-        places = np.asarray(columns, dtype=np.int64)
-        code, fraction, value = self.code.copy(), self.fraction.copy(), self.value.copy()
-        code[:, places], fraction[:, places], value[:, places] = -1, 0.0, np.nan
-        return Cells(code, fraction, value)
+        """The same cells with those of the columns of these indices absent."""
+        return self.where(~np.isin(np.arange(self.code.shape[1]), np.asarray(columns)))
+
+    def columns(self, columns: Sequence[int]) -> "Cells":
+        """The cells of the columns of these indices, in this order."""
+        return Cells(self.code[:, columns], self.fraction[:, columns], self.value[:, columns])
+
+    @staticmethod
+    def absent(n_rows: int, n_columns: int) -> "Cells":
+        """Rows without any cell."""
+        shape = (n_rows, n_columns)
+        return Cells(
+            np.full(shape, -1, np.int32), np.zeros(shape, np.float32), np.full(shape, np.nan)
+        )
 
     @staticmethod
     def concatenate(parts: Sequence["Cells"]) -> "Cells":

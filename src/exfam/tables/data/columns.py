@@ -19,7 +19,7 @@ FINITE = ("categorical", "ordinal", "boolean")
 class Column:
     """What was learned of one column from the training rows alone.
 
-    `labels`: of a finite kind, the distinct labels in order; the code of a label is its place.
+    `labels`: of a finite kind, the distinct labels in order; the code of a label is its index.
     `knots`: of numbers and counts, strictly increasing quantiles of the training values; with
         `binned`, the inner edges of bins, where a value equal to an edge lies in the lower bin
     `center`, `scale`: of numbers and counts, mean and standard deviation of the training values (a
@@ -41,7 +41,7 @@ class Column:
 
     @property
     def input_only(self) -> bool:
-        """Whether it predicts other columns, and nothing is predicted of it: a date or its part."""
+        """Whether other columns are predicted from it and it never is: a date or its part."""
         return self.kind == "date" or self.part_of is not None
 
     @property

@@ -1,19 +1,32 @@
 """Cells as tokens and numbers, and back."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64, Shaped
+from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, Shaped
 
 from exfam.checks import ExfamError, ExfamWarning, check_choice
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import FINITE, Column
 from exfam.tables.data.dates import as_dates, with_date_parts
+from exfam.tables.data.frames import read_table
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import TableSchema
 
-__all__ = ["UNKNOWN", "check_cells", "decode", "encode", "finite_codes", "hat"]
+__all__ = [
+    "UNKNOWN",
+    "check_cells",
+    "decode",
+    "decode_all",
+    "encode",
+    "encode_all",
+    "encode_given",
+    "encode_values",
+    "finite_codes",
+    "hat",
+]
 
 UNKNOWN = ("unk", "error")
 
@@ -48,28 +61,81 @@ def encode(
     check_choice("unknown", unknown, UNKNOWN)
     new: dict[str, Bool[np.ndarray, " rows"]] = {}
     for name in table.names:
-        schema.place(name)
+        schema.index(name)
     table = with_date_parts(table, schema.dates)
-    shape = (table.n_rows, len(schema))
-    code = np.full(shape, -1, dtype=np.int32)
-    fraction = np.zeros(shape, dtype=np.float32)
-    value = np.full(shape, np.nan)
-    for place, column in enumerate(schema.columns):
+    cells = Cells.absent(table.n_rows, len(schema))
+    code, fraction, value = cells.code, cells.fraction, cells.value
+    for k, column in enumerate(schema.columns):
         raw = table.columns.get(column.name)
         if raw is None or raw.is_empty:
             continue
         check_cells(column, raw)
         if column.kind in FINITE:
             codes = finite_codes(column, raw)
-            code[:, place], value[:, place] = codes, np.where(codes < 0, np.nan, codes)
+            code[:, k], value[:, k] = codes, np.where(codes < 0, np.nan, codes)
             new[column.name] = (codes < 0) & ~raw.missing
         else:
             number = raw.values.astype(np.float64)
             number[raw.missing] = np.nan
-            code[:, place], fraction[:, place] = _tokens(column, number)
-            value[:, place] = number
-    _judge_new_labels(table, new, unknown=unknown, becomes=becomes or {})
-    return Cells(code, fraction, value)
+            code[:, k], fraction[:, k] = encode_values(column, number)
+            value[:, k] = number
+    _report_new_labels(table, new, unknown=unknown, becomes=becomes or {})
+    return cells
+
+
+def encode_all(schema: TableSchema, tables: Sequence[RawTable], *, unknown: str) -> Cells:
+    """The rows of all tables, one after another."""
+    return Cells.concatenate([encode(schema, table, unknown=unknown) for table in tables])
+
+
+def encode_given(schema: TableSchema, given: Any, *, unknown: str) -> Cells:
+    """Known cells by column: a mapping to one value each, a table, or None for a row without.
+
+    Raises DataError for a column that the schema does not have.
+
+    >>> encode_given(TableSchema(()), None, unknown="error").code.shape
+    (1, 0)
+    """
+    if given is None or (isinstance(given, Mapping) and not given):
+        return Cells.absent(1, len(schema))
+    if isinstance(given, Mapping) and all(_is_scalar(value) for value in given.values()):
+        given = {name: [value] for name, value in given.items()}
+    return encode(schema, read_table(given), unknown=unknown)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str) or not hasattr(value, "__len__")
+
+
+def encode_values(
+    column: Column, values: Float64[np.ndarray, " cells"]
+) -> tuple[Int32[np.ndarray, " cells"], Float32[np.ndarray, " cells"]]:
+    """Code and fraction of each of `values`, which are codes of labels or numbers; -1, 0 for NaN.
+
+    >>> column = Column("age", "numeric", knots=np.array([20.0, 40.0, 80.0]))
+    >>> encode_values(column, np.array([30.0, 40.0, 99.0, np.nan]))
+    (array([ 0,  1,  2, -1], dtype=int32), array([0.5, 0. , 0. , 0. ], dtype=float32))
+    """
+    absent = np.isnan(values)
+    fraction = np.zeros(len(values), dtype=np.float32)
+    if column.kind in FINITE:
+        return np.where(absent, -1, values).astype(np.int32), fraction
+    assert column.knots is not None
+    if column.binned:
+        code = _passed(column.knots, values, equal=False)
+    else:
+        code, fraction = hat(column.knots, values)
+    code[absent], fraction[absent] = -1, 0.0
+    return code.astype(np.int32), fraction
+
+
+def decode_all(schema: TableSchema, cells: Cells) -> dict[str, np.ndarray]:
+    """All cells as labels and numbers, by column; without the parts of dates."""
+    return {
+        column.name: decode(schema, column.name, cells.value[:, k])
+        for k, column in enumerate(schema.columns)
+        if column.part_of is None
+    }
 
 
 def decode(
@@ -168,20 +234,6 @@ def _no_counts(raw: RawColumn) -> Bool[np.ndarray, " rows"]:
     return ((raw.values < 0) | (raw.values != np.floor(raw.values))) & ~raw.missing
 
 
-def _tokens(
-    column: Column, number: Float64[np.ndarray, " rows"]
-) -> tuple[Int64[np.ndarray, " rows"], Float32[np.ndarray, " rows"]]:
-    assert column.knots is not None
-    absent = np.isnan(number)
-    if column.binned:
-        code = _passed(column.knots, number, equal=False)
-        share = np.zeros(len(code), dtype=np.float32)
-    else:
-        code, share = hat(column.knots, number)
-    code[absent], share[absent] = -1, 0.0
-    return code, share
-
-
 def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
     """The code of each label, -1 where it is missing or none of the column's.
 
@@ -201,12 +253,12 @@ def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
         values = raw.values.astype(np.int8) if raw.type == "boolean" else raw.values
         named = labels.astype(np.int8) if labels.dtype.kind == "b" else labels
         order = np.argsort(named)
-        place = np.searchsorted(named[order], values).clip(max=len(named) - 1)
-        codes = np.where(named[order][place] == values, order[place], -1)
+        index = np.searchsorted(named[order], values).clip(max=len(named) - 1)
+        codes = np.where(named[order][index] == values, order[index], -1)
     return np.where(raw.missing, -1, codes)
 
 
-def _judge_new_labels(
+def _report_new_labels(
     table: RawTable,
     new: Mapping[str, Bool[np.ndarray, " rows"]],
     *,
@@ -214,21 +266,21 @@ def _judge_new_labels(
     becomes: Mapping[str, str],
 ) -> None:
     """Warn of labels that training did not have, or raise DataError naming the first."""
-    found = {name: rows for name, rows in new.items() if rows.any()}
-    if not found:
+    new = {name: rows for name, rows in new.items() if rows.any()}
+    if not new:
         return
     if unknown == "error":
-        name, rows = next(iter(found.items()))
+        name, rows = next(iter(new.items()))
         advice = 'Mend these cells, or pass unknown="unk" to take them as missing.'
         rule = "hold labels seen in training"
         raise cell_error(name, rule, table.columns[name], rows, advice=advice)
     parts = []
-    for name, rows in found.items():
+    for name, rows in new.items():
         first, count = int(np.argmax(rows)), int(rows.sum())
         label = table.columns[name].at(first)
         what = becomes.get(name, "are taken as missing")
         parts.append(f"{count} of column {name!r}, such as {label!r} at row {first}, {what}")
-    n_rows = int(np.any(list(found.values()), axis=0).sum())
+    n_rows = int(np.any(list(new.values()), axis=0).sum())
     more = f"; and so on, {len(parts)} columns in all" if len(parts) > _LISTED else ""
     warnings.warn(
         f"{n_rows} of {table.n_rows} rows hold labels that training did not have: "

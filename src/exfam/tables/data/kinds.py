@@ -18,10 +18,10 @@ def check_kinds(kinds: Declared, names: Iterable[str]) -> None:
 
     >>> check_kinds({"age": "numeric", "size": ["S", "M"]}, ["age", "size"])
     """
-    known = list(names)
+    columns = list(names)
     for name, given in kinds.items():
-        if name not in known:
-            listed = ", ".join(repr(each) for each in known)
+        if name not in columns:
+            listed = ", ".join(map(repr, columns))
             raise DataError(f"`kinds` must name columns of the table, {listed}; got {name!r}.")
         if isinstance(given, str):
             check_choice(f"kinds[{name!r}]", given, KINDS)

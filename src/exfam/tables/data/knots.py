@@ -1,7 +1,7 @@
 """Quantiles of a column of numbers: knots of hat functions, edges of bins."""
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 
 __all__ = ["bin_edges", "location_and_spread", "quantile_knots"]
 
@@ -22,15 +22,13 @@ def quantile_knots(
     >>> quantile_knots(np.append(np.zeros(100), np.arange(1.0, 9.0)), 4)
     array([0., 2., 5., 8.])
     """
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    distinct = ordered[first]
+    distinct, counts = np.unique(ordered, return_counts=True)
     if len(distinct) <= n_knots:
         return distinct
-    counts = np.diff(np.append(first, len(ordered)))
     weight = _capped(counts.astype(np.float64), n_knots)
     middle = weight.cumsum() - weight / 2
-    place = np.searchsorted(middle, np.linspace(0, weight.sum(), n_knots))
-    return distinct[np.unique(np.append(place.clip(max=len(distinct) - 1), 0))]
+    index = np.searchsorted(middle, np.linspace(0, weight.sum(), n_knots))
+    return distinct[np.unique(np.append(index.clip(max=len(distinct) - 1), 0))]
 
 
 def _capped(
@@ -61,11 +59,13 @@ def bin_edges(
     >>> bin_edges(np.array([0.0, 1.0, 1.0, 1.0]), 2), bin_edges(np.ones(3), 2)
     (array([0.]), array([1.]))
     """
-    edges = _quantiles(ordered, np.arange(1, n_bins) / n_bins)
+    far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
+    unit = 4.0 if far else 1.0
+    edges = np.unique(np.quantile(ordered / unit, np.arange(1, n_bins) / n_bins)) * unit
     edges = edges[edges < ordered[-1]]
     if len(edges):
         return edges
-    return _distinct(ordered)[-2:][:1]
+    return np.unique(ordered)[-2:][:1]
 
 
 def location_and_spread(ordered: Float64[np.ndarray, " values"]) -> tuple[float, float]:
@@ -79,15 +79,3 @@ def location_and_spread(ordered: Float64[np.ndarray, " values"]) -> tuple[float,
     unit = max(abs(float(ordered[0])), abs(float(ordered[-1])))
     shares = ordered / unit
     return float(shares.mean()) * unit, float(shares.std()) * unit or 1.0
-
-
-def _distinct(ordered: Float[np.ndarray, " values"]) -> Float[np.ndarray, " distinct"]:
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
-
-
-def _quantiles(
-    ordered: Float[np.ndarray, " values"], levels: Float[np.ndarray, " levels"]
-) -> Float[np.ndarray, " quantiles"]:
-    far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
-    unit = 4.0 if far else 1.0
-    return np.unique(np.quantile(ordered / unit, levels)) * unit

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import DataError, ExfamError, check_choice
+from exfam.checks import DataError, check_choice, check_whole
 from exfam.tables.data.columns import FINITE, Column, label_array
 from exfam.tables.data.dates import find_dates, with_date_parts
 from exfam.tables.data.encode import check_cells, finite_codes
@@ -49,40 +49,33 @@ def learn_schema(
     [('numeric', 2), ('boolean', 2)]
     """
     check_choice("numeric", numeric, NUMERIC)
-    _check_count("n_bins", n_bins, at_least=2)
+    check_whole("n_bins", n_bins, least=2)
     n_knots = n_bins if n_knots is None else n_knots
-    _check_count("n_knots", n_knots, at_least=2)
+    check_whole("n_knots", n_knots, least=2)
     listed = [tables] if isinstance(tables, RawTable) else list(tables)
     declared = {} if kinds is None else kinds
     check_kinds(declared, dict.fromkeys(name for table in listed for name in table.names))
     dates = find_dates(listed, declared, date_format)
     listed = [with_date_parts(table, dates) for table in listed]
-    pooled = pool(listed)
     part_of = {name: date.name for date in dates for name in date.part_names}
     declared = {**declared, **{name: _WEEKDAYS for name in part_of if name.endswith(" weekday")}}
     declared |= {date.name: "date" for date in dates}
     columns = []
-    for name, column in pooled.items():
+    for name, column in pool(listed).items():
         kind, labels = split_kinds(declared, name)
-        found = infer_kind(column) if kind is None else kind
+        kind = kind or infer_kind(column)
         parts = [table.columns[name] for table in listed if name in table.columns]
-        if found in FINITE:
-            columns.append(_finite(name, found, column, labels=labels, parts=parts))
+        if kind in FINITE:
+            learned = _finite(name, kind, column, labels=labels, parts=parts)
         else:
-            binned = numeric == "binned" and found == "numeric"
+            binned = numeric == "binned" and kind == "numeric"
             n = n_bins if binned else n_knots
-            columns.append(_number(name, found, column, n=n, binned=binned, parts=parts))
-    parted = [replace(column, part_of=part_of.get(column.name)) for column in columns]
-    return TableSchema(tuple(parted), dates)
+            learned = _number(name, kind, column, n=n, binned=binned, parts=parts)
+        columns.append(replace(learned, part_of=part_of.get(name)))
+    return TableSchema(tuple(columns), dates)
 
 
 _WEEKDAYS = tuple(range(7))
-
-
-def _check_count(name: str, value: object, *, at_least: int) -> None:
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_whole or value < at_least:  # type: ignore[operator]
-        raise ExfamError(f"`{name}` must be an integer >= {at_least}, got {value!r}.")
 
 
 def _finite(
@@ -100,7 +93,7 @@ def _finite(
         check_cells(learned, part)
         unknown = (finite_codes(learned, part) < 0) & ~part.missing
         if unknown.any():
-            listed = ", ".join(repr(label) for label in labels.tolist())
+            listed = ", ".join(map(repr, labels.tolist()))
             advice = "Mend these cells, or declare other labels or another kind in `kinds`."
             raise cell_error(name, f"be one of {listed}", part, unknown, advice=advice)
     return learned

@@ -19,7 +19,7 @@ class TableSchema:
 
     >>> import numpy as np
     >>> schema = TableSchema((Column("age", "numeric", knots=np.array([20.0, 60.0])),))
-    >>> schema.names, schema.place("age")
+    >>> schema.names, schema.index("age")
     (('age',), 0)
     """
 
@@ -44,16 +44,16 @@ class TableSchema:
     def __len__(self) -> int:
         return len(self.columns)
 
-    def place(self, name: str) -> int:
-        """The place of a column, from 0. Raises DataError for an unknown name."""
+    def index(self, name: str) -> int:
+        """The index of a column, from 0. Raises DataError for an unknown name."""
         if not isinstance(name, str) or name not in self.names:
-            listed = ", ".join(repr(each) for each in self.names)
+            listed = ", ".join(map(repr, self.names))
             raise DataError(f"`name` must be a column of the table, one of {listed}, got {name!r}.")
         return self.names.index(name)
 
     def column(self, name: str) -> Column:
         """The column of this name. Raises DataError for an unknown name."""
-        return self.columns[self.place(name)]
+        return self.columns[self.index(name)]
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -65,7 +65,8 @@ class TableSchema:
         """The schema that `to_config` wrote."""
         # Files older than dates have none.
         dates = [
-            with_types(DateColumn(each["name"], each["date_format"], tuple(each["parts"])))
-            for each in config.get("dates", ())
+            with_types(DateColumn(date["name"], date["date_format"], tuple(date["parts"])))
+            for date in config.get("dates", ())
         ]
-        return cls(tuple(Column.from_config(each) for each in config["columns"]), tuple(dates))
+        columns = [Column.from_config(column) for column in config["columns"]]
+        return cls(tuple(columns), tuple(dates))

@@ -1,1 +1,1 @@
-"""A fitted table as a mixture of experts: weights and contributions of cells."""
+"""A table's linear network as an exact mixture of experts: each cell of a row is one."""

@@ -7,17 +7,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
 from exfam.checks import DataError, ExfamError, check_positive
-from exfam.tables.answers.distributions import cell_log_prob, table_schema
-from exfam.tables.data.cells import Cells
+from exfam.tables.answers.distributions import cell_log_prob
+from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = [
-    "DeletionInsertion",
-    "deletion_insertion",
-    "faithfulness",
-    "permutation_importance",
-    "random_importance",
-]
+__all__ = ["DeletionInsertion", "deletion_insertion", "faithfulness", "permutation_importance"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +45,21 @@ def deletion_insertion(
     Rows without the target cell are left out; a row with fewer cells stays as it is once all are
     gone, or there. Equally important cells go in the columns' order. Raises DataError for an
     unknown target or if no row has it, ExfamError for importances of another shape or NaN.
-
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.networks.independent import independent_columns
-    >>> code = np.array([[0, 0], [1, 1]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
-    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
-    >>> schema = TableSchema(tuple(columns))
-    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)] * 2)
-    >>> deletion_insertion(model, cells, "b", importance=np.ones((2, 2))).deleted.round(3).tolist()
-    [-0.693, -0.693]
     """
-    place = table_schema(model).place(target)
+    column = model.schema.index(target)
     if importance.shape != cells.code.shape or np.isnan(importance).any():
         raise ExfamError(
             f"`importance` must be one number for each of {cells.code.shape} cells, got shape "
             f"{importance.shape} with {int(np.isnan(importance).sum())} NaN."
         )
-    kept = _with_target(cells, place, target)
-    rank = _ranks(importance[kept], cells.present[kept], place)
+    kept = _with_target(cells, column, target)
     shown = cells[kept]
+    rank = _ranks(importance[kept], shown.present, column)
     steps = range(cells.code.shape[1])
-    others = np.arange(len(steps)) != place
+    own = np.arange(len(steps)) == column
     return DeletionInsertion(
-        deleted=np.array([_score(model, shown, (rank < n) & others, target) for n in steps]),
-        inserted=np.array([_score(model, shown, (rank >= n) & others, target) for n in steps]),
+        deleted=np.array([_score(model, shown.where((rank >= n) | own), target) for n in steps]),
+        inserted=np.array([_score(model, shown.where((rank < n) | own), target) for n in steps]),
     )
 
 
@@ -93,25 +75,11 @@ def faithfulness(
 
     `importances`: by name, such as {"experts": ...}; "permutation" and "random" are added
     Raises ExfamError if one of these names is given, and as `deletion_insertion` does.
-
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.networks.independent import independent_columns
-    >>> code = np.array([[0, 0], [1, 1]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
-    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
-    >>> schema = TableSchema(tuple(columns))
-    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)] * 2)
-    >>> told = faithfulness(model, cells, "b", importances={"none": np.zeros((2, 2))}, seed=0)
-    >>> {name: round(each.deletion_area, 3) for name, each in told.items()}
-    {'none': -0.693, 'permutation': -0.693, 'random': -0.693}
     """
-    shape = cells.code.shape
     by_column = permutation_importance(model, cells, target, seed=seed)
     added = {
-        "permutation": np.broadcast_to(by_column, shape),
-        "random": random_importance(cells, seed=seed),
+        "permutation": np.broadcast_to(by_column, cells.code.shape),
+        "random": np.random.default_rng(seed).random(cells.code.shape),
     }
     taken = sorted(set(importances) & set(added))
     if taken:
@@ -131,47 +99,25 @@ def permutation_importance(
 
     0 for the target's own column. Rows without the target cell are left out. Raises DataError for
     an unknown target or if no row has it, ExfamError unless `n_repeats` is above 0.
-
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.networks.independent import independent_columns
-    >>> code = np.array([[0, 0], [1, 1]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 2), np.float32), code.astype(float))
-    >>> columns = [Column(name, "boolean", labels=np.array([False, True])) for name in "ab"]
-    >>> schema = TableSchema(tuple(columns))
-    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)] * 2)
-    >>> permutation_importance(model, cells, "b", seed=0).tolist()
-    [0.0, 0.0]
     """
     check_positive("n_repeats", n_repeats)
-    place = table_schema(model).place(target)
-    shown = cells[_with_target(cells, place, target)]
+    own = model.schema.index(target)
+    shown = cells[_with_target(cells, own, target)]
     random = np.random.default_rng(seed)
-    whole = float(cell_log_prob(model, shown, [target]).mean())
+    whole = _score(model, shown, target)
     loss = np.zeros(shown.code.shape[1])
     for column in range(len(loss)):
-        if column == place:
+        if column == own:
             continue
+        there = np.arange(len(loss)) == column
         for _ in range(n_repeats):
-            moved = _permuted(shown, column, random.permutation(len(shown)))
-            loss[column] += whole - float(cell_log_prob(model, moved, [target]).mean())
+            permuted = shown.replaced(there, shown[random.permutation(len(shown))])
+            loss[column] += whole - _score(model, permuted, target)
     return loss / n_repeats
 
 
-def random_importance(cells: Cells, *, seed: int) -> Float64[np.ndarray, "rows columns"]:
-    """An order of each row's cells at random: what any importance must beat.
-
-    >>> code = np.array([[0, 1]], np.int32)
-    >>> cells = Cells(code, np.zeros((1, 2), np.float32), code.astype(float))
-    >>> random_importance(cells, seed=0).shape
-    (1, 2)
-    """
-    return np.random.default_rng(seed).random(cells.code.shape)
-
-
-def _with_target(cells: Cells, place: int, target: str) -> Bool[np.ndarray, "rows"]:
-    present = cells.present[:, place]
+def _with_target(cells: Cells, column: int, target: str) -> Bool[np.ndarray, "rows"]:
+    present = cells.present[:, column]
     if not present.any():
         raise DataError(
             f"`cells` must have a row with a cell in column {target!r}, got none. Pass the "
@@ -181,29 +127,17 @@ def _with_target(cells: Cells, place: int, target: str) -> Bool[np.ndarray, "row
 
 
 def _ranks(
-    importance: np.ndarray, present: np.ndarray, place: int
+    importance: np.ndarray, present: np.ndarray, column: int
 ) -> Int64[np.ndarray, "rows columns"]:
     """Rank of each cell in its row, 0 the most important; absent cells and the target come last."""
     last = ~present
-    last[:, place] = True
+    last[:, column] = True
     order = np.argsort(np.where(last, np.inf, -importance), axis=1, kind="stable")
     return np.argsort(order, axis=1, kind="stable")
 
 
-def _score(model: TableModel, cells: Cells, hidden: np.ndarray, target: str) -> float:
-    visible = Cells(
-        np.where(hidden, np.int32(-1), cells.code),
-        np.where(hidden, np.float32(0.0), cells.fraction),
-        np.where(hidden, np.nan, cells.value),
-    )
-    return float(cell_log_prob(model, visible, [target]).mean())
-
-
-def _permuted(cells: Cells, column: int, order: np.ndarray) -> Cells:
-    code, fraction, value = cells.code.copy(), cells.fraction.copy(), cells.value.copy()
-    for part in (code, fraction, value):
-        part[:, column] = part[order, column]
-    return Cells(code, fraction, value)
+def _score(model: TableModel, cells: Cells, target: str) -> float:
+    return float(cell_log_prob(model, cells, [target]).mean())
 
 
 def _area(curve: Float64[np.ndarray, "steps"]) -> float:

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.tables.data.cells import Cells
+from exfam.tables.data import Cells
 from exfam.tables.experts.importance import removal_effects
 from exfam.tables.experts.table_attention import TableAttention
 
@@ -50,31 +50,20 @@ def summarize_experts(table: TableAttention, cells: Cells, targets: Sequence[str
     """Means over all rows of what each column's expert does for each target.
 
     Raises ExfamError without rows, DataError for an unknown name.
-
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.experts import random_network
-    >>> columns = [Column(name, "categorical", labels=np.arange(3)) for name in "abc"]
-    >>> network = random_network(torch.Generator().manual_seed(0), n_tokens=9)
-    >>> code = np.array([[0, 2, -1], [1, 1, 1]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 3), np.float32), code.astype(float))
-    >>> table = TableAttention(network, TableSchema(tuple(columns)))
-    >>> summarize_experts(table, cells, ["c"]).weight.sum(-1).round(6).tolist()
-    [[1.0, 1.0]]
     """
     if not len(cells):
         raise ExfamError("`cells` must have at least one row, got none.")
-    places = table.places(targets)
+    indices = table.indices(targets)
     weight, size, effect, first, second = (torch.zeros(()) for _ in range(5))
     center: Tensor | None = None
-    for block in table.row_blocks(len(cells), n_targets=len(places)):
+    for block in table.row_blocks(len(cells), n_targets=len(indices)):
         experts = table.experts(cells[block], targets)
         parts = experts.parts.double()
         # Squares of differences from about the mean keep their digits.
         center = parts.mean(0) if center is None else center
         first, second = first + (parts - center).sum(0), second + (parts - center).square().sum(0)
         weight, size = weight + experts.weights.double().sum(0), size + parts.norm(dim=-1).sum(0)
-        effect = effect + removal_effects(experts, places).double().norm(dim=-1).sum(0)
+        effect = effect + removal_effects(experts, indices).double().norm(dim=-1).sum(0)
     n = len(cells)
     variance = (second / n - (first / n).square()).clamp_min(0.0)
     return ExpertSummary(

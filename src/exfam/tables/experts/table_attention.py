@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError
 from exfam.experts import (
     Experts,
     LinearAttention,
@@ -18,37 +20,74 @@ from exfam.experts import (
     score_components,
     similarity_components,
 )
-from exfam.tables.data.cells import Cells
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data import Cells, TableSchema
+from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["TableAttention"]
+__all__ = ["TableAttention", "TableExperts", "attention_of_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableExperts:
+    """The experts of each row and target: exact for a linear network, for one of an ensemble.
+
+    `columns`: all columns; a target's own column is its MASK token
+    `experts`, `scores`, `similarities`: weights and contributions, and what scores and
+        contributions are sums of, as tensors (see exfam.experts)
+
+    Outputs are logits of labels and bins, and for other families their parameters, of standardized
+    values; targets with fewer outputs than others have zeros after their own.
+    Source: "Bidirectional attention as a mixture of continuous word experts", theorem 2.
+    """
+
+    columns: tuple[str, ...]
+    targets: tuple[str, ...]
+    experts: Experts
+    scores: ScoreComponents
+    similarities: SimilarityComponents
+
+    @property
+    def weights(self) -> Float64[np.ndarray, "rows targets heads columns"]:
+        """pi: how much each column counts; they sum to 1 over columns, absent cells have 0."""
+        return self.experts.weights.numpy()
+
+    @property
+    def contributions(self) -> Float64[np.ndarray, "rows targets heads columns params"]:
+        """f: what each column says of the outputs."""
+        return self.experts.contributions.numpy()
+
+    @property
+    def parts(self) -> Float64[np.ndarray, "rows targets columns params"]:
+        """What each column adds to the outputs: the sum over heads of weight times contribution."""
+        return self.experts.parts.numpy()
+
+    @property
+    def outputs(self) -> Float64[np.ndarray, "rows targets params"]:
+        """The network's outputs: the sum of all parts."""
+        return self.experts.logits.numpy()
 
 
 @dataclass(frozen=True, eq=False)
 class TableAttention:
     """One member of a linear table network, and how cells are its tokens.
 
-    Its outputs are logits of labels and bins, and parameters of other laws in the unit in which
+    Its outputs are logits of labels and bins, and parameters of other families in the unit in which
     the network was trained: that of standardized values.
 
     Columns have tokens of their own, one column's after another's, if the network has as many
     tokens as all columns together; else they share them. An absent cell of the columns in
     `mask_absent` is a MASK token; any other is no part of its sentence. Targets are names of
-    columns; their places in tensors are in the order given. A column with fewer outputs than
-    another has rows of zeros after its own. Raises DataError for an unknown name.
+    columns, and lie in tensors in the order given. A column with fewer outputs than another has
+    rows of zeros after its own. Raises DataError for an unknown name.
 
-    >>> import numpy as np
-    >>> from exfam.tables.data.columns import Column
+    >>> from exfam.tables.data import Column
     >>> from exfam.experts import random_network
     >>> columns = [Column(name, "categorical", labels=np.arange(3)) for name in "abc"]
     >>> network = random_network(torch.Generator().manual_seed(0), n_tokens=9)
     >>> table = TableAttention(network, TableSchema(tuple(columns)))
     >>> code = np.array([[0, 2, -1]], np.int32)
     >>> cells = Cells(code, np.zeros((1, 3), np.float32), code.astype(float))
-    >>> table.sentences(cells).token.tolist()
-    [[0, 5, 0]]
-    >>> table.experts(cells, ["c"]).logits.shape
-    torch.Size([1, 1, 4])
+    >>> table.sentences(cells).token.tolist(), table.experts(cells, ["c"]).logits.shape
+    ([[0, 5, 0]], torch.Size([1, 1, 4]))
     """
 
     attention: LinearAttention
@@ -56,7 +95,7 @@ class TableAttention:
     mask_absent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self.places(self.mask_absent)
+        self.indices(self.mask_absent)
         if len(self.schema) != self.attention.n_positions:
             raise DataError(
                 f"`schema` must have one column for each of {self.attention.n_positions} "
@@ -71,37 +110,65 @@ class TableAttention:
             return torch.zeros_like(sizes)
         return sizes.cumsum(0) - sizes
 
-    def places(self, names: Sequence[str]) -> list[int]:
-        """Where the columns of these names are. Raises DataError for an unknown one."""
-        return [self.schema.place(name) for name in names]
+    def indices(self, names: Sequence[str]) -> list[int]:
+        """The columns of these names. Raises DataError for an unknown one."""
+        return [self.schema.index(name) for name in names]
 
     def sentences(self, cells: Cells) -> Sentences:
         """The rows as sentences of tokens."""
         code = torch.from_numpy(cells.code.astype("int64"))
         masked = torch.zeros_like(code, dtype=torch.bool)
-        hidden = self.places(self.mask_absent)
+        hidden = self.indices(self.mask_absent)
         masked[:, hidden] = code[:, hidden] < 0
         return Sentences(code, torch.from_numpy(cells.fraction.copy()), self.first, masked)
 
     def experts(self, cells: Cells, targets: Sequence[str]) -> Experts:
         """Weights and contributions of each cell to the outputs of each target column."""
-        return as_experts(self.attention, self.sentences(cells), self.places(targets))
+        return as_experts(self.attention, self.sentences(cells), self.indices(targets))
 
-    def scores(self, cells: Cells, targets: Sequence[str]) -> ScoreComponents:
-        """The four components of each cell's score."""
-        return score_components(self.attention, self.sentences(cells), self.places(targets))
-
-    def similarities(self, cells: Cells, targets: Sequence[str]) -> SimilarityComponents:
-        """The four components of each cell's contribution."""
-        return similarity_components(self.attention, self.sentences(cells), self.places(targets))
+    def explained(self, cells: Cells, targets: Sequence[str]) -> TableExperts:
+        """The experts, and the four components of each cell's score and of its contribution."""
+        sentences, indices = self.sentences(cells), self.indices(targets)
+        return TableExperts(
+            self.schema.names,
+            tuple(targets),
+            experts=as_experts(self.attention, sentences, indices),
+            scores=score_components(self.attention, sentences, indices),
+            similarities=similarity_components(self.attention, sentences, indices),
+        )
 
     def row_blocks(self, n_rows: int, *, n_targets: int) -> list[slice]:
         """Slices of rows, one after another, whose contributions fit in memory."""
         network = self.attention
-        each = n_targets * network.n_heads * network.n_positions * network.readout.shape[1]
-        size = max(1, _MAX_NUMBERS // max(1, each))
+        numbers = n_targets * network.n_heads * network.n_positions * network.readout.shape[1]
+        size = max(1, _MAX_NUMBERS // max(1, numbers))
         return [slice(first, first + size) for first in range(0, n_rows, size)]
 
 
 # Numbers in the largest array at a time.
 _MAX_NUMBERS = 4_000_000
+
+
+def attention_of_table(model: object, *, member: Any = 0) -> TableAttention:
+    """A table model as a mixture of experts, exactly: theorem 2 with the model's own weights.
+
+    `member`: which of an ensemble (default 0)
+
+    Raises ExfamError for a model that is no such mixture, naming what makes it inexact.
+    Source: "Bidirectional attention as a mixture of continuous word experts", theorem 2.
+    """
+    if not isinstance(model, TableModel):
+        raise ExfamError(
+            f"`model` must have attention, got {type(model).__name__}. Fit a linear table model, "
+            "or EFA with n_layers=1, connection='residual' and head_hidden_dim=0."
+        )
+    linear: Any = model
+    if not hasattr(linear, "linear_attention"):
+        raise ExfamError(
+            "`model` must be one linear attention layer for exact experts, got "
+            f"{type(model).__name__}, a table model whose layer norm, ReLU or further layers make "
+            "the expert view inexact. Fit the linear network."
+        )
+    attention = linear.linear_attention(member)
+    hidden = tuple(model.schema.names[column] for column in linear.masked_columns)
+    return TableAttention(attention, model.schema, mask_absent=hidden)

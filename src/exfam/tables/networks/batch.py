@@ -1,6 +1,6 @@
 """Rows of a table as tensors, and as what a fit learns from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor
 
-from exfam.tables.networks.table_model import TableCells
+from exfam.tables.data import Cells
 
 __all__ = ["ABSENT", "MASKED", "CellBatch", "TableRows", "cell_batch"]
 
@@ -26,7 +26,7 @@ class CellBatch:
     `code`: the token of a cell, ABSENT (-1) or MASKED (-2)
     `fraction`: how far a cell lies from its token towards the next; None if no cell lies between
     `value`: the number that the column's family knows, standardized; 0 where absent
-    `weight`: one number a row, None if all weigh 1
+    `weight`: one number per row, None if all weigh 1
     """
 
     code: Int64[Tensor, "#members batch columns"]
@@ -62,15 +62,9 @@ class TableRows:
     `weight`: of every row, or of every row for each member of an ensemble
     `orders`: all rows in an order of its own for each member, so that members meet different
         batches; None for the same ones
-
-    >>> from exfam.tables.data.cells import Cells
-    >>> cells = Cells(np.zeros((3, 1), np.int32), np.zeros((3, 1), np.float32), np.ones((3, 1)))
-    >>> rows = TableRows(cells, center=np.zeros(1), scale=np.full(1, 2.0))
-    >>> rows.pad(np.array([0, 2])).value.flatten().tolist()
-    [0.5, 0.5]
     """
 
-    cells: TableCells
+    cells: Cells
     center: Float64[np.ndarray, "columns"]
     scale: Float64[np.ndarray, "columns"]
     weight: Float64[np.ndarray, "*members rows"] | None = None
@@ -110,28 +104,21 @@ class TableRows:
     def pad(self, index: Int64[np.ndarray, "batch"]) -> CellBatch:
         """These rows, with standardized values."""
         cells = self.cells
-        place = index if self.orders is None else self.orders[:, index]
-        value = (cells.value[place] - self.center) / self.scale
+        rows = index if self.orders is None else self.orders[:, index]
+        value = (cells.value[rows] - self.center) / self.scale
         weight = None
         if self.weight is not None:
-            own = self.weight.ndim == place.ndim == 2
-            members = np.arange(len(place))[:, None]
-            weight = self.weight[members, place] if own else self.weight[..., place]
-        return cell_batch(cells.code[place], cells.fraction[place], value, weight)
+            own = self.weight.ndim == rows.ndim == 2
+            members = np.arange(len(rows))[:, None]
+            weight = self.weight[members, rows] if own else self.weight[..., rows]
+        return cell_batch(cells.code[rows], cells.fraction[rows], value, weight)
 
     def fingerprint(self) -> dict[str, str]:
         """A digest of the cells, of how they are standardized, and of the weights."""
-        arrays: Sequence[np.ndarray | None] = (
-            self.cells.code,
-            self.cells.fraction,
-            self.cells.value,
-            self.center,
-            self.scale,
-            self.weight,
-            self.orders,
-        )
+        cells = self.cells
+        arrays = (cells.code, cells.fraction, cells.value, self.center, self.scale)
         total = sha256()
-        for array in arrays:
+        for array in (*arrays, self.weight, self.orders):
             if array is None:
                 total.update(b"none")
                 continue

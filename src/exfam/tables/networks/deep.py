@@ -1,7 +1,7 @@
 """Deeper networks of the cells of a row: attention, layer norm and feed-forward blocks.
 
-Every target is hidden behind the MASK token in a copy of the row of its own, so that its law is
-exactly that given the other cells.
+Every target is hidden behind the MASK token in a copy of the row of its own, so that its
+distribution is exactly that given the other cells.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from exfam.checks import check_choice
 from exfam.randomness import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
-from exfam.tables.networks.column_vectors import ColumnPlaces
+from exfam.tables.networks.column_encodings import ColumnEncodings
 from exfam.tables.networks.linear import look_up
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.stacked import StackedLayerNorm, StackedLinear
@@ -39,7 +39,7 @@ class _Block(nn.Module):
         dropout: float,
         norm: str,
         generator: torch.Generator,
-        places: ColumnPlaces | None,
+        places: ColumnEncodings | None,
     ) -> None:
         super().__init__()
         self.places = places
@@ -60,20 +60,23 @@ class _Block(nn.Module):
         self,
         x: Float[Tensor, "members copies columns embed"],
         may_attend: Bool[Tensor, "members copies columns"],
-        place: Int64[Tensor, "members copies"] | None = None,
+        column: Int64[Tensor, "members copies"] | None = None,
     ) -> Float[Tensor, "members copies queries embed"]:
-        """What becomes of every cell, or of the one at `place` alone."""
+        """What becomes of every cell, or of that of one column alone."""
         seen = x if self.post else self.norms[0](x)
-        own, asks = x, seen
-        if place is not None:
-            own, asks = (each.take_along_dim(place[..., None, None], 2) for each in (x, seen))
-        own = own + self.dropout(self._attend(asks, seen, may_attend, place))
+        own, queries = x, seen
+        if column is not None:
+            index = column[..., None, None]
+            own, queries = x.take_along_dim(index, 2), seen.take_along_dim(index, 2)
+        weights, value = self._weights_and_values(queries, seen, may_attend, column)
+        attended = self.out((weights @ value).transpose(2, 3).flatten(3))
+        own = own + self.dropout(attended)
         if self.post:
             own = self.norms[0](own)
             return self.norms[1](own + self.dropout(self._feed(own)))
         return own + self.dropout(self._feed(self.norms[1](own)))
 
-    def paid(
+    def weights(
         self,
         x: Float[Tensor, "members copies columns embed"],
         may_attend: Bool[Tensor, "members copies columns"],
@@ -82,30 +85,24 @@ class _Block(nn.Module):
         seen = x if self.post else self.norms[0](x)
         return self._weights_and_values(seen, seen, may_attend, None)[0]
 
-    def _attend(
-        self, asks: Tensor, seen: Tensor, may_attend: Tensor, place: Tensor | None
-    ) -> Tensor:
-        weights, value = self._weights_and_values(asks, seen, may_attend, place)
-        return self.out((weights @ value).transpose(2, 3).flatten(3))
-
     def _weights_and_values(
-        self, asks: Tensor, seen: Tensor, may_attend: Tensor, place: Tensor | None
+        self, queries: Tensor, seen: Tensor, may_attend: Tensor, column: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         query, key, value = (
             layer(x).unflatten(-1, self.heads).transpose(2, 3)
-            for layer, x in ((self.query, asks), (self.key, seen), (self.value, seen))
+            for layer, x in ((self.query, queries), (self.key, seen), (self.value, seen))
         )
-        score = self._scores(query, key, place)
+        score = self._scores(query, key, column)
         score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
         return score.softmax(-1), value
 
-    def _scores(self, query: Tensor, key: Tensor, place: Tensor | None) -> Tensor:
+    def _scores(self, query: Tensor, key: Tensor, column: Tensor | None) -> Tensor:
         scale = math.sqrt(self.heads[1])
         if self.places is None:
             return query @ key.mT / scale
-        column = torch.arange(key.shape[3], device=key.device)[None]
-        asks = column[None] if place is None else place[..., None]
-        return self.places.scores(query, key, asks, column, scale=1 / scale)
+        keys = torch.arange(key.shape[3], device=key.device)[None]
+        queries = keys[None] if column is None else column[..., None]
+        return self.places.scores(query, key, queries, keys, scale=1 / scale)
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.narrow(self.wide(x).relu())
@@ -115,8 +112,8 @@ class DeepTableNetwork(nn.Module):
     """Transformer blocks over the cells of a row, the target's replaced by MASK.
 
     `norm`: "post" as in the paper's tables, "pre" for more than one or two layers.
-    `places`: scores that know the columns' places, for encodings beyond added vectors (default
-        None)
+    `places`: encodings of the columns, None for vectors of their own (default None); its name is
+        that of its tensors in saved models
 
     Raises ExfamError for another `norm`.
     """
@@ -133,7 +130,7 @@ class DeepTableNetwork(nn.Module):
         dropout: float,
         norm: str,
         generator: torch.Generator,
-        places: ColumnPlaces | None = None,
+        places: ColumnEncodings | None = None,
     ) -> None:
         super().__init__()
         check_choice("norm", norm, NORMS)
@@ -165,7 +162,8 @@ class DeepTableNetwork(nn.Module):
     ) -> Float[Tensor, "members batch targets params"]:
         """Parameters of each target column given the other cells of its row that are there."""
         columns = torch.tensor(list(targets), device=batch.code.device)
-        hidden = [self._of_copies(batch, column) for column in columns]
+        n_rows = batch.code.shape[1]
+        hidden = [self.of_copies(batch, column.expand(1, n_rows)) for column in columns]
         return self.readout(torch.stack(hidden, 2), targets)
 
     def of_copies(
@@ -175,33 +173,30 @@ class DeepTableNetwork(nn.Module):
         own = torch.arange(batch.code.shape[-1], device=columns.device) == columns[..., None]
         code = torch.where(own, MASKED, batch.code).expand(self.n_members, -1, -1)
         x = self._vectors(CellBatch(code, batch.fraction, batch.value))
-        place = columns.expand(self.n_members, -1)
         for block in self.blocks[:-1]:
             x = block(x, code != ABSENT)
-        # Of the last block only the target's vector is asked for.
-        return self.last(self.blocks[-1](x, code != ABSENT, place))[:, :, 0]
+        # Of the last block only the target's vector is needed.
+        column = columns.expand(self.n_members, -1)
+        return self.last(self.blocks[-1](x, code != ABSENT, column))[:, :, 0]
 
     def weights(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members layers batch heads targets columns"]:
-        """What each target pays to each column in each layer, hidden behind MASK in its copy."""
-        return torch.stack([self._paid(batch, target) for target in targets], 4)
+        """Weights of each target on each column by layer, the target behind MASK in its copy."""
+        return torch.stack([self._weights(batch, target) for target in targets], 4)
 
-    def _paid(
+    def _weights(
         self, batch: CellBatch, target: int
     ) -> Float[Tensor, "members layers batch heads columns"]:
         code = batch.code.expand(self.n_members, -1, -1).clone()
         code[..., target] = MASKED
         x, may_attend = self._vectors(CellBatch(code, batch.fraction, batch.value)), code != ABSENT
-        paid = []
+        weights = []
         for module in self.blocks:
             block = cast(_Block, module)
-            paid.append(block.paid(x, may_attend)[:, :, :, target])
+            weights.append(block.weights(x, may_attend)[:, :, :, target])
             x = block(x, may_attend)
-        return torch.stack(paid, 1)
-
-    def _of_copies(self, batch: CellBatch, column: Tensor) -> Tensor:
-        return self.of_copies(batch, column.expand(1, batch.code.shape[1]))
+        return torch.stack(weights, 1)
 
     def _vectors(self, batch: CellBatch) -> Float[Tensor, "members batch columns embed"]:
         index = self.tokens.entry_index(batch.code)

@@ -1,4 +1,4 @@
-"""The table model that reads no context: every column has one law."""
+"""The table model that reads no context: every column has one distribution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,45 +8,37 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.families import Family
-from exfam.tables.networks.table_model import TableCells, TableColumns
+from exfam.tables.data import Cells, TableSchema
 
 __all__ = ["IndependentColumns", "independent_columns"]
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentColumns:
-    """A table model whose law of a column is the same in every row: what others must beat.
+    """A table model whose distribution of a column is the same in every row.
 
-    `marginals`: the parameters of each column's law, float64
-
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> IndependentColumns(TableSchema(()), families=(), marginals=()).families
-    ()
+    `marginals`: the parameters of each column's distribution, float64
     """
 
-    schema: TableColumns
+    schema: TableSchema
     families: tuple[Family, ...]
     marginals: tuple[Float[Tensor, " _params"], ...]
 
-    def eta(
-        self, cells: TableCells, targets: Sequence[int]
-    ) -> list[Float[Tensor, "1 rows _params"]]:
+    def eta(self, cells: Cells, targets: Sequence[int]) -> list[Float[Tensor, "1 rows _params"]]:
         """The marginal parameters of each target, repeated for each row."""
-        return [self.marginals[place].expand(1, len(cells), -1) for place in targets]
+        return [self.marginals[target].expand(1, len(cells), -1) for target in targets]
 
 
 def independent_columns(
-    cells: TableCells, *, schema: TableColumns, families: Sequence[Family]
+    cells: Cells, *, schema: TableSchema, families: Sequence[Family]
 ) -> IndependentColumns:
-    """The laws that fit each column's present cells as one sample (see Family.initial_eta).
+    """The distributions that fit each column's present cells as one sample.
 
     Raises ExfamError if a column has no cell that its family can produce.
 
     >>> import numpy as np
-    >>> from exfam.tables.data.cells import Cells
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
     >>> from exfam.families import Categorical
+    >>> from exfam.tables.data import Column
     >>> code = np.array([[0], [1]], np.int32)
     >>> cells = Cells(code, np.zeros((2, 1), np.float32), code.astype(float))
     >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
@@ -55,7 +47,7 @@ def independent_columns(
     [0.5, 0.5]
     """
     marginals = []
-    for place, family in enumerate(families):
-        value = torch.from_numpy(cells.value[:, place].copy())
+    for column, family in enumerate(families):
+        value = torch.from_numpy(cells.value[:, column].copy())
         marginals.append(family.initial_eta(value[~value.isnan()]).double())
     return IndependentColumns(schema, tuple(families), tuple(marginals))

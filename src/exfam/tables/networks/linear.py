@@ -1,8 +1,8 @@
 """The network of the theorem: one layer of linear attention over the cells of a row.
 
-No layer norm, ReLU or dropout: then what is told of a cell is exactly a mixture of experts, one a
-cell of the row. Queries depend on the target column alone, keys and values on the column and the
-token alone: scores are looked up in a table, and all targets of a row share one pass.
+No layer norm, ReLU or dropout: then a prediction is exactly a mixture of experts, one per cell of
+the row. Queries depend on the target column alone, keys and values on the column and the token
+alone: scores are looked up in a table, and all targets of a row share one pass.
 """
 
 import math
@@ -17,7 +17,7 @@ from exfam.checks import ExfamError
 from exfam.experts import LinearAttention
 from exfam.layers import normal
 from exfam.tables.networks.batch import ABSENT, CellBatch
-from exfam.tables.networks.column_vectors import ColumnPlaces
+from exfam.tables.networks.column_encodings import ColumnEncodings
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.tokens import CellTokens
 
@@ -27,8 +27,8 @@ __all__ = ["LinearTableNetwork", "look_up"]
 class LinearTableNetwork(nn.Module):
     """Linear attention from every column's MASK token to the cells of the row.
 
-    `places`: scores that know the columns' places, for encodings beyond the vectors p (default
-        None)
+    `places`: encodings of the columns, None for vectors of their own (default None); its name is
+        that of its tensors in saved models
 
     x_m = c_MASK + p_m; h = x_m + sum_j pi_mj W_O W_V x_j; F = W'' (I + W') h, `readout` W''.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
@@ -42,7 +42,7 @@ class LinearTableNetwork(nn.Module):
         n_heads: int,
         head_dim: int,
         generator: torch.Generator,
-        places: ColumnPlaces | None = None,
+        places: ColumnEncodings | None = None,
     ) -> None:
         super().__init__()
         self.tokens, self.readout, self.places = tokens, readout, places
@@ -74,8 +74,8 @@ class LinearTableNetwork(nn.Module):
         weight, bias = self.readout.of(targets)
         weight = weight + weight @ self.hidden.mT[:, None]
         start = (weight @ blanks[..., None])[..., 0] + bias
-        told = context @ (weight @ self.out.mT[:, None]).mT
-        return (told + start[:, :, None]).transpose(1, 2)
+        added = context @ (weight @ self.out.mT[:, None]).mT
+        return (added + start[:, :, None]).transpose(1, 2)
 
     def _context(
         self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
@@ -96,7 +96,7 @@ class LinearTableNetwork(nn.Module):
     ) -> tuple[
         Float[Tensor, "members batch cells by_head"], Float[Tensor, "members batch cells inner"]
     ]:
-        """Of all cells, and last of the expert at the target's own place."""
+        """Of all cells, and last of the expert of the target's own column."""
         between = batch.between
         if between is not None:
             between = functional.pad(between, (0, 1))
@@ -108,15 +108,15 @@ class LinearTableNetwork(nn.Module):
     def weights(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members layers batch heads targets columns"]:
-        """What each target pays to each column, in the one layer; to its MASK at its own place."""
+        """Weights of each target on each column, in the one layer; its own column is its MASK."""
         targets = list(targets)
         score, _ = self._scores_and_values(batch, targets, self.tokens.blanks()[:, targets])
-        paid = score.softmax(2).unflatten(-1, (self.n_heads, -1)).permute(0, 1, 3, 4, 2)
-        own = torch.eye(batch.code.shape[-1], dtype=paid.dtype, device=paid.device)[targets]
-        return (paid[..., :-1] + own * paid[..., -1:])[:, None]
+        weights = score.softmax(2).unflatten(-1, (self.n_heads, -1)).permute(0, 1, 3, 4, 2)
+        own = torch.eye(batch.code.shape[-1], dtype=weights.dtype, device=weights.device)[targets]
+        return (weights[..., :-1] + own * weights[..., -1:])[:, None]
 
     def _index(self, batch: CellBatch) -> Int64[Tensor, "members batch cells"]:
-        """The entry of every cell, and last that of the expert at the target's own place."""
+        """The entry of every cell, and last that of the expert of the target's own column."""
         absent = self.tokens.plan.n_entries + self.tokens.plan.n_columns
         index = torch.where(batch.code == ABSENT, absent, self.tokens.entry_index(batch.code))
         return functional.pad(index, (0, 1), value=absent + 1).expand(self.n_members, -1, -1)
@@ -126,9 +126,9 @@ class LinearTableNetwork(nn.Module):
     ) -> Float[Tensor, "members entries width"]:
         """For every entry that could stand in a cell its scores, then its value, of every head.
 
-        After them an absent cell, and the expert at a target's own place, the MASK token whatever
+        After them an absent cell, and the expert of a target's own column, the MASK token whatever
         stands there: its value is another for each target, so here it is 0, and the last number,
-        1 of this expert alone, tells how much is paid to it.
+        1 of this expert alone, gives its weight.
         """
         vectors = self.tokens.entries()
         scores, own_score = self._scores(vectors, blanks, targets)
@@ -147,7 +147,7 @@ class LinearTableNetwork(nn.Module):
     ) -> tuple[
         Float[Tensor, "members entries heads targets"], Float[Tensor, "members 1 heads targets"]
     ]:
-        """Scores of the targets with all entries, and with the MASK tokens at their own places."""
+        """Scores of the targets with all entries, and with the MASK tokens of their own columns."""
         query, key = self._by_head(blanks @ self.query), self._by_head(vectors @ self.key)
         scale = math.sqrt(self.head_dim)
         if self.places is None:
@@ -155,15 +155,18 @@ class LinearTableNetwork(nn.Module):
             own = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
             return (key @ query.mT).transpose(1, 2), own
         column = torch.tensor(targets, device=key.device)
-        stand = self._entry_places()[None]
         scores = self.places.scores(
-            query[:, None], key[:, None], column[None, None], stand, scale=1 / scale
+            query[:, None],
+            key[:, None],
+            column[None, None],
+            self._entry_columns()[None],
+            scale=1 / scale,
         )
-        told = scores[:, 0].permute(0, 3, 1, 2)
-        masks = told[:, -self.tokens.plan.n_columns :]
-        return told, masks[:, column].diagonal(dim1=1, dim2=3)[:, None]
+        by_entry = scores[:, 0].permute(0, 3, 1, 2)
+        masks = by_entry[:, -self.tokens.plan.n_columns :]
+        return by_entry, masks[:, column].diagonal(dim1=1, dim2=3)[:, None]
 
-    def _entry_places(self) -> Int64[Tensor, "entries"]:
+    def _entry_columns(self) -> Int64[Tensor, "entries"]:
         """The column of every entry, those of the MASK tokens last."""
         columns = self.tokens.entry_columns
         every = torch.arange(self.tokens.plan.n_columns, device=columns.device)
@@ -171,7 +174,7 @@ class LinearTableNetwork(nn.Module):
 
     def _own(self, targets: list[int]) -> Bool[Tensor, "entries targets"]:
         """Whether an entry is of a target's own column."""
-        columns = self._entry_places()
+        columns = self._entry_columns()
         return columns[:, None] == torch.tensor(targets, device=columns.device)
 
     def _by_head(

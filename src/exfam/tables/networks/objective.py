@@ -22,13 +22,13 @@ class MaskedCells:
     """Minus the log-probability of cells given the others of their row, and how many there are.
 
     In training all columns are targets, each hidden in turn; of a wide table `n_targets` columns
-    drawn at random a step, and always the response. Of every row a share drawn uniformly from 0 to
-    `extra_masking` of the cells is hidden besides. In evaluation only the response is a target (all
-    columns, if there is none), and all other cells are shown.
+    drawn at random in each step, and always the response. Of every row a share drawn uniformly from
+    0 to `extra_masking` of the cells is hidden besides. In evaluation only the response is a target
+    (all columns, if there is none), and all other cells are shown.
 
-    `response`: place of the column that the fit is for, None if for all alike
+    `response`: index of the column that the fit is for, None if for all alike
     `response_share`: of the weight of a row's targets; None to weigh the response like others
-    `extra_masking`: in [0, 1]; several members of an ensemble may have one each
+    `extra_masking`: in [0, 1]; several members of an ensemble may have shares of their own
     `masked_as`: how such cells are shown: "absent", not at all, or "mask", as the MASK token
     """
 
@@ -65,7 +65,7 @@ class MaskedCells:
             return every
         device, generator = next(model.parameters()).device, model.generator
         order = torch.randperm(len(every), generator=generator, device=device)
-        chosen = [every[place] for place in order[: self.n_targets].tolist()]
+        chosen = [every[k] for k in order[: self.n_targets].tolist()]
         if self.response is not None and self.response not in chosen:
             chosen[0] = self.response
         return sorted(chosen)

@@ -1,4 +1,4 @@
-"""From hidden vectors to the parameters of every column's law."""
+"""From hidden vectors to the parameters of every column's distribution."""
 
 from collections.abc import Sequence
 
@@ -34,8 +34,8 @@ class Readout(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        kept = slice(1) if shared else slice(None)
-        basis, bias = basis[:, kept], bias[kept]
+        if shared:
+            basis, bias = basis[:, :1], bias[:1]
         n_members, columns, _, raw = basis.shape
         shape = (n_members, columns, raw, embed_dim)
         scale = _SCALE * embed_dim**-0.5

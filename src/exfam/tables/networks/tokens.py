@@ -1,4 +1,4 @@
-"""Vectors of cells: which token stands where, for all members of an ensemble at once.
+"""Vectors of cells, for all members of an ensemble at once.
 
 All tokens of all columns are numbered one after another: the entry of code c in column s is
 start[s] + c. An entry's vector is c_token + p_column; with shared categories, the same code has the
@@ -68,23 +68,21 @@ class TokenPlan:
 
     def entry_tokens(self) -> Int64[Tensor, "entries"]:
         """The token of every entry."""
-        each = [
-            torch.arange(size) + first for size, first in zip(self.sizes, self.first, strict=True)
-        ]
-        return torch.cat(each)
+        columns = zip(self.sizes, self.first, strict=True)
+        return torch.cat([torch.arange(size) + first for size, first in columns])
 
     def entry_columns(self) -> Int64[Tensor, "entries"]:
         """The column of every entry."""
         return torch.arange(self.n_columns).repeat_interleave(torch.tensor(self.sizes))
 
     def token_scores(self) -> Float[Tensor, "members tokens"]:
-        """Each token's place on its column's line; 0 where there is none."""
+        """Where each token lies on its column's line; 0 where there is none."""
         scores = torch.zeros(self.n_members, self.n_tokens)
         for member, ordered in enumerate(self.ordered):
             columns = zip(self.sizes, self.first, self.scores, ordered, strict=True)
-            for size, first, given, uses in columns:
-                if given is not None and uses:
-                    scores[member, first : first + size] = torch.tensor(given)
+            for size, first, own, uses in columns:
+                if own is not None and uses:
+                    scores[member, first : first + size] = torch.tensor(own)
         return scores
 
 
@@ -132,9 +130,7 @@ class CellTokens(nn.Module):
         n_directions = 0 if not ordered else 1 if plan.shared else plan.n_columns
         self.direction = draws(n_directions, _DIRECTION_SCALE)
         columns = plan.entry_columns()
-        directions = torch.zeros(plan.n_tokens, dtype=torch.long)
-        if not plan.shared:
-            directions = columns
+        directions = torch.zeros(plan.n_tokens, dtype=torch.long) if plan.shared else columns
         self.register_buffer("start", torch.tensor(plan.start), persistent=False)
         self.register_buffer("entry_tokens", plan.entry_tokens(), persistent=False)
         self.register_buffer("entry_columns", columns, persistent=False)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float64
 
-__all__ = ["Moved", "bonferroni", "moved"]
+__all__ = ["Moved", "bonferroni", "finite_or_none", "moved"]
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,13 @@ class Moved:
 
     @property
     def p(self) -> float:
-        """Two-sided p-value of `z` by the normal law."""
+        """Two-sided p-value of `z` by the normal distribution."""
         return float(2 * scipy.stats.norm.sf(abs(self.z)))
 
     def as_dict(self) -> dict[str, float | None]:
         """Plain JSON; None for what is not a finite number."""
-        told = {
-            "train": self.train,
-            "train_error": self.train_error,
-            "new": self.new,
-            "new_error": self.new_error,
-            "difference": self.difference,
-            "error": self.error,
-            "z": self.z,
-        }
-        return {key: number if math.isfinite(number) else None for key, number in told.items()}
+        names = ("train", "train_error", "new", "new_error", "difference", "error", "z")
+        return {name: finite_or_none(getattr(self, name)) for name in names}
 
 
 def moved(train: Float64[np.ndarray, "train_rows"], new: Float64[np.ndarray, "new_rows"]) -> Moved:
@@ -80,8 +72,13 @@ def bonferroni(p: Mapping[str, float], *, level: float) -> tuple[str, ...]:
     >>> bonferroni({"a": 0.004, "b": 0.006, "c": math.nan}, level=0.01)
     ('a',)
     """
-    n_tests = sum(not math.isnan(each) for each in p.values())
-    return tuple(name for name, each in p.items() if each * n_tests <= level)
+    n_tests = sum(not math.isnan(value) for value in p.values())
+    return tuple(name for name, value in p.items() if value * n_tests <= level)
+
+
+def finite_or_none(number: float) -> float | None:
+    """The number as JSON has it."""
+    return number if math.isfinite(number) else None
 
 
 def _mean_and_error(numbers: Float64[np.ndarray, "rows"]) -> tuple[float, float]:

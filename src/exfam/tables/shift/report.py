@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from exfam.checks import DataError, ExfamError, check_inside
-from exfam.tables.answers.chain import chain_log_prob, pseudo_parts
-from exfam.tables.answers.distributions import column_laws, row_blocks, table_schema
-from exfam.tables.data.cells import Cells
+from exfam.tables.answers.chain import chain_log_prob, pseudo_terms
+from exfam.tables.answers.distributions import column_distributions, row_blocks
+from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 from exfam.tables.shift.marginal import MarginalShift, marginal_shift
 from exfam.tables.shift.moves import Moved, bonferroni, moved
@@ -28,11 +28,7 @@ class ColumnShift:
 
     `absent`: share of absent cells
     `conditional`: mean log p(cell | all other present cells of the row), in nats
-    `marginal`: the cells beside the model's marginal law
-
-    >>> move = Moved(0.0, 0.1, 0.0, 0.1)
-    >>> ColumnShift("age", "numeric", move, move, MarginalShift(p=1.0)).as_dict()["name"]
-    'age'
+    `marginal`: the cells beside the model's marginal distribution
     """
 
     name: str
@@ -52,7 +48,7 @@ class ShiftReport:
     """How new rows differ from training rows; `str` gives tables, `as_dict` plain JSON.
 
     `rows`: mean log p(row) by the chain rule in the table's order, in nats
-    `target`: the law of the target, predicted and observed; None without one
+    `target`: the distribution of the target, predicted and observed; None without one
     `weights`: by column, the mean weight of its expert in predictions of the target; None where
         no weights were given
     `level`: of the tests behind `shifted`, `surprising` and `drifted`, over all columns together
@@ -72,7 +68,7 @@ class ShiftReport:
 
     @property
     def shifted(self) -> tuple[str, ...]:
-        """Columns whose own law moved: marginal p-values by Bonferroni's rule."""
+        """Columns whose own distribution moved: marginal p-values by Bonferroni's rule."""
         p = {column.name: column.marginal.p for column in self.columns}
         return bonferroni(p, level=self.level)
 
@@ -125,34 +121,27 @@ def shift_report(
         former too well, which looks like a shift of all columns in `surprising` and in `rows`
     `weights`: gives the weight of each column's expert in predictions of the target, in [0, 1], for
         some rows; None where the model has no exact experts (default None)
-    `marginals`: whose laws of a row without cells are the columns' own laws; None is `model`, which
-        knows them only if it was fitted to rows of which all cells may be hidden (default None)
+    `marginals`: whose distributions of a row without cells are the columns' own; None is `model`,
+        which knows them only if it was fitted to rows of which all cells may be hidden (default
+        None)
     `level`: chance that `shifted`, and likewise `surprising` and `drifted`, names any column if
         nothing moved (default 0.01)
 
     Standard errors take rows as independent. Raises DataError for an unknown target and without
     rows, ExfamError for weights without a target or of another shape, and for a level outside
     (0, 1).
-
-    >>> import torch
-    >>> from exfam.tables.data.columns import Column
-    >>> from exfam.tables.data.schema import TableSchema
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.networks.independent import IndependentColumns
-    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
-    >>> model = IndependentColumns(schema, (Categorical(2),), (torch.zeros(2).double(),))
-    >>> code = np.repeat([[0], [1]], 50, axis=0).astype(np.int32)
-    >>> train = Cells(code, np.zeros((100, 1), np.float32), code.astype(float))
-    >>> shift_report(model, train, train[:50], target=None).shifted
-    ('a',)
     """
-    _check(train, new, target, weights, level)
-    schema = table_schema(model)
+    for name, cells in (("train", train), ("new", new)):
+        if not len(cells):
+            raise DataError(f"`{name}` must hold at least one row, got none.")
+    if weights is not None and target is None:
+        raise ExfamError("`target` must name the column that `weights` predict, got None.")
+    check_inside("level", level)
     return ShiftReport(
-        _column_shifts(model, model if marginals is None else marginals, train, new),
+        _column_shifts(model, marginals or model, train, new),
         rows=moved(chain_log_prob(model, train), chain_log_prob(model, new)),
         target=None if target is None else target_shift(model, train, new, target=target),
-        weights=None if weights is None else _weight_drift(weights, schema.names, train, new),
+        weights=None if weights is None else _weight_drift(weights, model.schema.names, train, new),
         level=level,
     )
 
@@ -160,16 +149,16 @@ def shift_report(
 def _column_shifts(
     model: TableModel, marginals: TableModel, train: Cells, new: Cells
 ) -> tuple[ColumnShift, ...]:
-    schema = table_schema(model)
-    before, after = pseudo_parts(model, train), pseudo_parts(model, new)
-    laws = column_laws(marginals, train[:1].hide(range(len(schema))), schema.targets)
+    schema = model.schema
+    before, after = pseudo_terms(model, train), pseudo_terms(model, new)
+    marginal = column_distributions(marginals, Cells.absent(1, len(schema)), schema.targets)
     return tuple(
         ColumnShift(
             column.name,
             column.kind,
             absent=moved(*(1.0 - cells.present[:, j] for cells in (train, new))),
             conditional=moved(before[:, j], after[:, j]),
-            marginal=marginal_shift(laws[column.name], train.value[:, j], new.value[:, j]),
+            marginal=marginal_shift(marginal[column.name], train.value[:, j], new.value[:, j]),
         )
         for j, column in enumerate(schema.columns)
         if not column.input_only
@@ -184,24 +173,10 @@ def _weight_drift(
 
 
 def _all_weights(weights: Weights, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
-    each = [
-        np.asarray(weights(cells[block]))
-        for block in row_blocks(len(cells), numbers=cells.code.shape[1])
-    ]
-    told = np.concatenate(each).astype(np.float64)
-    if told.shape != cells.code.shape:
+    blocks = row_blocks(len(cells), numbers=cells.code.shape[1])
+    whole = np.concatenate([weights(cells[block]) for block in blocks]).astype(np.float64)
+    if whole.shape != cells.code.shape:
         raise ExfamError(
-            f"`weights` must give rows x columns = {cells.code.shape} numbers, got {told.shape}."
+            f"`weights` must give rows x columns = {cells.code.shape} numbers, got {whole.shape}."
         )
-    return told
-
-
-def _check(
-    train: Cells, new: Cells, target: str | None, weights: Weights | None, level: Any
-) -> None:
-    for name, cells in (("train", train), ("new", new)):
-        if not len(cells):
-            raise DataError(f"`{name}` must hold at least one row, got none.")
-    if weights is not None and target is None:
-        raise ExfamError("`target` must name the column that `weights` predict, got None.")
-    check_inside("level", level)
+    return whole

@@ -13,55 +13,59 @@ __all__ = ["shift_text"]
 _WIDE = 400  # wider than any table: lines end where their text does
 
 
-def shift_text(told: Mapping[str, Any]) -> str:
-    """Tables of what `ShiftReport.as_dict` tells, without color; a dash where it tells nothing.
-
-    >>> move = {"train": -1.0, "new": -3.0, "difference": -2.0, "error": 0.5, "z": -4.0}
-    >>> told = {"level": 0.01, "rows": move, "columns": [], "target": None, "weights": None}
-    >>> print(shift_text({**told, "shifted": [], "surprising": [], "drifted": []}))
-    Whole rows, log p by the chain rule: -1.000 nats on train, -3.000 on new, difference -2.000 ±
-    0.500 (z = -4.0).
-    ...
-    """
-    rows = told["rows"]
+def shift_text(report: Mapping[str, Any]) -> str:
+    """Tables of what is in `ShiftReport.as_dict`, without color; a dash for None."""
+    rows = report["rows"]
     parts = [
         f"Whole rows, log p by the chain rule: {_number(rows['train'])} nats on train, "
         f"{_number(rows['new'])} on new, difference {_number(rows['difference'])} ± "
         f"{_number(rows['error'])} (z = {_z(rows['z'])}).",
-        f"Flags (*): chance of any false one in a column of flags at most {told['level']:g} "
+        f"Flags (*): chance of any false one in a column of flags at most {report['level']:g} "
         "(Bonferroni).",
-        _columns(told),
+        _columns(report),
     ]
-    if told["target"] is not None:
-        parts.append(_target(told["target"]))
-    if told["weights"] is not None:
-        parts.append(_weights(told["weights"], told["drifted"]))
+    if report["target"] is not None:
+        parts.append(_target(report["target"]))
+    if report["weights"] is not None:
+        parts.append(_weights(report["weights"], report["drifted"]))
     return "\n\n".join(parts)
 
 
-def _columns(told: Mapping[str, Any]) -> str:
-    lines = [_column(column, told) for column in told["columns"]]
-    header = ["column", "own law", "p", "", "log p given others", "difference", "z", "", "absent"]
+def _columns(report: Mapping[str, Any]) -> str:
+    lines = [_column(column, report) for column in report["columns"]]
+    header = [
+        "column",
+        "own distribution",
+        "p",
+        "",
+        "log p given others",
+        "difference",
+        "z",
+        "",
+        "absent",
+    ]
     return _table("Columns: train -> new", header, lines)
 
 
-def _column(column: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
+def _column(column: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
     name, given, absent = column["name"], column["conditional"], column["absent"]
     own = column["marginal"]
     if "new_kl" in own:
-        law = f"KL {_arrow(own['train_kl'], own['new_kl'])} nats"
+        own_text = f"KL {_arrow(own['train_kl'], own['new_kl'])} nats"
     else:
         mean = _arrow(own.get("train_mean_shift"), own.get("new_mean_shift"))
-        law = f"mean {mean} sd, sd x {_arrow(own.get('train_sd_ratio'), own.get('new_sd_ratio'))}"
+        own_text = (
+            f"mean {mean} sd, sd x {_arrow(own.get('train_sd_ratio'), own.get('new_sd_ratio'))}"
+        )
     return [
         name,
-        law,
+        own_text,
         "-" if own["p"] is None else f"{own['p']:.2g}",
-        "*" if name in told["shifted"] else "",
+        "*" if name in report["shifted"] else "",
         _arrow(given["train"], given["new"]),
         f"{_number(given['difference'])} ± {_number(given['error'])}",
         _z(given["z"]),
-        "*" if name in told["surprising"] else "",
+        "*" if name in report["surprising"] else "",
         _arrow(absent["train"], absent["new"]),
     ]
 

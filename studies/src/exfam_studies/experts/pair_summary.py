@@ -86,7 +86,7 @@ def summarize_pairs(
     """What each (word, position) pair does in a corpus, in a network of one linear layer.
 
     Units are the network's tokens and, last, MASK; outputs are taken as the logits of labels. Of a
-    table, `TableAttention.attention`, `.sentences(cells)` and `.places(names)` are what is asked
+    table, `TableAttention.attention`, `.sentences(cells)` and `.indices(names)` are what is asked
     for. Raises ExfamError without sentences, for those of another network, or with cells between
     two tokens, which are no units.
 

@@ -6,8 +6,7 @@ from exfam.checks import ExfamError
 from exfam.efa.element_attention import ElementAttention
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.tables.experts.table_attention import TableAttention
-from exfam.tables.experts.view import table_experts
+from exfam.tables.experts.table_attention import TableAttention, attention_of_table
 from exfam_studies.experts.attended_words import WordAttention
 from exfam_studies.experts.context_words import ContextWords
 
@@ -43,7 +42,7 @@ def attention_as_experts(
         return WordAttention(found)
     if isinstance(found, EFANetwork):
         return ElementAttention(found)
-    return table_experts(found, member=member)
+    return attention_of_table(found, member=member)
 
 
 def _checked(member: int, n_members: int) -> int:

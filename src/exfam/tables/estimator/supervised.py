@@ -1,6 +1,7 @@
 """What the classifier and the regressor share: a response, predicted from the other columns."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,17 @@ from exfam.checks import DataError
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.decisions import decide
-from exfam.tables.answers.distributions import cell_log_prob, column_laws
+from exfam.tables.answers.distributions import cell_log_prob, column_distributions
 from exfam.tables.data import Cells, Column, decode
-from exfam.tables.inputs import Given, encode_all, read_given
-from exfam.tables.joint import JointTable
-from exfam.tables.plan import Response
-from exfam.tables.weights import read_weight
+from exfam.tables.estimator.declarations import ResponseParameters
+from exfam.tables.estimator.given import Given, read_given, read_weight
+from exfam.tables.estimator.joint import JointTable
+from exfam.tables.estimator.plan import Response
 
 __all__ = ["SupervisedTable"]
 
 
-class SupervisedTable(JointTable):
+class SupervisedTable(ResponseParameters, JointTable):
     """Estimators of one column, the response `y`, given the others; `y` may be missing in rows."""
 
     decision: str
@@ -36,10 +37,6 @@ class SupervisedTable(JointTable):
     @abstractmethod
     def _response(self, given: Given) -> Response:
         """What the response is. Raises ExfamError for values that it cannot hold."""
-
-    @abstractmethod
-    def _check_decision(self, column: Column) -> None:
-        """Raise ExfamError for a decision rule that the response does not have."""
 
     def fit(
         self,
@@ -70,32 +67,29 @@ class SupervisedTable(JointTable):
         given = read_given(X, y, sample_weight, supervised=True)
         self._remember_features(X, y, given)
         response = self._response(given)
-        schema = self._learn(given, response)
-        self._check_decision(schema.column(response.name))
-        held = None
+        held_out = None
         if validation is not None:
-            told = read_given(*_pair(validation), None, supervised=True)
-            named = Given(told.tables, told.responses, response.name, None)
-            held = encode_all(schema, named.whole, unknown=self.unknown)
-        self._fit(given, response, schema=schema, validation=held, checkpoint=checkpoint)
+            held_out = read_given(*_pair(validation), None, supervised=True)
+            held_out = replace(held_out, name=response.name, weight=None)
+        self._fit(given, response, validation=held_out, checkpoint=checkpoint)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """One value a row of the response, by the rule in `decision`.
+        """One value per row of the response, by the rule in `decision`.
 
         Raises DataError for other columns than those of training.
         """
-        law, column = self._law(X), self._column
-        return decode(self.schema_, column.name, decide(law, column, rule=self.decision))
+        decided = decide(self._distribution(X), self._column, rule=self.decision)
+        return decode(self.schema_, self._column.name, decided)
 
     def predict_dist(self, X: Any) -> Prediction:
         """The predictive distribution of each row's response: of its number, or of codes of labels.
 
         Raises DataError for other columns than those of training.
         """
-        law = self._law(X)
-        n_rows = law.eta.shape[1]
-        return Prediction(law, np.arange(n_rows), n_rows)
+        distribution = self._distribution(X)
+        n_rows = distribution.eta.shape[1]
+        return Prediction(distribution, np.arange(n_rows), n_rows)
 
     def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log p(y | X) in nats (of numbers: log-density); higher is better.
@@ -105,7 +99,7 @@ class SupervisedTable(JointTable):
         weight above 0 has a response that training had.
         """
         nats = self.log_scores(X, y)
-        rows, weight = self._scored(X, ~np.isnan(nats), sample_weight)
+        rows, weight = _scored(~np.isnan(nats), sample_weight)
         return float(np.average(nats[rows], weights=weight))
 
     def log_scores(self, X: Any, y: Any) -> Float64[np.ndarray, "rows"]:
@@ -118,28 +112,40 @@ class SupervisedTable(JointTable):
 
     def _with_response(self, X: Any, y: Any, *, becomes: str | None = None) -> Cells:
         """The cells of `X` and, beside them, of `y`; `becomes`: what is said of new classes."""
-        self._read(X, joint=False)
-        return self._cells(X, y, becomes={self._column.name: becomes} if becomes else None)
+        self._check_fitted()
+        names = {self._column.name: becomes} if becomes else None
+        return self._cells(X, y, joint=False, becomes=names)
 
-    def _scored(
-        self, X: Any, known: Bool[np.ndarray, "rows"], sample_weight: Any
-    ) -> tuple[Int64[np.ndarray, "scored"], Float64[np.ndarray, "scored"]]:
-        """The rows with a known response and a weight above 0, and their weights."""
-        weight = read_weight(sample_weight, [self._read(X, joint=False)], several=False)
-        weight = np.ones(len(known)) if weight is None else weight
-        rows = np.flatnonzero(known & (weight > 0))
-        if not len(rows):
-            raise DataError("`y` must hold a response in some row to score, got none.")
-        return rows, weight[rows]
+    def _decided(
+        self, cells: Cells, known: Bool[np.ndarray, "rows"], sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the rows to score the predicted value, the true one, and the weight."""
+        rows, weight = _scored(known, sample_weight)
+        name = self._column.name
+        distribution = column_distributions(self.model_, cells, [name])[name]
+        decided = decide(distribution, self._column, rule=self.decision)
+        return decided[rows], cells.value[rows, self.schema_.index(name)], weight
 
     @property
     def _column(self) -> Column:
         assert self.response_ is not None
         return self.schema_.column(self.response_)
 
-    def _law(self, X: Any) -> Mixture:
-        cells, name = self._features(X), self._column.name
-        return column_laws(self.model_, cells, [name])[name]
+    def _distribution(self, X: Any) -> Mixture:
+        cells = self._cells(X, joint=False)
+        return column_distributions(self.model_, cells, [self._column.name])[self._column.name]
+
+
+def _scored(
+    known: Bool[np.ndarray, "rows"], sample_weight: Any
+) -> tuple[Int64[np.ndarray, "scored"], Float64[np.ndarray, "scored"]]:
+    """The rows with a known response and a weight above 0, and their weights."""
+    weight = read_weight(sample_weight, [len(known)], several=False)
+    weight = np.ones(len(known)) if weight is None else weight
+    rows = np.flatnonzero(known & (weight > 0))
+    if not len(rows):
+        raise DataError("`y` must hold a response in some row to score, got none.")
+    return rows, weight[rows]
 
 
 def _pair(validation: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What a fitted table model pays to its columns: its attention, averaged over rows."""
+"""The attention of a fitted table model to its columns, averaged over rows."""
 
 from typing import Any, cast
 
@@ -10,21 +10,21 @@ from exfam.checks import ExfamError
 from exfam.encodings import Encoding, LearnedAbsolute
 from exfam.positions.attention import PositionAttention, member_of, with_term
 from exfam.positions.matrices import encoding_weights
+from exfam.tables.data import Cells
 from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.networks.table_model import TableCells
 from exfam.tables.networks.tokens import CellTokens
 
 __all__ = ["table_attention"]
 
 
 def table_attention(
-    model: object, cells: TableCells, *, term: str = "both", member: int = 0
+    model: object, cells: Cells, *, term: str = "both", member: int = 0
 ) -> PositionAttention:
     """Attention of a fitted table model from each hidden column to all columns, over rows.
 
-    At its own place a target sees its MASK token, which is told as the diagonal; absent cells have
-    weight 0. In a deep network the rows are those of each target's own copy of the row. What
-    columns' own learned vectors make by themselves are their products over sqrt(length).
+    In its own column a target sees its MASK token, which is the diagonal; absent cells have weight
+    0. In a deep network the rows are those of each target's own copy of the row. What columns' own
+    learned vectors make by themselves are their products over sqrt(length).
 
     `model`: a fitted estimator of tables, or a model of one
     `term`: "both" or "contextual", as in `group_attention`; without columns' own vectors as well
@@ -34,17 +34,16 @@ def table_attention(
     Raises ExfamError for another model, for a member that the ensemble does not have, and for the
     contextual term of an encoding that leaves none.
     """
-    found = member_of(model, 0)
-    if not isinstance(found, MaskedTableModel):
+    fitted = member_of(model, 0)
+    if not isinstance(fitted, MaskedTableModel):
         raise ExfamError(
             f"`model` must be one of tables, got {type(model).__name__}. Use `group_attention` for "
             "groups."
         )
-    if not 0 <= member < found.n_members:
-        raise ExfamError(f"`member` must be in 0 .. {found.n_members - 1}, got {member}.")
+    fitted.check_member(member)
     if not len(cells):
         raise ExfamError("`cells` must hold at least one row, got none.")
-    seen = with_term(found, term).eval()
+    seen = with_term(fitted, term).eval()
     if term == "contextual":
         for module in seen.modules():
             if isinstance(module, CellTokens):
@@ -57,7 +56,7 @@ def table_attention(
     weights = total / len(cells)
     return PositionAttention(
         weights=weights,
-        positional=_of_columns(found, member),
+        positional=_of_columns(fitted, member),
         elsewhere=torch.zeros_like(weights[..., 0]),
         n_averaged=len(cells),
         direction="bidirectional",

@@ -18,7 +18,7 @@ _OF_ROW = 2 / 3
 
 
 def missing_shares(tables: Sequence[RawTable], names: Sequence[str]) -> Float64[np.ndarray, "rows"]:
-    """For each row, the share of these columns that it lacks; a column that is not there counts.
+    """For each row, the share of these columns that it lacks; absent columns count.
 
     >>> from exfam.tables.data import read_table
     >>> missing_shares([read_table({"a": [1.0, None]})], ["a", "b"])
@@ -40,10 +40,6 @@ def warn_of_missing(
     `fitted`: the share that was missing in training
     `most`: the largest share that a row of training lacked
     `extra_masking`: the largest share of a row's cells that training hid besides
-
-    >>> from exfam.tables.data import read_table
-    >>> table = read_table({"a": [1.0]})
-    >>> warn_of_missing(table, ["a"], fitted=0.0, most=0.0, extra_masking=0.0)
     """
     shares = missing_shares([table], names)
     n_missing, share = round(shares.sum() * len(names)), float(np.mean(shares))

@@ -11,7 +11,8 @@ from jaxtyping import Float64, Int64
 
 from exfam.families import Categorical
 from exfam.tables.data import Cells
-from exfam.tables.training import MANY_ROWS, FittedTable, Recipe, TablePlan, train_model
+from exfam.tables.estimator.plan import Recipe, TablePlan
+from exfam.tables.estimator.training import MANY_ROWS, FittedTable, train_model
 
 __all__ = ["Trial", "best_of", "choose_recipe", "fit_table", "recipes_of"]
 
@@ -24,6 +25,9 @@ _LENGTHS, _LONG_ROWS = (3, 9), 2000
 _N_ERRORS = 2.0
 # A share of the cells of training rows that is hidden besides the target, if that is chosen.
 _EXTRA_MASKING = 0.5
+_CELLS_AT_ONCE = 1 << 16
+# What may be added to the log of a scale; first as it was fitted, by which recipes are compared.
+_LOG_SCALES = (0.0, *np.linspace(-0.5, 3.0, 71).tolist())
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,16 @@ class Trial:
 def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial, ...]]:
     """The fitted model, after its recipe was chosen where there is a choice.
 
-    Where rows were held out for that, they say how wide the response's law is, too: the rows of
-    training lie nearer to what was fitted to them than others do.
+    Rows held out for that decide how wide the response's distribution is, too: the rows of training
+    lie nearer to what was fitted to them than others do.
     """
     recipes = recipes_of(estimator, plan)
-    lengths = _lengths(estimator, plan)
-    several = len(recipes) > 1 or lengths
-    trials = choose_recipe(estimator, plan, recipes, lengths=lengths) if several else ()
+    lengths: Sequence[int] = ()
+    if isinstance(estimator.max_epochs, str) and plan.validation is None:
+        lengths = _LENGTHS if (_n_scored(plan) > 0).sum() > _LONG_ROWS else ()
+    trials: tuple[Trial, ...] = ()
+    if len(recipes) > 1 or lengths:
+        trials = choose_recipe(estimator, plan, recipes, lengths=lengths)
     recipe = best_of(trials) if trials else recipes[0]
     members = [recipe] * int(estimator.ensemble)
     own_orders = len(members) > 1
@@ -66,27 +73,20 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
 
 def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
     """All recipes that the parameters leave open, the one to be preferred first."""
-    ordinals = _open(estimator.ordinal, (True, False))
-    if not any(_is_ordered(plan, place) for place in range(len(plan.schema.columns))):
+    ordinals = _choices(estimator.ordinal, (True, False))
+    if not any(map(_is_ordered, plan.schema.columns, plan.families)):
         ordinals = ordinals[:1]
-    masks = _open(estimator.extra_masking, (0.0, _EXTRA_MASKING))
+    masks = _choices(estimator.extra_masking, (0.0, _EXTRA_MASKING))
     return [Recipe(bool(o), float(m)) for o, m in product(ordinals, masks)]
 
 
-def _open(given: Any, choices: Sequence[Any]) -> Sequence[Any]:
-    return choices if isinstance(given, str) else [given]
+def _choices(value: Any, automatic: Sequence[Any]) -> Sequence[Any]:
+    return automatic if isinstance(value, str) else [value]
 
 
-def _is_ordered(plan: TablePlan, place: int) -> bool:
-    column = plan.schema.columns[place]
-    several = isinstance(plan.families[place], Categorical) and column.n_tokens > 2
+def _is_ordered(column: Any, family: Any) -> bool:
+    several = isinstance(family, Categorical) and column.n_tokens > 2
     return several and (column.kind == "ordinal" or column.binned)
-
-
-def _lengths(estimator: Any, plan: TablePlan) -> Sequence[int]:
-    """Lengths of the training that are tried beside the first."""
-    is_open = isinstance(estimator.max_epochs, str) and plan.validation is None
-    return _LENGTHS if is_open and (_n_known(plan, plan.cells) > 0).sum() > _LONG_ROWS else ()
 
 
 def choose_recipe(
@@ -94,14 +94,14 @@ def choose_recipe(
 ) -> tuple[Trial, ...]:
     """Every recipe's log-probability of rows that it was not fitted to.
 
-    Of fewer than 1,000 rows with something to be told all are held out once, in five parts; else
-    one fifth is, of at most 8,000 rows. All recipes and parts are fitted side by side. What fits
-    start from, the shares of labels, is that of all rows. Of fewer than two such rows: no trials.
-    Then longer trainings of the best recipe are tried, as long as they are better.
+    Of fewer than 1,000 rows with a target all are held out once, in five parts; else one fifth is,
+    of at most 8,000 rows. All recipes and parts are fitted side by side. What fits start from, the
+    shares of labels, is that of all rows. Of fewer than two such rows: no trials. Then longer
+    trainings of the best recipe are tried, as long as they are better.
     """
     generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
     order = generator.permutation(len(plan.cells))
-    known = _n_known(plan, plan.cells)[order] > 0
+    known = _n_scored(plan)[order] > 0
     # Rows without a label help to fit, but are held out for nothing.
     rows = np.concatenate([order[known], order[~known]])[:MANY_ROWS]
     n_known = min(int(known.sum()), len(rows))
@@ -117,13 +117,13 @@ def choose_recipe(
         validation=None,
         checkpoint=None,
     )
-    told = _held_out(estimator, small, recipes, part=part, folds=folds)
-    first = told[recipes[0]][0]
-    trials = [_trial(recipe, told[recipe], first) for recipe in recipes]
+    nats = _held_out(estimator, small, recipes, part=part, folds=folds)
+    first = nats[recipes[0]][0]
+    trials = [_trial(recipe, nats[recipe], first) for recipe in recipes]
     for length in lengths:
         recipe = replace(best_of(trials), length=length)
-        nats = _held_out(estimator, small, [recipe], part=part, folds=folds)[recipe]
-        trials.append(_trial(recipe, nats, first))
+        nats = _held_out(estimator, small, [recipe], part=part, folds=folds)
+        trials.append(_trial(recipe, nats[recipe], first))
         if best_of(trials) != recipe:
             break
     return tuple(trials)
@@ -158,11 +158,11 @@ def _held_out(
     held = np.flatnonzero(np.isin(part, folds))
     nats = _nats(plan, fitted, plan.cells[held])
     own = np.stack([part[held] == fold for _, fold in members])
-    out = {}
-    for place, recipe in enumerate(recipes):
-        mine = slice(place * len(folds), (place + 1) * len(folds))
-        out[recipe] = np.where(own[mine], nats[:, mine], 0.0).sum(1)
-    return out
+    by_recipe = {}
+    for k, recipe in enumerate(recipes):
+        mine = slice(k * len(folds), (k + 1) * len(folds))
+        by_recipe[recipe] = np.where(own[mine], nats[:, mine], 0.0).sum(1)
+    return by_recipe
 
 
 @torch.inference_mode()
@@ -171,21 +171,13 @@ def _nats(
 ) -> Float64[np.ndarray, "scales members rows"]:
     """Mean log-probability of each row's targets by each member, for all of `_LOG_SCALES`."""
     model = fitted.model
-    targets = _targets(plan)
     rows, parts = model.rows(cells), []
     for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
         batch = rows.pad(index).to(next(model.parameters()).device)
-        known = batch.present[..., targets].sum(-1)
-        nats = model.log_prob_by_scale(batch, targets, _LOG_SCALES).double()
+        known = batch.present[..., plan.targets].sum(-1)
+        nats = model.log_prob_by_scale(batch, plan.targets, _LOG_SCALES).double()
         parts.append((nats.sum(-1) / known).cpu().numpy())
     return np.concatenate(parts, axis=2)
-
-
-_CELLS_AT_ONCE = 1 << 16
-
-
-# What may be added to the log of a scale; first as it was fitted, by which recipes are compared.
-_LOG_SCALES = (0.0, *np.linspace(-0.5, 3.0, 71).tolist())
 
 
 def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
@@ -199,12 +191,6 @@ def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
     )
 
 
-def _targets(plan: TablePlan) -> list[int]:
-    if plan.response is not None:
-        return [plan.response]
-    return [plan.schema.place(name) for name in plan.schema.targets]
-
-
-def _n_known(plan: TablePlan, cells: Cells) -> Int64[np.ndarray, "rows"]:
-    """How many cells of each row a trial would tell."""
-    return (cells.code[:, _targets(plan)] >= 0).sum(1)
+def _n_scored(plan: TablePlan) -> Int64[np.ndarray, "rows"]:
+    """How many cells of each row a trial would score."""
+    return plan.cells.present[:, plan.targets].sum(1)

@@ -1,4 +1,4 @@
-"""What all estimators of tables share: reading tables, fitting, saving and loading."""
+"""Estimators of tables: reading, fitting, saving and loading."""
 
 from abc import ABC
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from exfam.checks import DataError, with_types
 from exfam.estimator.base import Estimator
@@ -17,13 +18,20 @@ from exfam.estimator.declared import attribute
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.hashing import row_hashes
-from exfam.tables.choice import Trial, best_of, fit_table, recipes_of
-from exfam.tables.column_families import check_label_families, check_support, column_families
-from exfam.tables.data import Cells, RawTable, TableSchema, encode, read_table
-from exfam.tables.declarations import TableColumnKinds, TableModelParameters, TableTraining
-from exfam.tables.inputs import (
+from exfam.tables.data import Cells, Column, RawTable, TableSchema, encode, encode_all, read_table
+from exfam.tables.estimator.choice import Trial, best_of, fit_table, recipes_of
+from exfam.tables.estimator.column_families import (
+    check_label_families,
+    check_support,
+    column_families,
+)
+from exfam.tables.estimator.declarations import (
+    TableColumnKinds,
+    TableModelParameters,
+    TableTraining,
+)
+from exfam.tables.estimator.given import (
     Given,
-    encode_all,
     has_names,
     is_several,
     name_shell,
@@ -31,20 +39,14 @@ from exfam.tables.inputs import (
     with_column,
     without_column,
 )
-from exfam.tables.missing import missing_shares, warn_of_missing
-from exfam.tables.networks.assemble import TableSettings
+from exfam.tables.estimator.missing import missing_shares, warn_of_missing
+from exfam.tables.estimator.plan import Recipe, Response, TablePlan, learn_columns, split_rows
+from exfam.tables.networks.assemble import TableSettings, build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.plan import Response, learn_columns, split_rows
-from exfam.tables.training import Recipe, TablePlan, empty_model
 from exfam.training.checkpoints import checkpoint_path
 from exfam.training.history import History
 
 __all__ = ["TableEstimator"]
-
-# Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.
-# Bins are as many as rows can fill; of knots more than a few cost more by chance than they tell.
-_ROWS_A_BIN, _BINS = 16, (8, 32)
-_ROOTS_A_KNOT, _KNOTS = 6, (4, 16)
 
 
 class TableEstimator(
@@ -82,7 +84,7 @@ class TableEstimator(
     @property
     def model_(self) -> MaskedTableModel:
         """The fitted model: all members of the ensemble."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.members_[0]
 
     @property
@@ -115,46 +117,27 @@ class TableEstimator(
     def _seen(self, cells: Cells) -> Overlap:
         return overlap(self, row_hashes(cells.value))
 
+    def _check_response(self, column: Column) -> None:
+        """Raise ExfamError for parameters that do not fit the response as it was learned."""
+
     def _fit(
         self,
         given: Given,
         response: Response | None,
         *,
-        validation: Cells | None,
-        schema: TableSchema,
+        validation: Given | None,
         checkpoint: str | Path | None,
     ) -> None:
         """Fit to all tables and keep what was learned."""
-        families = column_families(schema, response, self.families)
-        cells = encode_all(schema, given.whole, unknown=self.unknown)
-        place = None if response is None else schema.place(response.name)
-        own = [] if response is None or response.family is None else [response.name]
-        for name in [*own, *(self.families or {})]:
-            column = schema.place(name)
-            check_support(name, families[column], cells, column)
-        weight = given.weight
-        both = [cells] if validation is None else [cells, validation]
-        self.seen_ = Seen.of([row_hashes(part.value) for part in both])
-        if validation is None:
-            present = cells.present
-            eligible = np.asarray(present.any(1) if place is None else present[:, place])
-            kept, held = split_rows(eligible, fraction=self.validation_fraction, seed=self.seed)
-            validation = cells[held] if len(held) else None
-            cells, weight = cells[kept], None if weight is None else weight[kept]
+        schema = learn_columns(self, given.whole, response)
+        if response is not None:
+            self._check_response(schema.column(response.name))
+        plan = self._plan(given, response, schema, validation, checkpoint)
         # A fit that fails must not leave the last one's members beside this one's schema.
         self.__dict__.pop("members_", None)
-        plan = TablePlan(
-            schema=schema,
-            cells=cells,
-            response=place,
-            families=families,
-            weight=weight,
-            validation=validation,
-            checkpoint=checkpoint_path(checkpoint),
-        )
         fitted, self.trials_ = fit_table(self, plan)
         self.recipe_ = best_of(self.trials_) if self.trials_ else recipes_of(self, plan)[0]
-        self.schema_, self.families_, self.settings_ = schema, families, fitted.settings
+        self.schema_, self.families_, self.settings_ = schema, plan.families, fitted.settings
         self.response_ = None if response is None else response.name
         self.tables_ = tuple(table.names for table in given.tables)
         missing = missing_shares(given.tables, self.features_)
@@ -162,27 +145,43 @@ class TableEstimator(
         self.histories_ = [fitted.history]
         self.members_ = [fitted.model]
 
-    def _learn(self, given: Given, response: Response | None) -> TableSchema:
-        tables, n_bins, n_knots = given.whole, self.n_bins, self.n_bins
-        if n_bins == "auto":
-            n_rows = sum(table.n_rows for table in tables)
-            n_bins = np.clip(n_rows // _ROWS_A_BIN, *_BINS)
-            n_knots = np.clip(round(n_rows**0.5 / _ROOTS_A_KNOT), *_KNOTS)
-        schema = learn_columns(
-            tables,
-            response,
-            kinds=self.kinds,
-            date_format=self.date_format,
-            numeric=self.numeric,
-            n_bins=int(n_bins),
-            n_knots=int(n_knots),
+    def _plan(
+        self,
+        given: Given,
+        response: Response | None,
+        schema: TableSchema,
+        validation: Given | None,
+        checkpoint: str | Path | None,
+    ) -> TablePlan:
+        """What there is to learn from, after rows were held out; `seen_` is set."""
+        families = column_families(schema, response, self.families)
+        cells = encode_all(schema, given.whole, unknown=self.unknown)
+        held_out = None
+        if validation is not None:
+            held_out = encode_all(schema, validation.whole, unknown=self.unknown)
+        own = [] if response is None or response.family is None else [response.name]
+        for name in [*own, *(self.families or {})]:
+            column = schema.index(name)
+            check_support(name, families[column], cells.value[:, column])
+        weight, index = given.weight, None if response is None else schema.index(response.name)
+        self.seen_ = Seen.of(
+            [row_hashes(part.value) for part in (cells, held_out) if part is not None]
         )
-        if not schema.targets:
-            raise DataError(
-                "`X` must have a column besides dates, got dates alone. Dates are inputs: give "
-                "what they are to tell of, or days since a date as a number."
-            )
-        return schema
+        if held_out is None:
+            present = cells.present
+            eligible = np.asarray(present.any(1) if index is None else present[:, index])
+            kept, held = split_rows(eligible, fraction=self.validation_fraction, seed=self.seed)
+            held_out = cells[held] if len(held) else None
+            cells, weight = cells[kept], None if weight is None else weight[kept]
+        return TablePlan(
+            schema=schema,
+            cells=cells,
+            response=index,
+            families=families,
+            weight=weight,
+            validation=held_out,
+            checkpoint=checkpoint_path(checkpoint),
+        )
 
     def _remember_features(self, X: Any, y: Any, given: Given) -> None:
         """What scikit-learn keeps of the columns of `X`."""
@@ -196,20 +195,22 @@ class TableEstimator(
         except ValueError as error:  # scikit-learn's own
             raise DataError(f"{error} Give `y`, the response of each row.") from error
 
-    def _features(self, X: Any) -> Cells:
-        """Rows to predict for, by the columns of `X` in training; no response among them.
+    def _cells(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        joint: bool = True,
+        becomes: Mapping[str, str] | None = None,
+    ) -> Cells:
+        """The rows of `X`, and beside them of the response `y` if it is given.
 
-        Raises DataError for other columns.
-        """
-        table = self._read(X, joint=False)
-        return self._encoded(table)
-
-    def _cells(self, X: Any, y: Any = None, *, becomes: Mapping[str, str] | None = None) -> Cells:
-        """Whole rows: the response may be a column of `X`, or given beside it.
-
+        `joint`: whether the response may be a column of `X` instead (default True)
         `becomes`: what a warning says of labels that training did not have, see `encode`
+
+        Raises DataError for other columns than those of training.
         """
-        table = self._read(X, joint=True)
+        table = self._read(X, joint=joint)
         if y is not None:
             if self.response_ is None or self.response_ in table.names:
                 raise DataError(
@@ -218,9 +219,6 @@ class TableEstimator(
                 )
             column = read_response(y, name=self.response_, n_rows=table.n_rows)
             table = with_column(table, self.response_, column)
-        return self._encoded(table, becomes=becomes)
-
-    def _encoded(self, table: RawTable, *, becomes: Mapping[str, str] | None = None) -> Cells:
         warn_of_missing(
             table,
             self.features_,
@@ -230,20 +228,21 @@ class TableEstimator(
         )
         return encode(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
-    def _read(self, X: Any, *, joint: bool) -> RawTable:
-        check_is_fitted(self)
+    def _read(self, X: Any, *, joint: bool = True) -> RawTable:
+        """The columns by the names that the model has for them."""
+        self._check_fitted()
         if is_several(X):
             raise DataError(
                 f"`X` must be one table, got a list of {len(X)}. Give each by itself: several are "
                 "one only in `fit`."
             )
-        table = read_table(X)
-        response = self.response_ if joint and has_names(X) else None
+        table, named = read_table(X), has_names(X)
+        response = self.response_ if joint and named else None
         own = without_column(table, response)
         if not self._may_lack_columns:
-            self._check_columns(X, own)
-        if own.names:
-            own = self._renamed(own, named=has_names(X))
+            self._check_columns(name_shell(own.names) if named else X)
+        if own.names and not (named and hasattr(self, "feature_names_in_")):
+            own = self._renamed(own)
         if response in table.names:
             assert response is not None
             own = with_column(own, response, table.columns[response])
@@ -255,26 +254,22 @@ class TableEstimator(
             return len(self.tables_) > 1
         return self.missing_columns == "absent"
 
-    def _check_columns(self, X: Any, table: RawTable) -> None:
-        shell = name_shell(table.names) if has_names(X) else X
+    def _check_columns(self, shell: Any) -> None:
         try:
             validate_data(self, shell, reset=False, skip_check_array=True)
         except ValueError as error:
-            told = str(error).rstrip().rstrip(".")
+            message = str(error).rstrip().rstrip(".")
             raise DataError(
-                f"{told}. Columns are matched by name; pass missing_columns='absent' to predict "
+                f"{message}. Columns are matched by name; pass missing_columns='absent' to predict "
                 "from some of them."
             ) from error
 
-    def _renamed(self, table: RawTable, *, named: bool) -> RawTable:
-        """Columns without names, then or now, are matched by place."""
+    def _renamed(self, table: RawTable) -> RawTable:
+        """Columns without names, now or in training, are matched by position."""
         names = self.features_
-        by_place = not named or not hasattr(self, "feature_names_in_")
-        if not by_place:
-            return table
         if len(table.names) != len(names):
             raise DataError(
-                f"`X` must have {len(names)} columns where they are matched by place, got "
+                f"`X` must have {len(names)} columns where they are matched by position, got "
                 f"{len(table.names)}. Give a frame with names."
             )
         columns = zip(names, table.columns.values(), strict=True)
@@ -284,7 +279,7 @@ class TableEstimator(
         """What a saved model needs besides parameters and members: plain JSON, and tensors."""
         schema = self.schema_.to_config()
         config = {
-            "columns": [{**each, "labels": None} for each in schema["columns"]],
+            "columns": [{**column, "labels": None} for column in schema["columns"]],
             "dates": schema["dates"],
             "families": [family_to_config(family) for family in self.families_],
             "settings": asdict(self.settings_),
@@ -300,9 +295,11 @@ class TableEstimator(
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
         """Take back what `_state` gave."""
-        held = [{**each, "labels": vocabulary.get(each["name"])} for each in config["columns"]]
-        self.schema_ = TableSchema.from_config({**config, "columns": held})
-        self.families_ = tuple(family_from_config(each) for each in config["families"])
+        columns = [
+            {**column, "labels": vocabulary.get(column["name"])} for column in config["columns"]
+        ]
+        self.schema_ = TableSchema.from_config({**config, "columns": columns})
+        self.families_ = tuple(family_from_config(family) for family in config["families"])
         check_label_families(self.schema_, self.families_)
         # JSON knows no tuples.
         settings: dict[str, Any] = {
@@ -312,7 +309,7 @@ class TableEstimator(
         self.settings_ = with_types(TableSettings(**settings))
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
-        # Older files do not say them; then nothing is far more.
+        # Older files lack them; then nothing is far more.
         self.missing_share_ = float(config.get("missing_share", 1.0))
         self.most_missing_ = float(config.get("most_missing", 1.0))
         self.recipe_ = with_types(Recipe(**config["recipe"]))
@@ -324,4 +321,10 @@ class TableEstimator(
             self.feature_names_in_ = np.array([str(n) for n in config["feature_names"]], object)
 
     def _restored_member(self, config: Any) -> MaskedTableModel:
-        return empty_model(self.schema_, self.families_, self.settings_)
+        return build_masked_table(
+            self.schema_,
+            self.settings_,
+            families=self.families_,
+            cells=None,
+            generator=torch.Generator().manual_seed(0),
+        )

@@ -23,7 +23,7 @@ from exfam.tables.data import NUMERIC, UNKNOWN
 from exfam.tables.networks.assemble import CATEGORIES, NETWORKS
 from exfam.tables.networks.objective import MASKINGS
 
-__all__ = ["ResponseModel", "TableColumnKinds", "TableModelParameters", "TableTraining"]
+__all__ = ["ResponseParameters", "TableColumnKinds", "TableModelParameters", "TableTraining"]
 
 MISSING_COLUMNS = ("auto", "absent", "error")
 
@@ -49,7 +49,7 @@ class TableColumnKinds(Declared, section="Columns of a table"):
     numeric: str = parameter(
         "continuous",
         Choice(NUMERIC),
-        '"continuous" numbers lie between up to `n_bins` quantiles and have a Gaussian law, '
+        '"continuous" numbers lie between up to `n_bins` quantiles and are Gaussian, '
         'or are "binned" at them',
     )
     n_bins: int | str = parameter(
@@ -61,7 +61,7 @@ class TableColumnKinds(Declared, section="Columns of a table"):
     families: Any = parameter(
         None,
         OrNone(ByColumn("a family")),
-        "by column of continuous numbers or counts, its law: a family or its name; others are"
+        "by column of continuous numbers or counts, its family, or the name of one; others are"
         " Gaussian, counts negative binomial",
     )
     unknown: str = parameter(
@@ -90,8 +90,8 @@ class TableModelParameters(Declared, section="Model"):
     encoding: str = parameter(
         "learned",
         Choice(tuple(ENCODINGS)),
-        'how the columns\' places are told, a name of `exfam.encodings.ENCODINGS`: "learned" '
-        "gives each column a vector of its own, most others know the columns' order alone",
+        'how columns are encoded, a name of `exfam.encodings.ENCODINGS`: "learned" gives each '
+        "column a vector of its own, most others know the columns' order alone",
     )
     categories: str = parameter(
         "per-column",
@@ -173,9 +173,15 @@ class TableTraining(Declared, section="Training"):
     progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")
 
 
-class ResponseModel(Declared, section="Model"):
+class ResponseParameters(Declared):
     """The response beside the other columns."""
 
+    extra_masking: float | str = parameter("auto")
+    validation_fraction: float = parameter(
+        0.0,
+        text="share of the rows with a response held out to choose the best epoch; without any, "
+        "all steps are taken",
+    )
     response_share: float | None = parameter(
         0.5,
         OrNone(Fraction()),

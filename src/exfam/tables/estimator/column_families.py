@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float64
 
 from exfam.checks import ExfamError, support_error
 from exfam.estimator.choices import choose_family
@@ -17,10 +18,12 @@ from exfam.families import (
     Ordinal,
     PerItem,
 )
-from exfam.tables.data import Cells, Column, TableSchema
-from exfam.tables.plan import Response
+from exfam.tables.data import Column, TableSchema
+from exfam.tables.estimator.plan import Response
 
 __all__ = ["check_label_families", "check_support", "column_families", "number_family"]
+
+_NO_NUMBERS = (Categorical, Ordinal, PerItem)
 
 
 def column_families(
@@ -31,16 +34,16 @@ def column_families(
 
     Numbers that were all equal in training have a Gaussian of standard deviation 1 around them, or
     bins of mean width 1: the least spread that fits them would be none.
-    Raises ExfamError for given families of unknown columns, of labels or bins, or of labels' laws.
+    Raises ExfamError for given families of unknown columns, of labels or bins, or of labels.
 
     >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
     >>> column_families(schema, None)
     (Categorical(n=2, start=0),)
     """
-    named = _given_families(schema, given or {}, response)
+    by_name = _given_families(schema, given or {}, response)
     if response is not None and response.family is not None:
-        named[response.name] = response.family
-    return tuple(named.get(column.name) or _family(column) for column in schema.columns)
+        by_name[response.name] = response.family
+    return tuple(by_name.get(column.name) or _family(column) for column in schema.columns)
 
 
 def _family(column: Column) -> Family:
@@ -56,11 +59,7 @@ def _family(column: Column) -> Family:
 
 
 def check_label_families(schema: TableSchema, families: Sequence[Family]) -> None:
-    """Raise ValueError unless each column of labels has a family of their codes, 0, 1, ….
-
-    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
-    >>> check_label_families(schema, (Categorical(2),))
-    """
+    """Raise ValueError unless each column of labels has a family of their codes, 0, 1, …."""
     for column, family in zip(schema.columns, families, strict=True):
         if column.labels is None:
             continue
@@ -103,23 +102,14 @@ def number_family(given: Any, *, argument: str) -> Family:
     family = choose_family(given)
     if isinstance(family, _NO_NUMBERS):
         raise ExfamError(
-            f"`{argument}` must be a law of one number, got {family}. Labels are told by `kinds`, "
-            "or by MaskedTableClassifier."
+            f"`{argument}` must be a family of one number, got {family}. Labels are declared in "
+            "`kinds`, or predicted by MaskedTableClassifier."
         )
     return family
 
 
-_NO_NUMBERS = (Categorical, Ordinal, PerItem)
-
-
-def check_support(name: str, family: Family, cells: Cells, place: int) -> None:
-    """Raise SupportError, naming the row, for a value that the family cannot produce.
-
-    >>> from exfam.families import Gamma
-    >>> one = Cells(np.zeros((1, 1), np.int32), np.zeros((1, 1), np.float32), np.ones((1, 1)))
-    >>> check_support("y", Gamma(), one, 0)
-    """
-    value = cells.value[:, place]
+def check_support(name: str, family: Family, value: Float64[np.ndarray, "rows"]) -> None:
+    """Raise SupportError, naming the row, for a value that the family cannot produce."""
     rows = np.flatnonzero(~np.isnan(value))
     wrong = ~family.in_support(torch.from_numpy(value[rows])).numpy()
     if wrong.any():

@@ -3,18 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
 
-from exfam.checks import check_whole
 from exfam.estimator.parameters import identified
 from exfam.estimator.rules import python_number
-from exfam.families import Family
-from exfam.tables.data import Cells, TableSchema
+from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.networks.assemble import TableSettings, build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.objective import MaskedCells
@@ -22,52 +18,18 @@ from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import fit
 
-__all__ = [
-    "MANY_ROWS",
-    "FittedTable",
-    "Recipe",
-    "TablePlan",
-    "empty_model",
-    "model_settings",
-    "objective_of",
-    "schedule",
-    "train_model",
-]
+__all__ = ["MANY_ROWS", "FittedTable", "model_settings", "objective_of", "schedule", "train_model"]
 
 # Parameters that do not make a fit another one.
 _IRRELEVANT = ("progress", "unknown", "decision", "device")
 
-
-@dataclass(frozen=True, eq=False)
-class TablePlan:
-    """What a fit learns from.
-
-    `cells`: of the training rows, all columns, the response included where there is one
-    `response`: place of the column that the fit is for, None if for all alike
-    `families`: one a column
-    `weight`: one number a row
-    `validation`: rows that choose when to stop
-    """
-
-    schema: TableSchema
-    cells: Cells
-    response: int | None
-    families: tuple[Family, ...]
-    weight: Float64[np.ndarray, "rows"] | None = None
-    validation: Cells | None = None
-    checkpoint: Path | None = None
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The choices that validation may make.
-
-    `length`: by how much the training is longer than the number of rows tells (default 1)
-    """
-
-    ordinal: bool
-    extra_masking: float
-    length: int = 1
+# More rows than this decide nothing more.
+MANY_ROWS = 8000
+_FEWEST_STEPS, _STEPS_PER_ROOT, _ROWS = 160, 3.5, 15_000
+_MOST_DECAY, _DECAY_ROWS = 0.5, 1000
+_LEARNING_RATES = {"linear": 1.5e-2, "deep": 5e-3}
+# In a deep network each target takes a pass of its own.
+_N_TARGETS = {"linear": 8, "deep": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +45,6 @@ def model_settings(
     estimator: Any, recipes: Sequence[Recipe], *, response: str | None
 ) -> TableSettings:
     """The choices about the network among an estimator's parameters."""
-    for name in ("embed_dim", "n_heads", "head_dim", "n_layers", "feed_forward_dim"):
-        check_whole(name, getattr(estimator, name))
     masked = estimator.unlabeled == "mask" and response is not None
     return TableSettings(
         network=estimator.network,
@@ -112,9 +72,9 @@ def train_model(
     own_orders: bool = False,
     progress: bool,
 ) -> FittedTable:
-    """One network a recipe, side by side, all of the first one's length.
+    """One network per recipe, side by side, all of the first one's length.
 
-    `weight`: one number a member and row, in place of the plan's one a row (default None)
+    `weight`: one number per member and row, in place of the plan's one per row (default None)
     `own_orders`: whether each network meets the rows in an order of its own (default False)
     """
     response = None if plan.response is None else plan.schema.names[plan.response]
@@ -127,7 +87,6 @@ def train_model(
         cells=plan.cells,
         generator=torch.Generator().manual_seed(int(estimator.seed)),
     ).to(device)
-    training = schedule(estimator, len(plan.cells), length=recipes[0].length)
     history = fit(
         model,
         objective=objective_of(estimator, plan, recipes),
@@ -137,7 +96,7 @@ def train_model(
             generator=np.random.default_rng(int(estimator.seed)) if own_orders else None,
         ),
         validation=None if plan.validation is None else model.rows(plan.validation),
-        settings=training,
+        settings=schedule(estimator, len(plan.cells), length=recipes[0].length),
         progress=progress,
         checkpoint=identified(plan.checkpoint, estimator, irrelevant=_IRRELEVANT),
     )
@@ -146,44 +105,35 @@ def train_model(
 
 def objective_of(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> MaskedCells:
     """What such a fit minimizes."""
-    n_targets = _told(estimator.n_targets, _N_TARGETS[estimator.network])
-    check_whole("n_targets", n_targets)
     return MaskedCells(
         response=plan.response,
         response_share=python_number(estimator.response_share),
         extra_masking=tuple(recipe.extra_masking for recipe in recipes),
         masked_as=estimator.masked_as,
-        n_targets=int(n_targets),
+        n_targets=int(_or_auto(estimator.n_targets, _N_TARGETS[estimator.network])),
     )
 
 
 def schedule(estimator: Any, n_rows: int, *, length: int = 1) -> TrainingSettings:
-    """Settings of the training, with "auto" told by the number of rows.
+    """Settings of the training, with "auto" by the number of rows.
 
-    An eighth of the rows a batch, 64 to 256; of long tables a 64th, up to 1,024. 3.5 sqrt(rows)
-    steps, at least 160, and at least as many as show 15,000 rows, or have places for them. A prior
+    An eighth of the rows in a batch, 64 to 256; of long tables a 64th, up to 1,024. 3.5 sqrt(rows)
+    steps, at least 160, and at least as many as show 15,000 rows, or have room for them. A prior
     weighs as 1,000 rows do: so does weight decay, up to 0.5. Measured on simulated tables that are
     in no benchmark, and on parts of training rows held out.
 
     `length`: multiplies the steps, those of the first 8,000 rows at most (default 1)
     """
-    size = estimator.batch_size
-    if size == "auto":
-        size = _batch_size(n_rows)
-    check_whole("batch_size", size)
-    epochs = estimator.max_epochs
-    if epochs == "auto":
-        longer = length * math.sqrt(min(n_rows, MANY_ROWS))
-        steps = max(_FEWEST_STEPS, _STEPS_A_ROOT * max(math.sqrt(n_rows), longer))
-        epochs = max(
-            1, round(steps / math.ceil(n_rows / int(size))), round(_ROWS / max(n_rows, size))
-        )
-    check_whole("max_epochs", epochs)
+    size = int(_or_auto(estimator.batch_size, _batch_size(n_rows)))
+    longer = length * math.sqrt(min(n_rows, MANY_ROWS))
+    steps = max(_FEWEST_STEPS, _STEPS_PER_ROOT * max(math.sqrt(n_rows), longer))
+    epochs = max(1, round(steps / math.ceil(n_rows / size)), round(_ROWS / max(n_rows, size)))
+    decay = min(_MOST_DECAY, _DECAY_ROWS / n_rows)
     return TrainingSettings(
-        learning_rate=_told(estimator.learning_rate, _LEARNING_RATES[estimator.network]),
-        weight_decay=_told(estimator.weight_decay, min(_MOST_DECAY, _DECAY_ROWS / n_rows)),
-        batch_size=int(size),
-        max_epochs=int(epochs),
+        learning_rate=_or_auto(estimator.learning_rate, _LEARNING_RATES[estimator.network]),
+        weight_decay=_or_auto(estimator.weight_decay, decay),
+        batch_size=size,
+        max_epochs=int(_or_auto(estimator.max_epochs, epochs)),
         patience=int(estimator.patience),
         warmup=python_number(estimator.warmup),
         clip=None,
@@ -198,22 +148,5 @@ def _batch_size(n_rows: int) -> int:
     return max(64, min(256, short), min(1024, long))
 
 
-# More rows than this tell no more of a choice.
-MANY_ROWS = 8000
-_FEWEST_STEPS, _STEPS_A_ROOT, _ROWS = 160, 3.5, 15_000
-_MOST_DECAY, _DECAY_ROWS = 0.5, 1000
-_LEARNING_RATES = {"linear": 1.5e-2, "deep": 5e-3}
-# In a deep network each target takes a pass of its own.
-_N_TARGETS = {"linear": 8, "deep": 2}
-
-
-def _told(given: Any, automatic: int | float) -> Any:
-    return automatic if isinstance(given, str) and given == "auto" else python_number(given)
-
-
-def empty_model(
-    schema: TableSchema, families: Sequence[Family], settings: TableSettings
-) -> MaskedTableModel:
-    """A model of this shape, its numbers to be loaded."""
-    generator = torch.Generator().manual_seed(0)
-    return build_masked_table(schema, settings, families=families, cells=None, generator=generator)
+def _or_auto(value: Any, automatic: int | float) -> Any:
+    return automatic if isinstance(value, str) and value == "auto" else python_number(value)

@@ -1,0 +1,283 @@
+"""What estimators of tables are given: one table or several, responses, weights."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float64
+from sklearn.utils.validation import column_or_1d
+
+from exfam.checks import DataError, regular_array
+from exfam.tables.data import RawColumn, RawTable, read_table
+from exfam.tables.data.raw import cell_error
+from exfam.tables.data.typed import read_column
+
+__all__ = [
+    "Given",
+    "as_array",
+    "has_names",
+    "is_several",
+    "name_shell",
+    "read_given",
+    "read_response",
+    "read_weight",
+    "with_column",
+    "without_column",
+]
+
+# What the response is called where it has no name of its own; the first that is free.
+_NAMES = ("y", "target", "response", "outcome")
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a fit is given: tables, the response of each or None, and the weights of all rows.
+
+    Rows of weight 0 are left out.
+    """
+
+    tables: tuple[RawTable, ...]
+    responses: tuple[RawColumn | None, ...]
+    name: str | None
+    weight: Float64[np.ndarray, "rows"] | None
+
+    @property
+    def whole(self) -> tuple[RawTable, ...]:
+        """The tables, each with its response as one more column."""
+        if self.name is None:
+            return self.tables
+        return tuple(
+            table if column is None else with_column(table, self.name, column)
+            for table, column in zip(self.tables, self.responses, strict=True)
+        )
+
+
+def as_array(X: Any) -> np.ndarray:
+    """A table without names as an array: of numbers if it holds nothing else, or of objects.
+
+    >>> as_array([[1, 2.5]]).dtype, as_array([[1, "a"]]).dtype
+    (dtype('float64'), dtype('O'))
+    """
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    return array if array.dtype.kind in "fiub" else np.array(X, dtype=object)
+
+
+def is_several(X: Any) -> bool:
+    """Whether `X` is a list of tables, and not one table as a list of rows.
+
+    >>> is_several([{"a": [1.0]}, {"b": [2.0]}]), is_several([[1.0], [2.0]])
+    (True, False)
+    """
+    return (
+        isinstance(X, list | tuple)
+        and len(X) > 0
+        and all(isinstance(part, Mapping) or len(getattr(part, "shape", ())) == 2 for part in X)
+    )
+
+
+def has_names(X: Any) -> bool:
+    """Whether the columns of one table have names."""
+    return isinstance(X, Mapping) or hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")
+
+
+def name_shell(names: Sequence[str]) -> pa.Table:
+    """A table of these columns and no rows: what scikit-learn compares names by."""
+    return pa.table({name: pa.nulls(0) for name in names})
+
+
+def with_column(table: RawTable, name: str, column: RawColumn) -> RawTable:
+    """The table with one more column, its last."""
+    return RawTable((*table.names, name), {**table.columns, name: column}, n_rows=table.n_rows)
+
+
+def without_column(table: RawTable, name: str | None) -> RawTable:
+    """The table without the column of this name, if it has one."""
+    columns = {other: column for other, column in table.columns.items() if other != name}
+    return RawTable(tuple(columns), columns, n_rows=table.n_rows)
+
+
+def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> Given:
+    """All that a fit is given.
+
+    Raises DataError where tables, responses and weights do not fit together.
+
+    >>> given = read_given({"a": [1.0, 2.0]}, [0, 1], None, supervised=True)
+    >>> given.name, given.whole[0].names
+    ('y', ('a', 'y'))
+    """
+    several = is_several(X)
+    tables = tuple(read_table(table) for table in (X if several else [X]))
+    weights = read_weight(weight, [table.n_rows for table in tables], several=several)
+    if not supervised:
+        return _without_weightless_rows(Given(tables, (None,) * len(tables), None, weights))
+    if several and not (_is_list(y) and len(y) == len(tables)):
+        raise DataError(
+            f"`y` must be a list of one response for each of {len(tables)} tables in `X`, None for "
+            f"a table without, got {f'{len(y)} entries' if _is_list(y) else type(y).__name__}."
+        )
+    listed = list(y) if several else [y]
+    name = _response_name(listed, tables)
+    responses = tuple(
+        None if own is None else read_response(own, name=name, n_rows=table.n_rows)
+        for own, table in zip(listed, tables, strict=True)
+    )
+    given = _without_weightless_rows(Given(tables, responses, name, weights))
+    if all(response is None or response.is_empty for response in given.responses):
+        raise DataError(
+            "`y` must hold a response in some row, got none: all are missing, and there is no "
+            "class or number to learn. Use MaskedTable for a table without a response."
+        )
+    return given
+
+
+def _is_list(y: Any) -> bool:
+    return isinstance(y, list | tuple)
+
+
+def _response_name(responses: Sequence[Any], tables: Sequence[RawTable]) -> str:
+    """What the response is called: its own name, or "y" (another word if a column is called so)."""
+    taken = {name for table in tables for name in table.names}
+    own = next((name for response in responses if (name := _own_name(response))), None)
+    if own is None:
+        numbered = (f"y{number}" for number in count())
+        return next(name for name in chain(_NAMES, numbered) if name not in taken)
+    if own in taken:
+        raise DataError(
+            f"`y` must not be a column of `X`, got {own!r}, which both have. Drop it from `X`, or "
+            "rename it if it is another quantity."
+        )
+    return own
+
+
+def _own_name(y: Any) -> str | None:
+    name = getattr(y, "name", None)
+    if len(getattr(y, "shape", ())) == 2 and hasattr(y, "columns"):
+        names = list(getattr(y, "column_names", y.columns))  # an Arrow table's columns are arrays
+        name = names[0] if len(names) == 1 else None
+    return str(name) if isinstance(name, str) and name else None
+
+
+def read_response(y: Any, *, name: str, n_rows: int) -> RawColumn:
+    """The response of one table; missing cells are rows without a response.
+
+    Raises DataError for another number of rows, and naming the row of what is no finite number,
+    text or boolean.
+
+    >>> read_response(["a", None], name="y", n_rows=2).missing.tolist()
+    [False, True]
+    """
+    column = read_column(_flat(y), name)
+    if len(column) != n_rows:
+        raise DataError(
+            f"`y` must have one entry for each of {n_rows} rows of `X`, got {len(column)}."
+        )
+    return column
+
+
+def _flat(y: Any) -> Any:
+    """One column, as it came or as an array."""
+    if isinstance(y, pa.Array | pa.ChunkedArray):
+        return y
+    if isinstance(y, pa.Table) and y.num_columns == 1:
+        return y.column(0)
+    if isinstance(y, list | tuple):
+        if not any(isinstance(value, list | tuple | np.ndarray) for value in y):
+            return list(y)
+        rule = (
+            "`y` must have one value per row, got rows of several lengths. Give a list of values."
+        )
+        y = regular_array(y, otherwise=rule)
+    if len(getattr(y, "shape", ())) == 1 and (hasattr(y, "iloc") or hasattr(y, "to_arrow")):
+        return y
+    array = np.asarray(y)
+    _check_finite(array)
+    if array.ndim == 1:
+        return array
+    try:
+        return column_or_1d(array, warn=True)
+    except ValueError as error:  # scikit-learn's own rule
+        raise DataError(f"`y` must have one value per row: {error}") from error
+
+
+def _check_finite(array: np.ndarray) -> None:
+    if array.dtype.kind == "f" and array.ndim == 1 and np.isinf(array).any():
+        column = RawColumn(array, np.isnan(array))
+        wrong = cell_error("y", "be finite", column, np.isinf(array), advice="Drop these rows.")
+        raise DataError(
+            f"Input y contains infinity or a value too large for {array.dtype!r}. {wrong}"
+        )
+
+
+def read_weight(
+    weight: Any, n_rows: Sequence[int], *, several: bool
+) -> Float64[np.ndarray, "rows"] | None:
+    """The weight of every row of all tables, None if all weigh the same.
+
+    `several`: whether `weight` is a list of one array per table, or None for weights of 1
+
+    Raises DataError unless there is one finite weight >= 0 per row, above zero in some row.
+
+    >>> read_weight([1, 2], [2], several=False)
+    array([1., 2.])
+    """
+    if weight is None:
+        return None
+    if several and not (_is_list(weight) and len(weight) == len(n_rows)):
+        raise DataError(
+            f"`sample_weight` must be a list of weights for each of {len(n_rows)} tables in `X`, "
+            f"got {type(weight).__name__}. Pass None for a table whose rows weigh 1."
+        )
+    weights = weight if several else [weight]
+    joined = np.concatenate(list(map(_weight_of_table, weights, n_rows)))
+    if not (joined > 0).any():
+        raise DataError("`sample_weight` must be above 0 in some row, got zero in all.")
+    return joined
+
+
+def _weight_of_table(weight: Any, n_rows: int) -> Float64[np.ndarray, "rows"]:
+    if weight is None:
+        return np.ones(n_rows)
+    try:
+        array = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"`sample_weight` must be numbers, got {type(weight).__name__} of other things."
+        ) from error
+    if array.ndim == 0:
+        array = np.full(n_rows, array)
+    if array.ndim != 1:
+        raise DataError(f"`sample_weight` must be 1D, got shape {array.shape}. Flatten it.")
+    if len(array) != n_rows:
+        raise DataError(
+            f"`sample_weight` must have one number for each of {n_rows} rows, got {len(array)}."
+        )
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"`sample_weight` must be finite numbers >= 0, got {array[row]:g} at row {row} "
+            f"({wrong.sum()} of {n_rows} rows)."
+        )
+    return array
+
+
+def _without_weightless_rows(given: Given) -> Given:
+    if given.weight is None or (given.weight > 0).all():
+        return given
+    ends = np.cumsum([table.n_rows for table in given.tables])
+    masks = np.split(given.weight > 0, ends[:-1])
+    tables, responses = [], []
+    for rows, table, response in zip(masks, given.tables, given.responses, strict=True):
+        if rows.any():
+            columns = {name: _rows_of(column, rows) for name, column in table.columns.items()}
+            tables.append(RawTable(table.names, columns, n_rows=int(rows.sum())))
+            responses.append(None if response is None else _rows_of(response, rows))
+    weight = given.weight[given.weight > 0]
+    return Given(tuple(tables), tuple(responses), given.name, weight)
+
+
+def _rows_of(column: RawColumn, rows: np.ndarray) -> RawColumn:
+    return replace(column, values=column.values[rows], missing=column.missing[rows])
