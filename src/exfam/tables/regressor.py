@@ -18,7 +18,6 @@ from exfam.tables.estimator.supervised import SupervisedTable
 
 __all__ = ["MaskedTableRegressor"]
 
-BINNED, AUTO = "binned", "auto"
 # Few enough that a row far from all of training is not out of the question.
 _DF = 4.0
 _TINY = np.finfo(np.float64).tiny
@@ -44,7 +43,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     kind = "masked-table-regressor"
     family: Any = parameter(
         "auto",
-        OrWord(AUTO, OrWord(BINNED, Families())),
+        OrWord("auto", OrWord("binned", Families())),
         'the distribution of the response: "auto", Student\'s t with 4 degrees of freedom, whose '
         'heavy tails bear rows unlike those of training; "gaussian", "student-t", "poisson", '
         '"negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`,'
@@ -77,8 +76,8 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
                 raise ExfamError(
                     "`y` must hold numbers for a regressor, got texts. Use MaskedTableClassifier."
                 )
-        if self.family == BINNED:
+        if isinstance(self.family, str) and self.family == "binned":
             return Response(given.name, "numeric", None)
-        if isinstance(self.family, str) and self.family == AUTO:
+        if isinstance(self.family, str) and self.family == "auto":
             return Response(given.name, "numeric", StudentT(df=_DF))
         return Response(given.name, "numeric", number_family(self.family, argument="family"))

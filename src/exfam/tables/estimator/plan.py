@@ -86,24 +86,25 @@ def learn_columns(
         n_bins = np.clip(n_rows // _ROWS_PER_BIN, *_BINS)
         n_knots = np.clip(round(n_rows**0.5 / _ROOTS_PER_KNOT), *_KNOTS)
     options = {"n_bins": int(n_bins), "n_knots": int(n_knots)}
-    name = None if response is None else response.name
-    others = [rest for table in tables if (rest := without_column(table, name)).names]
+    own = None if response is None else response.name
+    others = [rest for table in tables if (rest := without_column(table, own)).names]
     schema = learn_schema(
         others,
-        kinds={key: kind for key, kind in (estimator.kinds or {}).items() if key != name},
+        kinds={name: kind for name, kind in (estimator.kinds or {}).items() if name != own},
         numeric=estimator.numeric,
         date_format=estimator.date_format,
         **options,
     )
     if response is not None:
-        own = [
+        name = response.name
+        alone = [
             RawTable((name,), {name: table.columns[name]}, n_rows=table.n_rows)
             for table in tables
             if name in table.columns
         ]
         # Numbers without a family are in bins.
         numeric = "binned" if response.family is None else "continuous"
-        last = learn_schema(own, kinds={name: response.kind}, numeric=numeric, **options)
+        last = learn_schema(alone, kinds={name: response.kind}, numeric=numeric, **options)
         schema = TableSchema((*schema.columns, *last.columns), schema.dates)
     if not schema.targets:
         raise DataError(
