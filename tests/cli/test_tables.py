@@ -352,7 +352,7 @@ def test_columns_are_read_as_in_training(run, place, tmp_path):
     [
         ("recommend", "table", [], "must be of groups, not of tables, got MaskedTable. Use `exfam"),
         ("report", "table", ["-o", "page.html"], "not of tables, got MaskedTable. Use `exfam sc"),
-        ("predict", "table-classifier", ["--interval", "0.5"], "needs a column of numbers, got 'so"),
+        ("predict", "table-classifier", ["--interval", "0.5"], "needs a column of numbers, got 's"),
         ("predict", "table-regressor", ["--proba"], "needs a column of labels, got 'pr"),
         ("predict", "table", ["--of", "sky"], "`--of` must be a column of the model, one of 'age'"),
         ("predict", "table", ["--fill", "--proba"], "`--proba` must stand alone, got --fill"),
