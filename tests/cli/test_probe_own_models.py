@@ -82,7 +82,7 @@ def test_a_model_of_pairs_is_scored_on_swaps(folder, run):
     ("words", "message"),
     [
         (["positions", "marginal"], "`ENCODER` must be a masked language model"),
-        (["swaps", "pairs.jsonl", "--model", "other"], "`--model` must tell labels among"),
+        (["swaps", "pairs.jsonl", "--model", "other"], "`--model` must predict labels among"),
         (["swaps", "pairs.jsonl", "--model", "model"], "must hold a saved SentenceClassifier"),
     ],
 )

@@ -18,7 +18,7 @@ syntactic head, or a word that it is the head of. The best head of each relation
 
 
 def form(arguments: Sequence[str]) -> Form:
-    """What `exfam probe dependencies` can be asked."""
+    """The options of `exfam probe dependencies`."""
     return Form(
         "probe dependencies",
         "Which of an encoder's attention heads find syntactic dependencies",
@@ -49,7 +49,7 @@ def run(chosen: Any) -> None:
     encoder = opened(chosen.encoder, term=chosen.term)
     dev = _fitting(encoder, _parses(chosen.dev, option="dev"), chosen.dev)
     test = _fitting(encoder, _parses(chosen.test, option="test"), chosen.test)
-    # Offsets first: what is wrong with the seed is told before attention is computed.
+    # Offsets first: a wrong seed is refused before attention is computed.
     offsets = {score.relation: score for score in _scores(offset_hits, dev, test, chosen.seed)}
     heads = _scores(partial(attention_hits, encoder), dev, test, chosen.seed)
     rows = [
@@ -81,7 +81,7 @@ def _parses(path: str, *, option: str) -> Any:
 
 
 def _fitting(encoder: Any, parses: Any, path: str) -> Any:
-    """The parses that the encoder has positions for; how many it has not is told."""
+    """The parses that the encoder has positions for; how many it has not is printed."""
     import sys
 
     from exfam_studies.positions.dependencies import unspaced

@@ -11,7 +11,7 @@ __all__ = ["form", "run"]
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam reproduce` can be asked."""
+    """The options of `exfam reproduce`."""
     return Form(
         "reproduce",
         "Print a paper's table with our columns",

@@ -23,7 +23,7 @@ anew."""
 
 
 def form(arguments: Sequence[str]) -> Form:
-    """What `exfam probe swaps` can be asked."""
+    """The options of `exfam probe swaps`."""
     return Form(
         "probe swaps",
         "Make pairs of sentences whose words change places, with the same or the opposite meaning",
@@ -88,18 +88,19 @@ def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
     unknown = sorted(set(map(str, model.classes_)) - set(LABELS))
     if unknown:
         raise ExfamError(
-            f"`--model` must tell labels among {', '.join(LABELS)}, got {unknown[0]!r} in {folder}."
+            f"`--model` must predict labels among {', '.join(LABELS)}, "
+            f"got {unknown[0]!r} in {folder}."
         )
 
     def predict(pairs: list[tuple[str, str]]) -> list[str]:
         return [str(label) for label in model.predict(pairs)]
 
-    told = [swap_accuracy(predict, each, seed=seed) if len(each) else None for each in sets]
+    scores = [swap_accuracy(predict, pairs, seed=seed) if len(pairs) else None for pairs in sets]
     return {
-        "before": [each and each.before.mean for each in told],
-        "after": [each and each.after.mean for each in told],
-        "low": [each and each.change.low for each in told],
-        "high": [each and each.change.high for each in told],
+        "before": [score and score.before.mean for score in scores],
+        "after": [score and score.after.mean for score in scores],
+        "low": [score and score.change.low for score in scores],
+        "high": [score and score.change.high for score in scores],
     }
 
 
@@ -121,9 +122,9 @@ def _examples(sets: Any, n: int) -> Iterator[str]:
             yield f"\n{each.name}: {before}\n{' ' * len(each.name)}  {after}"
 
 
-def _of(pair: Any, told: Any) -> str:
+def _of(pair: Any, pairs: Any) -> str:
     """The sentence that a swap changed, before or after."""
-    sentence: str = getattr(told, pair.side)
+    sentence: str = getattr(pairs, pair.side)
     return sentence
 
 

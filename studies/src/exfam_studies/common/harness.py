@@ -21,7 +21,7 @@ __all__ = ["Options", "load_experiment", "reproduce"]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a run of an experiment is asked for.
+    """The options of a run of an experiment.
 
     `seeds`: fits per row; None leaves it to the experiment
     `fast`: a smoke run, whose figures mean nothing
@@ -46,7 +46,7 @@ class Options:
             check_positive("seeds", self.seeds)
 
     def n_seeds(self, usual: int) -> int:
-        """Fits per row: as asked for, else one in a smoke run, else `usual`.
+        """Fits per row: `seeds`, else one in a smoke run, else `usual`.
 
         >>> Options().n_seeds(5), Options(fast=True).n_seeds(5), Options(seeds=2).n_seeds(5)
         (5, 1, 2)
@@ -63,7 +63,7 @@ class Options:
 
 
 def reproduce(name: str | None, *, options: Options, json: Path | None = None) -> list[Row]:
-    """Run an experiment, print its table, write what was asked for, return its rows.
+    """Run an experiment, print its table, write its files, return its rows.
 
     Raises ExfamError for an unknown experiment or task.
     """
@@ -72,7 +72,7 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
     module = load_experiment(name)
     for task in options.only:
         check_choice("only", task, module.TASKS)
-    # One thread: the processor time that a row tells is then that of the work alone.
+    # One thread: the processor time of a row is then that of the work alone.
     with processor_threads(1):
         rows = _documented(module, module.run(options), options)
     print_rows(name, rows)

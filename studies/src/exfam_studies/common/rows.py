@@ -113,7 +113,7 @@ def row_over_seeds(
 
 
 def interval_settings(interval: Interval) -> dict[str, float]:
-    """The ends of an interval, as rows tell them.
+    """The ends of an interval, as rows have them.
 
     >>> interval_settings(Interval(mean=0.5, low=0.44444, high=0.6))
     {'low': 0.4444, 'high': 0.6}

@@ -83,7 +83,7 @@ def _read_dump(path: Path, folder: Path | None, *, min_count: int, fast: bool) -
     if fast:
         lines = itertools.islice(lines, _FAST_LINES)
     if folder is not None:
-        # Lines are not known unread: another file of the name is told by its size.
+        # Lines are not known unread: another file of the name has another size.
         folder = folder.with_name(f"{folder.name}-{path.stat().st_size}")
         if is_prepared_text(folder):
             return open_text(folder)

@@ -25,7 +25,7 @@ __all__ = ["AttentionProcess", "draw_attention_process"]
 class AttentionProcess:
     """The truth behind groups of items: embeddings and the exact conditionals p(item | earlier).
 
-    `value`: v of each item; `start`: of the start token; `key`: what all elements are asked for;
+    `value`: v of each item; `start`: of the start token; `key`: what weights depend on;
     `center`, `bias`: delta and b; `fade`: how fast earlier elements lose weight, per step
     """
 
@@ -127,7 +127,7 @@ def draw_attention_process(
 ) -> AttentionProcess:
     """Embeddings of `n_items` of length `dim`, normal, drawn with `seed`.
 
-    `spread`: standard deviation of values, 1 for centers: more, and contexts tell more (default
+    `spread`: standard deviation of values, 1 for centers: with more, contexts say more (default
         1.5)
     `fade`: how fast earlier elements lose weight, per step, at least 0 (default 0.5)
 

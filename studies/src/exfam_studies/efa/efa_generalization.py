@@ -11,7 +11,7 @@ itself, "rate-term", is no bound: O() hides a constant.
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from exfam.groups import Batch, Groups
 from exfam.plots import rate_curve
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds
-from exfam_studies.common.rows import Row, interval_settings, row_over_seeds
+from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
+from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
@@ -75,17 +75,17 @@ _PENALTY = 0.1
 def run(options: Options) -> list[Row]:
     """Fit models to ever more groups, and measure what they lose against the known one."""
     store, n_seeds = Store(options.folder), options.n_seeds(SEEDS)
-    fits: dict[int, list[Kept]] = {}
+    fits: list[MeasuredFit] = []
 
     def rows_of(n_groups: int) -> list[Row]:
         names = (TASKS[0], f"steps-{_n_steps(options)}", f"groups-{n_groups}")
-        fits[n_groups] = kept_seeds(store, names, n_seeds, partial(_measure, n_groups, options))
-        return _rows(n_groups, fits[n_groups])
+        kept = kept_seeds(store, names, n_seeds, partial(_measure, n_groups, options))
+        fits.extend(_as_fit(fit.figures) for fit in kept)
+        return _rows(n_groups, kept)
 
     sizes = FAST_GROUPS if options.fast else N_GROUPS
     rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes])
-    kept = [each for of_size in fits.values() for each in of_size]
-    return rows + _slopes([_as_fit(each.figures) for each in kept])
+    return rows + _slopes(fits)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -103,34 +103,30 @@ def _measure(n_groups: int, options: Options, seed: int) -> Measured:
     held_out = _held_out(FAST_HELD_OUT if options.fast else N_HELD_OUT)
     starts = _starts(known, seed)
     fitted = least_loss_fit(starts, train, n_steps=_n_steps(options), norm_bound=NORM_BOUND)
-    fit = measure_fit(fitted, known, train=train, held_out=held_out)
-    figures = dict(zip((each.name for each in fields(fit)), astuple(fit), strict=True))
+    figures = asdict(measure_fit(fitted, known, train=train, held_out=held_out))
     return Measured({**figures, **_baselines(train, held_out)})
 
 
+# Model and metric -> what the store calls the figure.
+_FIGURES = {
+    (_MODEL, "excess-loss"): "excess",
+    (_MODEL, "change-of-sampled-loss"): "sampled",
+    (_MODEL, "change-of-training-loss"): "training_gap",
+    ("mean-of-others", "excess-loss"): "others",
+    ("zero", "excess-loss"): "zero",
+}
+
+
 def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
-    of = _class()
-    seconds = [each.cpu_seconds for each in kept]
-
-    def row(model: str, metric: str, values: Sequence[Any]) -> Row:
-        row = Row(task=TASKS[0], model=model, settings={"groups": n_groups}, metric=metric)
-        return row_over_seeds(row, values=values, cpu_seconds=seconds if model == _MODEL else ())
-
-    told = [
-        (_MODEL, "excess-loss", [each.figures["excess"] for each in kept]),
-        (_MODEL, "change-of-sampled-loss", [each.figures["sampled"] for each in kept]),
-        (_MODEL, "change-of-training-loss", [each.figures["training_gap"] for each in kept]),
-        ("mean-of-others", "excess-loss", [each.figures["others"] for each in kept]),
-        ("zero", "excess-loss", [each.figures["zero"] for each in kept]),
-    ]
-    rate = Row(
-        task=TASKS[0],
-        model="theorem-2",
-        settings={"groups": n_groups},
-        metric="rate-term",
-        value=rate_term(of, n_groups),
-    )
-    return [row(*each) for each in told] + [rate]
+    rows = []
+    for (model, metric), name in _FIGURES.items():
+        row = Row(task=TASKS[0], model=model, settings={"groups": n_groups}, metric=name)
+        row = replace(metric_row(row, kept), metric=metric)
+        rows.append(row if model == _MODEL else replace(row, cpu_seconds=None))
+    rate = rate_term(_class(), n_groups)
+    settings = {"groups": n_groups}
+    row = Row(task=TASKS[0], model="theorem-2", settings=settings, metric="rate-term", value=rate)
+    return [*rows, row]
 
 
 def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
@@ -138,60 +134,45 @@ def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
     if len(fits) < 3:
         return []
     check = check_theorem_2(fits, _class())
-    note = (
-        "; ".join((*check.failed_assumptions, *check.failed_conclusions))
-        or "nothing contradicts theorem 2"
+    failed = "; ".join((*check.failed_assumptions, *check.failed_conclusions))
+    theory = Row(
+        task=TASKS[0],
+        model="theorem-2",
+        metric="slope-rate-term",
+        value=-0.5,
+        note=failed or "nothing contradicts theorem 2",
     )
-    rows = [
-        Row(
-            task=TASKS[0],
-            model="theorem-2",
-            metric="slope-rate-term",
-            value=-0.5,
-            note=note,
-        )
-    ]
+    rows = [theory]
     for least in (0, LARGE):
         some = [fit for fit in fits if fit.n_groups >= least]
         if len({fit.n_groups for fit in some}) < 2 or len(some) < 3:
             continue
-        slope = fit_slope(
-            np.array([fit.n_groups for fit in some]), np.array([fit.excess for fit in some])
-        )
-        rows.append(
-            Row(
-                task=TASKS[0],
-                model=_MODEL,
-                settings={
-                    "groups-from": min(fit.n_groups for fit in some),
-                    **interval_settings(slope),
-                },
-                metric="slope-excess",
-                value=slope.mean,
-            )
-        )
+        sizes = np.array([fit.n_groups for fit in some])
+        slope = fit_slope(sizes, np.array([fit.excess for fit in some]))
+        settings = {"groups-from": int(sizes.min()), **interval_settings(slope)}
+        row = replace(theory, model=_MODEL, metric="slope-excess", value=slope.mean, note="")
+        rows.append(replace(row, settings=settings))
     return rows
 
 
 def plot(rows: list[Row], folder: Path) -> None:
     """Write excess losses by the number of groups as efa-generalization.png."""
-    told = [row for row in rows if row.metric == "excess-loss"]
-    sizes = sorted({int(row.settings["groups"]) for row in told})
-    by_place = {(row.model, row.settings["groups"]): row for row in told}
-    models = dict.fromkeys(row.model for row in told)
-    losses = {
-        model: np.array([by_place[model, size].value for size in sizes], dtype=float)
-        for model in models
+    shown = [row for row in rows if row.metric == "excess-loss"]
+    sizes = sorted({int(row.settings["groups"]) for row in shown})
+    of_model = {
+        model: sorted(
+            (row for row in shown if row.model == model), key=lambda row: row.settings["groups"]
+        )
+        for model in dict.fromkeys(row.model for row in shown)
     }
-    # A standard deviation of None, of a single fit, becomes NaN: no bar.
-    spread = np.array([by_place[_MODEL, size].sd for size in sizes], dtype=float)
     figure = rate_curve(
         np.array(sizes, dtype=float),
-        losses,
+        {m: np.array([row.value for row in own], dtype=float) for m, own in of_model.items()},
         slope=-0.5,
         slope_name="slope of the rate term",
         metric="excess loss",
-        spread=spread,
+        # A standard deviation of None, of a single fit, becomes NaN: no bar.
+        spread=np.array([row.sd for row in of_model[_MODEL]], dtype=float),
     )
     figure.savefig(folder / "efa-generalization.png", format="png", dpi=120, facecolor="white")
 
@@ -210,11 +191,10 @@ def least_loss_fit(
     True
     """
     batch = train.pad(np.arange(len(train)))
-    best = min(
+    return min(
         (_minimized(start, batch, n_steps, norm_bound) for start in starts),
         key=lambda model: float(_loss(model, batch).detach()),
     )
-    return best
 
 
 def _minimized(
@@ -267,14 +247,14 @@ def _starts(known: ClippedFieldNetwork, seed: int) -> list[ClippedFieldNetwork]:
 
 
 def simulated_maps(n_maps: int, *, seed: int) -> Groups:
-    """Maps of the known model, values drawn from the law that its conditionals belong to.
+    """Maps of the known model, values drawn from the distribution that its conditionals belong to.
 
     >>> simulated_maps(3, seed=0)
     Groups(3 groups, 12 elements, value, coordinates)
     """
     maps = random_maps(n_maps, N_SITES, n_dims=SIZES.n_dims, seed=seed)
     pull = pulls(_known(), maps.pad(np.arange(n_maps))).numpy()
-    # Of another stream than the places.
+    # Of another stream than the sites.
     values = draw_auto_normal(pull, bound=VALUE_BOUND, seed=seed + 10**9)
     return replace(maps, values={"value": values.ravel()})
 
@@ -308,8 +288,8 @@ def _class() -> ModelClass:
 
 
 def _as_fit(figures: Mapping[str, Any]) -> MeasuredFit:
-    told: dict[str, Any] = {each.name: figures[each.name] for each in fields(MeasuredFit)}
-    return MeasuredFit(**{**told, "n_groups": int(told["n_groups"])})
+    numbers = {field.name: figures[field.name] for field in fields(MeasuredFit)}
+    return MeasuredFit(**{**numbers, "n_groups": int(numbers["n_groups"])})
 
 
 def _n_steps(options: Options) -> int:

@@ -6,7 +6,7 @@ and on the items. "against" says with what: "seeds" (all pairs of fits), "truth"
 forward from it), "shuffled-items" (the other fit with its items' names shuffled, in contexts as at
 the head) and "shuffled-contexts" (each context another's): nulls. `sd` is over pairs, of which
 several share a fit. "alike-" figures are 1 where the theorem's conclusion is exact; its premise,
-the same conditionals, is told by "divergence-nats" (0 where it is exact).
+the same conditionals, is measured by "divergence-nats" (0 where it is exact).
 
 The task "identifiability-values" is the other half of the theorem, which fails where embeddings
 have two dimensions or more: see `exfam_studies.efa.identifiability.values`.
@@ -97,7 +97,7 @@ FAST_SHARES = 2
 
 
 def run(options: Options) -> list[Row]:
-    """Fit, compare and tell what the theorem assumes, for the wanted tasks."""
+    """Fit, compare and check what the theorem assumes, for the wanted tasks."""
     jobs: list[Job] = []
     for task, cases in _CASES.items():
         if options.wants(task):

@@ -17,7 +17,7 @@ FRACTIONS = (9 / 16, 3 / 16, 4 / 16)
 def movielens_items(split: str = "paper", *, seed: int = 0, attributes: bool = False) -> Splits:
     """Which of the 50 most rated movies each user rates, in order of time: 902 users.
 
-    `split`: "paper" for the test users of the paper's notebooks, who are told by positions taken
+    `split`: "paper" for the test users of the paper's notebooks, whose positions are taken
         for ids, so that 42 users are in no part; "correct" for a random split of all users
         in the same proportions, by `seed`. Validation is by user in both (default "paper")
     `attributes`: also genres of movies, and age, sex and occupation of users (default False)

@@ -7,7 +7,7 @@ on validation, three fits together. "efa-l1" and so on are the paper's own choic
 parts allow. Ridges choose their penalties on validation; the other closed forms choose nothing.
 
 The paper's figures with lags include 1 October, whose day before is not in our file: we leave such
-days out (3,960 test targets with one lag, 3,828 with two, the paper's 4,092). Rows with "days" tell
+days out (3,960 test targets with one lag, 3,828 with two, the paper's 4,092). Rows with "days" say
 how models without lags do on those very days.
 
 "temperature-new-sites" predicts at cities that no fit has seen and of which no value is known.

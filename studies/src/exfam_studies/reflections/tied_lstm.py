@@ -25,7 +25,7 @@ _G = 2
 
 
 def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
-    """The plainly tied network that tells the same probabilities as one tied by a reflection.
+    """The plainly tied network of the same probabilities as one tied by a reflection.
 
     Its states, but for `flipped_state`, are the same. Shares nothing with `network`.
     Raises ExfamError if the outputs of `network` are not reflected inputs.
@@ -36,7 +36,7 @@ def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
     ... ).eval()
     >>> plain = plain_from_reflected(reflected)
     >>> tokens, state = torch.tensor([[0], [3], [1]]), reflected.initial_state(1)
-    >>> nats, same = (each.log_prob(tokens, tokens, state)[0] for each in (reflected, plain))
+    >>> nats, same = (net.log_prob(tokens, tokens, state)[0] for net in (reflected, plain))
     >>> bool((nats - same).abs().max() < 1e-6)
     True
     """
@@ -52,7 +52,7 @@ def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
 
 
 def reflected_from_plain(network: LSTMNetwork, signs: Float[Tensor, "dim"]) -> LSTMNetwork:
-    """The network tied by the reflection `signs` that tells the same as a plainly tied one.
+    """The network tied by the reflection `signs` of the same probabilities as a plainly tied one.
 
     Raises ExfamError if the outputs of `network` are not its inputs.
 
