@@ -14,7 +14,7 @@ from exfam_studies.common.rows import Row
 
 @pytest.fixture
 def toy(monkeypatch):
-    """An experiment that says what it was asked for."""
+    """An experiment that whose rows say what was requested."""
     module = ModuleType("exfam_toy_experiment")
     module.TASKS = ("one", "two")
 

@@ -1,4 +1,4 @@
-"""Groups drawn from attention: the truth told is the truth that drew them."""
+"""Groups drawn from attention: the truth reported is the truth that drew them."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_contexts_follow_the_formula_in_groups_of_any_length():
     np.testing.assert_allclose(PROCESS.contexts(view), [*wanted[4:], *wanted[:3]])
 
 
-def test_drawn_items_have_the_probabilities_told():
+def test_drawn_items_have_the_probabilities_reported():
     """Second items, by what the first one was, against the exact conditionals."""
     groups = PROCESS.draw(40_000, length=2, seed=3)
     pairs = groups.item.reshape(-1, 2)

@@ -77,16 +77,16 @@ def by_hand(model, places, values, center):
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_the_network_is_the_papers(n_layers, bounds):
     model, groups = network(replace(UNCUT, n_layers=n_layers, **bounds)), maps()
-    told = model.eta(batch_of(groups))[..., 0].detach().numpy()
+    reported = model.eta(batch_of(groups))[..., 0].detach().numpy()
     places = groups.attributes["coordinates"].reshape(N_MAPS, N_SITES, 2)
     values = groups.values["value"].reshape(N_MAPS, N_SITES)
     expected = [
         [by_hand(model, places[g], values[g], i) for i in range(N_SITES)] for g in range(N_MAPS)
     ]
-    np.testing.assert_allclose(told, expected, **EXACT)
+    np.testing.assert_allclose(reported, expected, **EXACT)
     assert np.std(expected) > 0.03
     if bounds:
-        assert (np.abs(told) == 0.1).any() and (np.abs(told) < 0.1).any()
+        assert (np.abs(reported) == 0.1).any() and (np.abs(reported) < 0.1).any()
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])
@@ -184,8 +184,8 @@ def test_the_known_model_pulls_as_its_formula_says():
 
 
 @pytest.mark.parametrize("bound", [50.0, 1.5])
-def test_drawn_values_have_the_conditional_means_that_are_told(bound):
-    """Residuals are uncorrelated with whatever the others say; the law is cut where it is told."""
+def test_drawn_values_have_the_conditional_means_of_the_formula(bound):
+    """Residuals are uncorrelated with whatever the others say; draws are cut at the bound."""
     pull = pulls(known(), batch_of(maps()))[:1].numpy().repeat(20_000, axis=0)
     values = draw_auto_normal(pull, bound=bound, seed=1)
     assert np.abs(values).max() <= bound
@@ -208,12 +208,12 @@ def test_means_of_cut_laws_are_scipys(bound):
     location = np.einsum("gij,gj->gi", pull, values)
     ends = (-bound - location) / 0.5, (bound - location) / 0.5
     expected = truncnorm(*ends, loc=location, scale=0.5).mean()
-    told = auto_normal_means(pull, values, sd=0.5, bound=bound)
-    np.testing.assert_allclose(told, expected, rtol=1e-6, atol=1e-9)
+    reported = auto_normal_means(pull, values, sd=0.5, bound=bound)
+    np.testing.assert_allclose(reported, expected, rtol=1e-6, atol=1e-9)
     assert (np.abs(location) > bound).any() == (bound < 10)
 
 
-def test_drawn_values_have_the_covariance_of_their_law():
+def test_drawn_values_have_the_covariance_of_their_distribution():
     pull = pulls(known(), batch_of(maps()))[:1].numpy().repeat(60_000, axis=0)
     values = draw_auto_normal(pull, sd=2.0, bound=90.0, seed=2)
     expected = 4.0 * np.linalg.inv(np.eye(N_SITES) - pull[0])
@@ -222,7 +222,7 @@ def test_drawn_values_have_the_covariance_of_their_law():
     assert (again == values).all() and (draw_auto_normal(pull, bound=90.0, seed=3) != values).any()
 
 
-def test_pulls_that_are_those_of_no_law_are_refused():
+def test_pulls_that_are_those_of_no_distribution_are_refused():
     pull = np.array([[[0.0, 0.5], [0.5, 0.0]]])
     with pytest.raises(ExfamError, match="`pull` must be symmetric with 0 on the diagonal"):
         draw_auto_normal(pull + np.array([[0.0, 0.1], [0.0, 0.0]]), bound=9.0, seed=0)

@@ -4,15 +4,7 @@ import pytest
 
 from exfam_studies.common import fits
 from exfam_studies.common.harness import Options
-from exfam_studies.efa import (
-    movielens_items as efa_movielens_items,
-)
-from exfam_studies.efa import (
-    movielens_ratings as efa_movielens_ratings,
-)
-from exfam_studies.efa import (
-    synthetic as efa_synthetic,
-)
+from exfam_studies.efa import movielens_items, movielens_ratings, synthetic
 
 
 def find(rows, **wanted):
@@ -37,63 +29,53 @@ def run(module, tasks, *, n_groups=16, seeds=1):
 
 
 @pytest.fixture(scope="module")
-def synthetic():
-    return run(efa_synthetic, ["synthetic-causal"], seeds=2)
+def simulated():
+    return run(synthetic, ["synthetic-causal"], seeds=2)
 
 
 @pytest.fixture(scope="module")
 def items(data_folder):
-    return run(efa_movielens_items, ["movielens-items-causal"])
+    return run(movielens_items, ["movielens-items-causal"])
 
 
 @pytest.fixture(scope="module")
 def ratings(data_folder):
     tasks = ["movielens-ratings-v1-bidirectional", "movielens-ratings-v2-bidirectional"]
-    return run(efa_movielens_ratings, tasks, n_groups=48, seeds=2)  # for means that are told apart
+    return run(movielens_ratings, tasks, n_groups=48, seeds=2)  # for means that are reported apart
 
 
-def test_the_excess_is_what_a_model_adds_to_the_best_possible_error(synthetic):
-    assert {row.task for row in synthetic} == {"synthetic-causal"}
-    models = {row.model for row in synthetic} - {"bayes"}
+def test_the_excess_is_what_a_model_adds_to_the_best_possible_error(simulated):
+    assert {row.task for row in simulated} == {"synthetic-causal"}
+    models = {row.model for row in simulated} - {"bayes"}
     assert models == {
         "marginal", "shrunk-offset", "efa", "efa-ensemble", "efa-defaults",
         "latent-factor", "latent-factor-notebook", "latent-factor-printed",
     }  # fmt: skip
-    for draw in efa_synthetic.DRAWS:
-        bayes = value(synthetic, model="bayes", draw=draw, metric="mse")
-        assert {row.model for row in find(synthetic, draw=draw)} >= {"efa", "latent-factor"}
-        for row in find(synthetic, draw=draw, metric="excess-mse"):
-            error = value(synthetic, model=row.model, draw=draw, metric="mse")
+    for draw in synthetic.DRAWS:
+        bayes = value(simulated, model="bayes", draw=draw, metric="mse")
+        assert {row.model for row in find(simulated, draw=draw)} >= {"efa", "latent-factor"}
+        for row in find(simulated, draw=draw, metric="excess-mse"):
+            error = value(simulated, model=row.model, draw=draw, metric="mse")
             assert row.value == pytest.approx(error - bayes) and row.value > 0
 
 
-def test_the_nats_of_a_known_scale_follow_from_the_error(synthetic):
-    for row in find(synthetic, draw="fresh-1", metric="mse"):
+def test_the_nats_of_a_known_scale_follow_from_the_error(simulated):
+    for row in find(simulated, draw="fresh-1", metric="mse"):
         if row.model == "efa-ensemble":
             continue  # a mixture of normals is not normal
-        nats = value(synthetic, model=row.model, draw="fresh-1", metric="nats")
+        nats = value(simulated, model=row.model, draw="fresh-1", metric="nats")
         assert nats == pytest.approx(0.5 * row.value + 0.9189385, rel=1e-5)
 
 
-def test_only_the_notebooks_draw_has_the_papers_figures(synthetic):
-    printed = {(row.model, row.settings["draw"]): row.paper for row in synthetic if row.paper}
+def test_only_the_notebooks_draw_has_the_papers_figures(simulated):
+    printed = {(row.model, row.settings["draw"]): row.paper for row in simulated if row.paper}
     assert printed == {("efa", "notebook"): 1.033, ("latent-factor-notebook", "notebook"): 4.519}
 
 
-def test_draws_differ_and_development_saw_one_of_them(synthetic):
-    errors = [value(synthetic, model="bayes", draw=d, metric="mse") for d in efa_synthetic.DRAWS]
+def test_draws_differ_and_development_saw_one_of_them(simulated):
+    errors = [value(simulated, model="bayes", draw=d, metric="mse") for d in synthetic.DRAWS]
     assert len(set(errors)) == 4
-    assert sorted(efa_synthetic.DRAWS.values()) == [42, 1001, 1002, 1003]
-
-
-def test_popularity_ranks_as_the_marginal_does(items):
-    for support in ("all", "exclusion"):
-        for metric in ("recall@10", "recall@20", "ndcg@10", "mrr"):
-            marginal, popularity = (
-                value(items, model=model, support=support, metric=metric)
-                for model in ("marginal", "popularity")
-            )
-            assert marginal == pytest.approx(popularity)
+    assert sorted(synthetic.DRAWS.values()) == [42, 1001, 1002, 1003]
 
 
 def test_exclusion_helps_where_items_do_not_repeat(items):
@@ -103,15 +85,6 @@ def test_exclusion_helps_where_items_do_not_repeat(items):
             for support in ("all", "exclusion")
         )
         assert excluded < everything
-
-
-def test_rankings_stand_beside_recommenders_on_the_papers_split(items):
-    ranked = find(items, metric="ndcg@10")
-    assert {row.settings["split"] for row in ranked} == {"paper"}
-    assert {"popularity", "item-knn", "ease", "efa-positions", "efa-defaults"} <= {
-        r.model for r in ranked
-    }
-    assert all(row.n_configurations > 1 for row in ranked if row.model in ("item-knn", "ease"))
 
 
 def test_only_the_papers_split_without_exclusion_has_the_papers_figures(items):
@@ -183,11 +156,11 @@ def test_ratings_carry_the_papers_table(ratings):
     assert len(printed) == 16
 
 
-@pytest.mark.parametrize("name", ["synthetic", "items", "ratings"])
+@pytest.mark.parametrize("name", ["simulated", "items", "ratings"])
 def test_plots_are_pictures_one_a_task_and_metric(name, request, tmp_path):
     rows = request.getfixturevalue(name)
     module = {
-        "synthetic": efa_synthetic, "items": efa_movielens_items, "ratings": efa_movielens_ratings
+        "simulated": synthetic, "items": movielens_items, "ratings": movielens_ratings
     }[name]  # fmt: skip
     module.plot(rows, tmp_path)
     files = sorted(tmp_path.iterdir())
@@ -198,4 +171,4 @@ def test_plots_are_pictures_one_a_task_and_metric(name, request, tmp_path):
 
 
 def test_a_task_that_is_not_wanted_costs_nothing():
-    assert efa_synthetic.run(Options(only=["another"])) == []
+    assert synthetic.run(Options(only=["another"])) == []

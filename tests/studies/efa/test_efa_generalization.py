@@ -1,4 +1,4 @@
-"""Excess loss by the number of groups: what is simulated, fitted and told."""
+"""Excess loss by the number of groups: what is simulated, fitted and reported."""
 
 from dataclasses import replace
 
@@ -55,9 +55,9 @@ def test_the_known_model_is_as_good_as_the_best_there_is():
     known = experiment._known()
     values = maps.values["value"].reshape(500, -1)
     best = auto_normal_means(pulls(known, batch).numpy(), values, bound=experiment.VALUE_BOUND)
-    told = known.eta(batch)[..., 0].detach().numpy()
+    reported = known.eta(batch)[..., 0].detach().numpy()
     assert np.abs(values).max() < experiment.VALUE_BOUND
-    assert 0.5 * np.square(told - best).mean() < 1e-9 and best.std() > 0.2
+    assert 0.5 * np.square(reported - best).mean() < 1e-9 and best.std() > 0.2
 
 
 def test_fits_have_less_training_loss_than_where_they_start_and_keep_the_norm():

@@ -35,13 +35,13 @@ def rows():
         return experiment.run(Options(fast=True, seeds=2))
 
 
-def test_every_task_is_told_beside_its_nulls(rows):
+def test_every_task_is_reported_beside_its_nulls(rows):
     assert {row.task for row in rows} == set(experiment.TASKS)
     for name in ("simulated", "movielens", "instacart"):
-        told = find(rows, task=f"identifiability-{name}", metric="alike-context")
-        against = {row.settings["against"] for row in told}
+        reported = find(rows, task=f"identifiability-{name}", metric="alike-context")
+        against = {row.settings["against"] for row in reported}
         assert against == (AGAINST if name == "simulated" else AGAINST - {"truth"})
-        assert len({row.settings["groups"] for row in told}) == 2, "a curve needs two sizes"
+        assert len({row.settings["groups"] for row in reported}) == 2, "a curve needs two sizes"
     assert {row.settings["model"] for row in find(rows, task="identifiability-simulated")} == {
         "plain", "fresh-truth", *experiment.VARIANTS
     }  # fmt: skip
@@ -53,7 +53,7 @@ def test_two_fits_make_one_pair_and_two_of_the_truth(rows):
         assert row.n_seeds == 2
 
 
-def test_both_ways_average_to_the_figure_told(rows):
+def test_both_ways_average_to_the_figure_reported(rows):
     for name in ("alike-context", "alike-centers"):
         for row in find(rows, metric=name, task="identifiability-simulated"):
             ways = [
@@ -90,16 +90,18 @@ def test_no_fit_beats_the_truth_by_far(rows):
     assert bayes["fresh-truth"] != bayes["plain"]
 
 
-def test_values_of_two_dimensions_have_one_law_and_no_map(rows):
-    told = {
+def test_values_of_two_dimensions_have_one_distribution_and_no_map(rows):
+    reported = {
         (row.settings["dims"], row.metric): row.value
         for row in find(rows, task="identifiability-values", model="counterexample")
     }
     for dims in (1, 2):
-        assert told[dims, "count-assumptions-failed"] == 0
-        assert told[dims, "divergence-means"] == 0
-    assert told[1, "alike-context-forward"] == told[1, "alike-context-backward"] == 1
-    assert told[2, "count-conclusions-failed"] == 1 and told[2, "alike-context-forward"] < 0.9
+        assert reported[dims, "count-assumptions-failed"] == 0
+        assert reported[dims, "divergence-means"] == 0
+    assert reported[1, "alike-context-forward"] == reported[1, "alike-context-backward"] == 1
+    assert (
+        reported[2, "count-conclusions-failed"] == 1 and reported[2, "alike-context-forward"] < 0.9
+    )
 
 
 def test_pairs_of_fitted_values_stand_beside_a_null(rows):

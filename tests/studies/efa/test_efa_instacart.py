@@ -94,7 +94,7 @@ def test_by_lift_they_are_the_complements(baskets):
 
 
 def test_vectors_of_the_heads_give_the_weights_of_the_first_layer(baskets):
-    """Without positions, a softmax over an item's scores is what `explain` tells."""
+    """Without positions, a softmax over an item's scores is what `explain` shows."""
     network = {"encoding": "none", "null_token": False, "connection": "residual"}
     model = EFA(**FAST, **network, sees_mask=True, n_heads=2, head_dim=4).fit(baskets)
     item_part = model.members_[0].item_part
@@ -105,12 +105,12 @@ def test_vectors_of_the_heads_give_the_weights_of_the_first_layer(baskets):
     with torch.inference_mode():
         query = first.queries(mask, torch.zeros(1, 1, dtype=torch.int64))[0, :, 0].numpy()
         own = first.keys(mask, torch.zeros(1, 1, dtype=torch.int64))[0][0, :, 0].numpy()
-    (told,) = model.explain(baskets[:1])
+    (reported,) = model.explain(baskets[:1])
     items = baskets.item[baskets[:1].elements()]
     for head, vectors in enumerate(heads):
         keys = np.vstack([vectors["key"][items[:3]], own[head]])
         score = np.exp(keys @ query[head] / 2)
-        shown = told.weights["items"][0, head, 3]
+        shown = reported.weights["items"][0, head, 3]
         np.testing.assert_allclose(np.append(shown[:3], shown[-1]), score / score.sum(), rtol=1e-4)
 
 

@@ -44,7 +44,7 @@ def same_day(data_folder):
 
 @pytest.fixture(scope="module")
 def others(data_folder):
-    """One fit each, where nothing is asked of several."""
+    """One fit each, where several make no difference."""
     return run([ONE_LAG, NEW_SITES, SIMULATED])
 
 
@@ -53,7 +53,7 @@ def rows(same_day, others):
     return same_day + others
 
 
-def test_a_day_is_told_by_attention_the_papers_forms_factors_and_cheap_baselines(same_day):
+def test_a_day_is_reported_by_attention_the_papers_forms_factors_and_cheap_baselines(same_day):
     assert {row.task for row in same_day} == {SAME_DAY}
     assert {row.model for row in same_day} == {
         "efa-coordinates", "efa-site", "efa-defaults", "efa-ensemble", "efa-l1", "efa-l2", "efa-l4",
@@ -131,38 +131,38 @@ def test_the_verdict_is_that_of_the_better_ridge_of_the_same_days(rows):
         assert row.note.startswith("beats") == (row.value < min(ridges))
 
 
-def test_the_missing_first_of_october_is_told(others):
+def test_the_missing_first_of_october_is_reported(others):
     (row,) = find(others, task=ONE_LAG, model="efa-coordinates", metric="mse")
     assert row.note.endswith("test targets, the paper's 4,092")
 
 
-def test_new_sites_are_told_by_what_reads_coordinates(others):
-    told = find(others, task=NEW_SITES)
-    assert {row.metric for row in told} == {"rmse", "nats", "coverage-90"}
-    assert {row.model for row in told} == {
+def test_new_sites_are_reported_by_what_reads_coordinates(others):
+    reported = find(others, task=NEW_SITES)
+    assert {row.metric for row in reported} == {"rmse", "nats", "coverage-90"}
+    assert {row.model for row in reported} == {
         "efa-coordinates", "gaussian-process", "kriging", "climatology"
     }  # fmt: skip
-    # Neighbors tell something of a place that was never seen.
-    climatology = min(row.value for row in find(told, model="climatology", metric="rmse"))
-    assert value(told, model="kriging", metric="rmse") < climatology
+    # Neighbors say something of a site that was never seen.
+    climatology = min(row.value for row in find(reported, model="climatology", metric="rmse"))
+    assert value(reported, model="kriging", metric="rmse") < climatology
 
 
 def test_nobody_is_ahead_of_the_truth(others):
     for lags in (0, 1):
-        told = find(others, task=SIMULATED, draw="fresh-1", lags=lags)
-        assert len({row.model for row in told}) > 5
+        reported = find(others, task=SIMULATED, draw="fresh-1", lags=lags)
+        assert len({row.model for row in reported}) > 5
         for metric in ("mse", "nats", "crps"):
-            figures = {row.model: row.value for row in find(told, metric=metric)}
+            figures = {row.model: row.value for row in find(reported, metric=metric)}
             truth = figures.pop("truth")
             assert truth < min(figures.values())
-        assert value(told, model="truth", metric="coverage-90") == pytest.approx(0.9, abs=0.03)
+        assert value(reported, model="truth", metric="coverage-90") == pytest.approx(0.9, abs=0.03)
     less, more = (value(others, model="truth", metric="nats", lags=lags) for lags in (1, 0))
     assert less < more
 
 
 def test_the_truth_is_no_rival(others):
-    told = find(others, task=SIMULATED)
-    assert "truth" not in {told[index].model for index in best_rows(told)}
+    reported = find(others, task=SIMULATED)
+    assert "truth" not in {reported[index].model for index in best_rows(reported)}
 
 
 def test_draws_are_seeds_that_nothing_was_chosen_on():
@@ -195,9 +195,9 @@ def fit_of(member):
     ],
 )
 def test_ensembles_are_of_three_fits_each_set_once(n_fits, expected):
-    told = efa_temperature._ensembles([fit_of(str(n)) for n in range(n_fits)])
-    assert ["".join(fit.estimator.members_) for fit in told] == expected
-    for fit in told:
+    reported = efa_temperature._ensembles([fit_of(str(n)) for n in range(n_fits)])
+    assert ["".join(fit.estimator.members_) for fit in reported] == expected
+    for fit in reported:
         size = len(fit.estimator.members_)
         assert (fit.cpu_seconds, fit.steps) == (2.0 * size, 3 * size)
 

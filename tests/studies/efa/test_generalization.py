@@ -83,7 +83,7 @@ def test_the_norm_is_the_papers():
     )
 
 
-def test_the_class_of_a_model_is_told_in_the_theorems_letters():
+def test_the_class_of_a_model_is_reported_in_the_theorems_letters():
     of = model_class(network(), norm_bound=40.0)
     assert of == OF
     assert of.n_numbers == sum(p.numel() for p in network().parameters())
@@ -207,7 +207,7 @@ def test_losses_are_half_mean_squares_group_by_group():
         group_losses(model, hidden)
 
 
-def test_the_excess_told_by_predictions_is_that_of_the_losses():
+def test_the_excess_reported_by_predictions_is_that_of_the_losses():
     fit = measure_fit(
         known(0.6, 1.0), known(), train=drawn(50, seed=1), held_out=drawn(4000, seed=2)
     )
@@ -232,13 +232,13 @@ def test_the_slope_is_that_of_the_logarithms():
 
 
 def fits(slope=-1.0, **changes):
-    told = {
+    reported = {
         "sampled_error": 1e-4, "training_gap": -0.01, "training_loss": 0.5, "norm": 20.0,
         "known_norm": 6.0, "largest": 0.04, **changes,
     }  # fmt: skip
     noise = np.exp(0.1 * np.random.default_rng(1).standard_normal((4, 5)))
     return [
-        MeasuredFit(n, excess=n**slope * up, sampled=n**slope * up, **told)
+        MeasuredFit(n, excess=n**slope * up, sampled=n**slope * up, **reported)
         for n, row in zip((10, 100, 1000, 10_000), noise, strict=True)
         for up in row
     ]
@@ -259,7 +259,7 @@ def test_the_check_fails_for_what_falls_slower():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"largest": 0.06}, "assumption 5: |y| <= B_y = 0.05, got 0.06"),
         ({"norm": 41.0}, "section 5.2.2: |||theta||| <= B = 40, got 41"),
@@ -267,10 +267,10 @@ def test_the_check_fails_for_what_falls_slower():
         ({"training_gap": 0.02}, "fits must minimize the training loss, got 20 of 20 above"),
     ],
 )
-def test_the_check_says_which_assumption_fails(changes, told):
+def test_the_check_says_which_assumption_fails(changes, reported):
     check = check_theorem_2(fits(**changes), OF)
     assert not check.applies and check.holds
-    assert len(check.failed_assumptions) == 1 and told in check.failed_assumptions[0]
+    assert len(check.failed_assumptions) == 1 and reported in check.failed_assumptions[0]
 
 
 def test_the_check_sees_that_a_known_model_is_not_the_best():

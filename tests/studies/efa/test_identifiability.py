@@ -1,4 +1,4 @@
-"""Embeddings of two fits of one law agree up to an affine map where the theorem says so."""
+"""Embeddings of two fits agree up to an affine map where the theorem says so."""
 
 import numpy as np
 import pytest
@@ -52,17 +52,17 @@ def drawn(*, dim=DIM, items=ITEMS, seed=0):
     )
 
 
-def carried(told, matrix, shift):
+def carried(fit, matrix, shift):
     """The same law in other coordinates; a vector is added to every center for nothing."""
-    center = told.center @ np.linalg.inv(matrix)
-    bias = told.bias - center @ shift + 7.0
-    return ItemEmbeddings(told.context @ matrix.T + shift, center + 0.3, bias, told.group)
+    center = fit.center @ np.linalg.inv(matrix)
+    bias = fit.bias - center @ shift + 7.0
+    return ItemEmbeddings(fit.context @ matrix.T + shift, center + 0.3, bias, fit.group)
 
 
-def with_noise(told, scale, *, seed=5):
+def with_noise(fit, scale, *, seed=5):
     random = np.random.default_rng(seed)
-    noise = random.normal(size=told.context.shape)
-    return ItemEmbeddings(told.context + scale * noise, told.center, told.bias, told.group)
+    noise = random.normal(size=fit.context.shape)
+    return ItemEmbeddings(fit.context + scale * noise, fit.center, fit.bias, fit.group)
 
 
 CHOICES = {
@@ -78,14 +78,14 @@ CHOICES = {
 def test_embeddings_make_the_models_own_probabilities(name):
     groups = rich_groups()
     model = small_model(rich_schema(groups), **CHOICES[name]).eval()
-    told = item_embeddings(model, groups)
+    fit = item_embeddings(model, groups)
     batch = groups.pad(np.arange(len(groups)))
     with torch.inference_mode():
         wanted = model.item_log_probs(batch)[batch.target].double().numpy()
     rows = batch.element[batch.target].numpy()
-    np.testing.assert_allclose(told.log_probs(), wanted[np.argsort(rows)], atol=1e-4)
-    assert np.std(told.context, axis=0).min() > 1e-3, "contexts differ"
-    assert told.group.tolist() == [0] * 5 + [1] + [2] * 4
+    np.testing.assert_allclose(fit.log_probs(), wanted[np.argsort(rows)], atol=1e-4)
+    assert np.std(fit.context, axis=0).min() > 1e-3, "contexts differ"
+    assert fit.group.tolist() == [0] * 5 + [1] + [2] * 4
 
 
 def test_embeddings_are_of_the_targets_of_a_view():
@@ -117,7 +117,7 @@ def test_no_item_keeps_its_name(n):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_theorem_holds_for_one_law_in_two_coordinates(seed):
+def test_the_theorem_holds_for_one_distribution_in_two_coordinates(seed):
     first = drawn(seed=seed)
     second = carried(first, turn(), SHIFT)
     check = check_items(first, second)
@@ -128,7 +128,7 @@ def test_the_theorem_holds_for_one_law_in_two_coordinates(seed):
         assert both == pytest.approx((1.0, 1.0))
     np.testing.assert_allclose(found.context_correlations, 1.0)
     np.testing.assert_allclose(found.center_correlations, 1.0)
-    # A rotation is not enough, and the items tell it as the contexts do.
+    # A rotation is not enough, and the items show it as the contexts do.
     assert max(found.rotation_context) < 0.95 and max(found.rotation_center) < 0.95
 
 
@@ -228,7 +228,7 @@ def test_with_fewer_items_than_dimensions_the_theorem_fails_and_the_check_says_s
     bent = first.context + np.sin(5 * first.context[:, :1]) * across
     second = ItemEmbeddings(bent, first.center, first.bias, first.group)
     check = check_items(first, second)
-    assert check.measured["mean KL"] < 1e-12, "the same law"
+    assert check.measured["mean KL"] < 1e-12, "the same distribution"
     assert not check.holds and check.measured["R2 of H, forward"] < 0.9
     assert check.failed_assumptions[:2] == (
         "K <= D - 1: the first fit has K = 3 dimensions for D = 3 items",
@@ -255,7 +255,7 @@ def test_contexts_in_a_plane_leave_centers_open_and_the_check_says_so():
     one = ItemEmbeddings(flat, first.center, first.bias, first.group)
     other = ItemEmbeddings(flat, first.center + moved, first.bias - moved[:, 0], first.group)
     check = check_items(one, other)
-    assert check.measured["mean KL"] < 1e-12, "the same law"
+    assert check.measured["mean KL"] < 1e-12, "the same distribution"
     assert context_diversity(one).suffices, "assumption 3 holds as printed"
     assert {text.split(":")[0] for text in check.failed_assumptions} == {"contexts in no plane"}
     assert check.measured["R2 of H, forward"] == pytest.approx(1)
@@ -263,11 +263,11 @@ def test_contexts_in_a_plane_leave_centers_open_and_the_check_says_so():
 
 
 def test_one_context_over_and_over_fails_assumption_3():
-    told = drawn()
-    same = ItemEmbeddings(np.ones((CONTEXTS, DIM)), told.center, told.bias, told.group)
+    fit = drawn()
+    same = ItemEmbeddings(np.ones((CONTEXTS, DIM)), fit.center, fit.bias, fit.group)
     assert [text[:12] for text in failed_diversity(same)] == ["assumption 3", "contexts in "]
     with pytest.raises(DataError, match="`wanted` must vary for a share of its variance, got rows"):
-        align(told, same)
+        align(fit, same)
 
 
 def test_fits_of_unequal_lengths_are_no_case_of_the_theorem():
@@ -300,11 +300,11 @@ def test_a_layer_norm_leaves_contexts_in_a_plane():
 
 
 def test_diversity_is_rank_and_condition():
-    told = drawn()
-    assert item_diversity(told).needed == DIM
-    assert context_diversity(told).needed == shift_diversity(told).needed == DIM + 1
-    stretched = ItemEmbeddings(told.context * [1.0, 1.0, 1e-3], told.center, told.bias, told.group)
-    assert shift_diversity(stretched).condition > 100 * shift_diversity(told).condition
+    fit = drawn()
+    assert item_diversity(fit).needed == DIM
+    assert context_diversity(fit).needed == shift_diversity(fit).needed == DIM + 1
+    stretched = ItemEmbeddings(fit.context * [1.0, 1.0, 1e-3], fit.center, fit.bias, fit.group)
+    assert shift_diversity(stretched).condition > 100 * shift_diversity(fit).condition
     assert diversity_of(np.eye(3)).condition == pytest.approx(1)
     assert diversity_of(np.zeros((2, 0))).rank == 0
     wide = np.random.default_rng(0).normal(size=(4, 50))
@@ -332,25 +332,25 @@ def test_maps_are_those_of_least_squares():
     best = explained(wanted[:, :2], found(given))
     for angle in np.linspace(0, 6, 25):
         turned = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
-        told = given @ np.array(turned) * scale
-        assert explained(wanted[:, :2], told, shift=True) <= best + 1e-12
+        fit = given @ np.array(turned) * scale
+        assert explained(wanted[:, :2], fit, shift=True) <= best + 1e-12
 
 
 def test_embeddings_that_do_not_go_together_are_refused():
-    told = drawn()
+    fit = drawn()
     with pytest.raises(DataError, match=r"`center` must have shape \(12, 3\) beside the others"):
-        ItemEmbeddings(told.context, told.center[:, :2], told.bias, told.group)
+        ItemEmbeddings(fit.context, fit.center[:, :2], fit.bias, fit.group)
     with pytest.raises(DataError, match=r"`bias` must have shape \(12,\) beside"):
-        ItemEmbeddings(told.context, told.center, told.bias[1:], told.group)
+        ItemEmbeddings(fit.context, fit.center, fit.bias[1:], fit.group)
     with pytest.raises(DataError, match="`context` must be finite, got numbers that are not"):
-        ItemEmbeddings(np.full_like(told.context, np.nan), told.center, told.bias, told.group)
+        ItemEmbeddings(np.full_like(fit.context, np.nan), fit.center, fit.bias, fit.group)
     with pytest.raises(DataError, match="`second` must have the contexts and items of `first`"):
-        align(told, drawn(items=ITEMS + 1))
-    few = ItemEmbeddings(told.context[:8], told.center, told.bias, told.group[:8])
+        align(fit, drawn(items=ITEMS + 1))
+    few = ItemEmbeddings(fit.context[:8], fit.center, fit.bias, fit.group[:8])
     with pytest.raises(DataError, match="`first` must have 5 contexts or more in each half"):
         align(few, few)
     with pytest.raises(ExfamError, match="`nats` must be a number > 0"):
-        check_items(told, told, nats=0.0)
+        check_items(fit, fit, nats=0.0)
 
 
 def test_models_without_attention_over_items_are_refused():
@@ -371,7 +371,7 @@ def test_models_without_attention_over_items_are_refused():
 def test_the_value_half_fails_for_two_dimensions_and_the_check_says_so(seed):
     first, second = value_counterexample(np.random.default_rng(seed).normal(size=40))
     check = check_values(first, second)
-    assert check.measured["means apart"] == 0, "the same law"
+    assert check.measured["means apart"] == 0, "the same distribution"
     assert value_diversity(first).suffices and value_diversity(second).suffices
     assert check.applies, "all that the theorem assumes is so"
     assert not check.holds and "K' = C K*" in check.failed_conclusions[0]
@@ -424,19 +424,19 @@ def gaussian_model(**choices):
 
 def test_means_of_a_linear_head_are_products_of_its_embeddings():
     model, groups = gaussian_model()
-    told = value_embeddings(model, groups)
+    fit = value_embeddings(model, groups)
     batch = groups.pad(np.arange(len(groups)))
     with torch.inference_mode():
         eta = model.eval().value_eta(batch)["other"]
         wanted = model.families["other"].mean(eta)[batch.target].double().numpy()
     rows = batch.element[batch.target].numpy()
-    np.testing.assert_allclose(told.context @ told.vector, wanted[np.argsort(rows)], atol=1e-5)
-    assert told.vector.shape == (9,) and told.vector[-1] == 1
+    np.testing.assert_allclose(fit.context @ fit.vector, wanted[np.argsort(rows)], atol=1e-5)
+    assert fit.vector.shape == (9,) and fit.vector[-1] == 1
     # What is left beside the hidden state is a constant of each item.
-    rest = told.context[:, -1]
+    rest = fit.context[:, -1]
     for item in np.unique(groups.item):
         assert np.ptp(rest[groups.item == item]) < 1e-5
-    check = check_values(told, told)
+    check = check_values(fit, fit)
     assert check.holds and not any("assumption 1" in text for text in check.failed_assumptions)
 
 

@@ -58,7 +58,7 @@ def experiment(**more):
 
 
 @pytest.fixture(scope="module")
-def told():
+def results():
     """The rows, and the models that were handed over for further ones."""
     further = []
 
@@ -82,32 +82,34 @@ def value(rows, **wanted):
     return row.value
 
 
-def test_only_the_wanted_direction_is_run(told):
-    assert {row.task for row in told[0]} == {"pairs-causal"}
+def test_only_the_wanted_direction_is_run(results):
+    assert {row.task for row in results[0]} == {"pairs-causal"}
     assert item_rows(experiment(), Options(only=["pairs-both"])) == []
 
 
-def test_fits_are_counted_by_split(told):
+def test_fits_are_counted_by_split(results):
     for split, n_fits in (("paper", 2), ("correct", 1)):
         for model in ("efa-positions", "efa-defaults", "latent-factor"):
-            assert {row.n_seeds for row in find(told[0], model=model, split=split)} == {n_fits}
-    assert {row.n_seeds for row in find(told[0], model="marginal")} == {None}
-    assert {row.settings["members"] for row in find(told[0], model="efa-positions-ensemble")} == {2}
+            assert {row.n_seeds for row in find(results[0], model=model, split=split)} == {n_fits}
+    assert {row.n_seeds for row in find(results[0], model="marginal")} == {None}
+    assert {
+        row.settings["members"] for row in find(results[0], model="efa-positions-ensemble")
+    } == {2}
 
 
-def test_the_unseen_split_tells_nats_of_what_was_chosen(told):
-    unseen = find(told[0], split="correct")
+def test_the_unseen_split_tells_nats_of_what_was_chosen(results):
+    unseen = find(results[0], split="correct")
     assert {row.metric for row in unseen} == {"nats"}
     assert {row.model for row in unseen} == {
         "marginal", "latent-factor", "efa-positions", "efa-defaults"
     }  # fmt: skip
 
 
-def test_the_papers_figures_stand_where_the_paper_has_been(told):
-    printed = {row.model: (row.paper, dict(row.settings)) for row in told[0] if row.paper}
+def test_the_papers_figures_stand_where_the_paper_has_been(results):
+    printed = {row.model: (row.paper, dict(row.settings)) for row in results[0] if row.paper}
     where = {"support": "all", "split": "paper"}
     assert printed == {"efa-positions": (2.0, where), "latent-factor-notebook": (4.0, where)}
-    tried = {(row.model, row.n_configurations) for row in find(told[0], metric="nats")}
+    tried = {(row.model, row.n_configurations) for row in find(results[0], metric="nats")}
     assert {
         ("efa-positions", 7),
         ("efa-defaults", 1),
@@ -116,32 +118,34 @@ def test_the_papers_figures_stand_where_the_paper_has_been(told):
     } <= tried
 
 
-def test_further_rows_are_asked_of_models_on_the_papers_split(told):
+def test_further_rows_are_asked_of_models_on_the_papers_split(results):
     models = ["marginal", "latent-factor-notebook", "latent-factor"]
     models = [*models, "efa-positions", "efa-defaults"] * 2
-    assert [each[0] for each in told[1]] == models
-    assert {each[1:] for each in told[1]} == {("paper", n, "pairs-causal") for n in (1, 2)}
+    assert [each[0] for each in results[1]] == models
+    assert {each[1:] for each in results[1]} == {("paper", n, "pairs-causal") for n in (1, 2)}
 
 
-def test_popularity_ranks_as_the_marginal_does(told):
+def test_popularity_ranks_as_the_marginal_does(results):
     for support in SUPPORTS:
         marginal, popularity = (
-            value(told[0], model=model, support=support, metric="mrr")
+            value(results[0], model=model, support=support, metric="mrr")
             for model in ("marginal", "popularity")
         )
         assert marginal == pytest.approx(popularity)
 
 
-def test_who_sees_the_partner_ranks_it_first(told):
+def test_who_sees_the_partner_ranks_it_first(results):
     for support in SUPPORTS:
         where = {"support": support, "metric": "ndcg@10"}
-        ranked = {m: value(told[0], model=m, **where) for m in ("popularity", "item-knn", "ease")}
+        ranked = {
+            m: value(results[0], model=m, **where) for m in ("popularity", "item-knn", "ease")
+        }
         assert min(ranked["item-knn"], ranked["ease"]) > ranked["popularity"]
-        assert {row.n_configurations for row in find(told[0], model="ease", **where)} == {2}
+        assert {row.n_configurations for row in find(results[0], model="ease", **where)} == {2}
 
 
-def test_the_ratio_is_that_of_the_authors_seconds(told):
-    ratios = find(told[0], metric="cpu-ratio-to-reference")
+def test_the_ratio_is_that_of_the_authors_seconds(results):
+    ratios = find(results[0], metric="cpu-ratio-to-reference")
     assert [row.model for row in ratios] == ["efa-positions"] * 2
     assert {row.settings["split"] for row in ratios} == {"paper"}
     assert all(row.value > 1 for row in ratios)

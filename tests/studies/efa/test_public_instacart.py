@@ -99,8 +99,8 @@ def test_the_table_is_ready_to_be_fitted(table):
     small = table.slice(0, 2_000)
     model = Marginal(group="order", item="product", order="rank", support="none").fit(small)
     share = small["product"].to_pandas().value_counts(normalize=True)
-    told = pd.Series(model.predict_proba(small)[0], index=model.vocabulary_["item"])
-    assert np.corrcoef(told[share.index], share)[0, 1] > 0.99
+    reported = pd.Series(model.predict_proba(small)[0], index=model.vocabulary_["item"])
+    assert np.corrcoef(reported[share.index], share)[0, 1] > 0.99
 
 
 def test_a_split_has_a_name():
@@ -115,8 +115,8 @@ def test_the_error_tells_how_to_obtain_what_the_authors_prepared(tmp_path, monke
         public("instacart")
     files = ("data_train_final.csv", "data_test_final.csv", "instacart_items_63.csv")
     places = ("yixinw-lab/EFA", "EXFAM_DATA", str(tmp_path))
-    for told in (*files, *places, *instacart.SOURCE.md5.values()):
-        assert told in str(caught.value)
+    for reported in (*files, *places, *instacart.SOURCE.md5.values()):
+        assert reported in str(caught.value)
 
 
 def test_without_a_file_of_names_products_have_numbers(small):

@@ -110,7 +110,7 @@ def test_ties_for_the_last_place_go_to_the_lower_number(data_folder, data):
 
 
 def from_pandas(data, *, ratings):
-    """The notebooks' steps in pandas and scikit-learn, as the paper's appendix tells them."""
+    """The notebooks' steps in pandas and scikit-learn, as in the appendix of the paper."""
     frame = pd.DataFrame(
         {"user": data.user, "item": data.movie, "rating": data.rating, "time": data.time}
     )

@@ -83,11 +83,11 @@ def test_all_sites_are_drawn_before_any_is_drawn_again():
 
 
 def test_no_fit_sees_a_new_site(groups):
-    told = new_sites(SITES)
-    for part in (told.splits.train, told.splits.validation):
+    reported = new_sites(SITES)
+    for part in (reported.splits.train, reported.splits.validation):
         assert len(part.vocabulary["item"]) == 42
         assert not set(SITES) & set(part.vocabulary["item"])
-    for part in (told.splits.test, told.validation):
+    for part in (reported.splits.test, reported.validation):
         hidden = np.flatnonzero(~part.observed)
         assert set(part.vocabulary["item"][part.item[hidden]]) == set(SITES)
         own = np.intersect1d(hidden, part.elements())
@@ -95,9 +95,9 @@ def test_no_fit_sees_a_new_site(groups):
 
 
 def test_new_sites_are_scored_by_values_that_no_prediction_saw(groups):
-    told = new_sites(SITES)
-    model = FieldKriging().fit(told.splits.train)
-    test = told.splits.test[:10]
+    reported = new_sites(SITES)
+    model = FieldKriging().fit(reported.splits.train)
+    test = reported.splits.test[:10]
     hidden = ~test.observed
     warmer = test.with_(values={"temperature_f": test.values["temperature_f"] + 50.0 * hidden})
     np.testing.assert_array_equal(model.predict(test), model.predict(warmer))
@@ -112,15 +112,15 @@ def test_figures_are_means_of_what_scipy_tells():
     random = np.random.default_rng(0)
     value = random.standard_normal(400) * 3
     law = FieldConditional(np.zeros((400, 1)), np.zeros((400, 1)), np.full((400, 1), 2.0))
-    told = prediction_figures(law, value)
-    assert told["mse"] == pytest.approx((value**2).mean())
-    assert told["nats"] == pytest.approx(-norm(0, 2).logpdf(value).mean())
+    reported = prediction_figures(law, value)
+    assert reported["mse"] == pytest.approx((value**2).mean())
+    assert reported["nats"] == pytest.approx(-norm(0, 2).logpdf(value).mean())
     low, high = norm(0, 2).interval(0.9)
     share = ((value >= low) & (value <= high)).mean()
-    assert told["coverage-90"] == share and 0.6 < share < 0.85
+    assert reported["coverage-90"] == share and 0.6 < share < 0.85
     z = value / 2
     crps = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
-    assert told["crps"] == pytest.approx(crps.mean())
+    assert reported["crps"] == pytest.approx(crps.mean())
     some = value > 1
     assert prediction_figures(law, value, among=some)["mse"] == pytest.approx(
         (value[some] ** 2).mean()

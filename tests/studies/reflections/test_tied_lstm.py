@@ -26,9 +26,9 @@ def test_a_reflected_network_is_a_plainly_tied_one_with_mapped_weights(n_layers,
             parameter.mul_(4.0)  # far from where an LSTM is linear
     plain = plain_from_reflected(reflected)
     assert plain.output is plain.words
-    told, state = reflected.log_prob(given, targets, reflected.initial_state(4))
+    reported, state = reflected.log_prob(given, targets, reflected.initial_state(4))
     same, state_of_plain = plain.log_prob(given, targets, plain.initial_state(4))
-    assert (told - same).abs().max() <= limit and told.std() > 0.01
+    assert (reported - same).abs().max() <= limit and reported.std() > 0.01
     for one, other in zip(
         flipped_state(state, reflected.output.signs), state_of_plain, strict=True
     ):
@@ -39,7 +39,7 @@ def test_a_reflected_network_is_a_plainly_tied_one_with_mapped_weights(n_layers,
     with torch.no_grad():
         for name, parameter in other.named_parameters():
             parameter.copy_(reflected.get_parameter(name))
-    assert (other.log_prob(given, targets, other.initial_state(4))[0] - told).abs().max() > 0.01
+    assert (other.log_prob(given, targets, other.initial_state(4))[0] - reported).abs().max() > 0.01
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
@@ -48,10 +48,10 @@ def test_a_plainly_tied_network_is_a_reflected_one_by_any_signs(dtype, limit):
     plain = network(tie="tied").to(dtype)
     for signs in ([1.0, -1, 1, 1, -1, 1], [-1.0] * 6, [1.0] * 6):
         reflected = reflected_from_plain(plain, torch.tensor(signs))
-        told, same = (
+        reported, same = (
             each.log_prob(given, targets, each.initial_state(4))[0] for each in (plain, reflected)
         )
-        assert (told - same).abs().max() <= limit and told.std() > 0.01
+        assert (reported - same).abs().max() <= limit and reported.std() > 0.01
         back = plain_from_reflected(reflected)
         for name, weights in plain.named_parameters():
             assert torch.equal(back.get_parameter(name), weights)

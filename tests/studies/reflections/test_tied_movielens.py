@@ -33,9 +33,9 @@ def drawn(n_groups, *, seed):
 
 @pytest.fixture
 def splits(monkeypatch):
-    told = Splits(*(drawn(n, seed=n) for n in (300, 60, 61)))
-    monkeypatch.setattr(tied_movielens, "movielens_items", lambda split, *, seed: told)
-    return told
+    reported = Splits(*(drawn(n, seed=n) for n in (300, 60, 61)))
+    monkeypatch.setattr(tied_movielens, "movielens_items", lambda split, *, seed: reported)
+    return reported
 
 
 def test_smoke_runs_have_a_row_of_each_figure(splits):
