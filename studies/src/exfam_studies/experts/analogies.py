@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
-from exfam.reading.text import PreparedText
 from exfam.vectors import (
     OffsetAnswers,
     OffsetScore,
@@ -76,7 +75,7 @@ class _Compared:
 def run(options: Options) -> list[Row]:
     """Fit what has to be fitted, and ask all sets the questions of each wanted task."""
     read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
-    sets = cache(partial(_set, read=read, options=options))
+    sets = cache(partial(fitted_set, read=read, options=options))
     jobs = []
     for task in _COMPARING:
         if options.wants(task):
@@ -104,12 +103,8 @@ def plot(rows: list[Row], folder: Path) -> None:
         draw_bars(plain, folder, experiment="analogies", metric=metric)
 
 
-def _set(model: str, *, read: Callable[[], PreparedText], options: Options) -> VectorSet:
-    return fitted_set(model, read, options)
-
-
 def _fit_alone(sets: Callable[[str], VectorSet], model: str) -> list[Row]:
-    """A job of its own, so that the line of progress tells which model is fitted."""
+    """A job of its own, so that the line of progress names the model that is fitted."""
     sets(model)
     return []
 
@@ -117,28 +112,28 @@ def _fit_alone(sets: Callable[[str], VectorSet], model: str) -> list[Row]:
 def _task_rows(
     task: str, models: Sequence[str], sets: Callable[[str], VectorSet], options: Options
 ) -> list[Row]:
-    told = [*(sets(model) for model in models), packaged_set(), *given_sets(options.vectors)]
-    missing = [each for each in told if not each.vectors]
-    compared = _compared(task, [each for each in told if each.vectors])
+    every = [*(sets(model) for model in models), packaged_set(), *given_sets(options.vectors)]
+    compared = _compared(task, [own for own in every if own.vectors])
     rows = _question_rows(compared)
-    for each in compared.sets:
-        rows += _set_rows(compared, each)
+    for own in compared.sets:
+        rows += _set_rows(compared, own)
     rows += [
-        Row(task=task, model=each.model, metric="accuracy-overall", note=each.note)
-        for each in missing
+        Row(task=task, model=own.model, metric="accuracy-overall", note=own.note)
+        for own in every
+        if not own.vectors
     ]
     return rows + list(_paper_rows(task))
 
 
-def _compared(task: str, told: Sequence[VectorSet]) -> _Compared:
+def _compared(task: str, given: Sequence[VectorSet]) -> _Compared:
     """Single words alone, the questions that all know, and each set cut to the shared words.
 
     Seeds of a model have the same words, so that the first stands for all.
     """
-    sets = tuple(replace(each, vectors=tuple(map(plain_words, each.vectors))) for each in told)
-    first = [each.vectors[0] for each in sets]
+    sets = tuple(replace(own, vectors=tuple(map(plain_words, own.vectors))) for own in given)
+    first = [own.vectors[0] for own in sets]
     cut = words_in_common(first)
-    shared = {each.model: vectors for each, vectors in zip(sets, cut, strict=True)}
+    shared = {own.model: vectors for own, vectors in zip(sets, cut, strict=True)}
     return _Compared(task, sets, shared, common_questions(first, word_questions("google")))
 
 
@@ -178,10 +173,12 @@ def _set_rows(compared: _Compared, own: VectorSet) -> list[Row]:
         for vectors in own.vectors
     ]
     near = [answer_by_neighbors(vectors, questions) for vectors in own.vectors]
-    row = Row(task=compared.task, model=own.model, settings=own.told, metric="", n_configurations=1)
+    row = Row(
+        task=compared.task, model=own.model, settings=own.settings, metric="", n_configurations=1
+    )
     rows = _score_rows(row, own, [_totals(each) for each in answers], _OFFSET)
-    told = replace(row, settings={**own.told, "among": len(shared)})
-    rows += _score_rows(told, own, [_totals(each) for each in among], _SHARED)
+    shown = replace(row, settings={**own.settings, "among": len(shared)})
+    rows += _score_rows(shown, own, [_totals(each) for each in among], _SHARED)
     alone = replace(row, model=f"{own.model}-c-alone")
     rows += _score_rows(alone, own, [_totals(each) for each in near], _ALONE)
     row = replace(row, task=f"{row.task}-categories", settings={})

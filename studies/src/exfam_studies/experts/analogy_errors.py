@@ -23,7 +23,6 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-import torch
 
 from exfam.checks import DataError
 from exfam.reading.public_sets.word_questions import WordQuestions
@@ -31,17 +30,11 @@ from exfam.reading.text import PreparedText, prepare_text
 from exfam.vectors import OffsetAnswers, WordVectors, answer_by_offsets, common_questions
 from exfam_studies.common.fits import Job
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
-from exfam_studies.common.rows import Row
+from exfam_studies.common.kept import Key, Measured, Store, metric_row, metric_rows
+from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.experts.analogy_sets import VectorSet, text_lines
-from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention, word_groups
+from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention, mean_nats
 from exfam_studies.experts.factorized import (
     asymmetry,
     attention_factors,
@@ -58,7 +51,6 @@ from exfam_studies.experts.paraphrases import (
     failure_predictors,
     text_windows,
 )
-from exfam_studies.experts.word_attention import WordAttention, word_nats
 from exfam_studies.positions.masked_lms import short_digest
 
 __all__ = ["EXPLAINED", "explanation_jobs", "stretches", "symmetry_jobs"]
@@ -72,8 +64,8 @@ SYMMETRY_SEEDS = 3
 _STRETCH = 11
 _PAIRS: Mapping[str, Any] = {"words": 3000, "tokens": 1_000_000, "dim": 50, "epochs": 2}
 _FAST_PAIRS: Mapping[str, Any] = {"words": 30, "tokens": 4000, "dim": 4, "epochs": 1}
-# Of the sentences, those that attention is fitted to; the rest judge it, so many at a time.
-_TRAIN, _AT_ONCE = 0.95, 256
+# Of the sentences, those that attention is fitted to; the rest judge it.
+_TRAIN = 0.95
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ def explanation_jobs(
     questions: Callable[[], WordQuestions],
     options: Options,
 ) -> list[Job]:
-    """Of each of EXPLAINED, whether the terms of its errors tell which questions fail.
+    """Of each of EXPLAINED, whether the terms of its errors predict which questions fail.
 
     `sets`: fitted sets by their names
     """
@@ -142,21 +134,13 @@ def _explained_rows(task: str, model: str, parts: _Explained) -> list[Row]:
     """One row a figure, the ends of its interval among the settings."""
     options, settings = parts.options, dict(parts.settings)
     names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
-    key, store = FigureKey(names), figure_store(options.folder)
-    kept = measured(store, key, partial(_explained, model, parts))
+    kept = Store(options.folder).measured(Key(names), partial(_explained, model, parts))
     settings = {"corpus": corpus_name(options), **settings}
-    rows = []
-    for metric in kept.figures:
-        interval = dict(zip(("low", "high"), kept.arrays.get(metric, ()), strict=False))
-        row = Row(
-            task=task,
-            model=model,
-            settings={**settings, **interval},
-            metric=metric,
-            n_configurations=1,
-        )
-        rows.append(metric_row(row, [kept]))
-    return rows
+    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
+    return [
+        replace(row, settings={**settings, **kept.details.get(row.metric, {})})
+        for row in metric_rows(row, [kept])
+    ]
 
 
 def _explained(model: str, parts: _Explained) -> Measured:
@@ -165,7 +149,7 @@ def _explained(model: str, parts: _Explained) -> Measured:
     try:
         questions = common_questions([vectors], parts.questions())
     except DataError:  # of a small text: no question is of these words
-        return {"count-questions": 0.0}, {}
+        return Measured({"count-questions": 0.0})
     answers = answer_by_offsets(vectors, questions)
     errors = analogy_errors(factors_of(vectors, law), law, questions)
     (whole,) = by_relation(replace(errors, categories=("all",) * len(errors)))
@@ -175,8 +159,8 @@ def _explained(model: str, parts: _Explained) -> Measured:
         "coverage-seen": whole.seen,
         **{f"share-{name}": share for name, share in zip(TERMS, whole.shares, strict=True)},
     }
-    told, intervals = _predicted(errors, answers, parts.options)
-    return figures | told, intervals
+    predicted, intervals = _predicted(errors, answers, parts.options)
+    return Measured(figures | predicted, details=intervals)
 
 
 def _cut(law: WordLaw, own: VectorSet) -> WordVectors:
@@ -188,35 +172,34 @@ def _cut(law: WordLaw, own: VectorSet) -> WordVectors:
 
 def _predicted(
     errors: AnalogyErrors, answers: OffsetAnswers, options: Options
-) -> tuple[dict[str, float], dict[str, list[float]]]:
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Figures of each predictor of failures, and their intervals; none where all go one way."""
     right = answers.correct[errors.question]
     if right.all() or not right.any():
         return {}, {}
     n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
     figures, intervals = {}, {}
-    for each in failure_predictors(errors, answers.correct, seed=0, n=n):
-        for metric, interval in (("auc", each.auc), ("auc-within", each.auc_within)):
+    for predictor in failure_predictors(errors, answers.correct, seed=0, n=n):
+        for metric, interval in (("auc", predictor.auc), ("auc-within", predictor.auc_within)):
             if interval is not None:
-                name = f"{metric}-{each.name}"
+                name = f"{metric}-{predictor.name}"
                 figures[name] = interval.mean
-                intervals[name] = [round(interval.low, 4), round(interval.high, 4)]
+                intervals[name] = interval_settings(interval)
     return figures, intervals
 
 
 def _symmetry_rows(task: str, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     settings = _FAST_PAIRS if options.fast else _PAIRS
     names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
-    store, kept = figure_store(options.folder), []
-    for seed in range(options.n_seeds(SYMMETRY_SEEDS)):
-        kept.append(
-            measured(store, FigureKey(names, seed), partial(_symmetry, read, settings, seed))
-        )
-    told = {"corpus": corpus_name(options), **settings}
-    rows = []
+    store = Store(options.folder)
+    kept = [
+        store.measured(Key(names, seed), partial(_symmetry, read, settings, seed))
+        for seed in range(options.n_seeds(SYMMETRY_SEEDS))
+    ]
+    shown, rows = {"corpus": corpus_name(options), **settings}, []
     for name in kept[0].figures:
         model, _, metric = name.partition(" ")
-        row = Row(task=task, model=model, settings=told, metric=name, n_configurations=1)
+        row = Row(task=task, model=model, settings=shown, metric=name, n_configurations=1)
         rows.append(replace(metric_row(row, kept), metric=metric))
     return rows
 
@@ -229,7 +212,7 @@ def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], see
     log_tau = attention_factors(model).log_tau
     shuffled = np.append(np.random.default_rng(seed).permutation(log_tau[:-1]), log_tau[-1])
     figures = {
-        "attention nats": _nats(model, held),
+        "attention nats": mean_nats(model, held),
         "unigram nats": _unigram_nats(train, held),
         "cbow factor-asymmetry": asymmetry(count_word_pairs(text, window=None).joint),
         "attention factor-log-tau-sd": float(log_tau.std()),
@@ -238,7 +221,7 @@ def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], see
         sums = gamma_sums(text, own)
         figures[f"{name} factor-asymmetry"] = asymmetry(sums.p_bar)
         figures[f"{name} factor-zeta-spread"] = float(sums.zeta.std() / sums.zeta.mean())
-    return figures, {"log-tau": log_tau.tolist()}
+    return Measured(figures, arrays={"log-tau": log_tau})
 
 
 def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
@@ -250,19 +233,8 @@ def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
     return train, held
 
 
-def _nats(model: WordAttention, held: PreparedText) -> float:
-    """Mean loss of a word, given those around it."""
-    groups, nats, n = word_groups(held), 0.0, 0
-    with torch.inference_mode():
-        for first in range(0, len(groups), _AT_ONCE):
-            places = range(first, min(len(groups), first + _AT_ONCE))
-            told, n_told = word_nats(model, groups.pad(list(places)))
-            nats, n = nats + float(told), n + int(n_told)
-    return nats / n
-
-
 def _unigram_nats(train: PreparedText, held: PreparedText) -> float:
-    """The same of words told by how often they are fitted to, once more than they are."""
+    """The same of words predicted by how often they are fitted to, once more than they are."""
     words = train.tokens[train.tokens >= 0]
     counts = np.bincount(words, minlength=len(train.vocabulary)) + 1.0
     return -float(np.log(counts / counts.sum())[held.tokens[held.tokens >= 0]].mean())

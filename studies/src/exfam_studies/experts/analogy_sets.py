@@ -20,10 +20,10 @@ from exfam.language.pretrained import PretrainedEncoder
 from exfam.reading.text import PreparedText
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam.vectors import WordVectors
-from exfam.words import CBOW
+from exfam.words import CBOW, SkipGram
 from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import FigureKey, Kept, figure_store
+from exfam_studies.common.kept import Kept, Key, Store
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam_studies.positions.masked_lms import short_digest
@@ -73,12 +73,12 @@ _UNKNOWN = "not known"
 class VectorSet:
     """A model's vectors, one set a seed; none where its package is not installed.
 
-    `told`: what its rows tell, among it how many tokens it has seen
+    `settings`: of its rows, among them how many tokens it has seen
     `cpu_seconds`: of each fit
     """
 
     model: str
-    told: Mapping[str, str | int | float | bool]
+    settings: Mapping[str, str | int | float | bool]
     vectors: tuple[WordVectors, ...] = ()
     cpu_seconds: tuple[float, ...] = ()
     note: str = ""
@@ -111,14 +111,14 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
         _fitted(model, settings, seed, read, options) for seed in range(options.n_seeds(fit.seeds))
     ]
     first, kept = fits[0]
-    told: dict[str, str | int | float | bool] = {
+    shown: dict[str, str | int | float | bool] = {
         "corpus": corpus_name(options),
-        "tokens": int(kept.figures["tokens"]),
+        "tokens": int(kept.figures["tokens"] or 0),
         "words": len(first),
         "dim": first.dim,
     }
     seconds = tuple(kept.cpu_seconds for _, kept in fits)
-    return VectorSet(model, told, tuple(vectors for vectors, _ in fits), seconds)
+    return VectorSet(model, shown, tuple(vectors for vectors, _ in fits), seconds)
 
 
 def packaged_set() -> VectorSet:
@@ -139,14 +139,14 @@ def given_sets(path: Path | None) -> Iterator[VectorSet]:
     if path is None:
         return
     if path.is_dir() and not (path / "config.json").is_file():
-        inside = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+        inside = sorted(own for own in path.iterdir() if not own.name.startswith("."))
         if not inside:
             raise DataError(
                 f"`vectors` must be a file of vectors, the folder of a model, or a folder of "
                 f"these, got an empty folder at {path}."
             )
-        for each in inside:
-            yield _outside(each.name, _opened(each))
+        for own in inside:
+            yield _outside(own.name, _opened(own))
         return
     yield _outside(path.name, _opened(path))
 
@@ -174,7 +174,7 @@ def _fitted(
     options: Options,
 ) -> tuple[WordVectors, Kept]:
     names = ("analogies", corpus_name(options), f"{model}-{short_digest(settings)}")
-    key, store, file = FigureKey(names, seed), figure_store(options.folder), None
+    key, store, file = Key(names, seed), Store(options.folder), None
     if options.folder is not None:
         file = options.folder / key.path.with_suffix(".safetensors")
         kept = store.get(key)
@@ -186,7 +186,7 @@ def _fitted(
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         vectors.save(file)
-    kept = Kept(key, {"tokens": float((text.tokens >= 0).sum())}, seconds, {})
+    kept = Kept(key, {"tokens": float((text.tokens >= 0).sum())}, seconds)
     store.put(kept)
     return vectors, kept
 
@@ -214,16 +214,14 @@ def _opened(path: Path) -> WordVectors:
     return vectors
 
 
-def _skip_gram(
-    text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
+def _words(
+    kind: type[SkipGram] | type[CBOW],
+    text: PreparedText,
+    settings: Mapping[str, Any],
+    seed: int,
+    options: Options,
 ) -> WordVectors:
-    return fit_words(text, settings, seed=seed, options=options).vectors_
-
-
-def _cbow(
-    text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
-) -> WordVectors:
-    return fit_words(text, settings, seed=seed, options=options, kind=CBOW).vectors_
+    return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
 
 
 def _masked(
@@ -259,9 +257,11 @@ def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
 MASKED_LM = "masked-lm"
 # Model -> how its vectors are fitted.
 FITTED: Mapping[str, _Fit] = {
-    "sgns": _Fit(_skip_gram, partial(_words_settings, None), "SkipGram"),
-    "sgns-tied": _Fit(_skip_gram, partial(_words_settings, "reflection"), "SkipGram"),
-    "cbow": _Fit(_cbow, partial(_words_settings, None), "CBOW"),
+    "sgns": _Fit(partial(_words, SkipGram), partial(_words_settings, None), "SkipGram"),
+    "sgns-tied": _Fit(
+        partial(_words, SkipGram), partial(_words_settings, "reflection"), "SkipGram"
+    ),
+    "cbow": _Fit(partial(_words, CBOW), partial(_words_settings, None), "CBOW"),
     MASKED_LM: _Fit(
         _masked,
         lambda options: dict(_FAST_MASKED if options.fast else _MASKED),

@@ -29,7 +29,7 @@ from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import FigureKey, Measured, figure_store, measured
+from exfam_studies.common.kept import Key, Measured, Store, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
@@ -95,29 +95,22 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:
-    store, kept = figure_store(options.folder), []
-    size = _n_sentences(task, options)[0]
-    for seed in range(options.n_seeds(SEEDS)):
-        named = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
-        named += f"-rate-{_TASKS[task].learning_rate:g}"
-        key = FigureKey((task, f"{size}-sentences", named), seed)
-        kept.append(measured(store, key, partial(_measure, task, weights, offsets, seed, options)))
+    store, sizes = Store(options.folder), _TASKS[task]
+    name = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
+    name += f"-rate-{sizes.learning_rate:g}"
+    names = (task, f"{_n_sentences(task, options)[0]}-sentences", name)
+    kept = [
+        store.measured(Key(names, seed), partial(_measure, task, weights, offsets, seed, options))
+        for seed in range(options.n_seeds(SEEDS))
+    ]
     row = Row(
         task=task,
         model=NAMES[weights],
-        settings={"dim": _TASKS[task].dim, "offsets": offsets},
+        settings={"dim": sizes.dim, "offsets": offsets},
         metric="nats",
-        n_configurations=_TASKS[task].n_configurations,
+        n_configurations=sizes.n_configurations,
     )
-    return [
-        row_over_seeds(
-            row,
-            values=[each.figures["nats"] for each in kept],
-            validations=[each.figures["validation"] for each in kept],
-            cpu_seconds=[each.cpu_seconds for each in kept],
-            steps=[int(each.figures["steps"]) for each in kept],
-        )
-    ]
+    return [metric_row(row, kept)]
 
 
 def _measure(task: str, weights: str, offsets: bool, seed: int, options: Options) -> Measured:
@@ -148,10 +141,9 @@ def _measure(task: str, weights: str, offsets: bool, seed: int, options: Options
     )
     figures = {
         "nats": _mean_nats(model, parts.test),
-        "validation": _mean_nats(model, parts.validation),
-        "steps": history.steps,
+        "validation-nats": _mean_nats(model, parts.validation),
     }
-    return figures, {}
+    return Measured(figures, details={"steps": history.steps})
 
 
 @torch.no_grad()
@@ -166,17 +158,17 @@ def _mean_nats(model: TwoPartModel, groups: Groups) -> float:
 
 
 def _cheap_rows(task: str, options: Options) -> list[Row]:
-    """Words told by their frequencies alone, and by the law that drew them, where it is known."""
+    """Words predicted by their frequencies, and by what drew them, where that is known."""
     n_seeds = options.n_seeds(SEEDS) if task == "toy-corpus" else 1
     parts = [_parts(task, seed, _n_sentences(task, options)) for seed in range(n_seeds)]
     rows = [
         row_over_seeds(
             Row(task=task, model="unigram", metric="nats"),
-            values=[_unigram(each.train, each.test) for each in parts],
-            validations=[_unigram(each.train, each.validation) for each in parts],
+            values=[_unigram(own.train, own.test) for own in parts],
+            validations=[_unigram(own.train, own.validation) for own in parts],
         )
     ]
-    truths = [each.truth for each in parts if each.truth is not None]
+    truths = [own.truth for own in parts if own.truth is not None]
     if truths:
         rows.append(row_over_seeds(Row(task=task, model="truth", metric="nats"), values=truths))
     return rows
@@ -202,7 +194,7 @@ def _toy(seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
     vocabulary = sorted({word for sentence in toy_population().sentences for word in sentence})
     seeds = (seed, *(first + seed for first in _HELD_OUT))
     drawn = [toy_sentences(n, seed=own) for n, own in zip(n_sentences, seeds, strict=True)]
-    train, validation, test = (as_sentences(each, vocabulary, other=None) for each in drawn)
+    train, validation, test = (as_sentences(own, vocabulary, other=None) for own in drawn)
     truth = -float(toy_conditionals(drawn[2]).mean())
     return _Parts(train, validation, test, truth=truth)
 
@@ -215,7 +207,7 @@ def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
     words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
     often = words[np.argsort(-counts, kind="stable")]
     vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
-    train, validation, test = (as_sentences(each, vocabulary, other="<unk>") for each in read)
+    train, validation, test = (as_sentences(own, vocabulary, other="<unk>") for own in read)
     return _Parts(train, validation, test, truth=None)
 
 

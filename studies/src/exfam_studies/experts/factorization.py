@@ -27,14 +27,7 @@ from exfam.language.tokens import lines_of
 from exfam.reading.text import PreparedText, prepare_text
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Kept,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
+from exfam_studies.common.kept import Kept, Key, Measured, Store, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.factorization_fits import (
@@ -132,8 +125,8 @@ def _ptb_jobs(options: Options) -> list[Job]:
     models["cbow-softmax"] = (settings, cbow)
     bands = FAST_BANDS if options.fast else BANDS
     return [
-        _job("ptb", model, told, judge, options, bands=bands, text=partial(read, "train"))
-        for model, (told, judge) in models.items()
+        _job("ptb", model, own, judge, options, bands=bands, text=partial(read, "train"))
+        for model, (own, judge) in models.items()
     ]
 
 
@@ -157,14 +150,14 @@ def _job(
 
 
 def _rows(row: Row, measure: Callable[[int], Measured], options: Options) -> list[Row]:
-    store = figure_store(options.folder)
-    told = "-".join(f"{name}-{value}" for name, value in row.settings.items()) or "none"
-    part = "fast" if options.fast else "whole"
+    store = Store(options.folder)
+    settings = "-".join(f"{name}-{value}" for name, value in row.settings.items()) or "none"
+    names = (row.task, row.model, settings, "fast" if options.fast else "whole")
     kept = [
-        measured(store, FigureKey((row.task, row.model, told, part), seed), partial(measure, seed))
+        store.measured(Key(names, seed), partial(measure, seed))
         for seed in range(options.n_seeds(SEEDS[row.task]))
     ]
-    names = [name for name in kept[0].figures if not name.startswith("count-")]
+    names = tuple(name for name in kept[0].figures if not name.startswith("count-"))
     return [_row(row, name, kept) for name in names]
 
 
@@ -173,15 +166,12 @@ def _row(row: Row, name: str, kept: list[Kept]) -> Row:
     metric, *whose = name.split(_JOIN)
     settings = dict(row.settings)
     if whose:
-        counts = {
-            what: round(
-                float(np.mean([k.figures[_JOIN.join([f"count-{what}", *whose])] for k in kept]))
-            )
-            for what in ("cells", "defined")
-        }
-        settings |= {"matrix": whose[0], "band": whose[1], **counts}
-    found = metric_row(replace(row, settings=settings, metric=name), kept)
-    return replace(found, metric=metric)
+        settings |= {"matrix": whose[0], "band": whose[1]}
+        for count in ("cells", "defined"):
+            key = _JOIN.join([f"count-{count}", *whose])
+            settings[count] = round(float(np.mean([fit.figures[key] for fit in kept])))
+    whole = metric_row(replace(row, settings=settings, metric=name), kept)
+    return replace(whole, metric=metric)
 
 
 def _figures(
@@ -191,26 +181,25 @@ def _figures(
     seed: int,
 ) -> Measured:
     judged = judge(seed)
-    figures = dict(judged.figures)
+    figures: dict[str, float] = dict(judged.figures)
     for name, products, matrix in judged.compared:
-        found: tuple[Agreement, ...] = (agreement(products, matrix),)
+        bands_of: tuple[Agreement, ...] = (agreement(products, matrix),)
         if text is not None:
             counts = text().vocabulary.counts
-            found += agreement_by_band(products, matrix, frequency=counts, bounds=bands)
-        for each in found:
-            figures |= _told(each, name)
-    return figures, {}
-
-
-def _told(found: Agreement, name: str) -> dict[str, float]:
-    figures = {
-        "spearman": found.spearman,
-        "pearson": found.pearson,
-        "count-cells": found.n_cells,
-        "count-defined": found.n_defined,
-    }
-    known = {metric: value for metric, value in figures.items() if np.isfinite(value)}
-    return {_JOIN.join([metric, name, found.band]): float(each) for metric, each in known.items()}
+            bands_of += agreement_by_band(products, matrix, frequency=counts, bounds=bands)
+        for agreed in bands_of:
+            own = {
+                "spearman": agreed.spearman,
+                "pearson": agreed.pearson,
+                "count-cells": float(agreed.n_cells),
+                "count-defined": float(agreed.n_defined),
+            }
+            figures |= {
+                _JOIN.join([metric, name, agreed.band]): value
+                for metric, value in own.items()
+                if np.isfinite(value)
+            }
+    return Measured(figures)
 
 
 @cache

@@ -40,10 +40,12 @@ __all__ = [
     "judge_attention",
     "judge_cbow",
     "judge_skipgram",
+    "mean_nats",
     "word_groups",
 ]
 
 NEGATIVES = 5
+_AT_ONCE = 1000
 
 
 class Compared(NamedTuple):
@@ -83,7 +85,7 @@ class AttentionRecipe:
 
 
 def by_frequency(text: PreparedText, *, window: int | None, held_out: PreparedText) -> Judged:
-    """No model: words told by their frequencies alone, whatever is near."""
+    """No model: words predicted by their frequencies alone, whatever is near."""
     pairs = count_word_pairs(text, window=window)
     frequency = text.vocabulary.counts / text.vocabulary.counts.sum()
     products = np.repeat(np.log(frequency)[:, None], len(frequency), axis=1)
@@ -93,8 +95,8 @@ def by_frequency(text: PreparedText, *, window: int | None, held_out: PreparedTe
         "CBOW, linear": cbow_linear_matrix(pairs),
     }
     compared = tuple(Compared(name, products, matrix) for name, matrix in matrices.items())
-    told = np.log(frequency)[_words_with_context(held_out)]
-    figures = {"nats": -float(told.mean()), "factor-asymmetry": asymmetry(pairs.joint)}
+    own = np.log(frequency)[_words_with_context(held_out)]
+    figures = {"nats": -float(own.mean()), "factor-asymmetry": asymmetry(pairs.joint)}
     return Judged(compared, figures)
 
 
@@ -137,7 +139,7 @@ def judge_attention(
     sums = gamma_sums(text, factors.log_tau)
     transformed = factors.words @ sums.c_tilde(factors.contexts).T
     figures = {
-        "nats": _nats(model, held_out),
+        "nats": mean_nats(model, held_out),
         "factor-asymmetry": asymmetry(sums.p_bar),
         "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
         "factor-log-tau-sd": float(factors.log_tau.std()),
@@ -190,17 +192,18 @@ def word_groups(text: PreparedText) -> Groups:
     return Groups(start=stop - length, stop=stop, item=text.tokens[text.tokens >= 0])
 
 
-def _nats(model: WordAttention, text: PreparedText) -> float:
-    groups = word_groups(text)
-    nats = n_told = 0.0
+def mean_nats(model: WordAttention, text: PreparedText) -> float:
+    """The mean loss of a word of a text, given those around it."""
+    groups, nats, n_words = word_groups(text), 0.0, 0.0
     with torch.no_grad():
-        for first in range(0, len(groups), 1000):
-            told, n = word_nats(model, groups.pad(range(first, min(first + 1000, len(groups)))))
-            nats, n_told = nats + float(told), n_told + float(n)
-    return nats / n_told
+        for first in range(0, len(groups), _AT_ONCE):
+            some = groups.pad(range(first, min(first + _AT_ONCE, len(groups))))
+            own, n = word_nats(model, some)
+            nats, n_words = nats + float(own), n_words + float(n)
+    return nats / n_words
 
 
-def _words_with_context(text: PreparedText) -> Int32[np.ndarray, "told"]:
+def _words_with_context(text: PreparedText) -> Int32[np.ndarray, "scored"]:
     """The words that models are scored on: of sentences of two or more."""
     sentence, length = by_sentence(text.tokens)
     return text.tokens[text.tokens >= 0][length[sentence] > 1]

@@ -11,8 +11,8 @@ the bar versions, with logarithms of tau drawn from N(0, 1) anew for each seed.
 are parts of the gap w_b* - (w_a* - w_a + w_b), along it; norms are lengths, the answer's being 1.
 
 "corpus" asks Google's analogies of truncated singular vectors of a real text's matrix, whether the
-length of each term tells which questions fail ("paraphrase-auc-": .5 says nothing; "-within-": of
-two questions of one relation). Most sets are around most words never seen there: "sets" tells how
+length of each term predicts which questions fail ("paraphrase-auc-": .5 says nothing; "-within-":
+of two questions of one relation). Most sets are around most words never seen there: "sets" says how
 p(W | c) is smoothed, "mixed" with independent words or "shrunk" to words independent given c, and
 that decides whether rho or Delta is to blame. "paraphrase-auc-statistics", of their sum with delta,
 and the gap's do not depend on it.
@@ -33,22 +33,16 @@ from exfam.vectors.rules import answers
 from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import (
-    FigureKey,
-    Measured,
-    figure_store,
-    measured,
-    metric_row,
-)
+from exfam_studies.common.kept import Key, Measured, Store, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
+from exfam_studies.experts.factorized import asymmetry
 from exfam_studies.experts.paraphrases import (
     TERMS,
     AnalogyErrors,
     Factors,
     WordLaw,
     analogy_errors,
-    asymmetry,
     attention_scales,
     attention_windows,
     check_lemma_11,
@@ -115,37 +109,35 @@ def _exact(every: int, seed: int | None) -> Measured:
     sentences, probability = toy_population()
     plain = sentence_windows(sentences, probability=probability)
     questions = list(itertools.permutations(plain.words, 4))[::every]
+    figures: dict[str, float] = {}
     if seed is None:
         lemma = check_lemma_11(sentences, probability)
         law = WordLaw(plain, smoothing=SMOOTHING)
         equations = [check_proposition_4(_truncated(law, dim), law, questions) for dim in DIMS]
-        spread = {}
     else:
-        *of_word, of_mask = np.exp(
-            np.random.default_rng(seed).standard_normal(len(plain.words) + 1)
-        )
-        tau = np.array(of_word)
+        *of_word, mask = np.exp(np.random.default_rng(seed).standard_normal(len(plain.words) + 1))
+        tau, mask = np.array(of_word), float(mask)
         by_word = dict(zip(plain.words, tau.tolist(), strict=True))
-        lemma = check_lemma_15(sentences, probability, tau=(by_word, float(of_mask)))
-        law = WordLaw(attention_windows(plain, tau, mask=float(of_mask)), smoothing=SMOOTHING)
-        scales = attention_scales(plain, tau, mask=float(of_mask))
+        lemma = check_lemma_15(sentences, probability, tau=(by_word, mask))
+        law = WordLaw(attention_windows(plain, tau, mask=mask), smoothing=SMOOTHING)
+        scales = attention_scales(plain, tau, mask=mask)
         equations = []
         for dim in DIMS:
             tilde = _truncated(law, dim)
             own = Factors(tilde.words, tilde.context / scales.scale[:, None])
             equations.append(check_proposition_7(own, law, questions, scales=scales))
-        spread = {"paraphrase-zeta-spread": scales.spread}
+        figures["paraphrase-zeta-spread"] = scales.spread
     figures = {
         "max-difference-lemma": lemma.measured["max difference"],
         "count-cells": lemma.measured["cells"],
         "count-finite-cells": lemma.measured["finite cells"],
         "count-questions": equations[0].measured["questions"],
-        "paraphrase-asymmetry": asymmetry(law).total_variation,
-        **spread,
+        "paraphrase-asymmetry": asymmetry(law.pairs * law.context),
+        **figures,
     }
-    for dim, each in zip(DIMS, equations, strict=True):
-        figures[f"max-difference-proposition-{dim}"] = each.measured["max residual"]
-    return figures, {}
+    for dim, equation in zip(DIMS, equations, strict=True):
+        figures[f"max-difference-proposition-{dim}"] = equation.measured["max residual"]
+    return Measured(figures)
 
 
 def _truncated(law: WordLaw, dim: int) -> Factors:
@@ -158,8 +150,11 @@ def _toy_rows(options: Options) -> list[Row]:
         "truncated-svd": lambda seed: _toy_errors(seed, _toy_truncated, options),
         "cbow-softmax": lambda seed: _toy_errors(seed, _toy_fitted, options),
     }
-    found = [_rows("toy-corpus", name, n_seeds, each, options) for name, each in models.items()]
-    return [row for rows in found for row in rows]
+    return [
+        row
+        for name, measure in models.items()
+        for row in _rows("toy-corpus", name, n_seeds, measure, options)
+    ]
 
 
 def _toy_errors(
@@ -174,7 +169,7 @@ def _toy_errors(
         for of_first, of_second in itertools.permutations(ADJECTIVES, 2)
     )
     questions = WordQuestions("toy", asked, ("is",) * len(asked), {})
-    return _told(analogy_errors(factors(text, seed, options), law, questions)), {}
+    return Measured(_lengths(analogy_errors(factors(text, seed, options), law, questions)))
 
 
 def _toy_truncated(text: PreparedText, seed: int, options: Options) -> Factors:
@@ -227,19 +222,19 @@ def _corpus_errors(sets: str, prepared: Callable[[], Prepared], _: int) -> Measu
     errors = analogy_errors(factors, smoothed, questions)
     answered = _answered(errors, law, factors, questions)
     figures = {
-        **_told(errors),
+        **_lengths(errors),
         "count-questions": float(len(errors)),
         "accuracy": float(answered[errors.question].mean()),
         "paraphrase-seen": float((errors.seen + errors.seen_star).mean() / 2),
     }
     intervals: dict[str, Interval] = {}
-    for each in failure_predictors(errors, answered, seed=0):
-        found = {f"auc-{each.name}": each.auc, f"correlation-{each.name}": each.correlation}
-        if each.auc_within is not None:
-            found[f"auc-within-{each.name}"] = each.auc_within
-        intervals |= {f"paraphrase-{name}": interval for name, interval in found.items()}
+    for predictor in failure_predictors(errors, answered, seed=0):
+        intervals[f"paraphrase-auc-{predictor.name}"] = predictor.auc
+        intervals[f"paraphrase-correlation-{predictor.name}"] = predictor.correlation
+        if predictor.auc_within is not None:
+            intervals[f"paraphrase-auc-within-{predictor.name}"] = predictor.auc_within
     figures |= {name: interval.mean for name, interval in intervals.items()}
-    return figures, {name: list(interval) for name, interval in intervals.items()}
+    return Measured(figures, details={name: list(ends) for name, ends in intervals.items()})
 
 
 def _answered(
@@ -247,9 +242,11 @@ def _answered(
 ) -> np.ndarray:
     """Whether 3CosAdd finds the answer among all words of the law."""
     index = law.windows.index
-    asked = [questions.questions[i] for i in errors.question]
     codes = np.array(
-        [[index.get(word, index.get(word.lower(), -1)) for word in each] for each in asked]
+        [
+            [index.get(word, index.get(word.lower(), -1)) for word in questions.questions[i]]
+            for i in errors.question
+        ]
     )
     found = answers(factors.words.astype(np.float32), codes[:, :3], rule="3cosadd").rows[:, 0]
     answered = np.zeros(len(questions), dtype=bool)
@@ -257,15 +254,15 @@ def _answered(
     return answered
 
 
-def _told(errors: AnalogyErrors) -> dict[str, float]:
+def _lengths(errors: AnalogyErrors) -> dict[str, float]:
     """Mean lengths, shares in all gaps together, and shares of questions by the term to blame."""
     norms, blame = errors.norms.mean(axis=0), errors.to_blame
     along = np.einsum("qtd,qd->t", errors.terms, errors.gap) / (errors.gap**2).sum()
     figures = {"paraphrase-norm-gap": float(errors.gap_norm.mean())}
-    for place, name in enumerate(TERMS):
-        figures[f"paraphrase-norm-{name}"] = float(norms[place])
-        figures[f"paraphrase-share-{name}"] = float(along[place])
-        figures[f"paraphrase-blamed-{name}"] = float((blame == place).mean())
+    for i, name in enumerate(TERMS):
+        figures[f"paraphrase-norm-{name}"] = float(norms[i])
+        figures[f"paraphrase-share-{name}"] = float(along[i])
+        figures[f"paraphrase-blamed-{name}"] = float((blame == i).mean())
     return figures
 
 
@@ -277,19 +274,20 @@ def _rows(
     options: Options,
     settings: dict[str, Any] | None = None,
 ) -> list[Row]:
-    store, told = figure_store(options.folder), settings or {}
-    kept = []
-    for seed in range(n_seeds):
-        names = (task, model, *map(str, told.values()), *(["fast"] if options.fast else []))
-        kept.append(measured(store, FigureKey(names, seed), partial(measure, seed)))
-    rows = []
-    for metric in kept[0].figures:
-        # Of one measurement; seeds have a spread.
-        interval = kept[0].arrays.get(metric) if n_seeds == 1 else None
-        ends = {} if interval is None else interval_settings(Interval(*interval))
-        settings = {**told, **ends}
-        row = Row(task=task, model=model, settings=settings, metric=metric, n_configurations=1)
-        whole = metric_row(row, kept)
-        # One measurement is one without chance.
-        rows.append(replace(whole, n_seeds=None) if n_seeds == 1 else whole)
-    return rows
+    settings = settings or {}
+    names = (task, model, *map(str, settings.values()), *(["fast"] if options.fast else []))
+    store = Store(options.folder)
+    kept = [store.measured(Key(names, seed), partial(measure, seed)) for seed in range(n_seeds)]
+    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
+    rows = metric_rows(row, kept)
+    if n_seeds > 1:
+        return rows
+    # One measurement is one without chance; it may have intervals.
+    ends = {
+        metric: interval_settings(Interval(*interval))
+        for metric, interval in kept[0].details.items()
+    }
+    return [
+        replace(row, n_seeds=None, settings={**settings, **ends.get(row.metric, {})})
+        for row in rows
+    ]

@@ -8,9 +8,7 @@ from exfam_studies.experts.paraphrases.analogies import (
     by_relation,
 )
 from exfam_studies.experts.paraphrases.conditions import (
-    Asymmetry,
     ContextConditions,
-    asymmetry,
     context_conditions,
 )
 from exfam_studies.experts.paraphrases.enumeration import Enumerated, enumerate_law
@@ -45,7 +43,6 @@ from exfam_studies.experts.paraphrases.windows import (
 __all__ = [
     "TERMS",
     "AnalogyErrors",
-    "Asymmetry",
     "AttentionScales",
     "ContextConditions",
     "Enumerated",
@@ -56,7 +53,6 @@ __all__ = [
     "Windows",
     "WordLaw",
     "analogy_errors",
-    "asymmetry",
     "attention_scales",
     "attention_windows",
     "by_relation",

@@ -32,8 +32,6 @@ __all__ = ["TERMS", "AnalogyErrors", "RelationErrors", "analogy_errors", "by_rel
 # delta: one set is rarer than the other; residual: vectors do not factorize the matrix.
 TERMS = ("rho", "Delta", "delta", "residual")
 
-Question = tuple[str, str, str, str]
-
 
 @dataclass(frozen=True, eq=False)
 class AnalogyErrors:
@@ -112,15 +110,6 @@ class RelationErrors:
     blamed: tuple[float, ...]
     seen: float
 
-    def __str__(self) -> str:
-        told = " ".join(
-            f"{name} {norm:.2f} ({share:+.2f}, {blamed:.0%})"
-            for name, norm, share, blamed in zip(
-                TERMS, self.norms, self.shares, self.blamed, strict=True
-            )
-        )
-        return f"{self.category:<28} {self.n_questions:>5} gap {self.gap:.2f} {told}"
-
 
 def analogy_errors(factors: Factors, law: WordLaw, questions: WordQuestions) -> AnalogyErrors:
     """Take the error of each question "a is to a* as b is to b*" apart.
@@ -131,17 +120,6 @@ def analogy_errors(factors: Factors, law: WordLaw, questions: WordQuestions) -> 
     A word is looked for as it is written, then in lower case.
     Raises DataError for factors of other words, for C without full row rank, where a set has
     probability 0, and where no question is left.
-
-    >>> from exfam_studies.experts.paraphrases import factorized_matrix, sentence_windows
-    >>> from exfam_studies.experts.paraphrases.factors import truncated_factors
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> sentences, probability = toy_population()
-    >>> law = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
-    >>> asked = (("history", "boring", "statistics", "fun"),)
-    >>> factors = truncated_factors(factorized_matrix(law), 5)
-    >>> errors = analogy_errors(factors, law, WordQuestions("x", asked, ("liked",), {}))
-    >>> bool(np.abs(errors.terms[0, TERMS.index("residual")]).max() < 1e-10)
-    True
     """
     if len(factors.words) != len(law.words):
         raise DataError(
@@ -155,8 +133,8 @@ def analogy_errors(factors: Factors, law: WordLaw, questions: WordQuestions) -> 
             f"{len(questions)}."
         )
     sets = _Projected(factors, law)
-    rows = [sets.question(tuple(each)) for each in codes.tolist()]
-    terms, delta, seen, seen_star = (list(each) for each in zip(*rows, strict=True))
+    rows = [sets.question(question) for question in codes.tolist()]
+    terms, delta, seen, seen_star = zip(*rows, strict=True)
     a, a_star, b, b_star = factors.words[codes].swapaxes(0, 1)
     gap = b_star - (a_star - a + b)
     known = np.stack(terms)
@@ -176,39 +154,28 @@ def analogy_errors(factors: Factors, law: WordLaw, questions: WordQuestions) -> 
 
 
 def by_relation(errors: AnalogyErrors) -> tuple[RelationErrors, ...]:
-    """Errors of each category, in the order in which they come.
-
-    >>> one = np.ones(1)
-    >>> errors = AnalogyErrors(
-    ...     np.array([0]), ("pets",), np.array([0]), np.array([[2.0]]),
-    ...     np.array([[[3.0], [-1.0], [0.0], [0.0]]]), one, one, one, one, one,
-    ... )
-    >>> by_relation(errors)[0].shares, by_relation(errors)[0].blamed
-    ((1.5, -0.5, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
-    """
+    """Errors of each category, in the order in which they come."""
     categories = np.array(errors.categories)
-    norms, blame, gap = errors.norms, errors.to_blame, errors.gap_norm
     along = np.einsum("qtd,qd->qt", errors.terms, errors.gap)
     square = (errors.gap**2).sum(axis=1)
-    seen = (errors.seen + errors.seen_star) / 2
-    found = []
+    relations = []
     for category in dict.fromkeys(errors.categories):
         own = categories == category
         total = square[own].sum()
-        counts = np.bincount(blame[own], minlength=len(TERMS))
+        counts = np.bincount(errors.to_blame[own], minlength=len(TERMS))
         shares = along[own].sum(axis=0) / (total if total > 0 else np.inf)
-        found.append(
+        relations.append(
             RelationErrors(
                 category=category,
                 n_questions=int(own.sum()),
-                gap=float(gap[own].mean()),
-                norms=tuple(norms[own].mean(axis=0).tolist()),
+                gap=float(errors.gap_norm[own].mean()),
+                norms=tuple(errors.norms[own].mean(axis=0).tolist()),
                 shares=tuple(shares.tolist()),
                 blamed=tuple((counts / own.sum()).tolist()),
-                seen=float(seen[own].mean()),
+                seen=float((errors.seen + errors.seen_star)[own].mean() / 2),
             )
         )
-    return tuple(found)
+    return tuple(relations)
 
 
 class _Projected:
@@ -255,12 +222,8 @@ def _known_questions(
     index = law.windows.index
     chosen, codes = [], []
     for number, words in enumerate(questions.questions):
-        found = [_code(index, word) for word in words]
-        if min(found) >= 0 and len(set(found)) == 4:
+        four = [index.get(word, index.get(word.lower(), -1)) for word in words]
+        if min(four) >= 0 and len(set(four)) == 4:
             chosen.append(number)
-            codes.append(found)
+            codes.append(four)
     return np.array(chosen, dtype=np.int64), np.array(codes, dtype=np.int64).reshape(-1, 4)
-
-
-def _code(index: dict[str, int], word: str) -> int:
-    return index.get(word, index.get(word.lower(), -1))

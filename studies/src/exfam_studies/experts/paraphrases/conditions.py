@@ -14,7 +14,7 @@ Source: Propositions 5 and 8 (13 and 17 of the appendix, proofs in K and L) of t
 bidirectional attention as a mixture of experts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from exfam.checks import DataError
 from exfam_studies.experts.paraphrases.factors import Factors
 from exfam_studies.experts.paraphrases.laws import WordLaw, never_together
 
-__all__ = ["PARTS", "Asymmetry", "ContextConditions", "asymmetry", "context_conditions"]
+__all__ = ["PARTS", "ContextConditions", "context_conditions"]
 
 # What the gap of context vectors is a sum of.
 PARTS = ("words", "kappa", "asymmetry", "residual")
@@ -36,26 +36,16 @@ Question = tuple[str, str, str, str]
 class ContextConditions:
     """What Proposition 5 or 8 assumes and concludes, measured for each question a, a*, b, b*.
 
-    r, s = b, a* and t, u = b*, a. `delta`, `dependence` (iota of W), `dependence_star` and `kappa`
-    are in nats, `asymmetry` is the root mean square of a over words, in nats.
-    `word_gap`, `context_gap`: length of g and of c_r + c_s - c_t - c_u, 1 for one as long as the
-        mean of the four vectors
-    `parts`: length of each of `PARTS` of the context gap, in the unit of `context_gap`
+    r, s = b, a* and t, u = b*, a. `numbers`, by name and question: "delta", "dependence" (iota of
+    W), "dependence_star" and "kappa" in nats; "asymmetry", the root mean square of a over words, in
+    nats; "word_gap" and "context_gap", length of g and of c_r + c_s - c_t - c_u, 1 for one as long
+    as the mean of the four vectors; "part: ..." the length of each of PARTS of the context gap, in
+    the same unit.
     `condition`: largest over smallest singular value of W, by how much errors may grow
     """
 
-    delta: Float[np.ndarray, "questions"]
-    dependence: Float[np.ndarray, "questions"]
-    dependence_star: Float[np.ndarray, "questions"]
-    kappa: Float[np.ndarray, "questions"]
-    asymmetry: Float[np.ndarray, "questions"]
-    word_gap: Float[np.ndarray, "questions"]
-    context_gap: Float[np.ndarray, "questions"]
-    parts: Float[np.ndarray, "questions parts"]
+    numbers: Mapping[str, Float[np.ndarray, "questions"]]
     condition: float
-
-    def __len__(self) -> int:
-        return len(self.delta)
 
 
 def context_conditions(
@@ -69,81 +59,18 @@ def context_conditions(
 
     Raises DataError where W does not have full row rank, a probability is 0, or a question names a
     word twice; UnknownWordError, with near spellings, for unknown words.
-
-    >>> from exfam_studies.experts.paraphrases import factorized_matrix, sentence_windows
-    >>> from exfam_studies.experts.paraphrases.factors import truncated_factors
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> sentences, probability = toy_population()
-    >>> law = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
-    >>> factors = truncated_factors(factorized_matrix(law), 12)
-    >>> asked = [("history", "boring", "statistics", "fun")]
-    >>> told = context_conditions(factors, law, asked)
-    >>> told.asymmetry.round(6), bool(told.parts[0, PARTS.index("residual")] < 1e-8)
-    (array([0.]), True)
     """
     inverse = factors.contexts_of_words
     rows = [_measured(factors, law, inverse, question) for question in questions]
     if not rows:
         raise DataError("`questions` must hold at least one question, got none.")
-    table = np.array(rows)
-    delta, iota, iota_star, kappa, across, word_gap, context_gap = table[:, :7].T
-    return ContextConditions(
-        delta=delta,
-        dependence=iota,
-        dependence_star=iota_star,
-        kappa=kappa,
-        asymmetry=across,
-        word_gap=word_gap,
-        context_gap=context_gap,
-        parts=table[:, 7:],
-        condition=float(np.linalg.cond(factors.words)),
-    )
-
-
-@dataclass(frozen=True)
-class Asymmetry:
-    """How far p(w_i, c_j) is from p(w_j, c_i).
-
-    `total_variation`: half the sum of absolute differences, in [0, 1]
-    `log_ratio`: mean of |log p(w_i, c_j) / p(w_j, c_i)| over pairs as they occur, in nats; of pairs
-        with both probabilities above 0
-    `one_sided`: probability of pairs of which only one order occurs
-    """
-
-    total_variation: float
-    log_ratio: float
-    one_sided: float
-
-
-def asymmetry(law: WordLaw) -> Asymmetry:
-    """How far pairs are from symmetric: 0 for CBOW, and what Proposition 8 needs small.
-
-    Takes memory for all pairs of words.
-
-    >>> from exfam_studies.experts.paraphrases import attention_windows, sentence_windows
-    >>> plain = sentence_windows([["a", "b", "c"], ["a", "b"]])
-    >>> asymmetry(WordLaw(plain)).total_variation
-    0.0
-    >>> weighed = attention_windows(plain, np.array([1.0, 2.0, 9.0]), mask=1.0)
-    >>> round(asymmetry(WordLaw(weighed)).total_variation, 3)
-    0.283
-    """
-    joint = law.pairs * law.context
-    other = joint.T
-    both = (joint > 0) & (other > 0)
-    logs = np.abs(np.log(joint[both]) - np.log(other[both]))
-    mass = joint[both].sum()
-    return Asymmetry(
-        total_variation=float(np.abs(joint - other).sum() / 2),
-        log_ratio=float(logs @ joint[both] / mass) if mass > 0 else 0.0,
-        one_sided=float(joint[(joint > 0) & ~both].sum()),
-    )
+    numbers = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return ContextConditions(numbers, condition=float(np.linalg.cond(factors.words)))
 
 
 def _measured(
     factors: Factors, law: WordLaw, inverse: Float[np.ndarray, "dim words"], question: Question
-) -> list[float]:
-    """Delta, both iota, kappa, the size of a, both gaps, and the four parts."""
+) -> dict[str, float]:
     a, a_star, b, b_star = question
     codes = law.codes(question)
     at_a, at_star, at_b, at_answer = codes
@@ -163,16 +90,19 @@ def _measured(
     ]
     parts.append(context_gap - sum(parts))
     length = _mean_length(factors.context[codes])
-    return [
-        log_star - log_w,
-        iota,
-        iota_star,
-        kappa,
-        float(np.sqrt((across**2).mean())),
-        float(np.linalg.norm(word_gap)) / _mean_length(factors.words[codes]),
-        float(np.linalg.norm(context_gap)) / length,
-        *(float(np.linalg.norm(part)) / length for part in parts),
-    ]
+    return {
+        "delta": log_star - log_w,
+        "dependence": iota,
+        "dependence_star": iota_star,
+        "kappa": kappa,
+        "asymmetry": float(np.sqrt((across**2).mean())),
+        "word_gap": float(np.linalg.norm(word_gap)) / _mean_length(factors.words[codes]),
+        "context_gap": float(np.linalg.norm(context_gap)) / length,
+        **{
+            f"part: {name}": float(np.linalg.norm(part)) / length
+            for name, part in zip(PARTS, parts, strict=True)
+        },
+    }
 
 
 def _log_probability(law: WordLaw, words: Sequence[str]) -> float:

@@ -33,9 +33,6 @@ class Factors:
     `words`, `context`: one row a word. The paper's W and C have them as columns
 
     Raises DataError for matrices of other shapes, or that are not finite.
-
-    >>> Factors(np.eye(3)[:, :2], np.eye(3)[:, 1:]).words_of_contexts.shape
-    (2, 3)
     """
 
     words: Float[np.ndarray, "_ _"]
@@ -73,9 +70,6 @@ def pseudo_inverse(
     """(C C^T)^-1 C of a matrix C that has these vectors as columns.
 
     Raises DataError unless C has full row rank: as many independent vectors as dimensions.
-
-    >>> pseudo_inverse(np.array([[2.0], [0.0]]), name="context")
-    array([[0.5, 0. ]])
     """
     rank, dim = int(np.linalg.matrix_rank(vectors)), vectors.shape[1]
     if rank < dim:
@@ -93,12 +87,6 @@ def factors_of(vectors: WordVectors, law: WordLaw) -> Factors:
     Vectors of words that the law does not know are left out.
     Raises UnknownWordError, with near spellings, for a word of the law without a vector; DataError
     for vectors without context vectors.
-
-    >>> from exfam_studies.experts.paraphrases import sentence_windows
-    >>> vectors = WordVectors(("b", "a"), np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32))
-    >>> factors_of(vectors, WordLaw(sentence_windows([["a", "b"]]))).words
-    array([[0., 1.],
-           [1., 0.]])
     """
     rows = vectors.codes(law.words)
     center, context = vectors.matrix("center")[rows], vectors.matrix("context")[rows]
@@ -111,11 +99,6 @@ def truncated_factors(matrix: Float[np.ndarray, "words contexts"], dim: int) -> 
     Vectors of truncated factors fulfill Propositions 4 and 7 exactly: C^+ takes each row of the
     matrix to its word vector, for what was cut off is orthogonal to C.
     Raises ExfamError unless `dim` is from 1 to the rank of the matrix.
-
-    >>> factors = truncated_factors(np.array([[2.0, 0.0], [0.0, 1.0]]), 1)
-    >>> factors.words @ factors.context.T
-    array([[2., 0.],
-           [0., 0.]])
     """
     most = min(matrix.shape)
     check_whole("dim", dim)
@@ -169,11 +152,6 @@ def attention_scales(
     that is the same for all words and MASK, zeta is 1 / S and the scale 1.
     Raises as `attention_windows` does.
     Source: Appendix G.2 of the paper on bidirectional attention as a mixture of experts.
-
-    >>> from exfam_studies.experts.paraphrases import sentence_windows
-    >>> windows = sentence_windows([["a", "b", "c", "d"]])
-    >>> attention_scales(windows, np.full(4, 3.0), mask=3.0).scale
-    array([1., 1., 1., 1.])
     """
     weighed = attention_windows(windows, tau, mask=mask)
     counted = weighed.tokens >= 0

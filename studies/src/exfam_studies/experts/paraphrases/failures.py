@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FailurePredictor:
-    """How well a number told failures from successes, with intervals.
+    """How well a number separates failures from successes, with intervals.
 
     `auc`: probability that a failed question has more of it than an answered one, ties half: .5 for
         a number that says nothing
@@ -31,10 +31,6 @@ class FailurePredictor:
     auc: Interval
     auc_within: Interval | None
     correlation: Interval
-
-    def __str__(self) -> str:
-        within = "" if self.auc_within is None else f" within {_told(self.auc_within)}"
-        return f"{self.name:<10} auc {_told(self.auc)}{within} r {_told(self.correlation)}"
 
 
 class _Figures(NamedTuple):
@@ -64,15 +60,6 @@ def failure_predictors(
     answer, which takes no decomposition. Intervals are percentiles when pairs
     (a, a*) are redrawn with all their questions, which are not independent of each other.
     Raises DataError unless questions of both kinds are left; ExfamError for other numbers.
-
-    >>> ones = np.ones(4)
-    >>> errors = AnalogyErrors(
-    ...     np.arange(4), ("x",) * 4, np.arange(4), np.arange(4.0)[:, None], np.ones((4, 4, 1)),
-    ...     ones, ones, ones, ones, -ones,
-    ... )
-    >>> told = failure_predictors(errors, np.array([True, True, False, False]), seed=0, n=10)
-    >>> told[0].name, told[0].auc.mean, told[1].name, told[1].auc.mean
-    ('gap', 1.0, 'rho', 0.5)
     """
     check_whole("n", n)
     check_fraction("level", level)
@@ -184,7 +171,3 @@ def _predictor(
 
     within = None if np.isnan(whole.within[0]) else interval("within")
     return FailurePredictor(name, interval("auc"), within, interval("correlation"))
-
-
-def _told(interval: Interval) -> str:
-    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"

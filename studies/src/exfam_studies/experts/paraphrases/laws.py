@@ -44,13 +44,6 @@ class WordLaw:
     c, as if nothing but paraphrase could fail. Which of rho and sigma an error is laid to thus
     depends on the choice; their sum, delta apart, does not.
     Raises DataError where a word has nothing around it, ExfamError for other numbers.
-
-    >>> from exfam_studies.experts.paraphrases import sentence_windows
-    >>> law = WordLaw(sentence_windows([["a", "b"], ["a", "c"], ["a", "b"]]))
-    >>> law.given_context(["b"]), round(law.probability(["b"]), 3)
-    (array([0.66666667, 0.        , 0.        ]), 0.333)
-    >>> law.context_given(["b"])
-    array([1., 0., 0.])
     """
 
     windows: Windows
@@ -219,11 +212,7 @@ class WordLaw:
 
 
 def never_together(words: Collection[str]) -> DataError:
-    """The error of a set whose words never occur in one window.
-
-    >>> print(never_together(["cat", "ion"]))
-    `words` must occur together: p(cat, ion) is 0. Take wider windows, a longer text, or smoothing.
-    """
+    """The error of a set whose words never occur in one window."""
     return DataError(
         f"`words` must occur together: p({', '.join(words)}) is 0. Take wider windows, a longer "
         "text, or smoothing."

@@ -8,6 +8,7 @@ mixes them holds only if both are right.
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from exfam.checks import DataError
 from exfam_studies.common.statements import Check
 from exfam_studies.experts.paraphrases.enumeration import Enumerated, Tau, enumerate_law
 from exfam_studies.experts.paraphrases.laws import WordLaw
-from exfam_studies.experts.paraphrases.terms import ParaphraseTerms, paraphrase_terms
+from exfam_studies.experts.paraphrases.terms import paraphrase_terms
 from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
 
 __all__ = ["TOLERANCE", "check_lemma_11", "check_lemma_15", "disjoint_pairs"]
@@ -48,17 +49,9 @@ def check_lemma_11(
     Measured: "max difference", "finite cells" among "cells", and "pairs of sets".
     Raises DataError for what are no sentences or sets.
     Source: Lemma 11 and Appendix J of the paper on bidirectional attention as a mixture of experts.
-
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> check = check_lemma_11(*toy_population(), pairs=[(("fun", "history"), ("is", "boring"))])
-    >>> check.applies, check.holds, check.measured["finite cells"]
-    (True, True, 4.0)
-    >>> unequal = [(("boring", "history"), ("is",))]
-    >>> check_lemma_11(*toy_population(), pairs=unequal).failed_assumptions
-    ('sets must have as many words, got 2 and 1 in W = {boring, history}, W* = {is}',)
     """
     law = WordLaw(sentence_windows(sentences, probability=probability, window=window))
-    return _check("Lemma 11", law, _Slow(sentences, probability, None, window), pairs)
+    return _check("Lemma 11", law, _slow(sentences, probability, None, window), pairs)
 
 
 def check_lemma_15(
@@ -77,15 +70,6 @@ def check_lemma_15(
     All else as in `check_lemma_11`.
     Raises DataError also for a `tau` that is missing, or not above 0.
     Source: Lemma 15 of the paper on bidirectional attention as a mixture of experts.
-
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> population = toy_population()
-    >>> words = sorted({word for sentence in population.sentences for word in sentence})
-    >>> tau = ({word: 1.0 + len(word) for word in words}, 2.0)
-    >>> sets = [(("fun", "history"), ("is", "boring"))]
-    >>> check = check_lemma_15(*population, tau=tau, pairs=sets)
-    >>> check.applies, check.holds, check.measured["finite cells"]
-    (True, True, 4.0)
     """
     windows = sentence_windows(sentences, probability=probability, window=window)
     of_word, of_mask = tau
@@ -94,38 +78,27 @@ def check_lemma_15(
         raise DataError(f"`tau` must have a number for each word, got none for {missing[0]!r}.")
     listed = np.array([of_word[word] for word in windows.words], dtype=np.float64)
     law = WordLaw(attention_windows(windows, listed, mask=of_mask))
-    return _check("Lemma 15", law, _Slow(sentences, probability, tau, window), pairs)
+    return _check("Lemma 15", law, _slow(sentences, probability, tau, window), pairs)
+
+
+# Enumerations by the size of the sets, each made once.
+_Slow = Callable[[int], Enumerated]
+
+
+def _slow(
+    sentences: Sequence[Sequence[str]],
+    probability: Float[np.ndarray, "sentences"],
+    tau: Tau | None,
+    window: int | None,
+) -> _Slow:
+    listed = probability.tolist()
+    return cache(lambda size: enumerate_law(sentences, listed, size=size, tau=tau, window=window))
 
 
 def disjoint_pairs(words: Sequence[str], size: int = 2) -> list[WordSets]:
-    """All pairs of sets of `size` words that have no word in common, each pair once.
-
-    >>> disjoint_pairs(["a", "b", "c", "d"])
-    [(('a', 'b'), ('c', 'd')), (('a', 'c'), ('b', 'd')), (('a', 'd'), ('b', 'c'))]
-    """
+    """All pairs of sets of `size` words that have no word in common, each pair once."""
     sets = itertools.combinations(words, size)
     return [(a, b) for a, b in itertools.combinations(sets, 2) if not set(a) & set(b)]
-
-
-class _Slow:
-    """Enumerations of each size, made once when asked for."""
-
-    def __init__(
-        self,
-        sentences: Sequence[Sequence[str]],
-        probability: Float[np.ndarray, "sentences"],
-        tau: Tau | None,
-        window: int | None,
-    ) -> None:
-        self._enumerate: Callable[[int], Enumerated] = lambda size: enumerate_law(
-            sentences, probability.tolist(), size=size, tau=tau, window=window
-        )
-        self._made: dict[int, Enumerated] = {}
-
-    def of(self, size: int) -> Enumerated:
-        if size not in self._made:
-            self._made[size] = self._enumerate(size)
-        return self._made[size]
 
 
 class _Cells(NamedTuple):
@@ -140,7 +113,7 @@ def _check(name: str, law: WordLaw, slow: _Slow, pairs: Iterable[WordSets] | Non
     listed = disjoint_pairs(law.words) if pairs is None else list(pairs)
     if not listed:
         raise DataError("`pairs` must hold at least one pair of word sets, got none.")
-    matrix = _enumerated_matrix(law.words, slow.of(1))
+    matrix = _enumerated_matrix(law.words, slow(1))
     probability = {
         each: law.probability(each) for each in {tuple(words) for pair in listed for words in pair}
     }
@@ -201,15 +174,11 @@ def _cells(law: WordLaw, slow: _Slow, matrix: Mapping[str, np.ndarray], sets: Wo
         by_xi = terms.xi + terms.dependence
         apart = np.stack([left - right, left - by_xi, rho - (terms.xi - terms.delta)])
     finite = np.isfinite(apart).all(axis=0)
-    _agree_on_finite(terms, finite)
+    # The two ways see the same sets around the same words, or one of them is wrong.
+    assert (terms.finite == finite).all()
     return _Cells(
         len(law.words), int(finite.sum()), float(np.abs(apart[:, finite]).max(initial=0.0))
     )
-
-
-def _agree_on_finite(terms: ParaphraseTerms, finite: np.ndarray) -> None:
-    # The two ways see the same sets around the same words, or one of them is wrong.
-    assert (terms.finite == finite).all()
 
 
 def _enumerated_rho(
@@ -217,7 +186,7 @@ def _enumerated_rho(
 ) -> Float[np.ndarray, "contexts"]:
     logs = []
     for each in sets:
-        law, key = slow.of(len(each)), frozenset(each)
+        law, key = slow(len(each)), frozenset(each)
         logs.append(np.log([law.context_given(key, word) for word in words]))
     return logs[1] - logs[0]
 

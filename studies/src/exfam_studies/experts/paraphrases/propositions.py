@@ -1,8 +1,8 @@
 """Propositions 4, 5, 7 and 8, as checks of given vectors and laws.
 
 Each check measures what a statement says, and whether what it assumes is so. One that does not hold
-while all it assumes is so would be refuted; one whose assumptions fail says nothing. Numbers are
-told besides: `analogy_errors` and `context_conditions` have them for many questions.
+while all it assumes is so would be refuted; one whose assumptions fail says nothing.
+`analogy_errors` and `context_conditions` have the numbers for many questions.
 Source: section 4 of the paper on bidirectional attention as a mixture of experts; its appendix G
 numbers them 12, 13, 16 and 17.
 """
@@ -15,8 +15,9 @@ from jaxtyping import Float
 from exfam.checks import DataError, check_positive
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam_studies.common.statements import Check
+from exfam_studies.experts.factorized import asymmetry
 from exfam_studies.experts.paraphrases.analogies import TERMS, analogy_errors
-from exfam_studies.experts.paraphrases.conditions import PARTS, asymmetry, context_conditions
+from exfam_studies.experts.paraphrases.conditions import PARTS, context_conditions
 from exfam_studies.experts.paraphrases.factors import AttentionScales, Factors
 from exfam_studies.experts.paraphrases.laws import WordLaw
 from exfam_studies.experts.paraphrases.terms import factorized_matrix
@@ -39,27 +40,11 @@ def check_proposition_4(factors: Factors, law: WordLaw, questions: Sequence[Ques
 
     Assumes that C has full row rank, that M is finite (no pair has probability 0) and W C^T = M, M
     that of `factorized_matrix`. It suffices that each w_i is C^+ M_i, as truncated singular vectors
-    are: that is what is tested, and "distance from M" told. Concludes that the equation holds to
+    are: that is what is tested. Concludes that the equation holds to
     1e-6 of the answer's length, also with xi for rho + delta.
     Measured: "max residual" in that unit, "distance from M" and "distance from C^+ M" as shares of
     the lengths of M and of W, and the number of "questions".
     Raises as `analogy_errors` does, but for what is assumed.
-    Source: Proposition 4 (12 of the appendix) of the paper on bidirectional attention as a mixture
-    of experts.
-
-    >>> from exfam_studies.experts.paraphrases import factorized_matrix, sentence_windows
-    >>> from exfam_studies.experts.paraphrases.factors import truncated_factors
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> sentences, probability = toy_population()
-    >>> law = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
-    >>> factors = truncated_factors(factorized_matrix(law), 5)
-    >>> asked = [("history", "boring", "statistics", "fun")]
-    >>> check = check_proposition_4(factors, law, asked)
-    >>> check.applies, check.holds
-    (True, True)
-    >>> other = Factors(factors.words + 1.0, factors.context)
-    >>> check_proposition_4(other, law, asked).failed_assumptions[0][:27]
-    'each w_i must be C^+ M_i (W'
     """
     return _check_equation("Proposition 4", factors, law, questions)
 
@@ -77,23 +62,6 @@ def check_proposition_7(
     and M. Concludes the equation to 1e-6. Measured as there, and "spread of zeta": analogies of
     vectors c, not c~, need it to be 0.
     Raises as `analogy_errors` does, but for what is assumed.
-    Source: Proposition 7 (16 of the appendix) of the paper on bidirectional attention as a mixture
-    of experts.
-
-    >>> from exfam_studies.experts.paraphrases import attention_windows, factorized_matrix
-    >>> from exfam_studies.experts.paraphrases import sentence_windows
-    >>> from exfam_studies.experts.paraphrases.factors import attention_scales, truncated_factors
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> sentences, probability = toy_population()
-    >>> plain, tau = sentence_windows(sentences, probability=probability), np.arange(1.0, 13.0)
-    >>> law = WordLaw(attention_windows(plain, tau, mask=2.0), smoothing=0.1)
-    >>> scales = attention_scales(plain, tau, mask=2.0)
-    >>> tilde = truncated_factors(factorized_matrix(law), 5)
-    >>> factors = Factors(tilde.words, tilde.context / scales.scale[:, None])
-    >>> asked = [("history", "boring", "statistics", "fun")]
-    >>> check = check_proposition_7(factors, law, asked, scales=scales)
-    >>> check.applies, check.holds
-    (True, True)
     """
     return _check_equation("Proposition 7", _scaled(factors, scales), law, questions, scales)
 
@@ -112,18 +80,6 @@ def check_proposition_5(
     `context_conditions`. Measured: all those numbers.
     Raises as `context_conditions` does, but for what is assumed; ExfamError for a `tolerance` that
     is not above 0.
-    Source: Proposition 5 (13 of the appendix, proof in K) of the paper on bidirectional attention
-    as a mixture of experts.
-
-    >>> from exfam_studies.experts.paraphrases import factorized_matrix, sentence_windows
-    >>> from exfam_studies.experts.paraphrases.factors import truncated_factors
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> sentences, probability = toy_population()
-    >>> law = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
-    >>> factors = truncated_factors(factorized_matrix(law), 12)
-    >>> check = check_proposition_5(factors, law, ("history", "boring", "statistics", "fun"))
-    >>> check.holds, check.failed_assumptions[0]
-    (True, 'p(W) = p(W*): got 0.345 nats apart')
     """
     return _check_contexts("Proposition 5", factors, law, question, tolerance)
 
@@ -146,31 +102,10 @@ def check_proposition_8(
     Concludes as there, what the asymmetry leaves added. Measured: also "total variation" between
     p_bar and its transpose, and "spread of zeta", which must be 0 for c in place of c~.
     Raises as `check_proposition_5` does.
-    Source: Proposition 8 (17 of the appendix, proof in L) of the paper on bidirectional attention
-    as a mixture of experts.
-
-    >>> from exfam_studies.experts.paraphrases import attention_windows, factorized_matrix
-    >>> from exfam_studies.experts.paraphrases import sentence_windows
-    >>> from exfam_studies.experts.paraphrases.factors import attention_scales, truncated_factors
-    >>> from exfam_studies.experts.toy_sentences import toy_population
-    >>> sentences, probability = toy_population()
-    >>> plain, tau = sentence_windows(sentences, probability=probability), np.arange(1.0, 13.0)
-    >>> law = WordLaw(attention_windows(plain, tau, mask=2.0), smoothing=0.1)
-    >>> scales = attention_scales(plain, tau, mask=2.0)
-    >>> tilde = truncated_factors(factorized_matrix(law), 12)
-    >>> factors = Factors(tilde.words, tilde.context / scales.scale[:, None])
-    >>> asked = ("history", "boring", "statistics", "fun")
-    >>> check = check_proposition_8(factors, law, asked, scales=scales)
-    >>> check.holds, any("p_bar(w_i, c_j)" in each for each in check.failed_assumptions)
-    (True, True)
     """
     check = _check_contexts("Proposition 8", _scaled(factors, scales), law, question, tolerance)
-    told = asymmetry(law)
-    measured = {
-        **check.measured,
-        "total variation": told.total_variation,
-        "spread of zeta": scales.spread,
-    }
+    variation = asymmetry(law.pairs * law.context)
+    measured = {**check.measured, "total variation": variation, "spread of zeta": scales.spread}
     failed = list(check.failed_assumptions)
     if check.measured.get("asymmetry", 0.0) > tolerance:
         failed.append(
@@ -228,15 +163,9 @@ def _check_contexts(
     undefined = _undefined(lambda: (factors.contexts_of_words, factorized_matrix(law)))
     if undefined:
         return Check(name, {}, {}, undefined, ("the gap has no parts",))
-    told = context_conditions(factors, law, [question])
-    numbers = {
-        each: float(getattr(told, each)[0])
-        for each in (
-            "delta", "dependence", "dependence_star", "kappa", "asymmetry", "word_gap",
-            "context_gap",
-        )
-    }  # fmt: skip
-    parts = dict(zip(PARTS, told.parts[0].tolist(), strict=True))
+    conditions = context_conditions(factors, law, [question])
+    numbers = {name: float(values[0]) for name, values in conditions.numbers.items()}
+    parts = {name: numbers.pop(f"part: {name}") for name in PARTS}
     left = sum(parts.values()) - parts["residual"]
     distance = _apart(factorized_matrix(law), factors.words @ factors.context.T)
     failed = _not_about_zero(numbers, tolerance)
@@ -251,8 +180,8 @@ def _check_contexts(
         statement=name,
         measured={
             **numbers,
-            **{f"part: {each}": size for each, size in parts.items()},
-            "condition": told.condition,
+            **{f"part: {name}": size for name, size in parts.items()},
+            "condition": conditions.condition,
             "distance from M": distance,
         },
         expected={"context_gap at most": left},

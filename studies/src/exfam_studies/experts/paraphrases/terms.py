@@ -49,11 +49,6 @@ class ParaphraseTerms:
         terms = np.stack([self.rho, self.sigma, self.sigma_star, self.xi])
         return np.isfinite(terms).all(axis=0)
 
-    @property
-    def paraphrase_error(self) -> float:
-        """The largest absolute rho among finite ones: 0 for sets that paraphrase each other."""
-        return float(np.abs(self.rho[self.finite]).max(initial=0.0))
-
 
 def paraphrase_terms(
     law: WordLaw, words: Collection[str], star: Collection[str]
@@ -73,9 +68,9 @@ def paraphrase_terms(
     given, seen = law.given_and_seen(words)
     given_star, seen_star = law.given_and_seen(star)
     p, p_star = float(given @ law.context), float(given_star @ law.context)
-    for each, total in ((words, p), (star, p_star)):
+    for own, total in ((words, p), (star, p_star)):
         if not total > 0:
-            raise never_together(each)
+            raise never_together(own)
     with np.errstate(divide="ignore", invalid="ignore"):
         # p(c_j | W) = p(W | c_j) p(c_j) / p(W)
         of_context, of_context_star = given * law.context / p, given_star * law.context / p_star

@@ -64,7 +64,6 @@ def test_the_term_that_matters_is_found_and_the_others_are_not():
     for name in ("rho", "delta", "rarity"):
         assert told[name].auc.low < 0.5 < told[name].auc.high
         assert told[name].correlation.low < 0 < told[name].correlation.high
-    assert str(told["Delta"]).startswith("Delta") and "within" in str(told["Delta"])
 
 
 def test_intervals_are_those_of_redrawn_pairs():
@@ -103,7 +102,7 @@ def test_one_relation_without_both_kinds_has_no_figure_within():
     categories = tuple("right" if each else "wrong" for each in answered[::2])
     split = AnalogyErrors(**{**vars(errors), "categories": categories})
     told = failure_predictors(split, answered, seed=0, n=10)[0]
-    assert told.auc_within is None and "within" not in str(told)
+    assert told.auc_within is None
 
 
 def test_answers_that_are_none_are_refused():

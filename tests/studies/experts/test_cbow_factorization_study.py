@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import ExfamError
 from exfam.reading.text import prepare_text
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import FigureKey, Kept, figure_store, measured, metric_row
-from exfam_studies.common.rows import Row
+from exfam_studies.common.kept import Measured
 from exfam_studies.experts import cbow_factorization
-from exfam_studies.experts.cbow_factorization import conditional
+from exfam_studies.experts.factorized import count_word_pairs
 from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_sentences
 
 
@@ -48,7 +47,8 @@ def test_the_conditional_is_that_of_pairs_counted_by_hand():
             for j, context in enumerate(sentence):
                 counts[code[center], code[context]] += i != j
     assert counts.std() > 1
-    np.testing.assert_allclose(conditional(text), counts / counts.sum(axis=0))
+    pairs = count_word_pairs(text, window=None)
+    np.testing.assert_allclose(pairs.conditional, counts / counts.sum(axis=0))
 
 
 def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
@@ -62,39 +62,18 @@ def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
     assert cbow_factorization.run(options) == rows
 
 
-def test_the_papers_figures_stand_beside_full_runs():
-    kept = [Kept(FigureKey(("x",)), {"spearman": 0.7, "pearson": 0.6, "nats": 0.8}, 1.0, {})]
-    row = cbow_factorization._row("pearson", 300, kept, Options())
-    assert (row.value, row.paper) == (0.6, 0.70)
-
-
-def test_figures_are_measured_once_and_read_back(tmp_path):
-    key, calls = FigureKey(("a", "b"), 2), []
-
-    def measure():
-        calls.append(1)
-        return {"nats": 0.25}, {"curve": [1.0, 2.0]}
-
-    first = measured(figure_store(tmp_path), key, measure)
-    again = measured(figure_store(tmp_path), key, measure)
-    assert first == again and len(calls) == 1 and again.arrays == {"curve": [1.0, 2.0]}
-    (tmp_path / key.path).write_text("{")
-    with pytest.raises(DataError, match="`folder` must hold results as they were written"):
-        figure_store(tmp_path).get(key)
-
-
-def test_a_figure_that_a_seed_lacks_has_no_mean():
-    kept = [
-        Kept(FigureKey(("a",), 0), {"nats": 1.0}, 1.0, {}),
-        Kept(FigureKey(("a",), 1), {}, 1.0, {}),
-    ]
-    row = metric_row(Row(task="t", model="m", metric="nats"), kept)
-    assert (row.value, row.n_seeds) == (None, 2)
+def test_the_papers_figures_stand_beside_full_runs(monkeypatch):
+    figures = {"spearman": 0.7, "pearson": 0.6, "nats": 0.8}
+    monkeypatch.setattr(cbow_factorization, "_measure", lambda *_: Measured(figures))
+    monkeypatch.setattr(cbow_factorization, "DIMS", (300,))
+    rows = {row.metric: row for row in cbow_factorization._rows(300, Options(seeds=1))}
+    assert (rows["pearson"].value, rows["pearson"].paper) == (0.6, 0.70)
 
 
 def test_figures_are_near_the_papers():
     """One corpus, the smallest dimension; all four over five corpora are in docs/results."""
-    figures, _ = cbow_factorization._measure(30, 1, 10_000, cbow_factorization.EPOCHS)
+    settings = cbow_factorization._settings(30, Options())
+    figures = cbow_factorization._measure(settings, 10_000, 1).figures
     for metric, paper in cbow_factorization.PAPER.items():
         assert figures[metric] == pytest.approx(paper[30], abs=0.05)
     # Frequencies alone: 2.2.

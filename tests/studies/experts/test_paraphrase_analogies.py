@@ -24,7 +24,7 @@ from exfam_studies.experts.paraphrases import (
     sentence_windows,
     truncated_factors,
 )
-from paraphrase_cases import toy_law, toy_questions, toy_scales, unscaled
+from studies.experts.paraphrase_cases import toy_law, toy_questions, toy_scales, unscaled
 
 RESIDUAL = TERMS.index("residual")
 ASKED = ("history", "boring", "statistics", "fun")
@@ -121,7 +121,6 @@ def test_blame_is_told_by_relation():
         assert each.gap == pytest.approx(errors.gap_norm[own].mean())
         assert each.blamed[0] == pytest.approx((errors.to_blame[own] == 0).mean())
         assert each.norms == pytest.approx(tuple(errors.norms[own].mean(axis=0)))
-    assert str(told[0]).startswith("one") and "residual" in str(told[0])
     assert told[0].gap != told[1].gap
 
 

@@ -11,7 +11,7 @@ from exfam_studies.experts.paraphrases import (
     disjoint_pairs,
 )
 from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
-from paraphrase_cases import MASK, drawn_tau, toy_windows
+from studies.experts.paraphrase_cases import MASK, drawn_tau, toy_windows
 
 
 def drawn(seed=0):

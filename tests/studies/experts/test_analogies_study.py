@@ -20,7 +20,8 @@ from exfam_studies.common.word_corpus import read_corpus
 from exfam_studies.experts import analogies, analogy_errors, analogy_sets
 from exfam_studies.experts.analogy_errors import EXPLAINED, stretches
 from exfam_studies.experts.analogy_sets import FITTED, given_sets, text_lines
-from exfam_studies.experts.paraphrases import WordLaw, asymmetry, attention_windows, text_windows
+from exfam_studies.experts.factorized import asymmetry
+from exfam_studies.experts.paraphrases import WordLaw, attention_windows, text_windows
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
 NEEDS_TOKENIZERS = pytest.mark.skipif(
@@ -140,7 +141,7 @@ def test_vectors_of_all_kinds_can_be_given(options, tmp_path):
     assert list(told) == ["bert", "glove.txt", "own"]
     np.testing.assert_array_equal(told["own"].vectors[0]["ban"], own.vectors_["ban"])
     np.testing.assert_allclose(told["glove.txt"].vectors[0]["ban"], matrix[0], rtol=1e-5)
-    assert told["bert"].told == {
+    assert told["bert"].settings == {
         "corpus": "not known", "tokens": "not known", "words": len(WORDS), "dim": 16
     }  # fmt: skip
     rows = analogies.run(replace(options, only=("words",), vectors=place))
@@ -235,7 +236,7 @@ def test_attention_is_less_symmetric_than_counts_and_by_as_much_as_its_weights_s
     *log_tau, of_mask = kept["arrays"]["log-tau"]
     tau = np.exp(np.array(log_tau) - of_mask)
     weighed = WordLaw(attention_windows(text_windows(text), tau, mask=1.0))
-    witness = asymmetry(weighed).total_variation
+    witness = asymmetry(weighed.pairs * weighed.context)
     assert kept["figures"][f"attention {name}"] == pytest.approx(witness, rel=1e-6)
     assert kept["figures"]["unigram nats"] < np.log(30)
 
