@@ -74,16 +74,19 @@ def assert_same(one, other):
         np.testing.assert_array_equal(labels, other.vocabulary[name])
 
 
+# The columns of FRAME.
+OPTIONS = {
+    "group": "user",
+    "order": "time",
+    "item": "movie",
+    "value": "stars",
+    "attributes": ["genre", "gap"],
+    "group_attributes": ["age", "member"],
+}
+
+
 def read(frame, **changes):
-    options = {
-        "group": "user",
-        "order": "time",
-        "item": "movie",
-        "value": "stars",
-        "attributes": ["genre", "gap"],
-        "group_attributes": ["age", "member"],
-    }
-    return Groups.from_frame(frame, **(options | changes))
+    return Groups.from_frame(frame, **(OPTIONS | changes))
 
 
 def day(number):

@@ -4,11 +4,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import exfam
 from exfam.checks import DataError, ExfamError
 from exfam.columns.columns import open_frame_columns
 from exfam.columns.parts import Part
 from exfam.groups import Groups
-from group_cases import FRAME, day, read
+from group_cases import FRAME, OPTIONS, day, read
 
 
 def changed(name, row, value):
@@ -17,6 +18,15 @@ def changed(name, row, value):
     return FRAME | {name: column}
 
 
+READERS = {
+    "from_frame": read,
+    "read": lambda frame, **changes: exfam.read(
+        frame, **OPTIONS | changes, duplicates="keep", threads=1
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize(
     "broken, changes, match",
     [
@@ -61,7 +71,7 @@ def changed(name, row, value):
         ),
         (
             FRAME,
-            {"value": "genre"},
+            {"value": "genre", "attributes": "gap"},
             "`value` must be numeric, got 'kids' at row 0 of column 'genre' .* "
             "Convert the column to numbers",
         ),
@@ -75,6 +85,22 @@ def changed(name, row, value):
         (FRAME | {"movie": [[1]] * 5}, {}, r"`item` must hold labels .* got \[1\] at row 0"),
         (FRAME | {"movie": [b"a"] * 5}, {}, "`item` must hold labels .* got b'a'"),
         (FRAME | {"time": [[1]] * 5}, {}, "`order` must hold labels"),
+        (
+            FRAME | {"user": [None, *[[2]] * 4]},
+            {},
+            "`group` must not be missing, got nothing at row 0",
+        ),
+        (FRAME | {"user": [np.inf] * 5}, {}, "`group` must hold labels .* got inf at row 0"),
+        (
+            FRAME | {"stars": [None, "x", "y", None, None]},
+            {},
+            r"`value` must be numeric, got 'x' at row 1 of column 'stars' \(2 of 5 rows\)",
+        ),
+        (
+            FRAME | {"item": [1] * 5},
+            {"value": "item"},
+            "`values` must have names of their own, got",
+        ),
         (
             FRAME | {"stars": [2**80] * 5},
             {},
@@ -128,8 +154,8 @@ def changed(name, row, value):
             {},
             "`value` must have as many rows as 'user', 5, got 2 in column 'stars'",
         ),
-        ({name: [] for name in FRAME}, {}, "`frame` must have at least one row, got none"),
-        (pd.DataFrame(FRAME).iloc[:0], {}, "`frame` must have at least one row, got none"),
+        ({name: [] for name in FRAME}, {}, "`(frame|source)` must have at least one row, got none"),
+        (pd.DataFrame(FRAME).iloc[:0], {}, "`(frame|source)` must have at least one row, got none"),
         (
             [1, 2],
             {},
@@ -149,9 +175,9 @@ def changed(name, row, value):
         ),
     ],
 )
-def test_a_broken_frame_names_column_and_row(broken, changes, match):
+def test_a_broken_frame_names_column_and_row(reader, broken, changes, match):
     with pytest.raises(DataError, match=match):
-        read(broken, **changes)
+        reader(broken, **changes)
 
 
 def test_a_broken_pandas_frame_names_the_place_not_the_index():

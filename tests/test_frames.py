@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import exfam
 from exfam.checks import DataError, UnknownItemError
 from exfam.groups import Groups
-from group_cases import FRAME, day, read
+from group_cases import FRAME, OPTIONS, day, read
+from reading.cases import assert_identical
 
 KINDS = {
     "dict": lambda frame: frame,
@@ -49,6 +51,8 @@ def frame(request):
 
 def test_every_kind_of_frame_reads_the_same(frame):
     groups = read(frame)
+    again = exfam.read(frame, **OPTIONS, duplicates="keep", threads=1)
+    assert_identical(again, groups)
     assert groups.group_names.tolist() == ["zoe", "adam"]
     assert groups.start.tolist() == [0, 3] and groups.stop.tolist() == [3, 5]
     # Zoe's rows by time, ties in the order of the frame.

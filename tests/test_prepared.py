@@ -23,16 +23,9 @@ from exfam.reading.options import ReadingFacts
 from exfam.reading.prepared import is_prepared, prepared_columns, prepared_facts
 from exfam.reading.prepared import location as places
 from exfam.reading.prepared.manifest import PREPARED, Manifest
-from group_cases import FRAME, assert_same, full_groups
+from group_cases import FRAME, OPTIONS, assert_same, full_groups
 
-COLUMNS = {
-    "group": "user",
-    "order": ["time"],
-    "item": "movie",
-    "value": "stars",
-    "attributes": ["genre", "gap"],
-    "group_attributes": ["age", "member"],
-}
+COLUMNS = OPTIONS | {"order": ["time"]}
 FLAT = ("item", "position", "observed", "role", "source_row")
 NAMED = ("values", "attributes", "group_attributes")
 

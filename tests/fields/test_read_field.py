@@ -1,5 +1,4 @@
 import datetime
-import json
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from fields.field_frames import (
     read,
     read_facts,
 )
+from reading.cases import write_csv, write_folder, write_json, write_parquet
 
 FIRST_DAY = 13787  # 2007-10-01 in days since 1970-01-01
 
@@ -71,60 +71,23 @@ def test_the_order_of_the_rows_changes_nothing(seed):
     assert shuffled.index[theirs.source_row].tolist() == ours.source_row.tolist()
 
 
-def as_csv(frame, folder):
-    frame.to_csv(folder / "a.csv", index=False)
-    return folder / "a.csv"
+def with_timestamps(frame):
+    return frame.assign(day=pd.to_datetime(frame.day).dt.tz_localize("UTC"))
 
 
-def as_packed_csv(frame, folder):
-    frame.to_csv(folder / "a.csv.gz", index=False, na_rep="NA")
-    return str(folder / "a.csv.gz")
-
-
-def as_folder(frame, folder):
-    frame[:6].to_csv(folder / "a.csv", index=False)
-    frame[6:].to_csv(folder / "b.csv", index=False)
-    return folder
-
-
-def as_json(frame, folder):
-    rows = [json.dumps({k: None if v != v else v for k, v in r.items()}) for r in records(frame)]
-    (folder / "a.jsonl").write_text("\n".join(rows))
-    return folder / "a.jsonl"
-
-
-def records(frame):
-    return frame.to_dict("records")
-
-
-def as_parquet(frame, folder):
-    frame.to_parquet(folder / "a.parquet")
-    return folder / "a.parquet"
-
-
-def as_dated_parquet(frame, folder):
-    dated = frame.assign(day=pd.to_datetime(frame.day).dt.tz_localize("UTC"))
-    return as_parquet(dated, folder)
-
-
-def as_query(frame, folder):
-    return f"SELECT * FROM read_csv('{as_csv(frame, folder)}')"
-
-
+# Other forms of files are those of `exfam.read`.
 FORMS = {
     "polars": lambda frame, _: polars.from_pandas(frame),
-    "arrow": lambda frame, _: pa.Table.from_pandas(frame),
     "mapping": lambda frame, _: {name: frame[name].tolist() for name in frame},
     "categories": lambda frame, _: frame.assign(city=frame.city.astype("category")),
     "dates": lambda frame, _: frame.assign(day=pd.to_datetime(frame.day).dt.date),
     "timestamps": lambda frame, _: frame.assign(day=pd.to_datetime(frame.day)),
-    "csv": as_csv,
-    "packed csv": as_packed_csv,
-    "folder": as_folder,
-    "json lines": as_json,
-    "parquet": as_parquet,
-    "parquet with timestamps": as_dated_parquet,
-    "query": as_query,
+    "folder": lambda frame, folder: write_folder(frame.to_dict("list"), folder / "maps"),
+    "json lines": lambda frame, folder: write_json(frame, folder / "a.jsonl"),
+    "timestamps in parquet": lambda frame, folder: write_parquet(
+        with_timestamps(frame).to_dict("list"), folder / "a.parquet"
+    ),
+    "query": lambda frame, folder: f"FROM read_csv('{write_csv(frame, folder / 'a.csv')}')",
 }
 
 
@@ -270,7 +233,9 @@ def test_known_sites_are_found_in_files_by_their_kind(tmp_path):
     frame = field_frame()
     frame["city"] = [f"0{list(PLACES).index(city)}" for city in frame.city]
     for known, n_new in ((np.array([0, 1]), 4), (np.array(["00", "01"]), 2)):
-        assert len(read_facts(as_csv(frame, tmp_path), sites=known)[1].new_sites) == n_new
+        assert (
+            len(read_facts(write_csv(frame, tmp_path / "a.csv"), sites=known)[1].new_sites) == n_new
+        )
 
 
 def test_a_field_to_be_predicted_may_be_without_values():

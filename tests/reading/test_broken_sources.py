@@ -275,60 +275,6 @@ class TestFolders:
             read(folder)
 
 
-FRAMES = [
-    (FRAME, {"item": "film"}, "`item` must name a column of the frame, got 'film'"),
-    ({"user": []}, {}, "`source` must have at least one row, got none"),
-    (
-        {"user": [1, 2], "movie": [1]},
-        {"item": "movie"},
-        "`item` must have as many rows as 'user', 2",
-    ),
-    ([1, 2], {}, "`frame` must be a pandas or polars frame, an Arrow table or a mapping"),
-    (
-        {"user": [[1], [2]]},
-        {},
-        r"`group` must hold labels .* got \[1\] at row 0 of column 'user' \(2",
-    ),
-    (
-        {"user": [None, [2]]},
-        {},
-        "`group` must not be missing, got nothing at row 0 of column 'user'",
-    ),
-    ({"user": [b"a"]}, {}, "`group` must hold labels .* got b'a' at row 0"),
-    ({"user": [1.5]}, {}, "`group` must hold labels .* got 1.5 at row 0"),
-    ({"user": [float("inf")]}, {}, "`group` must hold labels .* got inf at row 0"),
-    ({"user": [2.0**60]}, {}, r"`group` must be below 2\*\*53 in size"),
-    (
-        FRAME | {"stars": [None, "x", "y", None, None]},
-        {"value": "stars"},
-        r"`value` must be numeric, got 'x' at row 1 of column 'stars' \(2 of 5 rows\)",
-    ),
-    (
-        pa.table({"user": [1, 1], "y": pa.array([2**63, 1], pa.uint64())}),
-        {"value": "y"},
-        r"`value` must be at most 2\*\*53 in size in a column of unsigned integers",
-    ),
-    (
-        FRAME | {"age": [30, 41, 30, 41, 31]},
-        {"group_attributes": "age"},
-        "`group_attributes` must be constant within a group, got a second value of 'age' in group "
-        "'zoe' at row 4",
-    ),
-    (FRAME, {"value": "stars", "attributes": "stars"}, "`attributes` must have names of their own"),
-    (
-        FRAME,
-        {"value": "item", "item": "movie"},
-        "`values` must have names of their own, got 'item'",
-    ),
-]
-
-
-@pytest.mark.parametrize("frame, options, match", FRAMES, ids=lambda case: repr(case)[-40:])
-def test_a_broken_frame(frame, options, match):
-    with pytest.raises(DataError, match=match):
-        exfam.read(frame, group="user", **options, **FEW)
-
-
 def test_values_all_missing_may_be_of_any_kind(tmp_path):
     kinds = [pa.string(), pa.list_(pa.int64()), pa.binary(), pa.null(), pa.float64()]
     for kind in kinds:

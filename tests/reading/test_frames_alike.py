@@ -3,38 +3,13 @@
 import datetime
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exfam
 from exfam.groups import Groups
-from group_cases import FRAME
 from reading.cases import FEW, assert_identical
-
-OPTIONS = {
-    "group": "user",
-    "order": "time",
-    "item": "movie",
-    "value": "stars",
-    "attributes": ["genre", "gap"],
-    "group_attributes": ["age", "member"],
-}
-KINDS = {
-    "dict": lambda frame: frame,
-    "pandas": pd.DataFrame,
-    "pandas-categories": lambda frame: pd.DataFrame(frame).astype(
-        {name: "category" for name in ("user", "movie", "genre")}
-    ),
-    "polars": pl.DataFrame,
-    "arrow": pa.table,
-    "arrow-chunks": lambda frame: pa.concat_tables(
-        [pa.table(frame).slice(0, 2), pa.table(frame).slice(2)]
-    ),
-}
 
 
 def both(frame, **options):
@@ -42,11 +17,6 @@ def both(frame, **options):
     expected = Groups.from_frame(frame, **options)
     assert_identical(exfam.read(frame, **options, **FEW, duplicates="keep"), expected)
     return expected
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_every_kind_of_frame(kind):
-    assert len(both(kind(FRAME), **OPTIONS)) == 2
 
 
 words = st.text(st.characters(codec="utf-8") | st.sampled_from("\0ab"), max_size=3)
