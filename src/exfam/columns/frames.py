@@ -8,15 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exfam.checks import DataError, is_utf8
-from exfam.columns.parts import Part
+from exfam.columns.parts import Part, check_named
 
 __all__ = ["frame_columns", "open_frame", "plain_array", "read_array"]
 
 
-def open_frame(frame: Any) -> Mapping[str, Any]:
+def open_frame(frame: Any, *, argument: str = "frame") -> Mapping[Any, Any]:
     """The columns of a pandas or polars frame, an Arrow table or a mapping, by name.
 
     Anything else that speaks the Arrow stream protocol is read as an Arrow table.
+
+    `argument`: what errors call the frame (default "frame")
 
     >>> open_frame(pa.table({"user": [1, 2]}))["user"].to_pylist()
     [1, 2]
@@ -25,34 +27,36 @@ def open_frame(frame: Any) -> Mapping[str, Any]:
         return frame
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas column by column: others of its columns may be of types unknown to Arrow.
-        return _by_name(frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns))))
+        return _by_name(
+            argument, frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns)))
+        )
     speaks_arrow = hasattr(frame, "__arrow_c_stream__")
     if speaks_arrow:
-        _check_names([*getattr(frame, "columns", ()), getattr(frame, "name", None)])
+        _check_names(argument, [*getattr(frame, "columns", ()), getattr(frame, "name", None)])
     try:
         table = pa.table(frame) if speaks_arrow else None
     except pa.ArrowInvalid:  # a single column speaks Arrow too
         table = None
     if table is None:
         raise DataError(
-            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, "
-            f"got {type(frame).__name__}."
+            f"`{argument}` must be a pandas or polars frame, an Arrow table or a mapping of "
+            f"columns, got {type(frame).__name__}."
         )
-    return _by_name(table.column_names, table.columns)
+    return _by_name(argument, table.column_names, table.columns)
 
 
-def _check_names(names: Iterable[Any]) -> None:
+def _check_names(argument: str, names: Iterable[Any]) -> None:
     """Raise DataError for a name with a NUL, at which polars ends the process."""
     for name in names:
         if isinstance(name, str) and "\0" in name:
-            raise DataError(f"`frame` must have names without NUL, got {name!r}. Rename it.")
+            raise DataError(f"`{argument}` must have names without NUL, got {name!r}. Rename it.")
 
 
-def _by_name(names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:
+def _by_name(argument: str, names: Iterable[Any], columns: Iterable[Any]) -> dict[Any, Any]:
     named: dict[Any, Any] = {}
     for name, column in zip(names, columns, strict=True):
         if name in named:
-            raise DataError(f"`frame` must have one column of each name, got {name!r} twice.")
+            raise DataError(f"`{argument}` must have one column of each name, got {name!r} twice.")
         named[name] = column
     return named
 
@@ -67,15 +71,8 @@ def frame_columns(frame: Any, parts: Sequence[Part]) -> dict[Part, pa.Array]:
     [1.5, None]
     """
     opened = open_frame(frame)
-    arrays: dict[Part, pa.Array] = {}
-    for part in parts:
-        if part.name not in opened:
-            listed = ", ".join(repr(name) for name in opened)
-            raise DataError(
-                f"`{part.argument}` must name a column of the frame, got {part.name!r}. "
-                f"Its columns: {listed}."
-            )
-        arrays[part] = read_array(opened[part.name], part.argument, part.name)
+    check_named(parts, list(opened), what="frame")
+    arrays = {part: read_array(opened[part.name], part.argument, part.name) for part in parts}
     n_rows = len(arrays[parts[0]])
     for part, array in arrays.items():
         if len(array) != n_rows:
@@ -134,7 +131,7 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return column
     if hasattr(column, "to_arrow"):
-        _check_names([getattr(column, "name", None)])
+        _check_names("frame", [getattr(column, "name", None)])
         return column.to_arrow()
     if isinstance(column, list | tuple) or getattr(column, "dtype", None) == np.dtype(object):
         column = _of_plain_types(column, argument, name)

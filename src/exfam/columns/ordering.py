@@ -137,7 +137,7 @@ def _numbered(texts: pa.Array) -> pa.Array | None:
         parts = pc.extract_regex(texts, pattern)
         if parts.null_count or not len(parts):
             continue
-        columns = dict(zip((each.name for each in parts.type), parts.flatten(), strict=True))
+        columns = dict(zip((field.name for field in parts.type), parts.flatten(), strict=True))
         if any(pc.count_distinct(columns[key]).as_py() > 1 for key in columns.keys() - {*_NUMBERS}):
             continue
         numbers = np.zeros(len(texts), dtype=np.int64)

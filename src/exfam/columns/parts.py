@@ -6,7 +6,7 @@ from typing import Any
 
 from exfam.checks import DataError
 
-__all__ = ["Part", "Places", "complaint"]
+__all__ = ["Part", "Places", "check_named", "complaint"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,29 @@ class Places:
         """
         number, file = self.of(row)
         return f"row {number}{file}"
+
+
+def check_named(
+    parts: Iterable[Part], names: Sequence[Any], *, what: str = "source", where: str = ""
+) -> None:
+    """Raise DataError unless each part names one column.
+
+    `what`: what errors call that which has the columns (default "source")
+    `where`: which file, as the end of a sentence (default "")
+
+    >>> check_named([Part("group", "user")], ["user", "movie"])
+    """
+    for part in parts:
+        if part.name not in names:
+            listed = ", ".join(repr(name) for name in names)
+            raise DataError(
+                f"`{part.argument}` must name a column of the {what}, got {part.name!r}{where}. "
+                f"Its columns: {listed}."
+            )
+        if names.count(part.name) > 1:
+            raise DataError(
+                f"`{what}` must have one column of each name, got {part.name!r} twice{where}."
+            )
 
 
 def complaint(

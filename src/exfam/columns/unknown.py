@@ -93,7 +93,7 @@ def warn_unknown(found: Sequence[UnknownLabels], *, ignored: bool) -> None:
     if not found:
         return
     done = ["Such labels are taken as unknown."]
-    if any(each.argument == "item" for each in found):
+    if any(labels.argument == "item" for labels in found):
         done = [
             "Rows of unknown items are left out."
             if ignored

@@ -110,7 +110,9 @@ def concatenate(parts: Sequence[Groups]) -> Groups:
             fields[name] = np.concatenate([getattr(part, name) for part in filled])
     for name in NAMED_COLUMNS:
         columns = [getattr(part, name) for part in filled]
-        fields[name] = {key: np.concatenate([each[key] for each in columns]) for key in columns[0]}
+        fields[name] = {
+            key: np.concatenate([column[key] for column in columns]) for key in columns[0]
+        }
     return Groups(**fields)
 
 
@@ -154,10 +156,10 @@ def _filled(part: Groups, parts: Sequence[Groups]) -> Groups:
     wanted = {
         name: default if getattr(part, name) is None else getattr(part, name)
         for name, default in defaults.items()
-        if any(getattr(each, name) is not None for each in parts)
+        if any(getattr(other, name) is not None for other in parts)
     }
     n_ranges = max(
-        0 if each.context_start is None else each.context_start.shape[1] for each in parts
+        0 if other.context_start is None else other.context_start.shape[1] for other in parts
     )
     for name in wanted.keys() & {"context_start", "context_stop"}:
         missing = n_ranges - wanted[name].shape[1]
@@ -179,11 +181,11 @@ def split(groups: Groups, fractions: Sequence[float], *, seed: int) -> tuple[Gro
     cuts = np.round(np.cumsum(fractions)[:-1] * len(groups)).astype(int)
     order = np.random.default_rng(seed).permutation(len(groups))
     chosen = np.split(order, cuts)
-    if min(len(each) for each in chosen) == 0:
+    if min(len(numbers) for numbers in chosen) == 0:
         raise ExfamError(
             f"`fractions` must leave no part empty, got {tuple(fractions)} of {len(groups)} groups."
         )
-    return tuple(groups[np.sort(each)] for each in chosen)
+    return tuple(groups[np.sort(numbers)] for numbers in chosen)
 
 
 def first_repeat(groups: Groups) -> tuple[int, int, Int64[np.ndarray, "occurrences"]] | None:
@@ -209,7 +211,7 @@ def _repeat_within(groups: Groups) -> tuple[int, int, Int64[np.ndarray, "occurre
     assert groups.item is not None
     rows, group = _visible(groups)
     item = groups.item[rows].astype(np.int64)
-    rows, group, item = (each[item >= 0] for each in (rows, group, item))
+    rows, group, item = (column[item >= 0] for column in (rows, group, item))
     n_items = int(item.max(initial=0)) + 1
     key = group * n_items + item
     ordered = np.sort(key)

@@ -62,8 +62,10 @@ def assemble(source: Source, *, duplicates: str, allocate: Allocate) -> tuple[Gr
     """
     checked, encodings = source.checked, source.encodings
     nothing = np.zeros(0, dtype=np.int64)
-    dropped = _places_of_duplicates(source) if duplicates == "drop" else nothing
-    n_unknown = sum(each.n_unknown for part, each in encodings.items() if part.argument == "item")
+    dropped = _positions_of_duplicates(source) if duplicates == "drop" else nothing
+    n_unknown = sum(
+        encoding.n_unknown for part, encoding in encodings.items() if part.argument == "item"
+    )
     n_elements = checked.n_rows - n_unknown * source.ignores - len(dropped)
     elements = ElementColumns(checked, encodings, n_elements, allocate)
     groups = GroupColumns(checked, encodings, len(encodings[source.group].codes))
@@ -71,12 +73,12 @@ def assemble(source: Source, *, duplicates: str, allocate: Allocate) -> tuple[Gr
     for rows in _kept(source, groups, finder, dropped):
         groups.count(rows)
         elements.put(rows)
-    made = _as_groups(source, elements, groups)
-    return made, ReadingFacts(
+    read = _as_groups(source, elements, groups)
+    return read, ReadingFacts(
         rows=checked.n_rows,
-        groups=len(made),
-        items=made.n_items,
-        ties=0 if made.tied is None else int(made.tied.sum()),
+        groups=len(read),
+        items=read.n_items,
+        ties=0 if read.tied is None else int(read.tied.sum()),
         duplicates=len(dropped),
         unobserved=elements.unobserved,
         unknown=n_unknown,
@@ -89,8 +91,8 @@ def _kept(
     finder: DuplicateFinder | None,
     dropped: Int64[np.ndarray, "dropped"],
 ) -> Generator[Rows, None, None]:
-    """The rows that become elements; `dropped` counts places among those that are known."""
-    place = 0
+    """The rows that become elements; `dropped` counts positions among those that are known."""
+    start = 0
     with closing(source.rows()) as stream:
         for rows in stream:
             if (part := groups.see(rows)) is not None:
@@ -103,15 +105,15 @@ def _kept(
             if finder is not None and len((pairs := finder.add(rows))[0]):
                 stream.close()
                 raise _repeated(source, pairs)
-            first, last = np.searchsorted(dropped, [place, place + len(rows)])
-            kept = np.delete(np.arange(len(rows)), dropped[first:last] - place)
-            place += len(rows)
+            first, last = np.searchsorted(dropped, [start, start + len(rows)])
+            kept = np.delete(np.arange(len(rows)), dropped[first:last] - start)
+            start += len(rows)
             yield rows if first == last else rows[kept]
     if finder is not None and len((pairs := finder.finish())[0]):
         raise _repeated(source, pairs)
 
 
-def _places_of_duplicates(source: Source) -> Int64[np.ndarray, "dropped"]:
+def _positions_of_duplicates(source: Source) -> Int64[np.ndarray, "dropped"]:
     finder = DuplicateFinder()
     found = [finder.add(rows[~source.unknown(rows)])[0] for rows in source.rows()]
     return np.sort(np.concatenate([*found, finder.finish()[0]]))

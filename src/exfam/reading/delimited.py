@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from exfam.checks import DataError
-from exfam.columns.parts import Part, Places, complaint
+from exfam.columns.parts import Part, Places, check_named, complaint
 from exfam.columns.rules import GAPS
 from exfam.reading.database import Database, explained, first_line, literal
 from exfam.reading.files import scanned, unpacked
 from exfam.reading.lines import bad_cells, first_bad, short_lines
-from exfam.reading.table import Column, Table, check_named, staged
+from exfam.reading.table import Column, Table, staged
 
 __all__ = ["header_names", "open_delimited"]
 
@@ -62,7 +62,7 @@ def open_delimited(
     """
     files = [(str(path), unpacked(path, database.folder)) for path in paths]
     header = _common_header(files, parts)
-    check_named(parts, header.names, f" in {files[0][0]}")
+    check_named(parts, header.names, where=f" in {files[0][0]}")
 
     def explain(error: duckdb.Error) -> DataError:
         found = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
@@ -107,7 +107,7 @@ def _common_header(files: Sequence[tuple[str, Path]], parts: Sequence[Part]) -> 
 def _header(name: str, path: Path, *, group: str | None) -> _Header:
     """The header cut by the delimiter that yields the column of groups, or else the most names."""
     preferred = "\t" if ".tsv" in name.lower() else ","
-    cut = [_Header(_cells(name, path, each), each) for each in DELIMITERS]
+    cut = [_Header(_cells(name, path, delimiter), delimiter) for delimiter in DELIMITERS]
     cut.sort(key=lambda header: (group not in header.names, header.delimiter != preferred))
     if group in cut[0].names:
         return cut[0]

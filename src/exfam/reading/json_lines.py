@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 
 from exfam.checks import DataError
-from exfam.columns.parts import Part, Places, complaint
+from exfam.columns.parts import Part, Places, check_named, complaint
 from exfam.reading.database import Database, explained, first_line, literal
 from exfam.reading.files import scanned, unpacked
 from exfam.reading.lines import bad_object, first_bad
-from exfam.reading.table import Column, Table, check_named, staged
+from exfam.reading.table import Column, Table, staged
 
 __all__ = ["key_names", "open_json_lines"]
 
@@ -34,7 +34,7 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
         kinds = {part: _kinds(database, raw, part) for part in parts}
         absent = [part for part in parts if not kinds[part]]
         if absent and database.row(f"SELECT count(*) FROM {raw.relation}")[0]:
-            check_named(absent, sorted(key_names(database, files)), raw.places.where)
+            check_named(absent, sorted(key_names(database, files)), where=raw.places.where)
         columns = {part: _column(database, raw, part, kinds[part]) for part in parts}
         return staged(database, raw.relation, columns, raw.places)
 

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 
 from exfam.checks import DataError
 from exfam.columns.kinds import plain_type
-from exfam.columns.parts import Part, Places
+from exfam.columns.parts import Part, Places, check_named
 from exfam.reading.database import first_line
 from exfam.reading.files import scanned
-from exfam.reading.table import Column, Table, check_named
+from exfam.reading.table import Column, Table
 
 __all__ = ["open_parquet", "schema_names"]
 
@@ -23,7 +23,7 @@ def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     """
     files = [_parquet_file(path) for path in paths]
     schema, names = files[0].schema_arrow, files[0].schema_arrow.names
-    check_named(parts, names, f" in {paths[0]}")
+    check_named(parts, names, where=f" in {paths[0]}")
     for path, file in zip(paths, files, strict=True):
         _check_alike(paths[0], schema, path, file.schema_arrow, parts)
     columns = {
@@ -74,7 +74,7 @@ def _check_alike(
             f"{first} has {schema.names}."
         )
     for part in parts:
-        ours, theirs = (plain_type(each.field(part.name).type) for each in (schema, other))
+        ours, theirs = (plain_type(held.field(part.name).type) for held in (schema, other))
         if ours != theirs:
             raise DataError(
                 f"`{part.argument}` must be of one type in all files, got {theirs} in column "

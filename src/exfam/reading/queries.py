@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.columns.kinds import plain_type
-from exfam.columns.parts import Part, Places
+from exfam.columns.parts import Part, Places, check_named
 from exfam.reading.database import Database, explained, first_line, identifier
-from exfam.reading.table import Column, Table, check_named, staged
+from exfam.reading.table import Column, Table, staged
 
 __all__ = ["is_query", "open_duckdb_query", "open_remote_query", "query_names"]
 
@@ -46,7 +46,7 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
     """
     with explained(lambda error: DataError(_cannot_run(query, error))):
         names = query_names(database, query)
-        check_named(parts, names, " in the query")
+        check_named(parts, names, where=" in the query")
         scan = f"asked AS t({', '.join(f'c{k}' for k in range(len(names)))})"
         listed = ", ".join(f"c{names.index(part.name)}" for part in parts)
         kinds = database.table(f"SELECT {listed} FROM {scan} LIMIT 0").schema.types
@@ -105,7 +105,7 @@ def _as_query(source: str) -> str:
     text = source.strip().rstrip(";").rstrip()
     if re.match(r"(SELECT|WITH|VALUES|TABLE)\b", text, re.IGNORECASE):
         return text
-    return "SELECT * FROM " + ".".join(identifier(each) for each in text.split("."))
+    return "SELECT * FROM " + ".".join(identifier(name) for name in text.split("."))
 
 
 def _short(query: str) -> str:
@@ -134,7 +134,7 @@ def _sqlite_batches(query: str, parts: Sequence[Part], path: Path) -> Iterator[p
         text = _as_query(query)
         with closing(con.execute(text)) as cursor:
             names = [column[0] for column in cursor.description or ()]
-        check_named(parts, names, " in the query")
+        check_named(parts, names, where=" in the query")
         index = [names.index(part.name) for part in parts]
         # SQLite ends queries that are under way, such as unions, when a view is made.
         schema = _sqlite_schema(con, text, parts, index)
@@ -170,7 +170,7 @@ def _mixture(con: sqlite3.Connection, text: str, part: Part, index: int) -> Data
     cells = ((row, found[index]) for row, found in enumerate(con.execute(text)))
     there = [(row, value) for row, value in cells if value is not None]
     first, kind = there[0], _kind(there[0][1])
-    odd = next(each for each in there if _kind(each[1]) is not kind)
+    odd = next(cell for cell in there if _kind(cell[1]) is not kind)
     return DataError(
         f"`{part.argument}` must hold values of one plain type, got {odd[1]!r} at row {odd[0]} of "
         f"column {part.name!r}, where row {first[0]} has {first[1]!r}. CAST the column in a query."
@@ -194,7 +194,7 @@ def _postgres_batches(query: str, parts: Sequence[Part], url: str) -> Iterator[p
             cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(_as_query(query) + "\n")
             reader = cursor.fetch_record_batch()
-            check_named(parts, reader.schema.names, " in the query")
+            check_named(parts, reader.schema.names, where=" in the query")
             yield _as_scanned(reader.schema.empty_table(), parts)
             for batch in reader:
                 yield _as_scanned(pa.Table.from_batches([batch]), parts)

@@ -141,7 +141,11 @@ def read_with_facts(
                     database, checked, part, known, unknown=unknown, table=f"labels{k}"
                 )
             if found is not None:
-                found += [each.unknown for each in encodings.values() if each.unknown is not None]
+                found += [
+                    encoding.unknown
+                    for encoding in encodings.values()
+                    if encoding.unknown is not None
+                ]
             opened = Source(
                 database, checked, encodings, ignores=unknown == "ignore", ordered=columns.ordered
             )

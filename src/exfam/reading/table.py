@@ -1,16 +1,15 @@
 """What every source becomes: a relation with one column for each part, and names of its rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import types
 
-from exfam.checks import DataError
 from exfam.columns.parts import Part, Places
 from exfam.reading.database import Database
 
-__all__ = ["Column", "Table", "check_named", "restored", "staged"]
+__all__ = ["Column", "Table", "restored", "staged"]
 
 
 @dataclass(frozen=True)
@@ -41,24 +40,6 @@ class Table:
         query = f"SELECT row, {sql} AS got FROM {self.relation} WHERE {where}"
         found = database.table(f"SELECT * FROM ({query}) ORDER BY row LIMIT 1")
         return found["row"][0].as_py(), found["got"].combine_chunks()
-
-
-def check_named(parts: Iterable[Part], names: Sequence[str], where: str = "") -> None:
-    """Raise DataError unless each part names one column.
-
-    >>> check_named([Part("group", "user")], ["user", "movie"])
-    """
-    for part in parts:
-        if part.name not in names:
-            listed = ", ".join(repr(each) for each in names)
-            raise DataError(
-                f"`{part.argument}` must name a column of the source, got {part.name!r}{where}. "
-                f"Its columns: {listed}."
-            )
-        if list(names).count(part.name) > 1:
-            raise DataError(
-                f"`source` must have one column of each name, got {part.name!r} twice{where}."
-            )
 
 
 def staged(database: Database, scan: str, columns: Mapping[Part, Column], places: Places) -> Table:

@@ -140,31 +140,31 @@ class _Drawing:
 
     def items(self) -> Int32[np.ndarray, "elements"]:
         """All items of all baskets, in the order in which the lengths were given."""
-        for place in range(self.item.shape[1]):
-            self._add(place)
+        for position in range(self.item.shape[1]):
+            self._add(position)
         original = np.argsort(self.order)
         return self.item[original][np.arange(self.item.shape[1]) < self.lengths[original, None]]
 
-    def _add(self, place: int) -> None:
+    def _add(self, position: int) -> None:
         """The next item of all baskets that are longer than `place`."""
-        pending = np.arange(np.searchsorted(-self.lengths, -place, side="left"))
+        pending = np.arange(np.searchsorted(-self.lengths, -position, side="left"))
         drawn = pending.copy()
         while len(pending):
-            item = self._propose(pending, place)
+            item = self._propose(pending, position)
             family = self.process.family[item][:, None]
-            taken = (self.family[pending, :place] == family).any(axis=1)
+            taken = (self.family[pending, :position] == family).any(axis=1)
             drawn[pending] = item
             pending = pending[taken]
         rows = np.arange(len(drawn))
-        self.item[rows, place] = drawn
-        self.family[rows, place] = self.process.family[drawn]
+        self.item[rows, position] = drawn
+        self.family[rows, position] = self.process.family[drawn]
         theme = self.process.theme[drawn]
         themed = rows[theme != self.process.staples]
         self.themes[themed, self.n_themed[themed]] = theme[themed]
         self.n_themed[themed] += 1
 
     def _propose(
-        self, rows: Int64[np.ndarray, "pending"], place: int
+        self, rows: Int64[np.ndarray, "pending"], position: int
     ) -> Int64[np.ndarray, "pending"]:
         """Draws from q, one a row."""
         theme = self._themes(rows)
@@ -172,9 +172,9 @@ class _Drawing:
         # Shares of each theme sum to 1, so those of theme s lie between s and s + 1.
         item = np.searchsorted(self.upto_item, theme + draw, side="right")
         item = np.minimum(item, self.last_of_theme[theme])
-        if not place:
+        if not position:
             return item
-        partner = self.process.partner[self.item[rows, place - 1]]
+        partner = self.process.partner[self.item[rows, position - 1]]
         follows = (partner >= 0) & (self.random.random(len(rows)) < self.process.settings.follow)
         return np.where(follows, partner, item)
 
@@ -185,7 +185,7 @@ class _Drawing:
         theme = np.minimum(theme, self.process.staples - 1)
         what = random.random(len(rows))
         earlier = (random.random(len(rows)) * n_themed).astype(np.int64)
-        place = np.where(what < settings.stay, n_themed - 1, earlier)
+        index = np.where(what < settings.stay, n_themed - 1, earlier)
         known = (n_themed > 0) & (what < settings.stay + settings.back)
-        theme = np.where(known, self.themes[rows, place], theme)
+        theme = np.where(known, self.themes[rows, index], theme)
         return np.where(random.random(len(rows)) < settings.staple, self.process.staples, theme)

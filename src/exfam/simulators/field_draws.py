@@ -150,7 +150,7 @@ def _draw_states(
         # Rounding may leave the last sum below 1.
         after = np.searchsorted(upto[regime[step - 1]], chance[step], side="right")
         regime[step] = min(after, len(upto) - 1)
-    roots = np.stack([root(each) for each in process.regime_covariance])
+    roots = np.stack([root(covariance) for covariance in process.regime_covariance])
     kinds = np.einsum("tij,tj->ti", roots[regime], random.standard_normal(shape))
     return moving + kinds, regime
 

@@ -230,7 +230,7 @@ def _checked_order(columns: Columns, times: Times, sites: Sites) -> Int64[np.nda
     again = np.flatnonzero(cell[order][1:] == cell[order][:-1]) + 1
     if again.size:
         k = again[np.argmin(order[again])]
-        first, row = (int(each) for each in order[[k - 1, k]])
+        first, row = (int(number) for number in order[[k - 1, k]])
         when, site = times.names[times.codes[row]], sites.names[sites.codes[row]]
         raise DataError(
             f"`data` must have one row for each time and site, got {when} and {site!r} at "

@@ -54,8 +54,8 @@ def read_sites(columns: Columns, part: Part, *, known: Shaped[np.ndarray, "sites
         return Sites(np.argsort(order)[labels.codes], names, names)
     held = {label: code for code, label in enumerate(known.tolist())}
     new = sorted({label for label in labels.names.tolist() if label not in held})
-    place = held | {label: len(known) + k for k, label in enumerate(new)}
-    codes = np.array([place[label] for label in labels.names.tolist()])
+    code_of = held | {label: len(known) + k for k, label in enumerate(new)}
+    codes = np.array([code_of[label] for label in labels.names.tolist()])
     names = np.array([*known.tolist(), *new], dtype=object)
     return Sites(codes[labels.codes], names, known)
 
@@ -93,7 +93,7 @@ def _check_still(
         row = int(np.flatnonzero(moved)[0])
         before = int(first[sites.codes[row]])
         site = sites.names[sites.codes[row]]
-        here, there = (tuple(coordinates[each].tolist()) for each in (row, before))
+        here, there = (tuple(coordinates[index].tolist()) for index in (row, before))
         raise DataError(
             f"`coordinates` must stay the same for a site, got {here} for {site!r} at "
             f"{columns.places.row(row)}, after {there} at {columns.places.row(before)} "

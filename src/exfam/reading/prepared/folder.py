@@ -93,7 +93,7 @@ def open_prepared(folder: Place, *, verify: bool = False) -> Groups:
     place = found(folder)
     manifest = Manifest.read(place)
     # Labels share a file, whose size and checksum each of them has.
-    distinct = {repr((each.file, each.size, each.sha256)): each for each in manifest.shards}
+    distinct = {repr((shard.file, shard.size, shard.sha256)): shard for shard in manifest.shards}
     for shard in distinct.values():
         shard.check(place, verify=verify)
     groups = mapped_groups(place, manifest.shards, ordered=manifest.ordered)

@@ -20,8 +20,8 @@ def write_labels(file: Path, labels: Mapping[str, np.ndarray]) -> None:
 
     Raises DataError for labels that are neither text, numbers, booleans nor times.
     """
-    text = [_as_text(column, each) for column, each in labels.items()]
-    columns = [pa.array([column] * len(each)) for column, each in labels.items()]
+    text = [_as_text(column, held) for column, held in labels.items()]
+    columns = [pa.array([column] * len(held)) for column, held in labels.items()]
     table = pa.table(
         {
             "column": pa.chunked_array(columns, pa.string()),

@@ -126,7 +126,7 @@ def _columns(written: Mapping[str, Any]) -> FrameColumns:
         name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
     }
     for name, value in named.items():
-        each = value if isinstance(value, tuple) else () if value is None else (value,)
-        if not all(isinstance(column, str) for column in each):
+        names = value if isinstance(value, tuple) else () if value is None else (value,)
+        if not all(isinstance(column, str) for column in names):
             raise ValueError(f"columns without a name: {name} = {value!r}")
     return FrameColumns(**named)

@@ -103,8 +103,8 @@ class ShardWriter:
 
     def _write_labels(self, field: str, file: str, labels: dict[str, np.ndarray]) -> None:
         write_labels(self.folder / file, labels)
-        for name, each in labels.items():
-            self._note(field, name, self.folder / file, each)
+        for name, column in labels.items():
+            self._note(field, name, self.folder / file, column)
 
     def _file(self, field: str) -> Path:
         if field not in MAPPINGS:

@@ -68,8 +68,8 @@ def find_file(name: str) -> Path | None:
                 "Make that folder, or unset EXFAM_DATA to use the cache."
             )
         folders.insert(0, Path(named))
-    places = [folder / f"{name}{end}" for folder in folders for end in (".gz", "")]
-    return next((place for place in places if place.is_file()), None)
+    paths = [folder / f"{name}{end}" for folder in folders for end in (".gz", "")]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read_file(source: Source, name: str) -> bytes:

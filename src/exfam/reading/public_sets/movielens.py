@@ -113,6 +113,6 @@ def _distinct_titles(data: MovieLens) -> np.ndarray:
     """One name a movie: 18 pairs of numbers have the same title."""
     names, code, count = np.unique(data.title, return_inverse=True, return_counts=True)
     titles = data.title.copy()
-    for place in np.flatnonzero(count[code] > 1):
-        titles[place] = f"{names[code[place]]} [{place + 1}]"
+    for index in np.flatnonzero(count[code] > 1):
+        titles[index] = f"{names[code[index]]} [{index + 1}]"
     return titles

@@ -123,7 +123,7 @@ def _parsed(content: bytes, *, name: str, file: str) -> WordPairs:
 
 
 def _fields(line: str) -> list[str]:
-    separator = next((each for each in "\t," if each in line), None)
+    separator = next((mark for mark in "\t," if mark in line), None)
     return [field.strip() for field in line.split(separator)]
 
 

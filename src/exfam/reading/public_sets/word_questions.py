@@ -104,5 +104,7 @@ def _parsed(content: bytes, *, name: str, file: str) -> WordQuestions:
         categories.append(category)
     if not questions:
         raise DataError(f"`path` must hold at least one question, got none in {file}.")
-    kinds = {each: KINDS[each.startswith("gram")] for each in categories if each != name}
+    kinds = {
+        category: KINDS[category.startswith("gram")] for category in categories if category != name
+    }
     return WordQuestions(name, tuple(questions), tuple(categories), kinds)

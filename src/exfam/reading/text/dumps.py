@@ -52,21 +52,21 @@ def dump_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Source: M. Mahoney, wikifil.pl, up to its last steps.
 
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp(), "wiki.xml")
+    >>> file = Path(tempfile.mkdtemp(), "wiki.xml")
     >>> lines = ["<mediawiki>", "<text xml:space='preserve'>A [[felid|cat]]", "sat.</text>"]
-    >>> _ = place.write_text("\\n".join(lines))
-    >>> list(dump_lines(place))
+    >>> _ = file.write_text("\\n".join(lines))
+    >>> list(dump_lines(file))
     ['A cat', 'sat.']
     """
-    place = Path(path)
-    if not place.is_file():
-        raise DataError(f"`path` must be a file, got no such file at {place}.")
-    if not is_dump(place):
+    file = Path(path)
+    if not file.is_file():
+        raise DataError(f"`path` must be a file, got no such file at {file}.")
+    if not is_dump(file):
         raise DataError(
-            f"`path` must be a dump of Wikipedia, which begins with <mediawiki, got {place}. Pass "
+            f"`path` must be a dump of Wikipedia, which begins with <mediawiki, got {file}. Pass "
             "other text to `prepare_text` itself."
         )
-    return _visible(place)
+    return _visible(file)
 
 
 @contextmanager

@@ -80,22 +80,22 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
 
     Raises DataError naming the file if one is missing, cut, damaged, foreign or of a newer version.
     """
-    place = Path(folder)
-    manifest = TEXT.read(place)
+    path = Path(folder)
+    manifest = TEXT.read(path)
     try:
         for name in (TOKENS, WORDS):
             contents = Contents(**manifest["files"][name])
-            TEXT.check(place / name, contents, verify=verify or name == WORDS)
-        tokens = np.asarray(np.load(place / TOKENS, mmap_mode="r"))
-        vocabulary = Vocabulary.read_json(place / WORDS)
+            TEXT.check(path / name, contents, verify=verify or name == WORDS)
+        tokens = np.asarray(np.load(path / TOKENS, mmap_mode="r"))
+        vocabulary = Vocabulary.read_json(path / WORDS)
         counts = [int(manifest[name]) for name in ("n_tokens", "forgotten")]
         if tokens.dtype != np.int32 or tokens.ndim != 1:
             raise ValueError(f"tokens of type {tokens.dtype} and shape {tokens.shape}")
-        _check_codes(tokens, len(vocabulary), file=place / TOKENS)
+        _check_codes(tokens, len(vocabulary), file=path / TOKENS)
     except DataError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise TEXT.foreign(place, "hold a text as it was prepared", error) from error
+        raise TEXT.foreign(path, "hold a text as it was prepared", error) from error
     return PreparedText(tokens, vocabulary, *counts)
 
 

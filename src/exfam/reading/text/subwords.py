@@ -175,10 +175,10 @@ def _word_pieces(tokenizers: Any, lower: bool, known: dict[str, int] | None = No
     model = tokenizers.models.WordPiece(
         {} if known is None else known, unk_token=UNKNOWN, continuing_subword_prefix=_CONTINUES
     )
-    made = tokenizers.Tokenizer(model)
-    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    return made
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return tokenizer
 
 
 def _letters(normalizer: Any, lines: list[str]) -> list[str]:
@@ -194,10 +194,10 @@ def _letters(normalizer: Any, lines: list[str]) -> list[str]:
 def _byte_pairs(lines: list[str], wanted: _Wanted) -> Subwords:
     tokenizers = _tokenizers()
     _check_size(wanted.size, len(SPECIAL) + _N_BYTES)
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     if wanted.lower:
-        made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=wanted.size,
         min_frequency=wanted.min_count,
@@ -205,8 +205,8 @@ def _byte_pairs(lines: list[str], wanted: _Wanted) -> Subwords:
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(lines, trainer)
-    return Subwords(made.to_str())
+    tokenizer.train_from_iterator(lines, trainer)
+    return Subwords(tokenizer.to_str())
 
 
 def _whole_words(lines: list[str], wanted: _Wanted) -> Subwords:
@@ -221,10 +221,10 @@ def _whole_words(lines: list[str], wanted: _Wanted) -> Subwords:
         counts[normalizer.normalize_str(word)] += count
     known = _frequent(counts, wanted)
     codes = {piece: code for code, piece in enumerate([*SPECIAL, *known])}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
-    made.normalizer = normalizer
-    made.add_special_tokens(list(SPECIAL))
-    return Subwords(made.to_str())
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizer
+    tokenizer.add_special_tokens(list(SPECIAL))
+    return Subwords(tokenizer.to_str())
 
 
 def _frequent(counts: Counter[str], wanted: _Wanted) -> list[str]:

@@ -43,7 +43,7 @@ class DateColumn:
     @property
     def part_names(self) -> tuple[str, ...]:
         """The columns beside the one of its name, which holds days since 1970."""
-        return tuple(f"{self.name} {each}" for part in self.parts for each in PARTS[part])
+        return tuple(f"{self.name} {name}" for part in self.parts for name in PARTS[part])
 
 
 def find_dates(
@@ -215,4 +215,4 @@ def _parts(days: Float64[np.ndarray, "rows"], date: DateColumn) -> dict[str, np.
         "day sin": np.sin(day),
         "day cos": np.cos(day),
     }
-    return {f"{date.name} {each}": every[each] for part in date.parts for each in PARTS[part]}
+    return {f"{date.name} {name}": every[name] for part in date.parts for name in PARTS[part]}

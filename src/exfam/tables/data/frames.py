@@ -1,6 +1,6 @@
 """Tables of any kind as named columns with their missing cells: frames, mappings, arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,8 @@ def _check_filled(shape: tuple[int, ...]) -> None:
 def _of_frame(X: Any) -> dict[str, RawColumn]:
     orders = _polars_orders(X)
     columns: dict[str, RawColumn] = {}
-    for name, held in _named(X):
+    for key, held in open_frame(X, argument="X").items():
+        name = str(key)  # of pandas, names may be numbers
         if isinstance(held, str) or not hasattr(held, "__len__") or getattr(held, "ndim", 1) != 1:
             raise DataError(
                 f"`X` must map names to flat columns of values, got {type(held).__name__} for "
@@ -102,15 +103,6 @@ def _of_frame(X: Any) -> dict[str, RawColumn]:
             raise DataError(f"`X` must have one column of each name, got {name!r} twice.")
         columns[name] = read_column(held, name, order=orders.get(name))
     return columns
-
-
-def _named(X: Any) -> Iterator[tuple[str, Any]]:
-    if hasattr(X, "iloc"):  # pandas, whose names may be numbers
-        for place, key in enumerate(X.columns):
-            yield str(key), X.iloc[:, place]
-        return
-    for key, held in open_frame(X).items():
-        yield str(key), held
 
 
 def _polars_orders(X: Any) -> dict[str, list[str]]:
@@ -151,8 +143,8 @@ def _of_rows(X: Sequence[Any]) -> np.ndarray:
     return np.array(X, dtype=object)
 
 
-def _of_array(array: np.ndarray, place: int, name: str) -> RawColumn:
-    column = array[:, place]
+def _of_array(array: np.ndarray, index: int, name: str) -> RawColumn:
+    column = array[:, index]
     if not isinstance(array, np.ma.MaskedArray):
         return read_column(column, name)
     read = read_column(np.asarray(np.ma.getdata(column)), name)

@@ -36,34 +36,34 @@ def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]
 
 def _pandas(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
     copied = frame.copy()
-    for place, key in enumerate(frame.columns):
+    for index, key in enumerate(frame.columns):
         if str(key) not in columns:
             continue
-        before = frame.iloc[:, place]
+        before = frame.iloc[:, index]
         after = type(before)(columns[str(key)], index=frame.index, name=key)
         if not isinstance(before.dtype, np.dtype):
             with contextlib.suppress(TypeError, ValueError):  # fractions among whole numbers
                 after = after.astype(before.dtype)
-        copied.isetitem(place, after)
+        copied.isetitem(index, after)
     return copied
 
 
 def _polars(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
     import polars as pl
 
-    made = []
+    replaced = []
     for name, values in columns.items():
         if name in frame.columns:
             kept = isinstance(frame.schema[name], pl.Categorical | pl.Enum)
             series = pl.Series(name, values.tolist() if values.dtype.kind == "O" else values)
-            made.append(series.cast(frame.schema[name]) if kept else series)
-    return frame.with_columns(made)
+            replaced.append(series.cast(frame.schema[name]) if kept else series)
+    return frame.with_columns(replaced)
 
 
 def _arrow(table: pa.Table, columns: Mapping[str, np.ndarray]) -> pa.Table:
-    for place, name in enumerate(table.column_names):
+    for index, name in enumerate(table.column_names):
         if name in columns:
-            table = table.set_column(place, name, pa.array(columns[name], from_pandas=True))
+            table = table.set_column(index, name, pa.array(columns[name], from_pandas=True))
     return table
 
 

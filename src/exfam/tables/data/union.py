@@ -22,9 +22,9 @@ def pool(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
     if not tables:
         raise DataError("`tables` must hold at least one table, got none.")
     held: dict[str, list[tuple[int, RawColumn]]] = {}
-    for place, table in enumerate(tables):
+    for number, table in enumerate(tables):
         for name in table.names:
-            held.setdefault(name, []).append((place, table.columns[name]))
+            held.setdefault(name, []).append((number, table.columns[name]))
     return {name: _pooled(name, parts) for name, parts in held.items()}
 
 
@@ -33,11 +33,11 @@ def _pooled(name: str, parts: list[tuple[int, RawColumn]]) -> RawColumn:
     if len(filled) < 2:
         return (filled or parts)[0][1]
     first, column = filled[0]
-    for place, other in filled[1:]:
+    for number, other in filled[1:]:
         if _sort(other) != _sort(column):
             raise DataError(
                 f"Column {name!r} must be of one kind in all tables, got {_sort(column)} in table "
-                f"{first} and {_sort(other)} in table {place}. Convert or rename one of them."
+                f"{first} and {_sort(other)} in table {number}. Convert or rename one of them."
             )
     return _joined([column for _, column in filled])
 
