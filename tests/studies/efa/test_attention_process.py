@@ -76,9 +76,7 @@ def test_items_of_another_catalog_are_refused():
             PROCESS.contexts(groups)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"), [("n_items", -1), ("dim", -1), ("spread", -1.0), ("fade", -1.0)]
-)
+@pytest.mark.parametrize(("name", "wrong"), [("n_items", -1), ("dim", -1)])
 def test_sizes_are_positive(name, wrong):
     sizes = {"n_items": 4, "dim": 2, "seed": 0, name: wrong}
     with pytest.raises(ExfamError, match=f"`{name}` must be .* got -1"):

@@ -144,23 +144,6 @@ def test_pandas_and_scikit_learn_agree_row_by_row(reader, data):
         assert groups.group_names.tolist() == frame.user.unique().tolist()
 
 
-def test_attributes_of_movies_and_users(reader, data):
-    groups = reader(attributes=True).test
-    batch = groups.pad([0])
-    assert batch.attributes["genres"].shape[-1] == len(GENRES)
-    row = groups.source_row[groups.start[0]]
-    genres = data.genres[data.movie[row] - 1]
-    assert batch.attributes["genres"][0, 0].tolist() == genres.tolist() and genres.any()
-    user = groups.group_names[0] - 1
-    assert batch.group_attributes["age"].tolist() == [[data.age[user]]]
-    sex, occupation = (batch.group_attributes[name].item() for name in ("sex", "occupation"))
-    assert groups.vocabulary["sex"][sex] == data.sex[user]
-    assert groups.vocabulary["occupation"][occupation] == data.occupation[user]
-    assert reader().test.columns == tuple(
-        name for name in groups.columns if name in {"item", "value"}
-    )
-
-
 def test_a_split_has_a_name(reader):
     with pytest.raises(ExfamError, match="`split` must be one of 'paper', 'correct', got 'new'"):
         reader("new")

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int, Int64
 
-from exfam.checks import DataError, check_positive, check_whole
+from exfam.checks import DataError, check_whole
 from exfam.groups import Groups
 
 __all__ = ["AttentionProcess", "draw_attention_process"]
+
+# Standard deviation of values, 1 for centers; how fast earlier elements lose weight, per step.
+_SPREAD, _FADE = 1.5, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +125,8 @@ class AttentionProcess:
         return eta - np.log(np.exp(eta).sum(axis=1, keepdims=True))
 
 
-def draw_attention_process(
-    n_items: int, *, dim: int, seed: int, spread: float = 1.5, fade: float = 0.5
-) -> AttentionProcess:
+def draw_attention_process(n_items: int, *, dim: int, seed: int) -> AttentionProcess:
     """Embeddings of `n_items` of length `dim`, normal, drawn with `seed`.
-
-    `spread`: standard deviation of values, 1 for centers: with more, contexts say more (default
-        1.5)
-    `fade`: how fast earlier elements lose weight, per step, at least 0 (default 0.5)
 
     Raises ExfamError unless sizes are above 0.
 
@@ -138,14 +135,12 @@ def draw_attention_process(
     """
     check_whole("n_items", n_items)
     check_whole("dim", dim)
-    check_positive("spread", spread)
-    check_positive("fade", fade, zero=True)
     random = np.random.default_rng(seed)
     return AttentionProcess(
-        value=spread * random.normal(size=(n_items, dim)),
+        value=_SPREAD * random.normal(size=(n_items, dim)),
         start=random.normal(size=dim),
-        key=random.normal(size=dim) / (spread * np.sqrt(dim)),
+        key=random.normal(size=dim) / (_SPREAD * np.sqrt(dim)),
         center=random.normal(size=(n_items, dim)),
         bias=0.5 * random.normal(size=n_items),
-        fade=fade,
+        fade=_FADE,
     )

@@ -14,37 +14,32 @@ N_MOVIES = 50
 FRACTIONS = (9 / 16, 3 / 16, 4 / 16)
 
 
-def movielens_items(split: str = "paper", *, seed: int = 0, attributes: bool = False) -> Splits:
+def movielens_items(split: str = "paper", *, seed: int = 0) -> Splits:
     """Which of the 50 most rated movies each user rates, in order of time: 902 users.
 
     `split`: "paper" for the test users of the paper's notebooks, whose positions are taken
         for ids, so that 42 users are in no part; "correct" for a random split of all users
         in the same proportions, by `seed`. Validation is by user in both (default "paper")
-    `attributes`: also genres of movies, and age, sex and occupation of users (default False)
 
     Source: experiment 1 of Appendix H.2 of the paper and its notebooks.
     """
     data = movielens_100k()
     kept = _usual_users(data, _most_rated(data, np.arange(len(data.user))))
-    return _split(_as_groups(data, _one_a_moment(data, kept), attributes), split, seed)
+    return _split(_as_groups(data, _one_a_moment(data, kept)), split, seed)
 
 
-def movielens_ratings(split: str = "paper", *, seed: int = 0, attributes: bool = False) -> Splits:
+def movielens_ratings(split: str = "paper", *, seed: int = 0) -> Splits:
     """Ratings 3, 4, 5 less 2 of the 50 movies that have most of them, in order of time: 893 users.
 
     The value column is "value", in {1, 2, 3}. Arguments as in `movielens_items`; 51 users are in
     no part of the "paper" split.
-
-    `split`: "paper" or "correct" (default "paper")
-    `attributes`: also genres of movies, and age, sex and occupation of users (default False)
-
     Source: experiment 2 of Appendix H.2 of the paper and its notebooks.
     """
     data = movielens_100k()
     kept = _usual_users(data, _most_rated(data, np.flatnonzero(data.rating >= 3)))
     count = np.bincount(data.user[kept])
     rows = _one_a_moment(data, kept[count[data.user[kept]] > 1])
-    groups = _as_groups(data, rows, attributes)
+    groups = _as_groups(data, rows)
     return _split(groups.with_(values={"value": data.rating[rows] - 2.0}), split, seed)
 
 
@@ -80,12 +75,12 @@ def _one_a_moment(data: MovieLens, rows: Int64[np.ndarray, "rows"]) -> Int64[np.
     return rows[first + places[size]]
 
 
-def _as_groups(data: MovieLens, rows: Int64[np.ndarray, "rows"], attributes: bool) -> Groups:
+def _as_groups(data: MovieLens, rows: Int64[np.ndarray, "rows"]) -> Groups:
     """Users as groups; movies coded by first appearance, as the notebooks do."""
     movies, first, item = np.unique(data.movie[rows], return_index=True, return_inverse=True)
     code = np.argsort(np.argsort(first))
     users, start = np.unique(data.user[rows], return_index=True)
-    groups = Groups(
+    return Groups(
         start=start,
         stop=np.append(start[1:], len(rows)),
         item=code[item],
@@ -93,18 +88,6 @@ def _as_groups(data: MovieLens, rows: Int64[np.ndarray, "rows"], attributes: boo
         source_row=rows,
         group_names=users,
         ordered=True,  # by time
-    )
-    return _with_attributes(groups, data) if attributes else groups
-
-
-def _with_attributes(groups: Groups, data: MovieLens) -> Groups:
-    user = np.asarray(groups.group_names) - 1
-    sexes, sex = np.unique(data.sex, return_inverse=True)
-    occupations, occupation = np.unique(data.occupation, return_inverse=True)
-    return groups.with_(
-        attributes={"genres": data.genres[data.movie[groups.source_row] - 1]},
-        group_attributes={"age": data.age[user], "sex": sex[user], "occupation": occupation[user]},
-        vocabulary=groups.vocabulary | {"sex": sexes, "occupation": occupations},
     )
 
 

@@ -12,7 +12,6 @@ from exfam.words.pmi_spectrum import SignCounts, product_eigenvalues, sign_count
 __all__ = [
     "InvolutionReport",
     "SquareSummary",
-    "balanced_gauge",
     "check_pair",
     "involution_report",
     "linear_map",
@@ -75,7 +74,7 @@ def involution_report(
 
     Theory says Q Q = 1, and half of Q's signs +. Q depends on the gauge: words W A with contexts
     C inverse(A') make the same model with another Q. Eigenvalues of W C', so `product_signs`, do
-    not; `balanced_gauge` picks one gauge for comparisons.
+    not.
     Raises DataError as `linear_map`.
     Source: Section 3.2 and Figure 3 of the paper on reflections.
 
@@ -126,29 +125,6 @@ def linear_map(
             f"of {len(words)} words. Take more words, or fewer dimensions."
         )
     return scipy.linalg.solve_triangular(triangle, basis.T @ context).T
-
-
-def balanced_gauge(
-    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
-) -> tuple[Float[np.ndarray, "words dim"], Float[np.ndarray, "contexts context_dim"]]:
-    """The same model in the gauge in which W'W and C'C are equal and diagonal.
-
-    W C' = U S V' becomes W = U sqrt(S), C = V sqrt(S), the largest first: a truncated singular
-    value decomposition. Signs of columns are such that the entry of W largest in absolute value is
-    positive.
-    Raises DataError for vectors that do not go together.
-
-    >>> words, context = balanced_gauge(np.array([[4.0], [4.0]]), np.array([[-1.0], [-1.0]]))
-    >>> words.ravel().round(6), context.ravel().round(6)
-    (array([2., 2.]), array([-2., -2.]))
-    """
-    check_pair(words, context)
-    left, left_triangle = np.linalg.qr(words.astype(np.float64))
-    right, right_triangle = np.linalg.qr(context.astype(np.float64))
-    u, scale, v = np.linalg.svd(left_triangle @ right_triangle.T)
-    words, context = left @ (u * np.sqrt(scale)), right @ (v.T * np.sqrt(scale))
-    sign = np.sign(words[np.abs(words).argmax(axis=0), np.arange(words.shape[1])])
-    return words * sign, context * sign
 
 
 def check_pair(
