@@ -1,7 +1,6 @@
 """Prepared folders: the same groups, mapped; whole or not there; damage is named."""
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -238,91 +237,20 @@ class TestMapped:
         assert not {"item", "values", "source_row"} & set(written) and "start" in written
 
 
-def cut(file):
-    with file.open("rb+") as content:
-        content.truncate(file.stat().st_size - 3)
-
-
-def flip(file):
-    content = bytearray(file.read_bytes())
+def test_damage_in_a_large_file_is_found_where_it_is_verified(folder, monkeypatch):
+    monkeypatch.setattr("exfam.reading.prepared.manifest._SMALL", 0)
+    prepare(full_groups(), folder)
+    content = bytearray((folder / "item.npy").read_bytes())
     content[len(content) // 2] ^= 1
-    file.write_bytes(content)
+    (folder / "item.npy").write_bytes(content)
+    open_prepared(folder)
+    with pytest.raises(DataError, match="item.npy must be as it was written, got a damaged or"):
+        open_prepared(folder, verify=True)
 
 
-def edit(folder, **changes):
-    file = folder / PREPARED.manifest
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-
-class TestDamage:
-    @pytest.mark.parametrize("harm", [cut, flip, os.unlink])
-    def test_of_any_file_is_told_with_its_name(self, folder, harm):
-        prepare(full_groups(lags=1), folder)
-        files = sorted(folder.iterdir())
-        assert len(files) > 14
-        for file in files:
-            whole = file.read_bytes()
-            harm(file)
-            with pytest.raises(DataError, match=file.name):
-                open_prepared(folder)
-            file.write_bytes(whole)
-        open_prepared(folder)
-
-    def test_in_a_large_file_is_found_when_asked_for(self, folder, monkeypatch):
-        monkeypatch.setattr("exfam.reading.prepared.manifest._SMALL", 0)
-        prepare(full_groups(), folder)
-        flip(folder / "item.npy")
-        open_prepared(folder)
-        with pytest.raises(DataError, match="item.npy must be as it was written, got a damaged or"):
-            open_prepared(folder, verify=True)
-
-    def test_a_newer_version(self, folder):
-        prepare(full_groups(), folder)
-        edit(folder, format_version=PREPARED.version + 1, exfam_version="9.9")
-        with pytest.raises(DataError, match="must have format version 1 at most, got 2, .* 9.9"):
-            open_prepared(folder)
-
-    def test_an_edited_manifest(self, folder):
-        prepare(full_groups(), folder)
-        edit(folder, facts={"rows": 3})
-        with pytest.raises(DataError, match="manifest.json must be as it was written"):
-            prepared_facts(folder)
-
-    def test_something_else(self, tmp_path):
-        with pytest.raises(DataError, match="must be a prepared folder, got no manifest.json at"):
-            open_prepared(tmp_path / "nothing")
-        with pytest.raises(DataError, match="got a folder without manifest.json at"):
-            open_prepared(tmp_path)
-        (tmp_path / PREPARED.manifest).write_text('{"format": "other"}')
-        with pytest.raises(DataError, match="got the manifest.json of something else"):
-            open_prepared(tmp_path)
-        with pytest.raises(DataError, match="got a file manifest.json at"):
-            open_prepared(tmp_path / PREPARED.manifest)
-        (tmp_path / PREPARED.manifest).write_text("[" * 10)
-        with pytest.raises(DataError, match="got a damaged or changed file"):
-            open_prepared(tmp_path)
-        with pytest.raises(
-            DataError, match="`folder` must be a path of .* without NUL, got 'a.*b'"
-        ):
-            open_prepared("a\0b")
-
-
-class TestIsPrepared:
-    def test_whole_or_damaged(self, folder):
-        prepare(full_groups(), folder)
-        assert is_prepared(folder) and is_prepared(str(folder))
-        (folder / "item.npy").unlink()
-        cut(folder / PREPARED.manifest)
-        assert is_prepared(folder)
-
-    @pytest.mark.parametrize("other", ["SELECT 1", "x" * 5000, "a\0b", 3, None, full_groups()])
-    def test_nothing_else(self, other):
-        assert not is_prepared(other)
-
-    def test_no_other_folder(self, tmp_path):
-        assert not is_prepared(tmp_path)
-        (tmp_path / PREPARED.manifest).write_text('{"format": "other"}')
-        assert not is_prepared(tmp_path)
+def test_a_name_with_a_nul_is_no_path():
+    with pytest.raises(DataError, match="`folder` must be a path of .* without NUL, got 'a.*b'"):
+        open_prepared("a\0b")
 
 
 class TestPlace:

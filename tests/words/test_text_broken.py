@@ -3,17 +3,15 @@
 import bz2
 import errno
 import gzip
-import json
 
 import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.reading.text import Vocabulary, is_prepared_text, open_text, prepare_text
+from exfam.reading.text import Vocabulary, prepare_text
 from exfam.reading.text.from_sentences import pieces_of_sentences
 from exfam.reading.text.options import TextOptions
 from exfam.reading.text.pieces import PIECE, Position
-from exfam.reading.text.prepared import TEXT, TOKENS, WORDS
 from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, prepared
 
@@ -256,76 +254,3 @@ def test_options_that_cannot_be(options, message):
     chosen |= {"cleaning": None, "max_distinct": 9, **options}
     with pytest.raises(ExfamError, match=message):
         TextOptions(**chosen).check()
-
-
-class TestPreparedFolders:
-    @pytest.fixture
-    def folder(self, tmp_path):
-        prepare_text(LINES, min_count=1, folder=tmp_path / "text")
-        return tmp_path / "text"
-
-    @pytest.mark.parametrize("name", [TOKENS, WORDS])
-    def test_a_file_that_is_gone_or_cut(self, folder, name):
-        with open(folder / name, "ab") as file:
-            file.write(b"more")
-        with pytest.raises(
-            DataError, match=rf"{name} must have \d+ bytes, got \d+: it is cut or changed"
-        ):
-            open_text(folder)
-        (folder / name).unlink()
-        with pytest.raises(DataError, match=f"{name} must be there, got no such file in this"):
-            open_text(folder)
-
-    @pytest.mark.parametrize("name", [TOKENS, WORDS])
-    def test_a_changed_byte(self, folder, name):
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        with pytest.raises(DataError, match=f"{name} must be as it was written, got a damaged"):
-            open_text(folder, verify=True)
-
-    @pytest.mark.parametrize(
-        ("old", "new", "message"),
-        [
-            ('"n_tokens": ', '"n_tokens": 1', f"{TEXT.manifest} must be as it was written"),
-            ("{", "[", f"{TEXT.manifest} must be as it was written"),
-            (
-                "exfam-text",
-                "other-text",
-                f"must be a prepared text, got the {TEXT.manifest} of something",
-            ),
-            (
-                f'"format_version": {TEXT.version}',
-                f'"format_version": {TEXT.version + 1}',
-                f"must have format version {TEXT.version} at most, got {TEXT.version + 1}",
-            ),
-        ],
-    )
-    def test_a_changed_manifest(self, folder, old, new, message):
-        text = (folder / TEXT.manifest).read_text()
-        assert old in text
-        (folder / TEXT.manifest).write_text(text.replace(old, new, 1))
-        with pytest.raises(DataError, match=message):
-            open_text(folder)
-
-    def test_a_list_is_no_manifest(self, folder):
-        (folder / TEXT.manifest).write_text(json.dumps(["exfam-text"]))
-        with pytest.raises(DataError, match="of something else"):
-            open_text(folder)
-
-    @pytest.mark.parametrize(
-        ("name", "got"), [("missing", "no"), ("file", "a file"), ("folder", "a folder without")]
-    )
-    def test_no_prepared_text(self, tmp_path, name, got):
-        (tmp_path / "file").write_text("")
-        (tmp_path / "folder").mkdir()
-        with pytest.raises(
-            DataError, match=f"must be a prepared text, got {got} {TEXT.manifest} at"
-        ):
-            open_text(tmp_path / name)
-        assert not is_prepared_text(tmp_path / name)
-
-    def test_what_is_one(self, folder):
-        assert is_prepared_text(folder) and is_prepared_text(str(folder))
-        assert not is_prepared_text(["a b"]) and not is_prepared_text("a\0b")
-        (folder / TOKENS).unlink()
-        assert is_prepared_text(folder), "damaged ones too: they are no other source"
