@@ -1,13 +1,8 @@
 """Text in `order` and `position` sorts by what it writes, the same in frames, files and queries."""
 
-import csv
-import json
-import sqlite3
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from exfam import (
@@ -22,6 +17,7 @@ from exfam import (
     read_field,
 )
 from exfam.columns.ordering import sortable_text
+from reading.cases import FORMS
 
 # Texts in their right order, which is not that of their letters.
 SORTED = {
@@ -71,43 +67,29 @@ def frame_of(texts):
     return {"user": ["a"] * len(texts), "when": [texts[k] for k in rank], "rank": rank.tolist()}
 
 
+NAMES = dict(group="user", order="when", item="rank")
+
+
 def in_frame(frame, folder, **options):
-    return Groups.from_frame(frame, group="user", order="when", item="rank", **options)
-
-
-def in_csv(frame, folder, **options):
-    path = folder / "a.csv"
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([frame, *zip(*frame.values(), strict=True)])
-    return read(path, group="user", order="when", item="rank", **options)
-
-
-def in_json(frame, folder, **options):
-    path = folder / "a.jsonl"
-    rows = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return read(path, group="user", order="when", item="rank", **options)
-
-
-def in_parquet(frame, folder, **options):
-    pq.write_table(pa.table(frame), folder / "a.parquet")
-    return read(folder / "a.parquet", group="user", order="when", item="rank", **options)
+    return Groups.from_frame(frame, **NAMES, **options)
 
 
 def in_prepared(frame, folder, **options):
-    names = dict(group="user", order="when", item="rank")
-    return prepare(frame, folder / "prepared", overwrite=True, **names, **options)
+    return prepare(frame, folder / "prepared", overwrite=True, **NAMES, **options)
 
 
-def in_sqlite(frame, folder, **options):
-    con = sqlite3.connect(folder / "a.db")
-    pd.DataFrame(frame).to_sql("t", con, index=False, if_exists="replace")
-    con.close()
-    source = dict(database=f"sqlite:///{folder / 'a.db'}")
-    return read("SELECT * FROM t", group="user", order="when", item="rank", **source, **options)
+def in_form(name):
+    def read_in(frame, folder, **options):
+        own = folder / f"{len(list(folder.iterdir()))}"
+        own.mkdir()
+        return read(**FORMS[name](frame, own), **NAMES, **options)
+
+    read_in.__name__ = name
+    return read_in
 
 
-READERS = (in_frame, in_csv, in_json, in_parquet, in_prepared, in_sqlite)
+IN_CSV, IN_JSON = in_form("csv"), in_form("json lines")
+READERS = (in_frame, IN_CSV, IN_JSON, in_form("parquet"), in_prepared, in_form("sqlite query"))
 
 
 @pytest.mark.parametrize("read_in", READERS)
@@ -129,7 +111,7 @@ def test_ambiguous_dates_are_read_as_named(tmp_path, read_in):
     assert by_month.item.tolist() == [0, 2, 1]
 
 
-@pytest.mark.parametrize("read_in", [in_frame, in_csv, in_json])
+@pytest.mark.parametrize("read_in", [in_frame, IN_CSV, IN_JSON])
 @pytest.mark.parametrize(("texts", "match"), REFUSED.values(), ids=REFUSED)
 def test_other_text_is_refused(tmp_path, read_in, texts, match):
     frame = {"user": ["a"] * len(texts), "when": texts, "rank": list(range(len(texts)))}
@@ -155,7 +137,7 @@ def test_missing_text_in_order_is_refused_as_ever(tmp_path, read_in):
         read_in({"user": ["a"], "when": [None], "rank": [0]}, tmp_path)
 
 
-@pytest.mark.parametrize("read_in", [in_frame, in_csv, in_json])
+@pytest.mark.parametrize("read_in", [in_frame, IN_CSV, IN_JSON])
 def test_a_format_of_digits_alone_is_refused(tmp_path, read_in):
     match = "`date_format` must have something between its numbers, got '%d%m%Y'"
     with pytest.raises(ExfamError, match=match):
@@ -177,13 +159,12 @@ def test_several_columns_of_order_are_each_read_by_themselves(tmp_path):
         assert groups.item.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("make", [in_csv, in_json, in_parquet])
-def test_dates_in_position_are_days(tmp_path, make):
+@pytest.mark.parametrize("form", ["csv", "json lines", "parquet"])
+def test_dates_in_position_are_days(tmp_path, form):
     frame = {"user": ["a", "a"], "when": ["31/12/2023", "02/01/2024"], "rank": [0, 1]}
-    make(frame, tmp_path)
-    (path,) = tmp_path.iterdir()
     names = dict(group="user", item="rank", position="when")
-    for groups in (Groups.from_frame(frame, **names), read(path, **names), read(frame, **names)):
+    of_file = read(**FORMS[form](frame, tmp_path), **names)
+    for groups in (Groups.from_frame(frame, **names), of_file, read(frame, **names)):
         assert groups.position.tolist() == [19722, 19724]
 
 
