@@ -132,37 +132,31 @@ def _chosen(task: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
 def plot(rows: list[Row], folder: Path) -> None:
     """How alike fits are by the size of their data, beside the nulls; one picture a task."""
     for task in TASKS:
-        shown = [row for row in rows if row.task == task and row.settings.get("model") == "plain"]
+        plain = [row for row in rows if row.task == task and row.settings.get("model") == "plain"]
         curves = {
-            (against, metric): [
-                row
-                for row in shown
-                if row.settings.get("against") == against and row.metric == metric
-            ]
+            f"{name}, {against.replace('-', ' ')}": own
             for against in ("truth", "seeds", "shuffled-items")
-            for metric in PLOTTED
+            for metric, name in PLOTTED.items()
+            if (own := _curve(plain, against, metric))
         }
-        curves = {name: of for name, of in curves.items() if of}
         if curves:
-            _draw(curves, folder / f"efa-{task}.png")
+            sizes = [float(row.settings["groups"]) for row in next(iter(curves.values()))]
+            figure = agreement_curves(
+                np.array(sizes),
+                {
+                    name: np.array([[row.value, row.sd or 0.0] for row in own], dtype=float)
+                    for name, own in curves.items()
+                },
+                size_name="training groups",
+            )
+            figure.savefig(folder / f"efa-{task}.png", format="png", dpi=120, facecolor="white")
 
 
 PLOTTED = {"alike-context": "contexts", "alike-centers": "centers"}
 
 
-def _draw(curves: Mapping[tuple[str, str], Sequence[Row]], path: Path) -> None:
-    first = next(iter(curves.values()))
-    figure = agreement_curves(
-        np.array([float(row.settings["groups"]) for row in first]),
-        {
-            f"{PLOTTED[metric]}, {against.replace('-', ' ')}": np.array(
-                [[row.value, row.sd or 0.0] for row in of], dtype=float
-            )
-            for (against, metric), of in curves.items()
-        },
-        size_name="training groups",
-    )
-    figure.savefig(path, format="png", dpi=120, facecolor="white")
+def _curve(rows: Sequence[Row], against: str, metric: str) -> list[Row]:
+    return [row for row in rows if (row.settings.get("against"), row.metric) == (against, metric)]
 
 
 def _simulated(options: Options) -> list[Case]:
@@ -201,34 +195,23 @@ def _truth(process: AttentionProcess, groups: Groups) -> ItemEmbeddings:
 
 
 def _movielens(options: Options) -> list[Case]:
-    return _shares(
-        TASK + "movielens",
-        smaller(movielens_items("correct", seed=SPLIT_SEED), options),
-        models=MOVIELENS,
-        shares=MOVIELENS_SHARES,
-        options=options,
-    )
+    splits = movielens_items("correct", seed=SPLIT_SEED)
+    return _shares("movielens", splits, MOVIELENS, MOVIELENS_SHARES, options)
 
 
 def _instacart(options: Options) -> list[Case]:
-    return _shares(
-        TASK + "instacart",
-        smaller(instacart_baskets("paper"), options),
-        models=INSTACART,
-        shares=INSTACART_SHARES,
-        options=options,
-    )
+    return _shares("instacart", instacart_baskets("paper"), INSTACART, INSTACART_SHARES, options)
 
 
 def _shares(
     task: str,
-    splits: Splits,
-    *,
+    whole: Splits,
     models: Mapping[str, Mapping[str, Any]],
     shares: Sequence[float],
     options: Options,
 ) -> list[Case]:
     """Cases of the first part of the training groups in random order, small ones in large ones."""
+    splits = smaller(whole, options)
     order = np.random.default_rng(TRAIN_SEED).permutation(len(splits.train))
     cases = []
     for name, parameters in models.items():
@@ -238,11 +221,11 @@ def _shares(
             epochs = round(parameters["max_epochs"] / share**0.5)
             cases.append(
                 Case(
-                    task=task,
+                    task=TASK + task,
                     splits=replace(splits, train=splits.train[order[:n]]),
                     parameters={**parameters, "max_epochs": epochs},
                     size={"model": name, "groups": n},
-                    n_configurations=N_CONFIGURATIONS[task.removeprefix(TASK)],
+                    n_configurations=N_CONFIGURATIONS[task],
                 )
             )
     return cases
