@@ -33,11 +33,11 @@ class RandomLinearTable:
     def eta(self, cells, targets):
         code = torch.from_numpy(cells.code).long()
         masked = torch.zeros_like(code, dtype=torch.bool)
-        for place in self.masked_columns:
-            masked[:, place] = code[:, place] < 0
+        for index in self.masked_columns:
+            masked[:, index] = code[:, index] < 0
         rows = Sentences(code, torch.from_numpy(cells.fraction), self.first, masked)
-        told = torch.stack([forward(member, rows, targets) for member in self.members])
-        return [told[:, :, t] for t in range(len(targets))]
+        result = torch.stack([forward(member, rows, targets) for member in self.members])
+        return [result[:, :, t] for t in range(len(targets))]
 
     def linear_attention(self, member):
         return self.members[member]

@@ -1,4 +1,4 @@
-"""Table models whose joint law is known, so that all they say of rows can be checked."""
+"""Table models whose joint distribution is known, so that all they say of rows can be checked."""
 
 from dataclasses import dataclass
 
@@ -47,16 +47,16 @@ class DiscreteJoint:
         for pattern, rows in present_patterns(cells):
             known = [j for j in np.flatnonzero(pattern) if j != target]
             absent = tuple(j for j in range(self.probs.ndim) if j != target and j not in known)
-            law = np.moveaxis(self.probs.sum(absent, keepdims=True), target, -1)
-            place = [cells.code[rows, j] if j in known else 0 for j in range(self.probs.ndim)]
-            del place[target]
-            eta[rows] = np.log(law[tuple(place)]) * (self.heat if known else 1.0)
+            distribution = np.moveaxis(self.probs.sum(absent, keepdims=True), target, -1)
+            index = [cells.code[rows, j] if j in known else 0 for j in range(self.probs.ndim)]
+            del index[target]
+            eta[rows] = np.log(distribution[tuple(index)]) * (self.heat if known else 1.0)
         return torch.from_numpy(eta)[None]
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianJoint:
-    """Every conditional of one Gaussian law of all columns."""
+    """Every conditional of one Gaussian of all columns."""
 
     schema: TableSchema
     mean: np.ndarray

@@ -85,7 +85,7 @@ def table_model(*, alike=False, cells=None, moved=0.3, seed=0, **changes):
     return model.eval()
 
 
-# What the laws of a masked table hold for.
+# What every masked table is tested on.
 CASES = {
     "linear": {},
     "linear, shared": {"alike": True, "categories": "shared"},
@@ -156,8 +156,8 @@ PARAMETERS = {
 
 def parameters(**changes):
     """What a fit reads of an estimator."""
-    told = {**PARAMETERS, **changes}
-    return SimpleNamespace(**{**told, "get_params": lambda deep: dict(told)})
+    result = {**PARAMETERS, **changes}
+    return SimpleNamespace(**{**result, "get_params": lambda deep: dict(result)})
 
 
 def alike_plan(cells=None, *, response=3, **options):

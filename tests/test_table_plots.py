@@ -28,9 +28,9 @@ def test_experts_stand_in_the_order_of_their_weights_beside_what_they_add():
         np.testing.assert_allclose(widths(bars), centered[order, number])
         # Each bar lies on the row of its cell.
         assert [round(bar.get_y() + bar.get_height() / 2) for bar in bars] == [0, 1, 2, 3]
-    told = [text.get_text() for text in right.get_legend().get_texts()]
+    result = [text.get_text() for text in right.get_legend().get_texts()]
     sums = centered.sum(0)
-    assert told == [f"{name} (sum {each:+.2f})" for name, each in zip(LABELS, sums, strict=True)]
+    assert result == [f"{name} (sum {each:+.2f})" for name, each in zip(LABELS, sums, strict=True)]
 
 
 def test_a_single_output_is_drawn_as_it_is():
@@ -67,8 +67,8 @@ def test_scores_are_drawn_by_share_in_order():
     assert joint.get_ydata().tolist() == [0.9, 0.8, 0.6]
     np.testing.assert_array_equal(trees.get_ydata(), [0.95, np.nan, 0.4])
     assert set(line.get_ydata()) == {0.3} and axes.get_ylabel() == "accuracy"
-    told = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert told == ["joint", "trees", "most"]
+    result = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert result == ["joint", "trees", "most"]
 
 
 def test_shares_that_are_none():

@@ -65,7 +65,7 @@ def nats_without(cells, columns):
 def test_curves_are_the_scores_with_cells_taken_in_order():
     cells = drawn(absent=0.2)
     assert not cells.present[:, 4].all()
-    told = deletion_insertion(KnownTruth(), cells, "y", importance=by_column(STRENGTH, cells))
+    result = deletion_insertion(KnownTruth(), cells, "y", importance=by_column(STRENGTH, cells))
     deleted = [(), (1,), (1, 3), (1, 3, 0), (0, 1, 2, 3)]
     inserted = [(0, 1, 2, 3), (0, 2, 3), (0, 2), (2,), ()]
     # A row that lacks a column goes on to its next one: only whole rows are known by hand.
@@ -73,20 +73,20 @@ def test_curves_are_the_scores_with_cells_taken_in_order():
     told_whole = deletion_insertion(KnownTruth(), whole, "y", importance=by_column(STRENGTH, whole))
     np.testing.assert_allclose(told_whole.deleted, [nats_without(whole, out) for out in deleted])
     np.testing.assert_allclose(told_whole.inserted, [nats_without(whole, out) for out in inserted])
-    for curve, ends in ((told.deleted, ((), range(4))), (told.inserted, (range(4), ()))):
+    for curve, ends in ((result.deleted, ((), range(4))), (result.inserted, (range(4), ()))):
         np.testing.assert_allclose(curve[[0, -1]], [nats_without(cells, out) for out in ends])
     steps = np.linspace(0.0, 1.0, 5)
-    assert told.deletion_area == pytest.approx(np.trapezoid(told.deleted, steps))
-    assert told.insertion_area == pytest.approx(np.trapezoid(told.inserted, steps))
+    assert result.deletion_area == pytest.approx(np.trapezoid(result.deleted, steps))
+    assert result.insertion_area == pytest.approx(np.trapezoid(result.inserted, steps))
 
 
 def test_in_a_row_with_absent_cells_the_order_goes_on_to_the_next_cell_that_is_there():
     cells = drawn()
     lacking = cells.hide([1])
-    told = deletion_insertion(KnownTruth(), lacking, "y", importance=by_column(STRENGTH, lacking))
+    result = deletion_insertion(KnownTruth(), lacking, "y", importance=by_column(STRENGTH, lacking))
     expected = [nats_without(cells, out) for out in [(1,), (1, 3), (1, 3, 0)]]
-    np.testing.assert_allclose(told.deleted[:3], expected)
-    np.testing.assert_allclose(told.deleted[3:], expected[-1])
+    np.testing.assert_allclose(result.deleted[:3], expected)
+    np.testing.assert_allclose(result.deleted[3:], expected[-1])
 
 
 def test_the_true_order_beats_random_and_its_reverse():
@@ -95,10 +95,10 @@ def test_the_true_order_beats_random_and_its_reverse():
         "truth": by_column(STRENGTH, cells),
         "reverse": by_column(-STRENGTH, cells),
     }
-    told = faithfulness(KnownTruth(), cells, "y", importances=importances, seed=0)
-    area = {name: each.deletion_area for name, each in told.items()}
+    result = faithfulness(KnownTruth(), cells, "y", importances=importances, seed=0)
+    area = {name: each.deletion_area for name, each in result.items()}
     assert area["truth"] == area["permutation"] < area["random"] < area["reverse"]
-    area = {name: each.insertion_area for name, each in told.items()}
+    area = {name: each.insertion_area for name, each in result.items()}
     assert area["truth"] == area["permutation"] > area["random"] > area["reverse"]
 
 
@@ -120,12 +120,12 @@ def test_experts_order_cells_better_than_columns_as_a_whole():
     label = probability.multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0].numpy()
     cells.code[:, 3], cells.value[:, 3], cells.fraction[:, 3] = label, label, 0.0
     importances = {"experts": expert_importance(model, cells, "d")}
-    told = faithfulness(model, cells, "d", importances=importances, seed=0)
-    first_step = {name: each.deleted[0] - each.deleted[1] for name, each in told.items()}
+    result = faithfulness(model, cells, "d", importances=importances, seed=0)
+    first_step = {name: each.deleted[0] - each.deleted[1] for name, each in result.items()}
     assert first_step["experts"] > max(first_step["permutation"], first_step["random"], 0.0)
-    assert told["experts"].deletion_area < told["random"].deletion_area
+    assert result["experts"].deletion_area < result["random"].deletion_area
     for other in ("permutation", "random"):
-        assert told["experts"].insertion_area > told[other].insertion_area
+        assert result["experts"].insertion_area > result[other].insertion_area
 
 
 def test_rows_without_the_target_and_importances_that_do_not_fit_are_refused():

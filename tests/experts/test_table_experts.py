@@ -52,26 +52,26 @@ def test_a_removal_effect_is_the_change_of_the_logits_without_that_cell(column):
     assert float(effects.abs().max()) > 1e-2
 
 
-def test_importance_is_the_divergence_of_the_laws_with_and_without_a_cell():
+def test_importance_is_the_divergence_of_the_distributions_with_and_without_a_cell():
     model, cells = linear_table(), random_cells(12)
-    told = expert_importance(model, cells, "d")
+    result = expert_importance(model, cells, "d")
     expected = np.zeros((12, 4))
     for member in range(2):
-        law = Categorical(logits=model.eta(cells, [3])[0][member])
+        distribution = Categorical(logits=model.eta(cells, [3])[0][member])
         for column in range(3):
             without = Categorical(logits=model.eta(cells.hide([column]), [3])[0][member])
-            expected[:, column] += kl_divergence(law, without).numpy() / 2
-    np.testing.assert_allclose(told, expected, atol=1e-10)
-    assert expected.max() > 1e-3 and not told[cells.code < 0].any()
+            expected[:, column] += kl_divergence(distribution, without).numpy() / 2
+    np.testing.assert_allclose(result, expected, atol=1e-10)
+    assert expected.max() > 1e-3 and not result[cells.code < 0].any()
 
 
-def test_importance_for_another_law_is_the_change_of_its_first_parameter():
+def test_importance_for_another_distribution_is_the_change_of_its_first_parameter():
     model, cells = linear_table(n_members=1), random_cells(12)
     model = replace(model, families=(*model.families[:3], Gaussian()))
-    told = expert_importance(model, cells, "d")[:, 1]
+    result = expert_importance(model, cells, "d")[:, 1]
     change = (model.eta(cells, [3])[0] - model.eta(cells.hide([1]), [3])[0])[0, :, 0]
-    np.testing.assert_allclose(told, change.abs().numpy(), atol=1e-10)
-    assert told.max() > 1e-3
+    np.testing.assert_allclose(result, change.abs().numpy(), atol=1e-10)
+    assert result.max() > 1e-3
 
 
 def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):

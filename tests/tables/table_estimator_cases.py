@@ -27,7 +27,7 @@ N_ROWS = 80
 
 
 def table_frame(*, n=N_ROWS, missing=0.1, seed=0):
-    """Columns of every kind, all told by one hidden number, with missing cells."""
+    """Columns of every kind, all caused by one hidden number, with missing cells."""
     random = np.random.default_rng(seed)
     hidden = random.normal(size=n)
     frame = pd.DataFrame(

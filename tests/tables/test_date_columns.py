@@ -211,7 +211,7 @@ def test_a_date_is_no_response(kind):
         make(kind).fit(FRAME, WHEN)
 
 
-def test_what_a_season_tells_is_learned():
+def test_a_season_is_learned():
     season = np.sin(2 * np.pi * np.arange(len(WHEN)) / 87)  # 87 steps of 101 hours are a year
     model = make(REGRESSOR, kinds=None, max_epochs=60).fit(DATED[["when"]], season)
     assert model.score(DATED[["when"]], season) > 0.8
@@ -219,6 +219,6 @@ def test_what_a_season_tells_is_learned():
     assert flat.score(DATED[["city"]], season) < 0.5
 
 
-def test_dates_alone_tell_of_nothing():
+def test_dates_alone_predict_nothing():
     with pytest.raises(DataError, match="`X` must have a column besides dates, got dates alone"):
         make(JOINT, kinds=None).fit(DATED[["when"]])

@@ -82,8 +82,8 @@ def test_a_value_on_an_edge_lies_in_the_lower_bin(n_bins):
 def test_cells_decode_to_what_they_were(numeric):
     schema = schema_of(TRAINING, kinds=KINDS, numeric=numeric)
     cells = encoded(schema, TRAINING)
-    for place, (name, values) in enumerate(TRAINING.items()):
-        back = decode(schema, name, cells.value[:, place])
+    for index, (name, values) in enumerate(TRAINING.items()):
+        back = decode(schema, name, cells.value[:, index])
         expected = pd.array(values, dtype=object)
         assert (pd.isna(back) == pd.isna(expected)).all()
         assert [a for a in back if not pd.isna(a)] == [a for a in values if a is not None]

@@ -1,4 +1,4 @@
-"""Decisions from laws, and absent cells filled by them."""
+"""Decisions from distributions, and absent cells filled by them."""
 
 import numpy as np
 import pytest
@@ -47,18 +47,18 @@ class TestDecisions:
         ],
     )
     def test_ordered_labels_know_all_rules(self, labels, expected):
-        law, column = finite_law(0.4, 0.15, 0.2, 0.25), column_of("ordinal", labels)
-        told = [decide(law, column, rule=rule).item() for rule in RULES]
-        assert told == expected
+        distribution, column = finite_law(0.4, 0.15, 0.2, 0.25), column_of("ordinal", labels)
+        result = [decide(distribution, column, rule=rule).item() for rule in RULES]
+        assert result == expected
 
     def test_expected_squared_error_is_least_at_the_mean(self):
         probs = np.random.default_rng(0).dirichlet(np.ones(4) / 2, size=50)
-        law = Mixture(Categorical(4), torch.from_numpy(np.log(probs + 1e-12))[None])
+        distribution = Mixture(Categorical(4), torch.from_numpy(np.log(probs + 1e-12))[None])
         labels = np.array([1.0, 2.0, 5.0, 9.0])
         cost = (probs[:, None] * (labels[:, None] - labels) ** 2).sum(-1)
-        told = decide(law, column_of("ordinal", labels.tolist()), rule="mean")
-        np.testing.assert_array_equal(told, cost.argmin(1))
-        assert len(set(told)) == 4
+        result = decide(distribution, column_of("ordinal", labels.tolist()), rule="mean")
+        np.testing.assert_array_equal(result, cost.argmin(1))
+        assert len(set(result)) == 4
 
     @pytest.mark.parametrize("kind", ["categorical", "boolean"])
     def test_labels_without_order_have_a_most_probable_one_alone(self, kind):
@@ -70,11 +70,16 @@ class TestDecisions:
 
     @pytest.mark.parametrize(("kind", "family"), [("numeric", Gaussian()), ("count", Poisson())])
     def test_numbers_have_a_mean_and_a_median(self, kind, family):
-        law = Mixture(family, torch.tensor([[[1.3, 0.1][: family.n_params]]]).double())
-        assert decide(law, column_of(kind), rule="mean").item() == pytest.approx(law.mean().item())
-        assert decide(law, column_of(kind), rule="median").item() == law.quantile(0.5).item()
+        distribution = Mixture(family, torch.tensor([[[1.3, 0.1][: family.n_params]]]).double())
+        assert decide(distribution, column_of(kind), rule="mean").item() == pytest.approx(
+            distribution.mean().item()
+        )
+        assert (
+            decide(distribution, column_of(kind), rule="median").item()
+            == distribution.quantile(0.5).item()
+        )
         with pytest.raises(ExfamError, match=f"'mean' or 'median' for the {kind} column"):
-            decide(law, column_of(kind), rule="argmax")
+            decide(distribution, column_of(kind), rule="argmax")
 
     def test_other_rules_are_refused(self):
         with pytest.raises(ExfamError, match="`rule` must be one of 'argmax', 'mean', 'median'"):
@@ -86,46 +91,50 @@ class TestImputation:
     def test_numbers_are_their_conditional_means(self, rule):
         model = gaussian_joint()
         cells = drop_cells(gaussian_rows(model, 30))
-        told = impute(model, cells, rule=rule, level=0.8)
-        assert told.cells.present.all()
-        np.testing.assert_array_equal(told.filled, ~cells.present)
-        for i, j in np.argwhere(told.filled):
+        result = impute(model, cells, rule=rule, level=0.8)
+        assert result.cells.present.all()
+        np.testing.assert_array_equal(result.filled, ~cells.present)
+        for i, j in np.argwhere(result.filled):
             at = np.flatnonzero(cells.present[i])
             slope = np.linalg.solve(model.cov[np.ix_(at, at)], model.cov[at, j])
             mean = model.mean[j] + slope @ (cells.value[i, at] - model.mean[at])
             sd = np.sqrt(model.cov[j, j] - slope @ model.cov[at, j])
-            assert told.cells.value[i, j] == pytest.approx(mean)
+            assert result.cells.value[i, j] == pytest.approx(mean)
             ends = mean + sd * 1.2815515655446004 * np.array([-1, 1])
-            np.testing.assert_allclose([told.low[i, j], told.high[i, j]], ends)
-        np.testing.assert_array_equal(told.cells.value[~told.filled], cells.value[~told.filled])
-        assert np.isnan(told.low[~told.filled]).all() and np.isnan(told.probability).all()
-        encoded = cells_of(model.schema, told.cells.value)
-        np.testing.assert_array_equal(told.cells.code, encoded.code)
+            np.testing.assert_allclose([result.low[i, j], result.high[i, j]], ends)
+        np.testing.assert_array_equal(
+            result.cells.value[~result.filled], cells.value[~result.filled]
+        )
+        assert np.isnan(result.low[~result.filled]).all() and np.isnan(result.probability).all()
+        encoded = cells_of(model.schema, result.cells.value)
+        np.testing.assert_array_equal(result.cells.code, encoded.code)
 
     def test_labels_are_most_probable_or_median(self):
         model = discrete_joint()
         cells = drop_cells(discrete_rows(model, 60), share=0.5)
-        told = impute(model, cells, rule="mean")
-        for i, j in np.argwhere(told.filled):
+        result = impute(model, cells, rule="mean")
+        for i, j in np.argwhere(result.filled):
             known = cells.present[i]
-            law = model.probs[tuple(c if c >= 0 else slice(None) for c in cells.code[i])]
-            place = int((~known[:j]).sum())
-            law = law.sum(tuple(axis for axis in range(law.ndim) if axis != place))
-            law = law / law.sum()
-            best = law.argmax() if j < 2 else np.searchsorted(law.cumsum(), 0.5)
-            assert told.cells.code[i, j] == best
-            assert told.probability[i, j] == pytest.approx(law[best])
-            assert np.isnan(told.low[i, j]) == (j < 2)
-        assert len(set(told.cells.code[told.filled[:, 2], 2])) > 1
+            distribution = model.probs[tuple(c if c >= 0 else slice(None) for c in cells.code[i])]
+            index = int((~known[:j]).sum())
+            distribution = distribution.sum(
+                tuple(axis for axis in range(distribution.ndim) if axis != index)
+            )
+            distribution = distribution / distribution.sum()
+            best = distribution.argmax() if j < 2 else np.searchsorted(distribution.cumsum(), 0.5)
+            assert result.cells.code[i, j] == best
+            assert result.probability[i, j] == pytest.approx(distribution[best])
+            assert np.isnan(result.low[i, j]) == (j < 2)
+        assert len(set(result.cells.code[result.filled[:, 2], 2])) > 1
 
     def test_a_mean_count_is_a_count(self):
         schema = TableSchema((Column("n", "count", knots=np.array([0.0, 3.0, 9.0])),))
         eta = torch.tensor([2.6]).double().log()
         model = IndependentColumns(schema, (Poisson(),), (eta,))
-        told = impute(model, cells_of(schema, [[np.nan], [5.0]]), rule="mean")
-        assert told.cells.value.tolist() == [[3.0], [5.0]]
+        result = impute(model, cells_of(schema, [[np.nan], [5.0]]), rule="mean")
+        assert result.cells.value.tolist() == [[3.0], [5.0]]
         ends = scipy.stats.poisson(2.6).ppf([0.05, 0.95])
-        assert [told.low[0, 0], told.high[0, 0]] == ends.tolist()
+        assert [result.low[0, 0], result.high[0, 0]] == ends.tolist()
 
     def test_rows_do_not_know_each_other(self, monkeypatch):
         model = gaussian_joint()
@@ -133,9 +142,9 @@ class TestImputation:
         whole = impute(model, cells, rule="mean")
         shuffled = np.random.default_rng(2).permutation(30)
         monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 4)
-        told = impute(model, cells[shuffled], rule="mean")
-        np.testing.assert_allclose(told.cells.value, whole.cells.value[shuffled])
-        np.testing.assert_allclose(told.low, whole.low[shuffled])
+        result = impute(model, cells[shuffled], rule="mean")
+        np.testing.assert_allclose(result.cells.value, whole.cells.value[shuffled])
+        np.testing.assert_allclose(result.low, whole.low[shuffled])
 
     def test_other_rules_and_levels_are_refused(self):
         model = gaussian_joint()

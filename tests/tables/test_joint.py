@@ -1,4 +1,4 @@
-"""Log-probabilities of whole rows against joint laws that are known."""
+"""Log-probabilities of whole rows against joint distributions that are known."""
 
 import itertools
 
@@ -26,7 +26,7 @@ from table_model_cases import (
 
 
 def known_log_prob(model, cells):
-    """Log of the joint law of the present cells of each row."""
+    """Log of the joint distribution of the present cells of each row."""
     if hasattr(model, "probs"):
         out = []
         for code in cells.code:
@@ -39,8 +39,8 @@ def known_log_prob(model, cells):
         if not len(at):
             out.append(0.0)
             continue
-        law = scipy.stats.multivariate_normal(model.mean[at], model.cov[np.ix_(at, at)])
-        out.append(law.logpdf(value[at]))
+        distribution = scipy.stats.multivariate_normal(model.mean[at], model.cov[np.ix_(at, at)])
+        out.append(distribution.logpdf(value[at]))
     return np.array(out)
 
 
@@ -60,7 +60,7 @@ def test_the_stand_ins_are_table_models(case):
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_the_chain_gives_the_joint_law_in_any_order(case, dropped):
+def test_the_chain_gives_the_joint_distribution_in_any_order(case, dropped):
     model, cells = case
     cells = drop_cells(cells) if dropped else cells
     truth = known_log_prob(model, cells)
@@ -87,7 +87,7 @@ def test_given_columns_are_context_alone(case):
     np.testing.assert_allclose(conditional, whole - first)
 
 
-def test_without_one_joint_law_the_order_matters():
+def test_without_one_joint_distribution_the_order_matters():
     model = discrete_joint(heat=1.7)
     cells = discrete_rows(model, 60)
     gap = chain_log_prob(model, cells) - chain_log_prob(model, cells, order=["c", "b", "a"])
@@ -135,8 +135,8 @@ def test_members_of_an_ensemble_are_averaged():
     np.testing.assert_allclose(
         cell_log_prob(model, cells, ["b"]), np.log(np.mean(np.exp(each), axis=0))
     )
-    laws = column_distributions(model, cells, ["b", "a"])
-    assert list(laws) == ["b", "a"] and laws["a"].eta.shape == (2, 20, 2)
+    distributions = column_distributions(model, cells, ["b", "a"])
+    assert list(distributions) == ["b", "a"] and distributions["a"].eta.shape == (2, 20, 2)
 
 
 @pytest.mark.parametrize(

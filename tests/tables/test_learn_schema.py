@@ -110,8 +110,8 @@ def test_knots_may_be_other_in_number_than_bins():
 def test_knots_are_quantiles():
     values = draws()
     column = only({"a": values}, n_bins=11)
-    places = [np.mean(values <= knot) for knot in column.knots]
-    np.testing.assert_allclose(places, np.linspace(0, 1, 11), atol=1 / len(values))
+    indices = [np.mean(values <= knot) for knot in column.knots]
+    np.testing.assert_allclose(indices, np.linspace(0, 1, 11), atol=1 / len(values))
     assert column.n_tokens == 11
     np.testing.assert_allclose((column.center, column.scale), (values.mean(), values.std()))
 
@@ -243,7 +243,7 @@ def test_settings_are_checked():
         learned([])
 
 
-def test_a_place_is_that_of_a_column():
+def test_an_index_is_that_of_a_column():
     schema = TableSchema((Column("a", "ordinal", labels=label_array(SIZES)),))
     assert len(schema) == 1 and schema.index("a") == 0
     with pytest.raises(

@@ -34,9 +34,9 @@ def test_far_more_missing_cells_than_in_training_are_counted_once(model, tmp_pat
     model.save(tmp_path / "model")
     for fitted in (model, exfam.load(tmp_path / "model")):
         for call in calls(fitted):
-            with pytest.warns(ExfamWarning, match="4.% of the cells .* lacked 0%") as told:
+            with pytest.warns(ExfamWarning, match="4.% of the cells .* lacked 0%") as result:
                 call(GAPS)
-            assert len(told) == 1
+            assert len(result) == 1
 
 
 def test_as_many_as_in_training_or_a_few_are_fine(model):

@@ -39,9 +39,9 @@ def shifted(cells, model, *, column, by):
 def own_share(cells):
     """Weights that follow the first cell: its logistic, and the rest on the last column."""
     first = 1 / (1 + np.exp(-np.nan_to_num(cells.value[:, 0])))
-    told = np.zeros(cells.code.shape)
-    told[:, 0], told[:, -1] = first, 1 - first
-    return told
+    result = np.zeros(cells.code.shape)
+    result[:, 0], result[:, -1] = first, 1 - first
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_column_that_moved_is_found_and_no_other(gaussian, column):
     before, after = report.columns[column].marginal.mean_shift
     assert before == pytest.approx(0, abs=0.1) and after == pytest.approx(0.5, abs=0.1)
     assert report.columns[column].marginal.sd_ratio[1] == pytest.approx(1, abs=0.1)
-    # The log-density of a Gaussian law falls by half the squared step times the precision.
+    # The log-density of a Gaussian falls by half the squared step times the precision.
     expected = -(sd**2) / 8 * np.linalg.inv(model.cov)[column, column]
     for move in (report.rows, report.columns[column].conditional):
         assert abs(move.difference - expected) < 3 * move.error
@@ -134,8 +134,8 @@ def test_the_target_is_predicted_and_observed():
     new = new.hide([1])
     target = shift_report(model, train, new, target="b").target
     assert target.labels == (0, 1, 2)
-    law = model.probs / model.probs.sum(1, keepdims=True)
-    mean = np.mean([law[a, :, c] for a, _, c in train.code], axis=0)
+    distribution = model.probs / model.probs.sum(1, keepdims=True)
+    mean = np.mean([distribution[a, :, c] for a, _, c in train.code], axis=0)
     np.testing.assert_allclose([move.train for move in target.predicted], mean)
     share = np.bincount(train.code[:, 1]) / 400
     np.testing.assert_allclose([move.train for move in target.observed], share)
@@ -146,8 +146,8 @@ def test_the_target_is_predicted_and_observed():
 def test_a_numeric_target_has_mean_and_spread(gaussian):
     model, train, new = gaussian
     target = shift_report(model, train, new.hide([3]), target="x").target
-    for told, cells in ((target.predicted[0].train, train), (target.observed[0].train, train)):
-        assert told == pytest.approx(cells.value[:, 3].mean(), abs=0.05)
+    for result, cells in ((target.predicted[0].train, train), (target.observed[0].train, train)):
+        assert result == pytest.approx(cells.value[:, 3].mean(), abs=0.05)
     np.testing.assert_allclose(target.predicted_sd, np.sqrt(model.cov[3, 3]), rtol=0.1)
     assert target.observed_sd[0] == pytest.approx(train.value[:, 3].std())
     assert math.isnan(target.observed_sd[1])
@@ -173,20 +173,20 @@ def test_neither_blocks_nor_the_order_of_rows_matter(gaussian, monkeypatch):
         assert first == (pytest.approx(second) if isinstance(second, float) else second)
 
 
-def leaves(told):
-    if isinstance(told, dict | list):
-        for part in told.values() if isinstance(told, dict) else told:
+def leaves(result):
+    if isinstance(result, dict | list):
+        for part in result.values() if isinstance(result, dict) else result:
             yield from leaves(part)
     else:
-        yield told
+        yield result
 
 
-def test_text_and_json_tell_all_of_it():
+def test_text_and_json_hold_all_of_it():
     model = discrete_joint()
     train = discrete_rows(model, 60, seed=1)
     report = shift_report(model, train, train[:1].hide([0]), target="b", weights=own_share)
-    told = json.loads(json.dumps(report.as_dict(), allow_nan=False))
-    assert told["columns"][0]["marginal"]["new_kl"] is None
+    result = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    assert result["columns"][0]["marginal"]["new_kl"] is None
     text = str(report)
     for name in ("a", "b", "c", "predicted 0", "observed 2", "Mean expert weights", "KL", "nats"):
         assert name in text
@@ -253,18 +253,18 @@ class TestMoves:
         assert bonferroni({"a": math.nan}, level=0.1) == ()
 
     def test_a_label_that_both_have_alone_has_not_moved(self):
-        law = Mixture(Categorical(2), torch.zeros(1, 1, 2))
-        told = marginal_shift(law, np.zeros(4), np.zeros(5))
-        assert told.p == 1 and told.kl[0] == pytest.approx(math.log(2))
-        assert math.isnan(marginal_shift(law, np.zeros(4), np.zeros(0)).p)
+        distribution = Mixture(Categorical(2), torch.zeros(1, 1, 2))
+        result = marginal_shift(distribution, np.zeros(4), np.zeros(5))
+        assert result.p == 1 and result.kl[0] == pytest.approx(math.log(2))
+        assert math.isnan(marginal_shift(distribution, np.zeros(4), np.zeros(0)).p)
 
     def test_marginal_p_values_keep_their_level(self):
         rng = np.random.default_rng(1)
         numbers = Mixture(Gaussian(scale=1.0), torch.zeros(1, 1, 1))
         finite = Mixture(Categorical(3), torch.zeros(1, 1, 3))
-        for law, draw in (
+        for distribution, draw in (
             (numbers, lambda n: rng.normal(size=n)),
             (finite, lambda n: rng.integers(3, size=n).astype(float)),
         ):
-            p = np.array([marginal_shift(law, draw(300), draw(200)).p for _ in range(200)])
+            p = np.array([marginal_shift(distribution, draw(300), draw(200)).p for _ in range(200)])
             assert (p < 0.05).mean() < 0.1 and (p < 0.5).mean() > 0.35

@@ -55,7 +55,7 @@ def test_without_ordered_labels_there_is_no_order_to_choose():
     families = tuple(ALIKE_FAMILIES[:3])
     plan = TablePlan(schema, cells, 2, families)
     assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True}
-    # Bins lie in an order, but their law's outputs are not told by it.
+    # Bins lie in an order, but their outputs do not follow it.
     plan = TablePlan(MIXED, mixed_cells(), 3, MIXED_FAMILIES)
     assert isinstance(plan.families[4], Histogram)
     assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True, False}
@@ -107,9 +107,9 @@ def test_on_ordered_labels_the_ordinal_recipe_wins():
     assert trials[1].gain > 3 * trials[1].error > 0
     assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
     assert best_of(trials) == ORDINAL
-    fitted, told = fit_table(replace_ensemble(given), plan)
+    fitted, result = fit_table(replace_ensemble(given), plan)
     assert fitted.settings.ordinal == (True,) * 3
-    assert [each.recipe for each in told] == [ORDINAL, FREE]
+    assert [each.recipe for each in result] == [ORDINAL, FREE]
 
 
 def replace_ensemble(given):
@@ -118,8 +118,8 @@ def replace_ensemble(given):
 
 def test_on_shuffled_labels_it_does_not():
     value = ordered_cells(100)
-    place = np.random.default_rng(3).permutation(10)
-    plan = ten_plan(place[value.astype(int)].astype(float))
+    index = np.random.default_rng(3).permutation(10)
+    plan = ten_plan(index[value.astype(int)].astype(float))
     trials = choose_recipe(parameters(max_epochs=15), plan, [FREE, ORDINAL])
     assert trials[1].gain < 3 * trials[1].error
 
@@ -168,30 +168,32 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
     held_out = choice._held_out
 
     def spy(estimator, small, recipes, *, part, folds):
-        told = held_out(estimator, small, recipes, part=part, folds=folds)
-        parts.append((small, part, folds, told))
-        return told
+        result = held_out(estimator, small, recipes, part=part, folds=folds)
+        parts.append((small, part, folds, result))
+        return result
 
     monkeypatch.setattr(choice, "_held_out", spy)
     trials = choose_recipe(given, plan, [ORDINAL, FREE])
-    small, part, folds, told = parts[0]
+    small, part, folds, result = parts[0]
     known = small.cells.code[:, 3] >= 0
     assert len(folds) == 5 and sorted(set(part[known])) == folds and set(part[~known]) == {-1}
     members = [recipe for recipe in (ORDINAL, FREE) for _ in folds]
     nats = {ORDINAL: np.zeros(60), FREE: np.zeros(60)}
-    for place in (1, 4, 5):
-        fold, recipe = place % 5, members[place]
+    for index in (1, 4, 5):
+        fold, recipe = index % 5, members[index]
         seen = (part != fold) * small.weight
-        model = single_member(given, small, members, place, seen)
+        model = single_member(given, small, members, index, seen)
         held = small.cells[part == fold]
-        law = Mixture(model.families[3], model.eta(held, [3])[0])
-        nats[recipe][part == fold] = law.log_prob(torch.from_numpy(held.value[:, 3])).numpy()
+        distribution = Mixture(model.families[3], model.eta(held, [3])[0])
+        nats[recipe][part == fold] = distribution.log_prob(
+            torch.from_numpy(held.value[:, 3])
+        ).numpy()
         np.testing.assert_allclose(
-            told[recipe][0, part[known] == fold], nats[recipe][part == fold], atol=2e-4
+            result[recipe][0, part[known] == fold], nats[recipe][part == fold], atol=2e-4
         )
     for each in trials:
-        assert each.nats == pytest.approx(told[each.recipe][0].mean())
-    gain = told[FREE][0] - told[ORDINAL][0]
+        assert each.nats == pytest.approx(result[each.recipe][0].mean())
+    gain = result[FREE][0] - result[ORDINAL][0]
     assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
 
 
@@ -199,7 +201,7 @@ def test_held_out_rows_teach_a_member_nothing():
     plan, given = alike_plan(alike_cells(60)), parameters()
     part = np.arange(60) % 2
     weight = np.stack([part != 0, part != 1]).astype(float)
-    # What fits start from, the shares of labels, is that of all rows: cells change places only.
+    # What fits start from, the shares of labels, is that of all rows: cells are only permuted.
     order = np.arange(60)
     order[part == 0] = np.random.default_rng(0).permutation(order[part == 0])
     arrays = [array.copy() for array in (plan.cells.code, plan.cells.fraction, plan.cells.value)]
@@ -230,14 +232,14 @@ def test_held_out_rows_teach_a_member_nothing():
 def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best, monkeypatch):
     seen = []
 
-    def told(estimator, small, recipes, *, part, folds):
+    def result(estimator, small, recipes, *, part, folds):
         seen.extend(recipes)
         extra = {recipe: 0.1 * (recipe.extra_masking == 0.5) for recipe in recipes}
         return {
             recipe: np.full((1, 3), nats[recipe.length] + more) for recipe, more in extra.items()
         }
 
-    monkeypatch.setattr(choice, "_held_out", told)
+    monkeypatch.setattr(choice, "_held_out", result)
     trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
     masked = ALL[1]
     assert seen == [*ALL[:2], *(replace(masked, length=length) for length in tried)]
@@ -318,7 +320,7 @@ def test_without_labels_to_compare_by_the_first_recipe_is_taken(n_labeled):
     assert trials == () and fitted.settings.ordinal == (True,)
 
 
-def test_without_a_response_all_cells_of_held_out_rows_are_told():
+def test_without_a_response_all_cells_of_held_out_rows_are_scored():
     cells = alike_cells(40, absent=0.6)
     plan = alike_plan(Cells.concatenate([cells, cells[:2].hide([0, 1, 2, 3])]), response=None)
     trials = choose_recipe(parameters(extra_masking=0.0), plan, [ORDINAL, FREE])
@@ -328,7 +330,7 @@ def test_without_a_response_all_cells_of_held_out_rows_are_told():
 
 
 class TestHeldOutScale:
-    """The law of a default regressor is as wide as its errors on rows that it was not fitted to."""
+    """A default regressor is as wide as its errors on rows that it was not fitted to."""
 
     @staticmethod
     def rows(n, seed):
@@ -336,8 +338,8 @@ class TestHeldOutScale:
         X = random.normal(size=(n, 12))
         return X, X[:, 0] + random.standard_t(5, size=n)
 
-    def test_an_overfitted_law_is_widened(self):
-        """Many columns of noise: nats on new rows were far below those of a law that is wider."""
+    def test_an_overfitted_distribution_is_widened(self):
+        """Many columns of noise: nats on new rows were far below those of a wider one."""
         X, y = self.rows(60, 0)
         new = self.rows(400, 1)
         quick = {"progress": False, "extra_masking": "auto", "max_epochs": 150}
@@ -348,7 +350,7 @@ class TestHeldOutScale:
         model.model_.widen(model.schema_.index("y"), -chosen.log_scale)
         assert wide > model.log_score(*new) + 0.02
 
-    def test_the_default_law_has_heavy_tails(self):
+    def test_the_default_distribution_has_heavy_tails(self):
         X, y = self.rows(60, 0)
         model = MaskedTableRegressor(max_epochs=2, progress=False).fit(X, y)
         assert model.families_[-1] == StudentT(df=4.0)
@@ -356,20 +358,20 @@ class TestHeldOutScale:
         plain = MaskedTableRegressor(max_epochs=2, progress=False, family="gaussian").fit(X, y)
         assert far[0] > -100 > plain.log_scores(X[:1], [1e4 * y.std()])[0]
 
-    def test_every_scale_is_that_of_the_law_made_wider(self):
+    def test_every_scale_is_that_of_the_distribution_made_wider(self):
         X, y = self.rows(60, 0)
         model = MaskedTableRegressor(max_epochs=2, progress=False).fit(X, y)
         cells = model._cells(X, y)
         rows = model.model_.rows(cells)
         batch = rows.pad(np.arange(len(X)))
-        place = model.schema_.index("y")
+        index = model.schema_.index("y")
         with torch.no_grad():
-            before, after = model.model_.log_prob_by_scale(batch, [place], [0.0, 0.7])
+            before, after = model.model_.log_prob_by_scale(batch, [index], [0.0, 0.7])
         np.testing.assert_allclose(before[0, :, 0], model.log_scores(X, y), atol=1e-5)
-        model.model_.widen(place, 0.7)
+        model.model_.widen(index, 0.7)
         np.testing.assert_allclose(after[0, :, 0], model.log_scores(X, y), atol=1e-5)
 
-    def test_laws_without_a_scale_are_left_alone(self):
+    def test_distributions_without_a_scale_are_left_alone(self):
         X, y = self.rows(60, 0)
         counts = np.rint(np.abs(y))
         model = MaskedTableRegressor(max_epochs=2, progress=False, family="poisson").fit(X, counts)

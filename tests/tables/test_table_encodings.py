@@ -1,4 +1,4 @@
-"""Tables under every encoding: columns' places, counted from 0, are positions."""
+"""Tables under every encoding: columns, counted from 0, are positions."""
 
 import numpy as np
 import pytest
@@ -30,12 +30,12 @@ def test_every_table_estimator_takes_every_encoding(kind, network, encoding, tmp
     model = make(kind, network=network, encoding=encoding, max_epochs=1)
     rows, response = FRAME[:30], RESPONSES[kind]
     model.fit(rows, None if response is None else response[:30])
-    told = model.pseudo_log_likelihood(rows)
-    assert np.isfinite(told).all() and told.std() > 0
+    result = model.pseudo_log_likelihood(rows)
+    assert np.isfinite(result).all() and result.std() > 0
     model.save(tmp_path / "model")
     loaded = class_of(kind).load(tmp_path / "model")
     assert loaded.settings_.encoding == encoding
-    np.testing.assert_array_equal(loaded.pseudo_log_likelihood(rows), told)
+    np.testing.assert_array_equal(loaded.pseudo_log_likelihood(rows), result)
 
 
 def test_an_unknown_encoding_is_refused():
@@ -50,14 +50,14 @@ def test_sizes_that_an_encoding_does_not_take_are_refused():
 
 
 def _scores(encoding, q, k):
-    """Of one target at place m with all columns: q, k of (heads, columns, head_dim)."""
-    place = torch.arange(q.shape[1])[None]
-    fixed = encoding.log_weights(place, place)
+    """Of the target at position m with all columns: q, k of (heads, columns, head_dim)."""
+    index = torch.arange(q.shape[1])[None]
+    fixed = encoding.log_weights(index, index)
     if fixed is not None:
         return fixed[0].to(q.dtype).expand(len(q), -1, -1)
-    turned_q, turned_k = (encoding.rotate(x[None], place) for x in (q, k))
+    turned_q, turned_k = (encoding.rotate(x[None], index) for x in (q, k))
     product = turned_q @ turned_k.mT * q.shape[-1] ** -0.5
-    bias = encoding.bias(turned_q, place, place)
+    bias = encoding.bias(turned_q, index, index)
     return (product if bias is None else product + bias)[0]
 
 
@@ -73,7 +73,7 @@ def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
     low = network.tokens.entry_index(batch.code)[0, row]
     share = batch.between[0, row][:, None].double()
     standing = torch.lerp(entries[low], entries[low + (share[:, 0] > 0)], share)
-    told = network(batch, list(range(n)))[member, row]
+    result = network(batch, list(range(n)))[member, row]
     for target in range(n):
         x = standing.clone()
         x[target] = network.tokens.blanks()[member, target]
@@ -90,7 +90,7 @@ def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
         hidden = hidden + hidden @ network.hidden[member]
         weight, bias = network.readout.columns()
         torch.testing.assert_close(
-            told[target], weight[member, target] @ hidden + bias[member, target]
+            result[target], weight[member, target] @ hidden + bias[member, target]
         )
 
 
@@ -98,19 +98,19 @@ def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
 @pytest.mark.parametrize("network", ["linear", "deep"])
 def test_a_target_sees_the_other_cells_and_never_its_own(network, encoding):
     model, cells = table_model(network=network, encoding=encoding), mixed_cells(8)
-    (told,) = model.eta(cells, [2])
+    (result,) = model.eta(cells, [2])
     for column in range(cells.code.shape[1]):
         (moved,) = model.eta(other_cells(cells, model.schema, column), [2])
         there = torch.from_numpy(cells.code[:, column] >= 0)
-        change = (told - moved).abs().amax(-1)
+        change = (result - moved).abs().amax(-1)
         assert there.any() and float(change[:, ~there].sum()) < 1e-9
         assert float(change[:, there].min()) > 1e-7 if column != 2 else float(change.max()) < 1e-9
 
 
 @EVERY
 @pytest.mark.parametrize("network", ["linear", "deep"])
-def test_columns_places_matter_unless_there_are_none(network, encoding):
-    """Of columns with the same tokens, which place one has is told by its encoding alone."""
+def test_columns_indices_matter_unless_there_are_none(network, encoding):
+    """Of columns with the same tokens, only the encoding says which is which."""
     model = table_model(alike=True, categories="shared", network=network, encoding=encoding)
     code = np.array([[0, 1, 2, 3], [2, 1, 0, 3]], dtype=np.int32)
     batch = cell_batch(code, np.zeros(code.shape, np.float32), code.astype(float))
@@ -139,7 +139,7 @@ def test_columns_without_vectors_are_not_compared():
         model.column_similarities()
 
 
-def test_a_shift_is_told_under_any_encoding():
+def test_a_shift_is_found_under_any_encoding():
     for encoding in ("learned", "rotary"):
         model = make(CLASSIFIER, encoding=encoding, max_epochs=1)
         model.fit(FRAME, RESPONSES[CLASSIFIER])
@@ -152,5 +152,5 @@ def test_the_weights_of_experts_are_those_of_attention():
     model = make(CLASSIFIER, max_epochs=1, ensemble=2).fit(FRAME, RESPONSES[CLASSIFIER])
     cells = model._cells(FRAME)
     each = [model.experts(FRAME, [model.response_], member=m).weights[:, 0] for m in range(2)]
-    told = model.model_.expert_weights(cells, model.schema_.index(model.response_))
-    np.testing.assert_allclose(told, np.stack(each).mean((0, 2)), atol=1e-5)
+    result = model.model_.expert_weights(cells, model.schema_.index(model.response_))
+    np.testing.assert_allclose(result, np.stack(each).mean((0, 2)), atol=1e-5)

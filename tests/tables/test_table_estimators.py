@@ -41,7 +41,7 @@ FORMS = {
 }
 
 
-def told(model, X):
+def predictions(model, X):
     """What a fitted model says of rows, as one array."""
     if model.kind == CLASSIFIER:
         return model.predict_proba(X)
@@ -58,29 +58,31 @@ class TestAll:
     def test_same_seed_same_bits(self, kind):
         first, again = (make(kind, max_epochs=2).fit(FRAME, RESPONSES[kind]) for _ in range(2))
         other = make(kind, max_epochs=2, seed=1).fit(FRAME, RESPONSES[kind])
-        np.testing.assert_array_equal(told(first, NEW), told(again, NEW))
-        assert not np.array_equal(told(first, NEW), told(other, NEW))
+        np.testing.assert_array_equal(predictions(first, NEW), predictions(again, NEW))
+        assert not np.array_equal(predictions(first, NEW), predictions(other, NEW))
 
     @pytest.mark.parametrize("form", FORMS)
     def test_the_form_of_a_table_changes_nothing(self, kind, form):
         model = fitted(kind)
         given = FORMS[form](NEW)
-        np.testing.assert_array_equal(told(model, given), told(model, NEW))
+        np.testing.assert_array_equal(predictions(model, given), predictions(model, NEW))
 
-    def test_rows_are_told_one_by_one(self, kind):
+    def test_rows_are_predicted_one_by_one(self, kind):
         model, order = fitted(kind), np.arange(len(NEW))[::-1]
-        np.testing.assert_allclose(told(model, NEW)[order], told(model, NEW.iloc[order]), rtol=1e-5)
-        assert len(np.unique(told(model, NEW).round(6))) > 2
+        np.testing.assert_allclose(
+            predictions(model, NEW)[order], predictions(model, NEW.iloc[order]), rtol=1e-5
+        )
+        assert len(np.unique(predictions(model, NEW).round(6))) > 2
 
     def test_a_clone_is_not_fitted(self, kind):
         copied = clone(fitted(kind))
         assert not hasattr(copied, "members_") and copied.get_params() == make(kind).get_params()
 
-    def test_a_saved_model_tells_the_same_bits(self, kind, tmp_path):
+    def test_a_saved_model_predicts_the_same_bits(self, kind, tmp_path):
         model = fitted(kind, ensemble=2)
         model.save(tmp_path / "model")
         for loaded in (class_of(kind).load(tmp_path / "model"), exfam.load(tmp_path / "model")):
-            np.testing.assert_array_equal(told(loaded, NEW), told(model, NEW))
+            np.testing.assert_array_equal(predictions(loaded, NEW), predictions(model, NEW))
             assert loaded.get_params() == model.get_params()
             assert loaded.recipe_ == model.recipe_ and loaded.tables_ == model.tables_
             assert loaded.history_ == model.history_ and loaded.features_ == model.features_
@@ -89,8 +91,8 @@ class TestAll:
             drawn, again = (each.sample(3, seed=1) for each in (loaded, model))
             assert all((drawn[name] == again[name]).all() for name in drawn)
 
-    def test_columns_are_a_joint_law_of_rows(self, kind):
-        """Chain rule by hand: p(first) p(second | first) is the law of both in that order."""
+    def test_columns_are_a_joint_distribution_of_rows(self, kind):
+        """Chain rule by hand: p(first) p(second | first) is the joint probability in that order."""
         model, rows = fitted(kind), whole(kind).dropna().head(6)
         names = ["grade", "city"]
         first = model.conditional(["grade"]).log_prob(rows[["grade"]])
@@ -100,19 +102,19 @@ class TestAll:
         sums = model.pseudo_log_likelihood(rows)
         assert sums.shape == (6,) and not np.allclose(sums, model.log_prob(rows))
 
-    def test_a_conditional_is_a_law_of_labels_and_numbers(self, kind):
+    def test_a_conditional_is_a_distribution_of_labels_and_numbers(self, kind):
         model = fitted(kind)
-        law = model.conditional(["city", "height"], given={"grade": 4, "member": True})
-        assert len(law) == 1 and law.columns == ("city", "height")
-        assert law.labels("city").tolist() == ["Bonn", "Oslo", "Rome"]
-        np.testing.assert_allclose(law.probs("city").sum(1), 1.0)
-        assert law.predict_dist("height").sd[0] > 0
-        draws = law.sample(400, seed=0)
+        distribution = model.conditional(["city", "height"], given={"grade": 4, "member": True})
+        assert len(distribution) == 1 and distribution.columns == ("city", "height")
+        assert distribution.labels("city").tolist() == ["Bonn", "Oslo", "Rome"]
+        np.testing.assert_allclose(distribution.probs("city").sum(1), 1.0)
+        assert distribution.predict_dist("height").sd[0] > 0
+        draws = distribution.sample(400, seed=0)
         assert set(draws) == {"city", "height"} and set(draws["city"]) <= set(
             ["Bonn", "Oslo", "Rome"]
         )
-        shares = np.array([(draws["city"] == city).mean() for city in law.labels("city")])
-        np.testing.assert_allclose(shares, law.probs("city")[0], atol=0.1)
+        shares = np.array([(draws["city"] == city).mean() for city in distribution.labels("city")])
+        np.testing.assert_allclose(shares, distribution.probs("city")[0], atol=0.1)
 
     def test_draws_keep_what_is_given(self, kind):
         drawn = fitted(kind).sample(5, given={"city": "Oslo", "visits": 2}, seed=3)
@@ -133,15 +135,15 @@ class TestAll:
         assert gaps.any() and (filled.low["height"][gaps] < middle).all()
         assert (middle < filled.high["height"][gaps]).all()
 
-    def test_the_expert_view_is_what_the_network_tells(self, kind):
+    def test_the_expert_view_is_what_the_network_computes(self, kind):
         model = fitted(kind)
         rows = whole(kind).head(5)
         experts = model.experts(rows, ["city"])
         np.testing.assert_allclose(experts.weights.sum(-1), 1.0, rtol=1e-6)
         logits = experts.outputs[:, 0, :3]
-        law = model.conditional(["city"], given=rows)
+        distribution = model.conditional(["city"], given=rows)
         softmax = torch.from_numpy(logits).softmax(-1).numpy()
-        np.testing.assert_allclose(softmax, law.probs("city"), rtol=1e-4)
+        np.testing.assert_allclose(softmax, distribution.probs("city"), rtol=1e-4)
         summed = (experts.weights[..., None] * experts.contributions).sum(2)
         np.testing.assert_allclose(experts.parts, summed, rtol=1e-6, atol=1e-9)
         summary = model.explain(rows, ["city"])
@@ -152,7 +154,7 @@ class TestAll:
         with pytest.raises(exfam.ExfamError, match="`network` must be 'linear'"):
             deep.experts(NEW)
         assert deep.shift_report(FRAME, NEW).weights is None
-        assert np.isfinite(told(deep, NEW)).all()
+        assert np.isfinite(predictions(deep, NEW)).all()
 
     def test_a_shift_is_found_where_it_is(self, kind):
         model, rows = fitted(kind), whole(kind)
@@ -170,7 +172,7 @@ class TestAll:
         assert similar.names == model.schema_.names
         np.testing.assert_allclose(np.diag(similar.cosine), 1.0)
 
-    def test_faithfulness_is_told_of_three_orders(self, kind):
+    def test_faithfulness_is_of_three_orders(self, kind):
         rows, target = whole(kind), "grade" if kind == JOINT else None
         curves = fitted(kind).faithfulness(rows, target=target)
         assert set(curves) == {"experts", "permutation", "random"}
@@ -184,8 +186,8 @@ class TestAll:
         first = make(kind, max_epochs=1).fit(**parts)
         second = make(kind, max_epochs=1).fit(**without, sample_weight=np.ones(60))
         unweighted = make(kind, max_epochs=1).fit(FRAME, y)
-        np.testing.assert_array_equal(told(first, NEW), told(second, NEW))
-        assert not np.allclose(told(first, NEW), told(unweighted, NEW))
+        np.testing.assert_array_equal(predictions(first, NEW), predictions(second, NEW))
+        assert not np.allclose(predictions(first, NEW), predictions(unweighted, NEW))
 
     def test_held_out_rows_choose_when_to_stop(self, kind):
         given = NEW if kind == JOINT else (NEW, RESPONSES[kind][: len(NEW)])
@@ -199,7 +201,7 @@ class TestAll:
         fits = [
             make(kind).fit(FRAME, RESPONSES[kind], checkpoint=tmp_path / "fit") for _ in range(2)
         ]
-        np.testing.assert_array_equal(told(fits[0], NEW), told(fits[1], NEW))
+        np.testing.assert_array_equal(predictions(fits[0], NEW), predictions(fits[1], NEW))
         assert any((tmp_path / "fit").iterdir())
 
 
@@ -209,22 +211,24 @@ class TestResponses:
         model, y = fitted(kind), RESPONSES[kind]
         nats = model.log_scores(FRAME, y)
         assert model.log_score(FRAME, y) == pytest.approx(nats.mean())
-        law = model.predict_dist(FRAME)
+        distribution = model.predict_dist(FRAME)
         values = y if kind == REGRESSOR else np.searchsorted(model.classes_, y)
-        np.testing.assert_allclose(law.log_prob(np.asarray(values, dtype=float)), nats, rtol=1e-9)
+        np.testing.assert_allclose(
+            distribution.log_prob(np.asarray(values, dtype=float)), nats, rtol=1e-9
+        )
         weight = np.arange(len(y)) % 3
         assert model.log_score(FRAME, y, weight) == pytest.approx(np.average(nats, weights=weight))
 
-    def test_the_response_is_not_told_to_itself(self, kind):
+    def test_the_response_does_not_see_itself(self, kind):
         model = make(kind, missing_columns="absent", max_epochs=1).fit(FRAME, RESPONSES[kind])
-        np.testing.assert_array_equal(told(model, whole(kind)), told(model, FRAME))
+        np.testing.assert_array_equal(predictions(model, whole(kind)), predictions(model, FRAME))
 
     def test_some_rows_may_have_no_response(self, kind):
         y = RESPONSES[kind].astype(object).where(np.arange(len(FRAME)) % 2 == 0, None)
         y = y.astype(float) if kind == REGRESSOR else y
         for unlabeled in ("absent", "mask"):
             model = make(kind, unlabeled=unlabeled).fit(FRAME, y)
-            assert told(model, NEW).shape[0] == len(NEW)
+            assert predictions(model, NEW).shape[0] == len(NEW)
             assert model.log_score(FRAME, y) == pytest.approx(
                 np.nanmean(model.log_scores(FRAME, y))
             )
@@ -237,7 +241,7 @@ class TestResponses:
         assert model.features_ == ("height", "city", "grade", "visits")
         assert model.tables_[1] == ("city", "grade")
         together = FRAME[["height", "visits"]]  # in no table together
-        assert told(model, together).shape[0] == len(FRAME)
+        assert predictions(model, together).shape[0] == len(FRAME)
         near = model.column_similarities().nearest("height", k=2, among=model.tables_[2])
         assert {name for name, _ in near} == {"grade", "visits"}
 
@@ -245,8 +249,8 @@ class TestResponses:
 def test_a_response_is_one_more_column():
     model = fitted(CLASSIFIER)
     assert model.response_ == "tier" and model.classes_.tolist() == ["high", "low", "mid"]
-    law = model.conditional(["height"], given={"tier": ["low", "high"]})
-    low, high = law.predict_dist("height").mean
+    distribution = model.conditional(["height"], given={"tier": ["low", "high"]})
+    low, high = distribution.predict_dist("height").mean
     assert low != high
     assert make(REGRESSOR, max_epochs=1).fit(FRAME, NUMBER.to_numpy()).response_ == "y"
     named = FRAME.rename(columns={"height": "y"})
@@ -269,7 +273,7 @@ def test_labels_of_any_type_come_back(labels, tmp_path):
     np.testing.assert_array_equal(predicted, model.predict(FRAME))
 
 
-def test_decisions_are_those_of_the_law():
+def test_decisions_are_those_of_the_distribution():
     y = np.searchsorted([-0.5, 0.5], HIDDEN) * 2 + 1  # 1, 3, 5
     model = make(CLASSIFIER, max_epochs=20).fit(FRAME, y)
     probs = model.predict_proba(FRAME)
@@ -288,19 +292,19 @@ def test_decisions_are_those_of_the_law():
 def test_a_regressor_of_any_family(family, tmp_path):
     y = NUMBER.round().clip(0) if family == "negative-binomial" else NUMBER
     model = make(REGRESSOR, family=family, n_bins=5).fit(FRAME, y)
-    law = model.predict_dist(NEW)
-    low, high = law.interval(0.9)
+    distribution = model.predict_dist(NEW)
+    low, high = distribution.interval(0.9)
     assert (low < high).all() and np.isfinite(model.log_score(FRAME, y))
-    np.testing.assert_allclose(model.predict(NEW), law.mean)
+    np.testing.assert_allclose(model.predict(NEW), distribution.mean)
     np.testing.assert_allclose(
-        model.set_params(decision="median").predict(NEW), law.quantile(0.5), rtol=1e-6
+        model.set_params(decision="median").predict(NEW), distribution.quantile(0.5), rtol=1e-6
     )
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(exfam.load(tmp_path / "model").predict(NEW), model.predict(NEW))
 
 
 def test_fits_find_what_is_there():
-    """Seeded: better than the marginal law on rows that were not fitted."""
+    """Seeded: better than the marginal distribution on rows that were not fitted."""
     frame, hidden = table_frame(n=300, seed=2)
     new, hidden_new = table_frame(n=200, seed=3)
     options = {"kinds": {"visits": "count"}, "ordinal": True, "extra_masking": 0.0}
@@ -351,6 +355,6 @@ def test_grid_search_by_log_loss_and_by_accuracy():
 def test_several_tables_without_a_response():
     tables = [FRAME[["height", "city"]], FRAME[["city", "grade"]]]
     model = make(JOINT, kinds={"grade": "ordinal"}).fit(tables)
-    law = model.conditional(["grade"], given={"height": 180.0})
-    np.testing.assert_allclose(law.probs("grade").sum(), 1.0)
+    distribution = model.conditional(["grade"], given={"height": 180.0})
+    np.testing.assert_allclose(distribution.probs("grade").sum(), 1.0)
     assert np.isfinite(model.score(FRAME[["grade", "height"]]))

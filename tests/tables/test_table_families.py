@@ -25,8 +25,8 @@ def model(**settings):
 
 def test_columns_have_the_families_that_are_given():
     fitted = model(families={"wait": Gamma(), "visits": "poisson"}).fit(table())
-    told = dict(zip(fitted.schema_.names, fitted.families_, strict=True))
-    assert (told["wait"], told["size"], told["visits"]) == (Gamma(), Gaussian(), Poisson())
+    result = dict(zip(fitted.schema_.names, fitted.families_, strict=True))
+    assert (result["wait"], result["size"], result["visits"]) == (Gamma(), Gaussian(), Poisson())
     assert model().fit(table()).families_[2] == NegativeBinomial()
 
 
@@ -44,7 +44,7 @@ def test_a_value_outside_the_support_is_named():
 
 
 @pytest.mark.parametrize(
-    ("families", "told"),
+    ("families", "message"),
     [
         ({"height": "gamma"}, "`families` must name columns of the table, got 'height'"),
         ({"city": "gamma"}, "`families` must name columns of continuous numbers or counts"),
@@ -52,8 +52,8 @@ def test_a_value_outside_the_support_is_named():
         (["gamma"], r"`families` must be a mapping of columns to a family, got \['gamma'\]"),
     ],
 )
-def test_families_that_fit_no_column(families, told):
-    with pytest.raises(ExfamError, match=told):
+def test_families_that_fit_no_column(families, message):
+    with pytest.raises(ExfamError, match=message):
         model(families=families).fit(table())
 
 
@@ -72,9 +72,9 @@ def test_the_response_of_a_classifier_has_no_given_family():
         ("continuous", {60: 4, 320: 4, 2000: 7, 20_000: 16}),
     ],
 )
-def test_bins_and_knots_are_told_by_the_number_of_rows(numeric, expected):
-    told = {}
+def test_bins_and_knots_follow_the_number_of_rows(numeric, expected):
+    result = {}
     for n in expected:
         fitted = MaskedTable(numeric=numeric, max_epochs=1, progress=False)
-        told[n] = fitted.fit({"a": np.linspace(0, 1, n)}).schema_.columns[0].n_tokens
-    assert told == expected
+        result[n] = fitted.fit({"a": np.linspace(0, 1, n)}).schema_.columns[0].n_tokens
+    assert result == expected

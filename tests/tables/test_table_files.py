@@ -74,7 +74,7 @@ def test_what_is_wrong_is_named(file, options, message):
         read_table_file(file, **options)
 
 
-def test_a_broken_file_is_told_before_its_columns_are_known(tmp_path):
+def test_a_broken_file_is_reported_before_its_columns_are_known(tmp_path):
     for name, content, message in (
         ("a.csv", "", "must have a header, got an empty file"),
         ("a.jsonl", "{", "must have one JSON object a line, got"),

@@ -1,4 +1,4 @@
-"""The laws of columns, together and in their own units, and where a fresh network starts."""
+"""The families of columns, together and in their own units, and where a fresh network starts."""
 
 from dataclasses import asdict, replace
 
@@ -58,14 +58,14 @@ FAMILIES = (
 
 
 def draws(*, members=2, rows=7):
-    """Parameters, and a value of each law in its own unit."""
+    """Parameters, and a value of each family in its own unit."""
     generator = torch.Generator().manual_seed(0)
-    n_params = max(law.family.n_params for law in FAMILIES)
+    n_params = max(distribution.family.n_params for distribution in FAMILIES)
     shape = (members, rows, len(FAMILIES), n_params)
     eta = torch.randn(shape, generator=generator, dtype=torch.float64)
     value = [
-        law.own.sample(eta[0, :, j, : law.family.n_params], generator=generator)
-        for j, law in enumerate(FAMILIES)
+        distribution.own.sample(eta[0, :, j, : distribution.family.n_params], generator=generator)
+        for j, distribution in enumerate(FAMILIES)
     ]
     return eta, torch.stack(value, -1)
 
@@ -76,39 +76,49 @@ def test_standardized_values_have_the_density_of_their_own_unit(targets, members
     targets = list(targets)
     eta, value = draws()
     standardized = torch.stack(
-        [(value[..., j] - law.center) / law.scale for j, law in enumerate(FAMILIES)], -1
+        [
+            (value[..., j] - distribution.center) / distribution.scale
+            for j, distribution in enumerate(FAMILIES)
+        ],
+        -1,
     )
     seen = standardized[None, :, targets].expand(members, -1, -1)
-    told = FamilyBank(FAMILIES).log_prob(eta[:, :, targets], seen, targets)
-    assert told.shape == (2, 7, len(targets))
-    for place, target in enumerate(targets):
-        law = FAMILIES[target]
-        own = eta[:, :, target, : law.family.n_params]
-        expected = law.own.log_prob(value[:, target], own)
+    result = FamilyBank(FAMILIES).log_prob(eta[:, :, targets], seen, targets)
+    assert result.shape == (2, 7, len(targets))
+    for index, target in enumerate(targets):
+        distribution = FAMILIES[target]
+        own = eta[:, :, target, : distribution.family.n_params]
+        expected = distribution.own.log_prob(value[:, target], own)
         assert expected.isfinite().all()
-        torch.testing.assert_close(told[:, :, place], expected, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(result[:, :, index], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_parameters_beyond_a_family_s_own_are_not_read_and_get_no_gradient():
     eta, value = draws()
     bank, columns = FamilyBank(FAMILIES), list(range(len(FAMILIES)))
-    own = torch.stack([torch.arange(eta.shape[-1]) < law.family.n_params for law in FAMILIES])
+    own = torch.stack(
+        [torch.arange(eta.shape[-1]) < distribution.family.n_params for distribution in FAMILIES]
+    )
     assert not own.all()
     value = torch.stack(
-        [(value[..., j] - law.center) / law.scale for j, law in enumerate(FAMILIES)], 1
+        [
+            (value[..., j] - distribution.center) / distribution.scale
+            for j, distribution in enumerate(FAMILIES)
+        ],
+        1,
     )
     eta.requires_grad_()
-    told = bank.log_prob(eta, value[None], columns)
-    told.sum().backward()
+    result = bank.log_prob(eta, value[None], columns)
+    result.sum().backward()
     assert eta.grad.isfinite().all() and not eta.grad[:, :, ~own].any()
     other = torch.where(own, eta, 9.0)
-    torch.testing.assert_close(bank.log_prob(other, value[None], columns), told)
+    torch.testing.assert_close(bank.log_prob(other, value[None], columns), result)
 
 
-def test_only_laws_with_a_location_and_a_scale_are_standardized():
+def test_only_distributions_with_a_location_and_a_scale_are_standardized():
     columns = standardized_families(MIXED, MIXED_FAMILIES)
-    assert [law.center for law in columns] == [0.0, 0.0, 0.0, 2.0, 0.0, 0.0]
-    assert [law.scale for law in columns] == [1.0, 1.0, 1.0, 4.0, 1.0, 1.0]
+    assert [distribution.center for distribution in columns] == [0.0, 0.0, 0.0, 2.0, 0.0, 0.0]
+    assert [distribution.scale for distribution in columns] == [1.0, 1.0, 1.0, 4.0, 1.0, 1.0]
     families = (*MIXED_FAMILIES[:3], Gaussian(scale=1.0), *MIXED_FAMILIES[4:])
     known = standardized_families(MIXED, families)[3]
     assert (known.scale, known.family) == (4.0, Gaussian(scale=0.25))
@@ -118,8 +128,8 @@ def test_only_laws_with_a_location_and_a_scale_are_standardized():
 
 def test_positive_numbers_are_divided_by_their_mean_except_in_older_stored_models():
     families = (*MIXED_FAMILIES[:3], Gamma(), *MIXED_FAMILIES[4:])
-    law = standardized_families(MIXED, families)[3]
-    assert (law.center, law.scale) == (0.0, 2.0)
+    distribution = standardized_families(MIXED, families)[3]
+    assert (distribution.center, distribution.scale) == (0.0, 2.0)
     assert standardized_families(MIXED, families, positive_in_units=False)[3].scale == 1.0
     stored = asdict(SETTINGS)
     del stored["positive_in_units"]
@@ -130,13 +140,13 @@ def test_positive_numbers_are_divided_by_their_mean_except_in_older_stored_model
 
 
 @pytest.mark.parametrize(("network", "most"), [("linear", 0.03), ("deep", 0.4)])
-def test_a_fresh_network_starts_close_to_the_marginal_laws(network, most):
+def test_a_fresh_network_starts_close_to_the_marginal_distributions(network, most):
     cells = mixed_cells(300)
     model = table_model(network=network, cells=cells, moved=0.0, embed_dim=20)
     marginal = independent_columns(cells, schema=MIXED, families=MIXED_FAMILIES)
-    told = zip(model.eta(cells, range(6)), marginal.eta(cells, range(6)), strict=True)
+    result = zip(model.eta(cells, range(6)), marginal.eta(cells, range(6)), strict=True)
     families = zip(model.families, MIXED_FAMILIES, strict=True)
-    for (family, plain), (eta, expected) in zip(families, told, strict=True):
+    for (family, plain), (eta, expected) in zip(families, result, strict=True):
         if isinstance(family, Categorical):
             pairs = TorchCategorical(logits=expected), TorchCategorical(logits=eta)
             assert 1e-6 < float(kl_divergence(*pairs).mean()) < most
@@ -151,7 +161,7 @@ def test_a_column_without_cells_starts_from_zero():
     assert not bias[:, [0, 3]].any() and bias[:, [1, 2, 4, 5]].any(-1).all()
 
 
-def test_a_column_of_one_label_is_told_for_sure():
+def test_a_column_of_one_label_is_certain():
     schema = TableSchema((labels("only", 1), labels("b", 3, "ordinal")))
     cells = cells_of(schema, np.array([[0.0, 2.0], [0.0, 1.0], [0.0, np.nan]]))
     model = build_masked_table(
@@ -162,8 +172,8 @@ def test_a_column_of_one_label_is_told_for_sure():
         generator=torch.Generator().manual_seed(0),
     )
     batch = model.rows(cells).pad(np.arange(3))
-    told = model.log_prob(batch, batch, [0, 1])
-    assert not told[..., 0].any() and told[:, :2, 1].lt(0).all() and not told[:, 2, 1].any()
+    result = model.log_prob(batch, batch, [0, 1])
+    assert not result[..., 0].any() and result[:, :2, 1].lt(0).all() and not result[:, 2, 1].any()
 
 
 # What networks are made of
@@ -202,7 +212,7 @@ def test_tokens_of_ordered_columns_lie_on_a_line_that_rises_with_the_label():
     for column, steps in enumerate(np.diff(each) for each in scores):
         ordered, free = (not steps[member].any() for member in (1, 0))
         kind = MIXED.columns[column].kind
-        # Numbers between knots lie on a line in every member; bins and labels where asked for.
+        # Numbers between knots lie on a line in every member; bins and labels where chosen.
         line = kind == "count" or (kind == "numeric" and not MIXED.columns[column].binned)
         assert ordered is (not line) or kind not in ("ordinal", "numeric")
         assert free is (kind not in ("ordinal", "numeric", "count"))
@@ -222,7 +232,7 @@ def test_normal_scores_are_the_middles_of_the_labels_shares():
     np.testing.assert_allclose(scores.numpy(), expected, atol=0.03)
 
 
-def test_ordered_outputs_are_a_normal_law_cut_into_labels():
+def test_ordered_outputs_are_a_normal_distribution_cut_into_labels():
     """Moving only the two shared raw outputs moves the logits by s u - s^2 v / 2."""
     model = built(settings={"ordinal": (True, False)})
     readout, scores = model.network.readout, model.network.tokens.scores[0, :4]

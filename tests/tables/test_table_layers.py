@@ -30,27 +30,27 @@ def test_looked_up_scores_are_those_of_the_literal_network(masked, ordinal):
     cells = mixed_cells()
     assert (cells.fraction > 0).any(0).sum() == 2
     targets = [5, 0, 3]
-    told = model(batch_of(model, cells), targets)
+    result = model(batch_of(model, cells), targets)
     code = torch.from_numpy(cells.code).long()
     behind = torch.zeros(code.shape, dtype=torch.bool)
-    places = [model.schema.index(name) for name in masked]
-    behind[:, places] = code[:, places] < 0
+    indices = [model.schema.index(name) for name in masked]
+    behind[:, indices] = code[:, indices] < 0
     rows = Sentences(code, torch.from_numpy(cells.fraction), first_tokens(model), behind)
     for member in range(2):
         literal = forward(model.linear_attention(member), rows, targets)
         assert float(literal.std(0).max()) > 1e-2
-        torch.testing.assert_close(told[member], literal, **EXACT)
+        torch.testing.assert_close(result[member], literal, **EXACT)
 
 
 @pytest.mark.parametrize("ordinal", [True, False])
 def test_the_literal_network_may_share_its_categories(ordinal):
     model = table_model(alike=True, categories="shared", ordinal=(ordinal,) * 2)
     cells = alike_cells()
-    told = model(batch_of(model, cells), [2, 1])
+    result = model(batch_of(model, cells), [2, 1])
     rows = Sentences(torch.from_numpy(cells.code).long(), first=first_tokens(model))
     for member in range(2):
         literal = forward(model.linear_attention(member), rows, [2, 1])
-        torch.testing.assert_close(told[member], literal, **EXACT)
+        torch.testing.assert_close(result[member], literal, **EXACT)
 
 
 def test_a_deep_network_has_no_exact_expert_view():
@@ -88,9 +88,9 @@ def encoder_layer(block, member, *, norm):
         ("linear2", block.narrow),
     ):
         state |= {f"{name}.weight": own.weight[member].mT, f"{name}.bias": own.bias[member, 0]}
-    for place, own in enumerate(block.norms):
-        state |= {f"norm{place + 1}.weight": own.gain[member]}
-        state |= {f"norm{place + 1}.bias": own.shift[member]}
+    for index, own in enumerate(block.norms):
+        state |= {f"norm{index + 1}.weight": own.gain[member]}
+        state |= {f"norm{index + 1}.bias": own.shift[member]}
     layer.load_state_dict(state)
     return layer
 
@@ -110,8 +110,8 @@ def of_all_cells(model, cells, member, target, *, norm):
         gain, shift = network.last.gain[member], network.last.shift[member]
         x = nn.functional.layer_norm(x, x.shape[-1:], gain, shift)
     weight, bias = network.readout.columns()
-    place = 0 if network.readout.shared else target
-    return x[:, target] @ weight[member, place].mT + bias[member, place]
+    index = 0 if network.readout.shared else target
+    return x[:, target] @ weight[member, index].mT + bias[member, index]
 
 
 @pytest.mark.parametrize("alike", [False, True])
@@ -127,23 +127,23 @@ def test_asking_the_last_block_for_the_target_alone_changes_nothing(norm, n_laye
             parameter.add_(0.1)
     cells = alike_cells(12) if alike else mixed_cells(12)
     targets = [3, 0]
-    told = model(batch_of(model, cells), targets)
+    result = model(batch_of(model, cells), targets)
     for member in range(2):
-        for place, target in enumerate(targets):
+        for index, target in enumerate(targets):
             whole = of_all_cells(model, cells, member, target, norm=norm)
             assert float(whole.detach().std(0).max()) > 1e-3
-            torch.testing.assert_close(told[member, :, place], whole, **EXACT)
+            torch.testing.assert_close(result[member, :, index], whole, **EXACT)
 
 
-def test_columns_are_told_apart_row_by_row():
+def test_columns_differ_row_by_row():
     model, cells = table_model(network="deep"), mixed_cells(12)
     batch = batch_of(model, cells)
     columns = torch.arange(12)[None] % 6
-    told = model.network.of_copies(batch, columns)
+    result = model.network.of_copies(batch, columns)
     for column in range(6):
         own = model.network.of_copies(batch, torch.full_like(columns, column))
         here = columns[0] == column
-        torch.testing.assert_close(told[:, here], own[:, here], **EXACT)
+        torch.testing.assert_close(result[:, here], own[:, here], **EXACT)
 
 
 def test_an_unknown_norm_is_refused():
@@ -156,10 +156,10 @@ def test_a_stacked_layer_is_a_linear_layer_for_each_member():
     with torch.no_grad():
         layer.bias.normal_(generator=torch.Generator().manual_seed(1))
     x = torch.randn(3, 2, 6, 4, generator=torch.Generator().manual_seed(2)).double()
-    told = layer(x)
+    result = layer(x)
     for member in range(3):
         own = nn.functional.linear(x[member], layer.weight[member].mT, layer.bias[member, 0])
-        torch.testing.assert_close(told[member], own)
+        torch.testing.assert_close(result[member], own)
 
 
 def test_a_cell_between_two_tokens_is_between_their_vectors():

@@ -1,4 +1,4 @@
-"""What holds for every network of table rows: no leak, and nothing else changes what is told."""
+"""What holds for every network of table rows: no leak, and nothing else changes a prediction."""
 
 import numpy as np
 import pytest
@@ -24,16 +24,16 @@ def all_eta(model, cells):
     return model.eta(cells, list(range(len(model.families))))
 
 
-def assert_same(told, expected):
-    for one, other in zip(told, expected, strict=True):
+def assert_same(result, expected):
+    for one, other in zip(result, expected, strict=True):
         torch.testing.assert_close(one, other, **EXACT)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_target_does_not_see_its_own_cell(case):
     model, cells = model_and_cells(case)
-    told = all_eta(model, cells)
-    for target, own in enumerate(told):
+    result = all_eta(model, cells)
+    for target, own in enumerate(result):
         assert float(own.std(1).max()) > 1e-3
         changes = [
             other_cells(cells, model.schema, target),
@@ -48,12 +48,12 @@ def test_a_target_does_not_see_its_own_cell(case):
 @pytest.mark.parametrize("case", CASES)
 def test_a_target_sees_every_other_cell_that_is_there(case):
     model, cells = model_and_cells(case)
-    told = all_eta(model, cells)
-    for column in range(len(told)):
+    result = all_eta(model, cells)
+    for column in range(len(result)):
         moved = all_eta(model, other_cells(cells, model.schema, column))
         there = torch.from_numpy(cells.code[:, column] >= 0)
         assert 0 < there.sum() < len(there)
-        for target, (own, other) in enumerate(zip(told, moved, strict=True)):
+        for target, (own, other) in enumerate(zip(result, moved, strict=True)):
             change = (own - other).abs().amax(-1)
             if target != column:
                 assert float(change[:, there].min()) > 1e-6
@@ -84,41 +84,41 @@ def test_what_absent_cells_hold_is_not_read(case):
 def test_masked_columns_show_where_a_cell_is_absent():
     cells = mixed_cells().hide([1])
     shown, not_there = (table_model(masked_columns=each) for each in (("size",), ()))
-    told = zip(shown.eta(cells, [0, 1]), not_there.eta(cells, [0, 1]), strict=True)
-    differ, same = ((a - b).abs().max() for a, b in told)
-    # Its own place always holds a MASK token.
+    result = zip(shown.eta(cells, [0, 1]), not_there.eta(cells, [0, 1]), strict=True)
+    differ, same = ((a - b).abs().max() for a, b in result)
+    # Its own column always holds a MASK token.
     assert differ > 1e-3 and same < 1e-10
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_rows_are_told_alone_in_any_order_and_in_any_chunks(case, monkeypatch):
+def test_rows_are_predicted_alone_in_any_order_and_in_any_chunks(case, monkeypatch):
     model, cells = model_and_cells(case)
-    told = all_eta(model, cells)
+    result = all_eta(model, cells)
     order = np.random.default_rng(0).permutation(len(cells))
-    assert_same(all_eta(model, cells[order]), [eta[:, order] for eta in told])
-    assert_same(all_eta(model, cells[5:6]), [eta[:, 5:6] for eta in told])
+    assert_same(all_eta(model, cells[order]), [eta[:, order] for eta in result])
+    assert_same(all_eta(model, cells[5:6]), [eta[:, 5:6] for eta in result])
     monkeypatch.setattr(model_module, "_NUMBERS_AT_ONCE", 5000)
     cuts = []
     forward = model.network.forward
     monkeypatch.setattr(
         model.network, "forward", lambda batch, targets: cuts.append(1) or forward(batch, targets)
     )
-    assert_same(all_eta(model, cells), told)
+    assert_same(all_eta(model, cells), result)
     assert len(cuts) > 3
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_targets_do_not_depend_on_what_else_is_asked(case):
+def test_targets_do_not_depend_on_other_targets(case):
     model, cells = model_and_cells(case)
-    told = all_eta(model, cells)
-    assert_same(model.eta(cells, [2, 0]), [told[2], told[0]])
-    assert_same(model.eta(cells, [1, 1]), [told[1], told[1]])
+    result = all_eta(model, cells)
+    assert_same(model.eta(cells, [2, 0]), [result[2], result[0]])
+    assert_same(model.eta(cells, [1, 1]), [result[1], result[1]])
     assert model.eta(cells, []) == []
     assert [eta.shape[1] for eta in model.eta(cells[:0], [0, 3])] == [0, 0]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_rows_with_nothing_in_them_have_a_law(case):
+def test_rows_with_nothing_in_them_have_a_distribution(case):
     model, cells = model_and_cells(case)
     empty = cells.hide(list(range(len(model.families))))
     for eta in all_eta(model, empty):
@@ -146,13 +146,13 @@ def test_a_stack_is_its_members_each_by_itself(case):
         return {name: parameter.grad for name, parameter in some.named_parameters()}
 
     together = gradients(model)
-    told = all_eta(model, cells)
+    result = all_eta(model, cells)
     for member in range(2):
         single = alone(model, member, case)
         for name, gradient in gradients(single).items():
             torch.testing.assert_close(gradient[0], together[name][member], **EXACT)
-        assert_same(all_eta(single, cells), [eta[member : member + 1] for eta in told])
-    assert all((eta[0] - eta[1]).abs().max() > 1e-3 for eta in told)
+        assert_same(all_eta(single, cells), [eta[member : member + 1] for eta in result])
+    assert all((eta[0] - eta[1]).abs().max() > 1e-3 for eta in result)
 
 
 def test_dropout_is_off_in_prediction_and_on_in_training():
@@ -173,9 +173,9 @@ def test_members_may_be_shown_different_rows():
             torch.cat([getattr(batch, name) for batch in batches])
             for name in ("code", "fraction", "value")
         )
-        told = model(type(batches[0])(code, fraction, value), [0, 3])
+        result = model(type(batches[0])(code, fraction, value), [0, 3])
         for member, batch in enumerate(batches):
-            torch.testing.assert_close(told[member], model(batch, [0, 3])[member], **EXACT)
+            torch.testing.assert_close(result[member], model(batch, [0, 3])[member], **EXACT)
 
 
 def test_shared_categories_are_one_space():

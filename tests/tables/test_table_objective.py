@@ -29,30 +29,32 @@ def batch_of(model, cells, weight=None):
 
 def log_probs(model, cells, member):
     """Log-probability of each cell by one member, in its own unit, from the model's eta."""
-    told = np.zeros(cells.code.shape)
+    result = np.zeros(cells.code.shape)
     for column, eta in enumerate(model.eta(cells, list(range(len(model.families))))):
         there = cells.code[:, column] >= 0
-        law = Mixture(model.families[column], eta[member : member + 1, there])
-        told[there, column] = law.log_prob(torch.from_numpy(cells.value[there, column])).numpy()
-    return told
+        distribution = Mixture(model.families[column], eta[member : member + 1, there])
+        result[there, column] = distribution.log_prob(
+            torch.from_numpy(cells.value[there, column])
+        ).numpy()
+    return result
 
 
 @pytest.mark.parametrize("network", ["linear", "deep"])
 def test_in_evaluation_only_the_response_counts(network):
     model, cells = table_model(network=network), mixed_cells()
     nats, weight = replace(LOSS, extra_masking=(1.0,))(model, batch_of(model, cells))
-    told = [log_probs(model, cells, member)[:, 3] for member in range(2)]
+    result = [log_probs(model, cells, member)[:, 3] for member in range(2)]
     there = (cells.code[:, 3] >= 0).sum()
     assert 0 < there < len(cells) and float(weight) == 2 * there
-    assert float(nats) == pytest.approx(-np.sum(told), rel=1e-6)
+    assert float(nats) == pytest.approx(-np.sum(result), rel=1e-6)
 
 
 def test_without_a_response_all_cells_count():
     model, cells = table_model(), mixed_cells()
     nats, weight = replace(LOSS, response=None, n_targets=2)(model, batch_of(model, cells))
     assert float(weight) == 2 * (cells.code >= 0).sum()
-    told = sum(log_probs(model, cells, member).sum() for member in range(2))
-    assert float(nats) == pytest.approx(-told, rel=1e-6)
+    result = sum(log_probs(model, cells, member).sum() for member in range(2))
+    assert float(nats) == pytest.approx(-result, rel=1e-6)
 
 
 @pytest.mark.parametrize("share", [None, 0.0, 0.25, 1.0])
@@ -63,8 +65,8 @@ def test_the_response_has_its_share_of_the_weight(share):
     if share is not None:
         of_column[3] = share * 6
     assert float(weight) == pytest.approx(2 * 6 * len(cells))
-    told = sum(log_probs(model, cells, member) @ of_column for member in range(2)).sum()
-    assert float(nats) == pytest.approx(-told, rel=1e-5)
+    result = sum(log_probs(model, cells, member) @ of_column for member in range(2)).sum()
+    assert float(nats) == pytest.approx(-result, rel=1e-5)
 
 
 def test_a_share_of_one_column_is_all():
@@ -73,8 +75,8 @@ def test_a_share_of_one_column_is_all():
     cells = mixed_cells(absent=0.0)
     nats, weight = loss(model, batch_of(model, cells))
     assert float(weight) == 2 * len(cells)
-    told = sum(log_probs(model, cells, member)[:, 3].sum() for member in range(2))
-    assert float(nats) == pytest.approx(-told, rel=1e-6)
+    result = sum(log_probs(model, cells, member)[:, 3].sum() for member in range(2))
+    assert float(nats) == pytest.approx(-result, rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(24,), (2, 24)])
@@ -84,8 +86,8 @@ def test_rows_count_by_their_weight(shape):
     weight[..., ::3] = 0.0
     nats, total = LOSS(model, batch_of(model, cells, weight))
     each = np.broadcast_to(weight, (2, 24))
-    told = [(log_probs(model, cells, m) * each[m][:, None]).sum() for m in range(2)]
-    assert float(nats) == pytest.approx(-np.sum(told), rel=1e-5)
+    result = [(log_probs(model, cells, m) * each[m][:, None]).sum() for m in range(2)]
+    assert float(nats) == pytest.approx(-np.sum(result), rel=1e-5)
     assert float(total) == pytest.approx((each @ (cells.code >= 0).sum(1)).sum(), rel=1e-5)
 
 

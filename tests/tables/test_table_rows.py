@@ -101,7 +101,7 @@ def test_a_batch_has_standardized_values_and_no_nan():
 
 
 def test_values_are_standardized_before_they_lose_digits():
-    """Seconds since 1970 differ by less than single precision can tell."""
+    """Seconds since 1970 differ by less than single precision holds."""
     cells = mixed_cells(3, absent=0.0)
     large = Cells(cells.code, cells.fraction, 1.7e9 + np.arange(18.0).reshape(3, 6))
     rows = TableRows(large, center=np.full(6, 1.7e9), scale=np.ones(6))
@@ -111,8 +111,8 @@ def test_values_are_standardized_before_they_lose_digits():
 def test_a_batch_without_cells_between_tokens_has_no_fractions():
     zeros = np.zeros((2, 1))
     assert cell_batch(np.array([[1], [0]]), zeros, zeros).between is None
-    told = cell_batch(np.array([[1], [0]]), zeros + 0.25, zeros).between
-    assert told.flatten().tolist() == [0.25, 0.25]
+    result = cell_batch(np.array([[1], [0]]), zeros + 0.25, zeros).between
+    assert result.flatten().tolist() == [0.25, 0.25]
 
 
 def test_absent_and_masked_cells_lie_between_no_tokens():
@@ -186,7 +186,7 @@ def test_members_may_meet_rows_in_orders_of_their_own(weight):
         torch.testing.assert_close(batch.value[member], every.value[0, rows])
         if weight is not None:
             of_member = every.weight[member if weight.ndim == 2 else 0]
-            told = batch.weight[member if len(batch.weight) > 1 else 0]
-            torch.testing.assert_close(told, of_member[rows])
+            result = batch.weight[member if len(batch.weight) > 1 else 0]
+            torch.testing.assert_close(result, of_member[rows])
     assert own.total(0, N) == shared.total(0, N)
     assert own.fingerprint() != shared.fingerprint()

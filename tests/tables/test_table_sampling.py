@@ -1,4 +1,4 @@
-"""Draws and conditionals of table models against joint laws that are known."""
+"""Draws and conditionals of table models against joint distributions that are known."""
 
 import numpy as np
 import pytest
@@ -23,13 +23,13 @@ NONE = [[np.nan] * 3]
 
 def flat_counts(model, draws):
     codes = Cells.concatenate(draws).code
-    places = np.ravel_multi_index(tuple(codes.T), model.probs.shape)
-    return np.bincount(places, minlength=model.probs.size)
+    indices = np.ravel_multi_index(tuple(codes.T), model.probs.shape)
+    return np.bincount(indices, minlength=model.probs.size)
 
 
 @pytest.mark.parametrize("order", [None, ["c", "a", "b"]])
 @pytest.mark.parametrize("sweeps", [0, 2])
-def test_rows_are_drawn_from_the_joint_law(order, sweeps):
+def test_rows_are_drawn_from_the_joint_distribution(order, sweeps):
     model = discrete_joint()
     empty = cells_of(model.schema, NONE)
     draws = sample_rows(model, empty, n=2000, seed=0, order=order, sweeps=sweeps)
@@ -104,40 +104,40 @@ def test_counts_of_draws_are_possible(options, message):
 
 
 class TestConditional:
-    def test_marginal_laws_are_those_of_the_joint(self):
+    def test_marginal_distributions_are_those_of_the_joint(self):
         model = discrete_joint()
         given = cells_of(model.schema, [[1, 2, 3], [0, np.nan, 1]])
-        told = conditional(model, given, of=["b", "a"])
+        result = conditional(model, given, of=["b", "a"])
         joint = model.probs[:, :, [3, 1]] / model.probs[:, :, [3, 1]].sum((0, 1))
-        np.testing.assert_allclose(told.distributions["b"].probs().numpy(), joint.sum(0).T)
-        np.testing.assert_allclose(told.distributions["a"].probs().numpy(), joint.sum(1).T)
+        np.testing.assert_allclose(result.distributions["b"].probs().numpy(), joint.sum(0).T)
+        np.testing.assert_allclose(result.distributions["a"].probs().numpy(), joint.sum(1).T)
 
     @pytest.mark.parametrize("order", [None, ["a", "b"]])
-    def test_the_joint_law_of_many_values_given_one_row(self, order):
+    def test_the_joint_distribution_of_many_values_given_one_row(self, order):
         model = discrete_joint()
         given = cells_of(model.schema, [[np.nan, np.nan, 2]])
         pairs = [[a, b, np.nan] for a in range(2) for b in range(3)]
-        told = conditional(model, given, of=["b", "a"], order=order)
-        probs = np.exp(told.log_prob(cells_of(model.schema, pairs)))
+        result = conditional(model, given, of=["b", "a"], order=order)
+        probs = np.exp(result.log_prob(cells_of(model.schema, pairs)))
         np.testing.assert_allclose(
             probs, (model.probs[:, :, 2] / model.probs[:, :, 2].sum()).ravel()
         )
 
-    def test_given_nothing_it_is_the_marginal_law(self):
+    def test_given_nothing_it_is_the_marginal_distribution(self):
         model = gaussian_joint()
         rows = gaussian_rows(model, 10)
-        told = conditional(model, rows[:1].hide(range(4)), of=["x", "u"])
+        result = conditional(model, rows[:1].hide(range(4)), of=["x", "u"])
         np.testing.assert_allclose(
-            told.log_prob(rows), chain_log_prob(model, rows, order=["u", "x"])
+            result.log_prob(rows), chain_log_prob(model, rows, order=["u", "x"])
         )
-        assert told.distributions["x"].mean().item() == pytest.approx(3.0)
+        assert result.distributions["x"].mean().item() == pytest.approx(3.0)
 
     def test_an_absent_value_is_no_term(self):
         model = gaussian_joint()
         rows = gaussian_rows(model, 5)
-        told = conditional(model, rows, of=["u", "x"])
+        result = conditional(model, rows, of=["u", "x"])
         alone = conditional(model, rows.hide([0]), of=["x"])
-        np.testing.assert_allclose(told.log_prob(rows.hide([0])), alone.log_prob(rows))
+        np.testing.assert_allclose(result.log_prob(rows.hide([0])), alone.log_prob(rows))
 
     def test_draws_are_of_the_columns_in_question(self):
         model = gaussian_joint()
@@ -147,7 +147,7 @@ class TestConditional:
         first, second, _ = draws["u"].reshape(3, len(rows))
         assert (first != second).all()
 
-    def test_the_order_decides_where_no_joint_law_is_behind(self):
+    def test_the_order_decides_where_no_joint_distribution_is_behind(self):
         model = discrete_joint(heat=1.7)
         rows = discrete_rows(model, 20)
         ways = [conditional(model, rows, of=["a", "b"], order=o) for o in (["a", "b"], ["b", "a"])]

@@ -162,7 +162,7 @@ def test_a_checkpoint_is_of_all_parameters_but_those_that_change_nothing(tmp_pat
     ("unlabeled", "response", "expected"),
     [("mask", "d", ("d",)), ("absent", "d", ()), ("mask", None, ())],
 )
-def test_an_unlabeled_response_is_masked_where_asked_for(unlabeled, response, expected):
+def test_an_unlabeled_response_is_masked_where_chosen(unlabeled, response, expected):
     settings = model_settings(parameters(unlabeled=unlabeled), RECIPES, response=response)
     assert settings.masked_columns == expected
     assert settings.ordinal == (True, False)
@@ -176,14 +176,18 @@ def test_the_objective_hides_what_each_recipe_says():
 
 @pytest.mark.parametrize("n_rows", [1, 50, 500, 2000, 100_000, 3_000_000])
 def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
-    told = schedule(parameters(batch_size="auto", max_epochs="auto"), n_rows)
-    assert 64 <= told.batch_size <= 1024 and told.batch_size & (told.batch_size - 1) == 0
-    assert told.batch_size in (64, 256, 1024) or n_rows / 96 <= told.batch_size <= n_rows / 4
-    steps = told.max_epochs * -(-n_rows // told.batch_size)
+    settings = schedule(parameters(batch_size="auto", max_epochs="auto"), n_rows)
+    assert (
+        64 <= settings.batch_size <= 1024 and settings.batch_size & (settings.batch_size - 1) == 0
+    )
+    assert (
+        settings.batch_size in (64, 256, 1024) or n_rows / 96 <= settings.batch_size <= n_rows / 4
+    )
+    steps = settings.max_epochs * -(-n_rows // settings.batch_size)
     # Rounded to whole epochs, at least one.
     assert steps >= min(160, 3.5 * n_rows**0.5) * 0.7
-    assert told.max_epochs * max(n_rows, told.batch_size) >= 15_000 * 0.7
-    assert told.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
+    assert settings.max_epochs * max(n_rows, settings.batch_size) >= 15_000 * 0.7
+    assert settings.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
 
 
 @pytest.mark.parametrize(("n_rows", "steps"), [(2000, 470), (8000, 939), (1_000_000, 3500)])
@@ -195,8 +199,8 @@ def test_a_longer_training_has_more_steps_of_the_first_rows(n_rows, steps):
 
 
 def test_given_numbers_are_the_schedule():
-    told = schedule(parameters(batch_size=np.int64(48), max_epochs=7), 2000)
-    assert (told.batch_size, told.max_epochs, told.clip) == (48, 7, None)
+    settings = schedule(parameters(batch_size=np.int64(48), max_epochs=7), 2000)
+    assert (settings.batch_size, settings.max_epochs, settings.clip) == (48, 7, None)
 
 
 def test_a_table_without_any_cell_to_learn_from_is_refused():

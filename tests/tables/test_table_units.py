@@ -20,12 +20,12 @@ UNITS = [(1e-8, 0.0), (1e-8, 1e-3), (1e-3, 5.0), (1e4, -3.0), (1e10, 1e10)]
 @pytest.mark.parametrize(("a", "b"), UNITS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_feature_in_another_unit(kind, a, b):
-    """Beyond 1e8 or so, laws in the value's own unit ended where scales do."""
+    """Beyond 1e8 or so, parameters in the own unit ended where scales do."""
     plain, other = fitted(kind), FRAME.assign(height=a * FRAME["height"] + b)
     moved = make(kind).fit(other, RESPONSES[kind])
     known = FRAME["height"].notna().to_numpy()
-    told = moved.pseudo_log_likelihood(other) + known * np.log(a)
-    np.testing.assert_allclose(told, plain.pseudo_log_likelihood(FRAME), atol=1e-5)
+    result = moved.pseudo_log_likelihood(other) + known * np.log(a)
+    np.testing.assert_allclose(result, plain.pseudo_log_likelihood(FRAME), atol=1e-5)
     means = [m.impute(X).frame["height"] for m, X in ((plain, FRAME), (moved, other))]
     np.testing.assert_allclose((means[1] - b) / a, means[0], rtol=1e-4)
     if kind != JOINT:
@@ -37,12 +37,14 @@ def test_a_feature_in_another_unit(kind, a, b):
 def test_a_response_in_another_unit(a, b):
     plain, other = fitted(REGRESSOR, extra_masking="auto"), a * NUMBER + b
     moved = make(REGRESSOR, extra_masking="auto").fit(FRAME, other)
-    told = moved.log_scores(FRAME, other) + np.log(a)
-    np.testing.assert_allclose(told, plain.log_scores(FRAME, NUMBER), atol=1e-5)
-    laws = moved.predict_dist(FRAME), plain.predict_dist(FRAME)
-    np.testing.assert_allclose((laws[0].mean - b) / a, laws[1].mean, rtol=1e-5)
-    np.testing.assert_allclose(laws[0].sd / a, laws[1].sd, rtol=1e-5)
-    crps = [law.crps(y) for law, y in zip(laws, (other, NUMBER), strict=True)]
+    result = moved.log_scores(FRAME, other) + np.log(a)
+    np.testing.assert_allclose(result, plain.log_scores(FRAME, NUMBER), atol=1e-5)
+    distributions = moved.predict_dist(FRAME), plain.predict_dist(FRAME)
+    np.testing.assert_allclose((distributions[0].mean - b) / a, distributions[1].mean, rtol=1e-5)
+    np.testing.assert_allclose(distributions[0].sd / a, distributions[1].sd, rtol=1e-5)
+    crps = [
+        distribution.crps(y) for distribution, y in zip(distributions, (other, NUMBER), strict=True)
+    ]
     np.testing.assert_allclose(crps[0] / a, crps[1], rtol=1e-4)
 
 

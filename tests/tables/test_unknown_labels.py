@@ -55,9 +55,9 @@ def cases():
 def test_unknown_labels_are_missing_cells_and_counted_once(kind, call):
     model = fitted(kind)
     with pytest.warns(ExfamWarning, match=COUNTED + "are taken as missing") as record:
-        told = call(model, NEW)
+        result = call(model, NEW)
     assert len(record) == 1
-    np.testing.assert_array_equal(told, call(model, AS_MISSING))
+    np.testing.assert_array_equal(result, call(model, AS_MISSING))
     model.unknown = "error"
     with pytest.raises(DataError, match="'city' must hold labels seen in training, got 'Paris'"):
         call(model, NEW)
@@ -67,12 +67,12 @@ def test_unknown_labels_are_missing_cells_and_counted_once(kind, call):
 def test_filling_leaves_unknown_labels_as_they_are(kind):
     model = fitted(kind)
     with pytest.warns(ExfamWarning, match=COUNTED + "stay as they are, and count as missing"):
-        told = model.impute(NEW)
-    filled = told.frame["city"].tolist()
+        result = model.impute(NEW)
+    filled = result.frame["city"].tolist()
     assert [filled[row] for row in (0, 1, 2, 4, 5)] == ["Paris", "Bonn", "Lima", "Oslo", "Paris"]
     assert filled[3] in ("Bonn", "Oslo", "Rome")
-    assert told.filled["city"].tolist() == [False, False, False, True, False, False]
-    assert np.isfinite(told.probability["city"]).tolist() == told.filled["city"].tolist()
+    assert result.filled["city"].tolist() == [False, False, False, True, False, False]
+    assert np.isfinite(result.probability["city"]).tolist() == result.filled["city"].tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,8 +92,8 @@ def test_whole_numbers_declared_as_labels_are_labels():
     frame = FRAME[["height"]].assign(snow=np.resize([0, 2, 3], len(FRAME)))
     model = make(REGRESSOR, kinds={"snow": "ordinal"}, max_epochs=1).fit(frame, NUMBER)
     with pytest.warns(ExfamWarning, match="2 of column 'snow', such as 1 at row 0, are taken as"):
-        told = model.predict(frame[:2].assign(snow=[1, 7]))
-    np.testing.assert_array_equal(told, model.predict(frame[:2].assign(snow=None)))
+        result = model.predict(frame[:2].assign(snow=[1, 7]))
+    np.testing.assert_array_equal(result, model.predict(frame[:2].assign(snow=None)))
 
 
 def test_a_number_to_predict_may_be_whole():
@@ -113,16 +113,16 @@ class TestUnknownClasses:
         with pytest.warns(
             ExfamWarning, match="1 of column 'tier', such as 'none' at row 2, count "
         ):
-            told = model.score(FRAME[:6], self.y)
+            result = model.score(FRAME[:6], self.y)
         right = model.predict(FRAME[:6]) == self.y.to_numpy()
-        assert told == right.mean() and not right[2]
+        assert result == right.mean() and not right[2]
 
     def test_are_left_out_of_the_log_score(self):
         model = fitted(CLASSIFIER)
         rows = [0, 1, 3, 4, 5]
         with pytest.warns(ExfamWarning, match="such as 'none' at row 2, are left out: their prob"):
-            told = model.log_score(FRAME[:6], self.y)
-        assert told == pytest.approx(model.log_score(FRAME.iloc[rows], self.y.iloc[rows]))
+            result = model.log_score(FRAME[:6], self.y)
+        assert result == pytest.approx(model.log_score(FRAME.iloc[rows], self.y.iloc[rows]))
 
 
 @pytest.mark.parametrize("kind", SUPERVISED)
@@ -144,7 +144,7 @@ def test_one_row_has_no_spread_to_explain():
 def test_a_date_is_a_label_of_no_column():
     dates = FRAME[:4].assign(member=pd.date_range("2020-01-01", periods=4))
     with pytest.warns(ExfamWarning, match="4 of 4 rows hold labels .*: 4 of column 'member'"):
-        told = fitted(JOINT).log_prob(dates)
+        result = fitted(JOINT).log_prob(dates)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExfamWarning)
-        np.testing.assert_allclose(told, fitted(JOINT).log_prob(dates.assign(member=None)))
+        np.testing.assert_allclose(result, fitted(JOINT).log_prob(dates.assign(member=None)))

@@ -1,4 +1,4 @@
-"""What no table can answer, asked without the checks of types that tests run with."""
+"""What no table can answer, without the checks of types that tests run with."""
 
 import warnings
 

@@ -65,8 +65,8 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         weight above 0 has a response.
         """
         cells = self._with_response(X, y, becomes="count as wrong")
-        known = ~read_response(y, name=self._column.name, n_rows=len(cells)).missing
-        decided, truth, weight = self._decided(cells, known, sample_weight)
+        present = ~read_response(y, name=self._column.name, n_rows=len(cells)).missing
+        decided, truth, weight = self._decided(cells, present, sample_weight)
         return float(np.average(decided == truth, weights=weight))
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:

@@ -61,8 +61,8 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         than two rows of weight above 0 that have a response.
         """
         cells = self._with_response(X, y)
-        known = cells.present[:, self.schema_.index(self._column.name)]
-        decided, truth, weight = self._decided(cells, known, sample_weight)
+        present = cells.present[:, self.schema_.index(self._column.name)]
+        decided, truth, weight = self._decided(cells, present, sample_weight)
         if len(truth) < 2:
             raise DataError("`y` must hold a response in two rows or more for R^2, got one.")
         # In their own unit squares may be more than float64 holds.

@@ -103,9 +103,9 @@ class MaskedTable(TransformerMixin, JointTable):
         """
         terms = pseudo_terms(self.model_, self._cells(X))
         weight = read_weight(sample_weight, [len(terms)], several=False)
-        known = ~np.isnan(terms)
+        present = ~np.isnan(terms)
         rows = np.ones(len(terms)) if weight is None else weight
-        total = float((known.sum(1) * rows).sum())
+        total = float((present.sum(1) * rows).sum())
         if not total:
             raise DataError("`X` must hold a cell in some row to score, got none.")
-        return float((np.where(known, terms, 0.0).sum(1) * rows).sum() / total)
+        return float((np.where(present, terms, 0.0).sum(1) * rows).sum() / total)

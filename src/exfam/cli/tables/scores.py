@@ -88,8 +88,8 @@ def column_scores(model: TableModel, cells: Cells, rules: dict[str, str]) -> dic
 
 
 def _score(column: Column, truth: np.ndarray, nats: np.ndarray, decided: np.ndarray) -> ColumnScore:
-    known = ~np.isnan(truth)
-    truth, decided = truth[known], decided[known]
+    present = ~np.isnan(truth)
+    truth, decided = truth[present], decided[present]
     if not len(truth):
         return ColumnScore(nats, np.nan, np.nan)
     if column.kind in FINITE:

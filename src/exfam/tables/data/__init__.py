@@ -13,7 +13,7 @@ from exfam.tables.data.encode import (
 )
 from exfam.tables.data.frames import array_names, read_table
 from exfam.tables.data.learn import NUMERIC, learn_schema
-from exfam.tables.data.raw import RawColumn, RawTable, check_names
+from exfam.tables.data.raw import RawColumn, RawTable
 from exfam.tables.data.replaced import as_frame_like
 from exfam.tables.data.schema import TableSchema
 
@@ -29,7 +29,6 @@ __all__ = [
     "TableSchema",
     "array_names",
     "as_frame_like",
-    "check_names",
     "decode",
     "decode_all",
     "encode",

@@ -64,7 +64,7 @@ def find_dates(
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     formats = _formats(date_format, names)
     by_name = formats if isinstance(date_format, Mapping) else {}
-    found = []
+    dates = []
     for name in names:
         columns = [table.columns[name] for table in tables if name in table.columns]
         filled = [column for column in columns if not column.is_empty]
@@ -82,8 +82,8 @@ def find_dates(
         else:
             continue
         moments = np.concatenate([_moments(name, column, own) for column in filled])
-        found.append(DateColumn(name, own, _varying(moments[~np.isnat(moments)])))
-    return tuple(found)
+        dates.append(DateColumn(name, own, _varying(moments[~np.isnat(moments)])))
+    return tuple(dates)
 
 
 def with_date_parts(table: RawTable, dates: Sequence[DateColumn]) -> RawTable:

@@ -247,8 +247,8 @@ def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
     if raw.is_empty or raw.type == "date":  # which is never a label
         return np.full(len(raw), -1)
     if raw.labels is not None:
-        known = {label: code for code, label in enumerate(labels.tolist())}
-        codes = np.array([*(known.get(label, -1) for label in raw.labels), -1])[raw.values]
+        codes_of = {label: code for code, label in enumerate(labels.tolist())}
+        codes = np.array([*(codes_of.get(label, -1) for label in raw.labels), -1])[raw.values]
     else:
         values = raw.values.astype(np.int8) if raw.type == "boolean" else raw.values
         named = labels.astype(np.int8) if labels.dtype.kind == "b" else labels

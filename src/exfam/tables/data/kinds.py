@@ -74,6 +74,6 @@ def infer_kind(column: RawColumn) -> str:
         return "categorical"
     if column.type == "boolean":
         return "boolean"
-    known = column.values[~column.missing]
-    is_indicator = known.dtype.kind != "f" and len(known) > 0 and known.min() == 0
-    return "ordinal" if is_indicator and known.max() == 1 else "numeric"
+    values = column.values[~column.missing]
+    is_indicator = values.dtype.kind != "f" and len(values) > 0 and values.min() == 0
+    return "ordinal" if is_indicator and values.max() == 1 else "numeric"

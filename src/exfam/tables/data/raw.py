@@ -8,7 +8,7 @@ from jaxtyping import Bool, Shaped
 
 from exfam.checks import DataError
 
-__all__ = ["RawColumn", "RawTable", "cell_error", "check_names"]
+__all__ = ["RawColumn", "RawTable", "cell_error"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,23 +79,3 @@ def cell_error(
     return DataError(
         f"Column {name!r} must {rule}, got {column.at(int(rows[0]))!r} {where}. {advice}"
     )
-
-
-def check_names(table: RawTable, names: Sequence[str]) -> None:
-    """Raise DataError unless the table has exactly the columns `names`, in any order.
-
-    >>> column = RawColumn(np.array([1.5, 2.0]), np.array([False, False]))
-    >>> check_names(RawTable(("age",), {"age": column}, n_rows=2), ["age"])
-    """
-    lacking = [name for name in names if name not in table.columns]
-    extra = [name for name in table.names if name not in names]
-    if lacking or extra:
-        differences = [
-            f"{word} {', '.join(repr(name) for name in found)}"
-            for word, found in (("lacks", lacking), ("has besides", extra))
-            if found
-        ]
-        raise DataError(
-            f"`X` must have the {len(names)} columns of training, got a table of "
-            f"{len(table.names)} that {' and '.join(differences)}. Select and rename its columns."
-        )

@@ -78,28 +78,28 @@ def read_table_file(
     ['age', 'km']
     """
     with open_database(ReadingOptions()) as database:
-        found = source_names(database, source)
+        columns = source_names(database, source)
     for name in ignore:
-        if name not in found.names:
-            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {_all(found)}")
+        if name not in columns.names:
+            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {_all(columns)}")
     wanted = [
         name
-        for name in found.names
+        for name in columns.names
         if name and name not in ignore and (names is None or name in names)
     ]
     if not wanted:
-        raise DataError(f"`source` must have a column to read, got none in {source}. {_all(found)}")
-    texts = {name: known for name, known in (labels or {}).items() if _are_texts(known)}
+        raise DataError(f"`source` must have a column to read, got none in {source}. {_all(columns)}")
+    texts = {name: own for name, own in (labels or {}).items() if _are_texts(own)}
     parts = [Part("value" if name in numbers else "attributes", name) for name in wanted]
     opened = open_columns(source, parts, vocabulary=texts)
     frame = pa.table({part.name: array for part, array in opened.arrays.items()})
-    if not found.typed:
+    if not columns.typed:
         frame = _without_gaps(frame, texts)
-    return TableFile(frame, opened.places, n_unnamed=found.names.count(""))
+    return TableFile(frame, opened.places, n_unnamed=columns.names.count(""))
 
 
-def _all(found: SourceNames) -> str:
-    return f"Its columns: {', '.join(repr(name) for name in found.names)}."
+def _all(columns: SourceNames) -> str:
+    return f"Its columns: {', '.join(repr(name) for name in columns.names)}."
 
 
 def _are_texts(labels: Any) -> bool:
@@ -108,12 +108,12 @@ def _are_texts(labels: Any) -> bool:
 
 def _without_gaps(frame: pa.Table, texts: Mapping[str, Any]) -> pa.Table:
     gaps = pa.array(GAPS, pa.large_string())
-    columns = {}
+    filled = {}
     for name, column in zip(frame.column_names, frame.columns, strict=True):
         if pa.types.is_large_string(column.type):
             bare = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-            known = pa.array(list(texts.get(name, ())), pa.large_string())
-            gap = pc.and_(pc.is_in(bare, gaps), pc.invert(pc.is_in(column, known)))
+            labels = pa.array(list(texts.get(name, ())), pa.large_string())
+            gap = pc.and_(pc.is_in(bare, gaps), pc.invert(pc.is_in(column, labels)))
             column = pc.if_else(gap, pa.scalar(None, pa.large_string()), column)
-        columns[name] = column
-    return pa.table(columns)
+        filled[name] = column
+    return pa.table(filled)

@@ -60,8 +60,8 @@ def _joined(columns: list[RawColumn]) -> RawColumn:
     moved = []
     for column in columns:
         assert column.labels is not None
-        places = [codes.setdefault(label, len(codes)) for label in column.labels]
-        moved.append(np.array([*places, 0])[column.values])
+        new_codes = [codes.setdefault(label, len(codes)) for label in column.labels]
+        moved.append(np.array([*new_codes, 0])[column.values])
     return RawColumn(
         np.concatenate(moved),
         missing,

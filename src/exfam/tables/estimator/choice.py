@@ -101,10 +101,10 @@ def choose_recipe(
     """
     generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
     order = generator.permutation(len(plan.cells))
-    known = _n_scored(plan)[order] > 0
+    scored = _n_scored(plan)[order] > 0
     # Rows without a label help to fit, but are held out for nothing.
-    rows = np.concatenate([order[known], order[~known]])[:MANY_ROWS]
-    n_known = min(int(known.sum()), len(rows))
+    rows = np.concatenate([order[scored], order[~scored]])[:MANY_ROWS]
+    n_known = min(int(scored.sum()), len(rows))
     if n_known < 2:
         return ()
     few = n_known < _FEW_ROWS
@@ -174,9 +174,9 @@ def _nats(
     rows, parts = model.rows(cells), []
     for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
         batch = rows.pad(index).to(next(model.parameters()).device)
-        known = batch.present[..., plan.targets].sum(-1)
+        scored = batch.present[..., plan.targets].sum(-1)
         nats = model.log_prob_by_scale(batch, plan.targets, _LOG_SCALES).double()
-        parts.append((nats.sum(-1) / known).cpu().numpy())
+        parts.append((nats.sum(-1) / scored).cpu().numpy())
     return np.concatenate(parts, axis=2)
 
 

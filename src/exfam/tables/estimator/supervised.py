@@ -117,10 +117,10 @@ class SupervisedTable(ResponseParameters, JointTable):
         return self._cells(X, y, joint=False, becomes=names)
 
     def _decided(
-        self, cells: Cells, known: Bool[np.ndarray, "rows"], sample_weight: Any
+        self, cells: Cells, present: Bool[np.ndarray, "rows"], sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the rows to score the predicted value, the true one, and the weight."""
-        rows, weight = _scored(known, sample_weight)
+        rows, weight = _scored(present, sample_weight)
         name = self._column.name
         distribution = column_distributions(self.model_, cells, [name])[name]
         decided = decide(distribution, self._column, rule=self.decision)
@@ -137,12 +137,12 @@ class SupervisedTable(ResponseParameters, JointTable):
 
 
 def _scored(
-    known: Bool[np.ndarray, "rows"], sample_weight: Any
+    present: Bool[np.ndarray, "rows"], sample_weight: Any
 ) -> tuple[Int64[np.ndarray, "scored"], Float64[np.ndarray, "scored"]]:
     """The rows with a known response and a weight above 0, and their weights."""
-    weight = read_weight(sample_weight, [len(known)], several=False)
-    weight = np.ones(len(known)) if weight is None else weight
-    rows = np.flatnonzero(known & (weight > 0))
+    weight = read_weight(sample_weight, [len(present)], several=False)
+    weight = np.ones(len(present)) if weight is None else weight
+    rows = np.flatnonzero(present & (weight > 0))
     if not len(rows):
         raise DataError("`y` must hold a response in some row to score, got none.")
     return rows, weight[rows]

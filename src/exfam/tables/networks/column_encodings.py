@@ -36,11 +36,11 @@ class ColumnEncodings(nn.Module):
     def vectors(self, embed_dim: int) -> Float[Tensor, "members columns embed"]:
         """The fixed vectors that are added to the tokens of each column; zeros without any."""
         position = torch.arange(self.n_columns)[None]
-        added = [member.embed(position) for member in self.members]
-        known = [vectors[0] for vectors in added if vectors is not None]
-        if known:
-            return torch.stack(known).detach()
-        return torch.zeros(len(added), self.n_columns, embed_dim)
+        vectors = [member.embed(position) for member in self.members]
+        added = [vector[0] for vector in vectors if vector is not None]
+        if added:
+            return torch.stack(added).detach()
+        return torch.zeros(len(vectors), self.n_columns, embed_dim)
 
     def scores(
         self,

@@ -82,8 +82,8 @@ def finite_or_none(number: float) -> float | None:
 
 
 def _mean_and_error(numbers: Float64[np.ndarray, "rows"]) -> tuple[float, float]:
-    known = numbers[~np.isnan(numbers)]
-    mean = float(known.mean()) if len(known) else math.nan
-    if len(known) < 2 or not math.isfinite(mean):
+    numbers = numbers[~np.isnan(numbers)]
+    mean = float(numbers.mean()) if len(numbers) else math.nan
+    if len(numbers) < 2 or not math.isfinite(mean):
         return mean, math.nan
-    return mean, float(known.std(ddof=1) / math.sqrt(len(known)))
+    return mean, float(numbers.std(ddof=1) / math.sqrt(len(numbers)))

@@ -99,5 +99,5 @@ def _mixture_sd(moments: Float64[np.ndarray, "rows 2"]) -> float:
 
 
 def _sd(value: Float64[np.ndarray, "rows"]) -> float:
-    known = value[~np.isnan(value)]
-    return float(known.std()) if len(known) else math.nan
+    value = value[~np.isnan(value)]
+    return float(value.std()) if len(value) else math.nan
