@@ -11,7 +11,8 @@ from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import Column
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.estimator.plan import TablePlan
-from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.networks.assemble import build_masked_table
+from exfam.tables.networks.table_network import TableSettings
 from table_model_cases import cells_of, drop_cells, labels
 
 EDGES = (-1.0, 0.5, 2.0)

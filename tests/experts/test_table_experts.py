@@ -14,8 +14,9 @@ from exfam.tables.data.schema import TableSchema
 from exfam.tables.experts.importance import expert_importance, removal_effects
 from exfam.tables.experts.summary import summarize_experts
 from exfam.tables.experts.table_attention import TableAttention
-from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.independent import IndependentColumns
+from exfam.tables.networks.table_network import TableSettings
 from exfam_studies.experts.view import attention_as_experts
 from expert_cases import SCHEMA, linear_table, random_cells
 

@@ -21,13 +21,14 @@ from exfam.families import (
 )
 from exfam.tables.data.columns import Column
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.independent import independent_columns
 from exfam.tables.networks.standardized import (
     FamilyBank,
     StandardizedFamily,
     standardized_families,
 )
+from exfam.tables.networks.table_network import TableSettings
 from table_model_cases import cells_of, labels
 from table_network_cases import (
     ALIKE,

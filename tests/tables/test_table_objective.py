@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.checks import ExfamError
 from exfam.families.mixtures import Mixture
 from exfam.randomness import lend_generator
 from exfam.tables.networks.batch import ABSENT, MASKED
@@ -174,12 +173,3 @@ def test_hidden_cells_are_still_targets():
     for masked_as in ("absent", "mask"):
         loss = replace(LOSS, extra_masking=(1.0,), masked_as=masked_as)
         assert float(loss(model, batch)[1]) == 2 * (cells.code >= 0).sum()
-
-
-def test_wrong_options_are_refused():
-    with pytest.raises(ExfamError, match="`masked_as` must be .*got 'gone'"):
-        replace(LOSS, masked_as="gone")
-    with pytest.raises(ExfamError, match=r"`extra_masking` must be a number in \[0, 1\], got 1.5"):
-        replace(LOSS, extra_masking=(0.0, 1.5))
-    with pytest.raises(ExfamError, match=r"`extra_masking` must be a number in \[0, 1\], got nan"):
-        replace(LOSS, extra_masking=(float("nan"),))

@@ -28,11 +28,10 @@ def flat_counts(model, draws):
 
 
 @pytest.mark.parametrize("order", [None, ["c", "a", "b"]])
-@pytest.mark.parametrize("sweeps", [0, 2])
-def test_rows_are_drawn_from_the_joint_distribution(order, sweeps):
+def test_rows_are_drawn_from_the_joint_distribution(order):
     model = discrete_joint()
     empty = cells_of(model.schema, NONE)
-    draws = sample_rows(model, empty, n=2000, seed=0, order=order, sweeps=sweeps)
+    draws = sample_rows(model, empty, n=2000, seed=0, order=order)
     counts = flat_counts(model, draws)
     assert scipy.stats.chisquare(counts, 2000 * model.probs.ravel()).pvalue > 1e-3
     spoiled = 2000 * discrete_joint(seed=9).probs.ravel()
@@ -67,13 +66,6 @@ def test_draws_are_encoded_as_their_values():
         )
 
 
-def test_gibbs_sweeps_draw_the_cells_again():
-    model = discrete_joint()
-    cells = cells_of(model.schema, NONE)[np.zeros(50, dtype=int)]
-    plain, swept = (sample_rows(model, cells, n=1, seed=0, sweeps=k)[0] for k in (0, 1))
-    assert (plain.code != swept.code).any()
-
-
 def test_columns_not_in_the_order_stay_absent():
     model = discrete_joint()
     draw = sample_rows(model, cells_of(model.schema, NONE), n=1, seed=0, order=["b"])[0]
@@ -93,14 +85,10 @@ def test_seeds_choose_draws_and_blocks_serve_many_rows(monkeypatch):
         assert (draw.value[cells.present] == cells.value[cells.present]).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"n": 0}, "`n` must be an integer >= 1, got 0"), ({"n": 1, "sweeps": -1}, "`sweeps` .* -1")],
-)
-def test_counts_of_draws_are_possible(options, message):
+def test_counts_of_draws_are_possible():
     model = discrete_joint()
-    with pytest.raises(ExfamError, match=message):
-        sample_rows(model, cells_of(model.schema, NONE), seed=0, **options)
+    with pytest.raises(ExfamError, match="`n` must be an integer >= 1, got 0"):
+        sample_rows(model, cells_of(model.schema, NONE), n=0, seed=0)
 
 
 class TestConditional:

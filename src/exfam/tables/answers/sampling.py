@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Float64, Int
 
 from exfam.checks import check_whole
 from exfam.tables.answers.distributions import checked_columns, column_distributions, row_blocks
@@ -15,28 +15,18 @@ __all__ = ["put_values", "sample_rows"]
 
 
 def sample_rows(
-    model: TableModel,
-    cells: Cells,
-    *,
-    n: int,
-    seed: int,
-    order: Any = None,
-    sweeps: int = 0,
+    model: TableModel, cells: Cells, *, n: int, seed: int, order: Any = None
 ) -> tuple[Cells, ...]:
     """`n` draws of the absent cells of every row given its present ones, each as `Cells`.
 
     `order`: names of the columns to fill, each drawn given the present cells and those drawn
         before it; others stay absent; None is all, in the table's order (default None)
-    `sweeps`: how many times all drawn cells are then drawn again, each given all others (Gibbs
-        sampling), which forgets the order where the conditionals are of no one joint distribution
-        (default 0)
 
     One pass of the model serves the rows and draws in which a column is absent, whatever else they
     lack. Each cell is drawn from the average of the members of an ensemble. Raises ExfamError
-    unless `n` >= 1 and `sweeps` >= 0 are integers; DataError for a name unknown or given twice.
+    unless `n` is an integer >= 1; DataError for a name unknown or given twice.
     """
     check_whole("n", n)
-    check_whole("sweeps", sweeps, least=0)
     names = checked_columns(model.schema, order)
     generator = torch.Generator().manual_seed(seed)
     row = np.tile(np.arange(len(cells)), n)
@@ -45,9 +35,8 @@ def sample_rows(
     filled = [cells[:0]]
     for block in row_blocks(len(row), numbers=numbers):
         part = cells[row[block]]
-        absent = ~part.present
-        for name in names * (1 + sweeps):
-            part = _redraw(model, part, name, absent, generator)
+        for name in names:
+            part = _draw(model, part, name, generator)
         filled.append(part)
     drawn = Cells.concatenate(filled)
     return tuple(drawn[k * len(cells) : (k + 1) * len(cells)] for k in range(n))
@@ -68,16 +57,10 @@ def put_values(
     return Cells(code, fraction, value)
 
 
-def _redraw(
-    model: TableModel,
-    cells: Cells,
-    name: str,
-    absent: Bool[np.ndarray, "rows columns"],
-    generator: torch.Generator,
-) -> Cells:
-    """One column drawn where it was absent at first, given all cells there are now."""
+def _draw(model: TableModel, cells: Cells, name: str, generator: torch.Generator) -> Cells:
+    """One column drawn where it is absent, given all cells there are now."""
     column = model.schema.index(name)
-    rows = np.flatnonzero(absent[:, column])
+    rows = np.flatnonzero(~cells.present[:, column])
     if not len(rows):
         return cells
     drawn = column_distributions(model, cells[rows], [name])[name].sample(generator)

@@ -13,12 +13,12 @@ from exfam.tables.data.typed import read_column
 __all__ = ["array_names", "read_table"]
 
 
-def read_table(X: Any, names: Sequence[str] | None = None) -> RawTable:
+def read_table(X: Any) -> RawTable:
     """The columns of a table by name, and which of their cells are missing.
 
     A pandas or polars frame, an Arrow table, a mapping of columns, or what numpy reads as a
-    2-dimensional array, whose columns are `names`, or "x0", "x1", … Missing cells are NaN, None,
-    pandas' NA and NaT, and nulls.
+    2-dimensional array, whose columns are "x0", "x1", … Missing cells are NaN, None, pandas' NA and
+    NaT, and nulls.
 
     Raises DataError for a table without rows or columns, with two columns of one name, with columns
     of unequal length, or with cells that are no text, boolean or finite real number.
@@ -34,13 +34,8 @@ def read_table(X: Any, names: Sequence[str] | None = None) -> RawTable:
     else:
         array = _as_array(X)
         _check_filled(array.shape)
-        given = array_names(array.shape[1]) if names is None else tuple(names)
-        if len(given) != array.shape[1]:
-            raise DataError(
-                f"`X` must have {len(given)} columns, got {array.shape[1]}: {', '.join(given)} in "
-                "this order. Give these columns only, or a frame with names."
-            )
-        columns = {name: _of_array(array, k, name) for k, name in enumerate(given)}
+        names = array_names(array.shape[1])
+        columns = {name: _of_array(array, k, name) for k, name in enumerate(names)}
     lengths = {name: len(column) for name, column in columns.items()}
     n_rows = next(iter(lengths.values()), 0)
     _check_filled((n_rows, len(columns)))

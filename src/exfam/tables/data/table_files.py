@@ -78,28 +78,28 @@ def read_table_file(
     ['age', 'km']
     """
     with open_database(ReadingOptions()) as database:
-        columns = source_names(database, source)
+        held = source_names(database, source)
     for name in ignore:
-        if name not in columns.names:
-            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {_all(columns)}")
+        if name not in held.names:
+            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {_all(held)}")
     wanted = [
         name
-        for name in columns.names
+        for name in held.names
         if name and name not in ignore and (names is None or name in names)
     ]
     if not wanted:
-        raise DataError(f"`source` must have a column to read, got none in {source}. {_all(columns)}")
+        raise DataError(f"`source` must have a column to read, got none in {source}. {_all(held)}")
     texts = {name: own for name, own in (labels or {}).items() if _are_texts(own)}
     parts = [Part("value" if name in numbers else "attributes", name) for name in wanted]
     opened = open_columns(source, parts, vocabulary=texts)
     frame = pa.table({part.name: array for part, array in opened.arrays.items()})
-    if not columns.typed:
+    if not held.typed:
         frame = _without_gaps(frame, texts)
-    return TableFile(frame, opened.places, n_unnamed=columns.names.count(""))
+    return TableFile(frame, opened.places, n_unnamed=held.names.count(""))
 
 
-def _all(columns: SourceNames) -> str:
-    return f"Its columns: {', '.join(repr(name) for name in columns.names)}."
+def _all(held: SourceNames) -> str:
+    return f"Its columns: {', '.join(repr(name) for name in held.names)}."
 
 
 def _are_texts(labels: Any) -> bool:

@@ -41,8 +41,9 @@ from exfam.tables.estimator.given import (
 )
 from exfam.tables.estimator.missing import missing_shares, warn_of_missing
 from exfam.tables.estimator.plan import Recipe, Response, TablePlan, learn_columns, split_rows
-from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
+from exfam.tables.networks.table_network import TableSettings
 from exfam.training.checkpoints import checkpoint_path
 from exfam.training.history import History
 

@@ -11,9 +11,10 @@ import torch
 from exfam.estimator.parameters import identified
 from exfam.estimator.rules import python_number
 from exfam.tables.estimator.plan import Recipe, TablePlan
-from exfam.tables.networks.assemble import TableSettings, build_masked_table
+from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.objective import MaskedCells
+from exfam.tables.networks.table_network import TableSettings
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import fit

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from exfam.checks import DataError, ExfamError, check_positive
+from exfam.checks import DataError, ExfamError
 from exfam.tables.answers.distributions import cell_log_prob
 from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 
 __all__ = ["DeletionInsertion", "deletion_insertion", "faithfulness", "permutation_importance"]
+
+_REPEATS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +93,13 @@ def faithfulness(
 
 
 def permutation_importance(
-    model: TableModel, cells: Cells, target: str, *, seed: int, n_repeats: int = 5
+    model: TableModel, cells: Cells, target: str, *, seed: int
 ) -> Float64[np.ndarray, "columns"]:
-    """Mean loss of log p(target), in nats, when a column's cells change rows at random.
-
-    `n_repeats`: how many times, averaged (default 5)
+    """Mean loss of log p(target), in nats, when a column's cells change rows at random, five times.
 
     0 for the target's own column. Rows without the target cell are left out. Raises DataError for
-    an unknown target or if no row has it, ExfamError unless `n_repeats` is above 0.
+    an unknown target or if no row has it.
     """
-    check_positive("n_repeats", n_repeats)
     own = model.schema.index(target)
     shown = cells[_with_target(cells, own, target)]
     random = np.random.default_rng(seed)
@@ -110,10 +109,10 @@ def permutation_importance(
         if column == own:
             continue
         there = np.arange(len(loss)) == column
-        for _ in range(n_repeats):
+        for _ in range(_REPEATS):
             permuted = shown.replaced(there, shown[random.permutation(len(shown))])
             loss[column] += whole - _score(model, permuted, target)
-    return loss / n_repeats
+    return loss / _REPEATS
 
 
 def _with_target(cells: Cells, column: int, target: str) -> Bool[np.ndarray, "rows"]:

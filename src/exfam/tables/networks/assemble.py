@@ -1,8 +1,6 @@
 """Numbers in, a table's model out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,50 +12,21 @@ from exfam.checks import ExfamError, check_choice
 from exfam.encodings import EncodingSizes
 from exfam.families import Categorical, Family
 from exfam.tables.data import FINITE, Cells, Column, TableSchema
-from exfam.tables.networks.column_encodings import OWN_VECTORS, ColumnEncodings, column_encodings
+from exfam.tables.networks.column_encodings import column_encodings
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.standardized import StandardizedFamily, standardized_families
+from exfam.tables.networks.table_network import TableSettings
 from exfam.tables.networks.tokens import CellTokens, TokenPlan
 
-__all__ = ["CATEGORIES", "NETWORKS", "TableSettings", "build_masked_table"]
+__all__ = ["CATEGORIES", "NETWORKS", "build_masked_table"]
 
 CATEGORIES = ("per-column", "shared")
 NETWORKS = ("linear", "deep")
 # Beyond it a token is hardly ever seen, and its score would dominate the direction.
 _FARTHEST = 3.0
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """What a network is made of.
-
-    `network`: "linear", the single layer without layer norm, ReLU and dropout; or "deep"
-    `categories`: "shared" has one space of categories for all columns, which must have equally many
-    `ordinal`: for each of the networks side by side, whether labels that have an order have a
-        direction along which their tokens and outputs lie, beside free vectors for each
-    `n_layers`, `feed_forward_dim`, `dropout`, `norm` ("pre" or "post"): of the deep one
-    `masked_columns`: names of columns whose absent cells are shown as MASK tokens
-    `encoding`: of the columns, by name; "learned" is a free vector per column
-    `positive_in_units`: whether families of positive numbers are of values divided by their mean
-    """
-
-    network: str
-    categories: str
-    ordinal: tuple[bool, ...]
-    embed_dim: int
-    n_heads: int
-    head_dim: int
-    n_layers: int
-    feed_forward_dim: int
-    dropout: float
-    norm: str
-    masked_columns: tuple[str, ...]
-    # Stored models older than these choices have none.
-    encoding: str = OWN_VECTORS
-    positive_in_units: bool = False
 
 
 def build_masked_table(
@@ -108,37 +77,12 @@ def build_masked_table(
         embed_dim=settings.embed_dim,
         generator=generator,
     )
+    kind = LinearTableNetwork if settings.network == "linear" else DeepTableNetwork
     return MaskedTableModel(
-        _network(tokens, readout, encodings, settings, generator),
+        kind(tokens, readout, settings, places=encodings, generator=generator),
         schema=schema,
         standardized=standardized,
         masked_columns=[schema.index(name) for name in settings.masked_columns],
-    )
-
-
-def _network(
-    tokens: CellTokens,
-    readout: Readout,
-    encodings: ColumnEncodings | None,
-    settings: TableSettings,
-    generator: torch.Generator,
-) -> LinearTableNetwork | DeepTableNetwork:
-    parts: dict[str, Any] = {
-        "n_heads": settings.n_heads,
-        "head_dim": settings.head_dim,
-        "places": encodings,
-        "generator": generator,
-    }
-    if settings.network == "linear":
-        return LinearTableNetwork(tokens, readout, **parts)
-    return DeepTableNetwork(
-        tokens,
-        readout,
-        **parts,
-        n_layers=settings.n_layers,
-        feed_forward_dim=settings.feed_forward_dim,
-        dropout=settings.dropout,
-        norm=settings.norm,
     )
 
 

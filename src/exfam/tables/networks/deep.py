@@ -19,6 +19,7 @@ from exfam.tables.networks.column_encodings import ColumnEncodings
 from exfam.tables.networks.linear import look_up
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.stacked import StackedLayerNorm, StackedLinear
+from exfam.tables.networks.table_network import TableNetwork, TableSettings
 from exfam.tables.networks.tokens import CellTokens
 
 __all__ = ["NORMS", "DeepTableNetwork"]
@@ -31,30 +32,26 @@ class _Block(nn.Module):
 
     def __init__(
         self,
-        sizes: tuple[int, int],
+        n_members: int,
+        settings: TableSettings,
         *,
-        n_heads: int,
-        head_dim: int,
-        feed_forward_dim: int,
-        dropout: float,
-        norm: str,
         generator: torch.Generator,
         places: ColumnEncodings | None,
     ) -> None:
         super().__init__()
         self.places = places
-        members, embed = sizes
-        inner = n_heads * head_dim
+        embed, hidden = settings.embed_dim, settings.feed_forward_dim
+        inner = settings.n_heads * settings.head_dim
 
         def layer(n_in: int, n_out: int) -> StackedLinear:
-            return StackedLinear(members, n_in, n_out, generator=generator)
+            return StackedLinear(n_members, n_in, n_out, generator=generator)
 
         self.query, self.key, self.value = (layer(embed, inner) for _ in range(3))
         self.out = layer(inner, embed)
-        self.wide, self.narrow = layer(embed, feed_forward_dim), layer(feed_forward_dim, embed)
-        self.norms = nn.ModuleList(StackedLayerNorm(members, embed) for _ in range(2))
-        self.dropout = Dropout(dropout)
-        self.heads, self.post = (n_heads, head_dim), norm == "post"
+        self.wide, self.narrow = layer(embed, hidden), layer(hidden, embed)
+        self.norms = nn.ModuleList(StackedLayerNorm(n_members, embed) for _ in range(2))
+        self.dropout = Dropout(settings.dropout)
+        self.heads, self.post = (settings.n_heads, settings.head_dim), settings.norm == "post"
 
     def forward(
         self,
@@ -108,59 +105,34 @@ class _Block(nn.Module):
         return self.narrow(self.wide(x).relu())
 
 
-class DeepTableNetwork(nn.Module):
+class DeepTableNetwork(TableNetwork):
     """Transformer blocks over the cells of a row, the target's replaced by MASK.
 
-    `norm`: "post" as in the paper's tables, "pre" for more than one or two layers.
-    `places`: encodings of the columns, None for vectors of their own (default None); its name is
-        that of its tensors in saved models
-
-    Raises ExfamError for another `norm`.
+    Raises ExfamError for an unknown `norm`.
     """
 
     def __init__(
         self,
         tokens: CellTokens,
         readout: Readout,
+        settings: TableSettings,
         *,
-        n_heads: int,
-        head_dim: int,
-        n_layers: int,
-        feed_forward_dim: int,
-        dropout: float,
-        norm: str,
         generator: torch.Generator,
         places: ColumnEncodings | None = None,
     ) -> None:
-        super().__init__()
-        check_choice("norm", norm, NORMS)
-        self.tokens, self.readout, self.places = tokens, readout, places
-        self.n_heads, self.head_dim = n_heads, head_dim
-        members, _, embed = tokens.blank.shape
+        super().__init__(tokens, readout, settings, places)
+        check_choice("norm", settings.norm, NORMS)
+        members = self.n_members
         self.blocks = nn.ModuleList(
-            _Block(
-                (members, embed),
-                n_heads=n_heads,
-                head_dim=head_dim,
-                feed_forward_dim=feed_forward_dim,
-                dropout=dropout,
-                norm=norm,
-                generator=generator,
-                places=places,
-            )
-            for _ in range(n_layers)
+            _Block(members, settings, generator=generator, places=places)
+            for _ in range(settings.n_layers)
         )
-        self.last = StackedLayerNorm(members, embed) if norm == "pre" else nn.Identity()
-
-    @property
-    def n_members(self) -> int:
-        """Networks side by side."""
-        return self.tokens.blank.shape[0]
+        pre = settings.norm == "pre"
+        self.last = StackedLayerNorm(members, settings.embed_dim) if pre else nn.Identity()
 
     def forward(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets params"]:
-        """Parameters of each target column given the other cells of its row that are there."""
         columns = torch.tensor(list(targets), device=batch.code.device)
         n_rows = batch.code.shape[1]
         hidden = [self.of_copies(batch, column.expand(1, n_rows)) for column in columns]
@@ -182,7 +154,6 @@ class DeepTableNetwork(nn.Module):
     def weights(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members layers batch heads targets columns"]:
-        """Weights of each target on each column by layer, the target behind MASK in its copy."""
         return torch.stack([self._weights(batch, target) for target in targets], 4)
 
     def _weights(

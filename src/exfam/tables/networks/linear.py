@@ -19,16 +19,14 @@ from exfam.layers import normal
 from exfam.tables.networks.batch import ABSENT, CellBatch
 from exfam.tables.networks.column_encodings import ColumnEncodings
 from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.table_network import TableNetwork, TableSettings
 from exfam.tables.networks.tokens import CellTokens
 
 __all__ = ["LinearTableNetwork", "look_up"]
 
 
-class LinearTableNetwork(nn.Module):
+class LinearTableNetwork(TableNetwork):
     """Linear attention from every column's MASK token to the cells of the row.
-
-    `places`: encodings of the columns, None for vectors of their own (default None); its name is
-        that of its tensors in saved models
 
     x_m = c_MASK + p_m; h = x_m + sum_j pi_mj W_O W_V x_j; F = W'' (I + W') h, `readout` W''.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
@@ -38,17 +36,14 @@ class LinearTableNetwork(nn.Module):
         self,
         tokens: CellTokens,
         readout: Readout,
+        settings: TableSettings,
         *,
-        n_heads: int,
-        head_dim: int,
         generator: torch.Generator,
         places: ColumnEncodings | None = None,
     ) -> None:
-        super().__init__()
-        self.tokens, self.readout, self.places = tokens, readout, places
-        self.n_heads, self.head_dim = n_heads, head_dim
-        n_members, _, embed = tokens.blank.shape
-        inner = n_heads * head_dim
+        super().__init__(tokens, readout, settings, places)
+        n_members, embed = self.n_members, settings.embed_dim
+        inner = self.n_heads * self.head_dim
 
         def draws(rows: int, columns: int, scale: float = 1.0) -> nn.Parameter:
             shape = (n_members, rows, columns)
@@ -58,15 +53,9 @@ class LinearTableNetwork(nn.Module):
         self.out = draws(inner, embed)
         self.hidden = draws(embed, embed, 0.5)
 
-    @property
-    def n_members(self) -> int:
-        """Networks side by side."""
-        return self.tokens.blank.shape[0]
-
     def forward(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets params"]:
-        """Parameters of each target column given the other cells of its row that are there."""
         targets = list(targets)
         blanks = self.tokens.blanks()[:, targets]
         context = self._context(batch, targets, blanks)
@@ -108,7 +97,6 @@ class LinearTableNetwork(nn.Module):
     def weights(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members layers batch heads targets columns"]:
-        """Weights of each target on each column, in the one layer; its own column is its MASK."""
         targets = list(targets)
         score, _ = self._scores_and_values(batch, targets, self.tokens.blanks()[:, targets])
         weights = score.softmax(2).unflatten(-1, (self.n_heads, -1)).permute(0, 1, 3, 4, 2)

@@ -14,9 +14,9 @@ from exfam.families import Family
 from exfam.randomness import RandomPart
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.batch import MASKED, CellBatch, TableRows
-from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily
+from exfam.tables.networks.table_network import TableNetwork
 
 __all__ = ["MaskedTableModel"]
 
@@ -33,7 +33,7 @@ class MaskedTableModel(RandomPart):
 
     def __init__(
         self,
-        network: LinearTableNetwork | DeepTableNetwork,
+        network: TableNetwork,
         *,
         schema: TableSchema,
         standardized: Sequence[StandardizedFamily],

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.checks import ExfamError, check_choice
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 
@@ -37,12 +36,6 @@ class MaskedCells:
     extra_masking: tuple[float, ...]
     masked_as: str
     n_targets: int
-
-    def __post_init__(self) -> None:
-        check_choice("masked_as", self.masked_as, MASKINGS)
-        for share in self.extra_masking:
-            if not 0 <= share <= 1:
-                raise ExfamError(f"`extra_masking` must be a number in [0, 1], got {share!r}.")
 
     def __call__(
         self, model: MaskedTableModel, batch: CellBatch

@@ -20,6 +20,7 @@ from exfam.randomness import lend_generator
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.table_network import TableSettings
 from exfam.tables.networks.tokens import CellTokens, TokenPlan
 from exfam_studies.experts.tables.predictions import Columns, Fitted, Predicted, y_levels
 from exfam_studies.experts.tables.public import TableShift
@@ -53,17 +54,20 @@ def reference_network(
     tokens = CellTokens(plan, embed_dim=EMBED, generator=generator)
     bias = torch.zeros(n_columns, n_categories)
     readout = Readout(basis, bias, embed_dim=EMBED, shared=True, generator=generator)
-    return DeepTableNetwork(
-        tokens,
-        readout,
+    settings = TableSettings(
+        network="deep",
+        categories="shared",
+        ordinal=(False,) * n_tables,
+        embed_dim=EMBED,
         n_heads=HEADS,
         head_dim=HEAD,
         n_layers=1,
         feed_forward_dim=HIDDEN,
         dropout=DROPOUT,
         norm="post",
-        generator=generator,
+        masked_columns=(),
     )
+    return DeepTableNetwork(tokens, readout, settings, generator=generator)
 
 
 def fit_reference(table: TableShift, *, seed: int, epochs: int = EPOCHS) -> Fitted:

@@ -1,0 +1,78 @@
+"""What the linear and the deep network of tables share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.tables.networks.batch import CellBatch
+from exfam.tables.networks.column_encodings import OWN_VECTORS, ColumnEncodings
+from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.tokens import CellTokens
+
+__all__ = ["TableNetwork", "TableSettings"]
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What a network is made of.
+
+    `network`: "linear", the single layer without layer norm, ReLU and dropout; or "deep"
+    `categories`: "shared" has one space of categories for all columns, which must have equally many
+    `ordinal`: for each of the networks side by side, whether labels that have an order have a
+        direction along which their tokens and outputs lie, beside free vectors for each
+    `n_layers`, `feed_forward_dim`, `dropout`, `norm`: of the deep one; "post" norm as in the
+        paper's tables, "pre" for more than one or two layers
+    `masked_columns`: names of columns whose absent cells are shown as MASK tokens
+    `encoding`: of the columns, by name; "learned" is a free vector per column
+    `positive_in_units`: whether families of positive numbers are of values divided by their mean
+    """
+
+    network: str
+    categories: str
+    ordinal: tuple[bool, ...]
+    embed_dim: int
+    n_heads: int
+    head_dim: int
+    n_layers: int
+    feed_forward_dim: int
+    dropout: float
+    norm: str
+    masked_columns: tuple[str, ...]
+    # Stored models older than these choices have none.
+    encoding: str = OWN_VECTORS
+    positive_in_units: bool = False
+
+
+class TableNetwork(nn.Module, ABC):
+    """Tokens of cells, attention between them, and a readout: one set of weights per member.
+
+    `places`: encodings of the columns, None for vectors of their own; its name is that of its
+        tensors in saved models
+    """
+
+    def __init__(
+        self,
+        tokens: CellTokens,
+        readout: Readout,
+        settings: TableSettings,
+        places: ColumnEncodings | None,
+    ) -> None:
+        super().__init__()
+        self.tokens, self.readout, self.places = tokens, readout, places
+        self.n_heads, self.head_dim = settings.n_heads, settings.head_dim
+        self.n_members = tokens.plan.n_members
+
+    @abstractmethod
+    def forward(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members batch targets params"]:
+        """Parameters of each target column given the other cells of its row that are there."""
+
+    @abstractmethod
+    def weights(
+        self, batch: CellBatch, targets: Sequence[int]
+    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+        """Attention weights of each target; in its own column there is its MASK."""
