@@ -12,13 +12,12 @@ import pyarrow as pa
 from exfam.checks import DataError, ExfamError
 from exfam.files import scratch_folder
 from exfam.reading.options import ReadingOptions
+from exfam.reading.quoting import literal
 
 __all__ = [
     "Database",
     "explained",
     "first_line",
-    "identifier",
-    "literal",
     "open_database",
     "unreadable",
 ]
@@ -152,21 +151,3 @@ def unreadable(error: Exception, where: str) -> DataError:
     DataError('`source` must be readable, got A page is damaged in a.parquet.')
     """
     return DataError(f"`source` must be readable, got {first_line(error)}{where}.")
-
-
-def identifier(name: str) -> str:
-    """A column or table name as SQL writes it.
-
-    >>> identifier('the "best" ones')
-    '"the ""best"" ones"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text as SQL writes it.
-
-    >>> literal("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"

@@ -13,9 +13,10 @@ import pyarrow as pa
 from exfam.checks import DataError
 from exfam.columns.parts import Part, Places, check_named, complaint
 from exfam.columns.rules import GAPS
-from exfam.reading.database import Database, explained, first_line, literal
+from exfam.reading.database import Database, explained, first_line
 from exfam.reading.files import scanned, unpacked
 from exfam.reading.lines import bad_cells, first_bad, short_lines
+from exfam.reading.quoting import literal
 from exfam.reading.table import Column, Table, staged
 
 __all__ = ["header_names", "open_delimited"]

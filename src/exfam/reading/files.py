@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.checks import DataError, is_utf8
-from exfam.reading.database import literal
 from exfam.reading.packed import unpacking
+from exfam.reading.quoting import literal
 
 __all__ = ["Files", "find_files", "named_files", "scanned", "unpacked"]
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 from exfam.checks import DataError, ExfamError
 from exfam.columns.kinds import plain_type
 from exfam.columns.parts import Part, Places, check_named
-from exfam.reading.database import Database, explained, first_line, identifier
+from exfam.reading.database import Database, explained, first_line
+from exfam.reading.quoting import identifier
 from exfam.reading.table import Column, Table, staged
 
 __all__ = ["is_query", "open_duckdb_query", "open_remote_query", "query_names"]
