@@ -9,7 +9,7 @@ from exfam.simulators.field_draws import (
     simulate_field,
 )
 from exfam.simulators.field_processes import FieldSettings, Regimes, draw_field_process
-from exfam.simulators.fields import FieldConditional, FieldProcess
+from exfam.simulators.fields import FieldProcess
 from exfam.simulators.ratings import (
     RATING_CASES,
     ratings_cases,
@@ -21,7 +21,6 @@ __all__ = [
     "RATING_CASES",
     "BasketProcess",
     "BasketSettings",
-    "FieldConditional",
     "FieldProcess",
     "FieldSettings",
     "Regimes",

@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import norm
 
 from exfam.fields import FieldKriging
-from exfam.simulators import FieldConditional, FieldSettings
+from exfam.simulators import FieldSettings
 from exfam_studies.common.fits import Contender, fit_seeds, fitter
 from exfam_studies.common.rows import Row
+from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
 from exfam_studies.efa.temperature_data import (
     draw_sites,
     field_splits,
@@ -68,7 +69,7 @@ def test_simulated_fields_have_the_layout_of_the_real_one(groups):
     sizes = [len(part) for part in vars(field_splits(field)).values()]
     assert sizes == [len(part) for part in vars(field_splits(groups)).values()]
     assert not np.allclose(field.values["value"], other.values["value"])
-    law = truth.true_conditional(field)
+    law = true_conditional(truth, field)
     error = (field.values["value"] - law.mean) / law.sd
     assert np.std(error) == pytest.approx(1.0, abs=0.03)
 

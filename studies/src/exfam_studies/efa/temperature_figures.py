@@ -11,9 +11,10 @@ from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
 from exfam.plots import setting_curve
 from exfam.scores.prediction import Prediction
-from exfam.simulators import FieldConditional, FieldProcess
+from exfam.simulators import FieldProcess
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import values_of
+from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
 
 __all__ = [
     "COVERAGE",
@@ -50,7 +51,7 @@ def prediction_figures(
 ) -> dict[str, float]:
     """Means over the rows `among` all: squared error, nats, CRPS, share in the 90% interval.
 
-    >>> from exfam.simulators import FieldConditional
+    >>> from exfam_studies.efa.field_conditionals import FieldConditional
     >>> normal = FieldConditional(np.zeros((2, 1)), np.zeros((2, 1)), np.ones((2, 1)))
     >>> figures = prediction_figures(normal, np.array([0.0, 2.0]))
     >>> figures["mse"], figures["coverage-90"]
@@ -90,7 +91,7 @@ def truth_rows(
 ) -> list[Row]:
     """What one who knows the process achieves: no model can be expected to have fewer nats."""
     tests, validations = (
-        prediction_figures(process.true_conditional(groups), values_of(groups))
+        prediction_figures(true_conditional(process, groups), values_of(groups))
         for groups in (test, validation)
     )
     return [

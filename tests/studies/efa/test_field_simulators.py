@@ -15,6 +15,7 @@ from exfam.simulators import (
     simulate_counts,
     simulate_field,
 )
+from exfam_studies.efa.field_conditionals import true_conditional
 
 CASES = {
     "same map": {},
@@ -46,7 +47,7 @@ def expected(field):
 @pytest.mark.parametrize("case", CASES)
 def test_the_true_conditional_is_calibrated(case):
     field = simulate_field(15, **{"n_steps": 500, **CASES[case]}, seed=1)
-    law, value = field.truth.true_conditional(field.groups), own(field)
+    law, value = true_conditional(field.truth, field.groups), own(field)
     square = ((value - law.mean) ** 2).reshape(len(field.groups), -1).mean(axis=1)
     promised = law.variance.reshape(square.shape[0], -1).mean(axis=1)
     # Maps depend on each other a little: blocks of ten do not.
@@ -61,7 +62,7 @@ def test_the_true_conditional_is_calibrated(case):
 @pytest.mark.parametrize("case", CASES)
 def test_knowing_others_is_better_than_the_site_alone(case):
     field = simulate_field(15, **{"n_steps": 500, **CASES[case]}, seed=1)
-    law = field.truth.true_conditional(field.groups)
+    law = true_conditional(field.truth, field.groups)
     alone = np.diag(field.truth.covariance()).mean()
     assert ((own(field) - law.mean) ** 2).mean() < 0.9 * alone
 
@@ -117,7 +118,7 @@ def dense_law(field, group):
 def test_conditionals_with_lags_and_gaps_are_those_of_the_joint_law():
     field = simulate_field(5, 6, lags=2, missing=0.3, seed=3)
     groups, value = field.groups, field.complete.ravel()
-    law = field.truth.true_conditional(groups)
+    law = true_conditional(field.truth, groups)
     nats = law.log_prob(own(field))
     checked = set()
     for group in range(6):
@@ -145,7 +146,7 @@ def test_regimes_are_told_from_the_others_by_bayes():
     settings = FieldSettings(regimes=Regimes(lengths=(2.5, 0.5)))
     field = simulate_field(6, 4, settings=settings, lags=1, seed=0)
     process, groups = field.truth, field.groups
-    law = process.true_conditional(groups)
+    law = true_conditional(process, groups)
     group, place = 2, 3
     now, before = np.arange(12, 18), np.arange(6, 12)
     value = field.complete.ravel()[[*now, *before]]
@@ -172,7 +173,7 @@ def test_regimes_are_told_from_the_others_by_bayes():
 
 def test_regimes_make_the_best_rule_beat_the_best_linear_one():
     field = simulate_field(30, 300, settings=FieldSettings(regimes=Regimes()), seed=0)
-    law, value = field.truth.true_conditional(field.groups), own(field)
+    law, value = true_conditional(field.truth, field.groups), own(field)
     inverse = np.linalg.inv(field.truth.covariance())
     pulled = (field.complete - expected(field)) @ inverse
     linear = ((pulled / np.diag(inverse)) ** 2).mean()
@@ -181,7 +182,7 @@ def test_regimes_make_the_best_rule_beat_the_best_linear_one():
 
 def test_a_mixture_has_the_moments_and_scores_of_its_density():
     field = simulate_field(8, 5, settings=FieldSettings(regimes=Regimes()), seed=2)
-    law = field.truth.true_conditional(field.groups)
+    law = true_conditional(field.truth, field.groups)
     value = own(field)
     row = int(np.argmin(np.abs(law.weight - 0.5).sum(axis=1)))
 
@@ -211,12 +212,12 @@ def test_a_mixture_has_the_moments_and_scores_of_its_density():
 def test_a_hidden_value_moves_nothing_and_a_view_sees_its_own_groups():
     field = simulate_field(6, 8, lags=1, missing=0.3, seed=0)
     groups = field.groups
-    law = field.truth.true_conditional(groups)
+    law = true_conditional(field.truth, groups)
     filled = np.where(groups.observed, groups.values["value"], 1e6)
-    other = field.truth.true_conditional(groups.with_(values={"value": filled}))
+    other = true_conditional(field.truth, groups.with_(values={"value": filled}))
     np.testing.assert_array_equal(law.mean, other.mean)
     assert np.isnan(law.log_prob(groups.values["value"])).sum() == (~groups.observed).sum() > 3
-    view = field.truth.true_conditional(groups[[5, 2]])
+    view = true_conditional(field.truth, groups[[5, 2]])
     rows = [*range(30, 36), *range(12, 18)]
     np.testing.assert_allclose(view.mean, law.mean[rows])
     np.testing.assert_allclose(view.sd, law.sd[rows])
@@ -228,7 +229,7 @@ def test_sites_are_known_by_name():
     renamed = groups.with_(
         item=np.argsort(order)[groups.item], vocabulary={"item": field.truth.labels[order]}
     )
-    law = [field.truth.true_conditional(each) for each in (groups, renamed)]
+    law = [true_conditional(field.truth, each) for each in (groups, renamed)]
     np.testing.assert_array_equal(law[0].mean, law[1].mean)
 
 
@@ -322,4 +323,4 @@ def test_what_no_field_can_be_is_refused(make, match):
 def test_truth_is_known_of_the_process_only(change, match):
     field = simulate_field(3, 2, seed=0)
     with pytest.raises(DataError, match=match):
-        field.truth.true_conditional(change(field.groups))
+        true_conditional(field.truth, change(field.groups))
