@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.checks import DataError, ExfamError
 from exfam.reading.public_sets.word_pairs import PAIR_SETS, WordPairs, read_word_pairs, word_pairs
 from exfam.reading.public_sets.word_questions import (
     WordQuestions,
@@ -20,7 +20,6 @@ from exfam.vectors import (
     WordVectors,
     evaluate_analogies,
     evaluate_similarity,
-    word_map,
 )
 from exfam.vectors.similarity import rank_correlation
 from words.vector_cases import matrix, some_vectors
@@ -274,23 +273,6 @@ def test_sets_that_are_not_there_say_where_to_find_them(tmp_path, monkeypatch):
         word_pairs("wordsim")
     with pytest.raises(ExfamError, match="`name` must be one of 'google', 'msr'"):
         word_questions("bats")
-
-
-def test_a_map_keeps_a_plane():
-    flat = np.random.default_rng(0).normal(size=(6, 2)) @ np.linalg.qr(matrix(rows=4, dim=2))[0].T
-    flat /= np.linalg.norm(flat, axis=1, keepdims=True)
-    vectors = WordVectors(tuple("abcdef"), flat.astype(np.float32))
-    found = word_map(vectors, "fbcbae")
-    assert found.words == tuple("fbcae") and found.share == pytest.approx(1)
-    rows = flat[[5, 1, 2, 0, 4]]
-    apart = [np.linalg.norm(each[:, None] - each, axis=2) for each in (rows, found.points)]
-    np.testing.assert_allclose(*apart, atol=1e-6)
-    near = word_map(vectors, ["a", "b"], neighbors=2)
-    assert {each.word for each in vectors.most_similar("b", k=2)} <= set(near.words)
-    with pytest.raises(DataError, match="3 or more to lie in a plane, got 2"):
-        word_map(vectors, ["a", "b"])
-    with pytest.raises(UnknownItemError, match="got 'x'"):
-        word_map(vectors, ["a", "b", "x"])
 
 
 def test_no_torch_is_imported():

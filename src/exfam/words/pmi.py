@@ -5,7 +5,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse.linalg
+import scipy.sparse
 import scipy.special
 from jaxtyping import Float
 
@@ -16,9 +16,9 @@ from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.vectors import WordVectors
+from exfam.words.eigenpairs import largest_eigenpairs, largest_singular_triplets
 from exfam.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
 from exfam.words.pmi_matrix import Association, association
-from exfam.words.pmi_spectrum import lanczos_errors, largest_eigenpairs
 
 if TYPE_CHECKING:
     from exfam.families import Categorical
@@ -243,7 +243,7 @@ class PMIFactorization(Estimator):
             self.vectors_ = WordVectors(kept.words, center, signs=signs)
             self.eigenvalues_ = values
         else:
-            left, values, right = _singular_triplets(matrix, self.dim, seed=self.seed)
+            left, values, right = largest_singular_triplets(matrix, self.dim, seed=self.seed)
             root = np.sqrt(values)
             self.vectors_ = WordVectors(kept.words, _single(left * root), _single(right * root))
             self.singular_values_ = values
@@ -253,19 +253,3 @@ class PMIFactorization(Estimator):
 
 def _single(vectors: Float[np.ndarray, "words dim"]) -> np.ndarray:
     return np.ascontiguousarray(vectors, dtype=np.float32)
-
-
-def _singular_triplets(
-    matrix: scipy.sparse.csr_array, k: int, *, seed: int
-) -> tuple[Float[np.ndarray, "words k"], Float[np.ndarray, "k"], Float[np.ndarray, "words k"]]:
-    """The largest singular values, the largest first, and their vectors.
-
-    Signs are such that the entry of a left vector largest in absolute value is positive.
-    """
-    start = np.random.default_rng(seed).standard_normal(matrix.shape[0])
-    with lanczos_errors():
-        left, values, right = scipy.sparse.linalg.svds(matrix, k, v0=start)
-    order = np.argsort(-values, kind="stable")
-    left, right = left[:, order], right[order].T
-    sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(k)])
-    return left * sign, values[order], right * sign

@@ -13,7 +13,7 @@ from exfam.checks import DataError
 from exfam.language import MaskedLanguageModel
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
-from exfam.vectors import WordVectors, answer_by_offsets, common_questions, plain_words
+from exfam.vectors import WordVectors
 from exfam.words import SkipGram
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.word_corpus import read_corpus
@@ -21,6 +21,7 @@ from exfam_studies.experts import analogies, analogy_errors, analogy_sets
 from exfam_studies.experts.analogy_errors import EXPLAINED, stretches
 from exfam_studies.experts.analogy_sets import FITTED, given_sets, text_lines
 from exfam_studies.experts.factorized import asymmetry
+from exfam_studies.experts.offsets import answer_by_offsets, common_questions, single_words
 from exfam_studies.experts.paraphrases import WordLaw, attention_windows, text_windows
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
@@ -88,7 +89,7 @@ def test_scores_are_those_of_the_vectors_that_are_kept(options):
     asked = questions()
     known = WordQuestions("x", asked.questions[:12], asked.categories[:12], {})
     scores = [
-        answer_by_offsets(plain_words(WordVectors.load(file)), known).overall for file in files
+        answer_by_offsets(single_words(WordVectors.load(file)), known).overall for file in files
     ]
     mean = np.mean([score.cosine for score in scores])
     assert told["words", "cbow", "cosine-overall"] == pytest.approx(mean)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError
-from exfam.words.pmi_spectrum import SignCounts
 from exfam_studies.reflections.linear_map import (
     involution_report,
     linear_map,
 )
+from exfam_studies.reflections.spectrum import SignCounts
 
 DIM = 8
 

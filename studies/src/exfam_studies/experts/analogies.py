@@ -23,16 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
-from exfam.vectors import (
-    OffsetAnswers,
-    OffsetScore,
-    WordVectors,
-    answer_by_neighbors,
-    answer_by_offsets,
-    common_questions,
-    plain_words,
-    words_in_common,
-)
+from exfam.vectors import WordVectors
 from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -47,6 +38,15 @@ from exfam_studies.experts.analogy_sets import (
     fitted_set,
     given_sets,
     packaged_set,
+)
+from exfam_studies.experts.offsets import (
+    OffsetAnswers,
+    OffsetScore,
+    answer_by_neighbors,
+    answer_by_offsets,
+    common_questions,
+    single_words,
+    words_in_common,
 )
 
 __all__ = ["TASKS", "parameters", "plot", "run"]
@@ -130,7 +130,7 @@ def _compared(task: str, given: Sequence[VectorSet]) -> _Compared:
 
     Seeds of a model have the same words, so that the first stands for all.
     """
-    sets = tuple(replace(own, vectors=tuple(map(plain_words, own.vectors))) for own in given)
+    sets = tuple(replace(own, vectors=tuple(map(single_words, own.vectors))) for own in given)
     first = [own.vectors[0] for own in sets]
     cut = words_in_common(first)
     shared = {own.model: vectors for own, vectors in zip(sets, cut, strict=True)}

@@ -27,7 +27,7 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import PreparedText, prepare_text
-from exfam.vectors import OffsetAnswers, WordVectors, answer_by_offsets, common_questions
+from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured, Store, metric_row, metric_rows
@@ -41,6 +41,7 @@ from exfam_studies.experts.factorized import (
     count_word_pairs,
     gamma_sums,
 )
+from exfam_studies.experts.offsets import OffsetAnswers, answer_by_offsets, common_questions
 from exfam_studies.experts.paraphrases import (
     TERMS,
     AnalogyErrors,

@@ -7,7 +7,7 @@ import scipy.linalg
 from jaxtyping import Float
 
 from exfam.checks import DataError, check_positive
-from exfam.words.pmi_spectrum import SignCounts, product_eigenvalues, sign_counts
+from exfam_studies.reflections.spectrum import SignCounts, product_eigenvalues, sign_counts
 
 __all__ = [
     "InvolutionReport",

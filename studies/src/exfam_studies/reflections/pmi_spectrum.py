@@ -16,12 +16,12 @@ from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.plots import histogram
 from exfam.reading.text import PreparedText
 from exfam.words.pmi_matrix import association
-from exfam.words.pmi_spectrum import spectrum
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
+from exfam_studies.reflections.spectrum import spectrum
 
 __all__ = ["TASKS", "parameters", "run"]
 

@@ -1,24 +1,19 @@
 """The eigenvalues of a symmetric matrix of words, and how they lie about 0."""
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-import scipy.sparse.linalg
 from jaxtyping import Float
 
-from exfam.checks import DataError, ExfamError
+from exfam.words.eigenpairs import check_symmetric
 
 __all__ = [
     "SignCounts",
     "Spectrum",
     "all_eigenvalues",
-    "lanczos_errors",
-    "largest_eigenpairs",
     "product_eigenvalues",
     "semicircle_distance",
     "sign_counts",
@@ -63,8 +58,8 @@ def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
     Raises DataError for a matrix that is not square, symmetric and finite.
     Source: Section 3.1 of the paper on reflections.
 
-    >>> told = spectrum(np.diag([3.0, -2.0, 1.0]), top=2)
-    >>> told.signs, told.top, told.trace
+    >>> found = spectrum(np.diag([3.0, -2.0, 1.0]), top=2)
+    >>> found.signs, found.top, found.trace
     (SignCounts(positive=2, negative=1, zero=0), SignCounts(positive=1, negative=1, zero=0), 2.0)
     """
     eigenvalues = all_eigenvalues(matrix)
@@ -90,55 +85,12 @@ def all_eigenvalues(matrix: Any) -> Float[np.ndarray, "words"]:
     >>> all_eigenvalues(scipy.sparse.csr_array([[0.0, 2.0], [2.0, 0.0]]))
     array([-2.,  2.])
     """
-    _check_symmetric(matrix)
+    check_symmetric(matrix)
     if scipy.sparse.issparse(matrix):
         dense = matrix.astype(np.float64).toarray(order="F")
     else:
         dense = np.array(matrix, dtype=np.float64, order="F")
     return scipy.linalg.eigh(dense, eigvals_only=True, overwrite_a=True, check_finite=False)
-
-
-def largest_eigenpairs(
-    matrix: Any, k: int, *, seed: int
-) -> tuple[Float[np.ndarray, "k"], Float[np.ndarray, "words k"]]:
-    """The `k` eigenvalues largest in absolute value, the largest first, and their vectors.
-
-    By Lanczos iteration (ARPACK), from a start drawn with `seed`. The sign of a vector is such that
-    its entry largest in absolute value is positive.
-    Raises DataError for a matrix that is not square, symmetric and finite, and for one without such
-    pairs, ExfamError unless `k` is from 1 to one less than its rows.
-
-    >>> values, vectors = largest_eigenpairs(np.diag([3.0, -4.0, 1.0]), 2, seed=0)
-    >>> values.round(6), np.abs(vectors[:, 0]).round(6)
-    (array([-4.,  3.]), array([0., 1., 0.]))
-    """
-    _check_symmetric(matrix)
-    n = matrix.shape[0]
-    if not 1 <= k < n:
-        raise ExfamError(f"`k` must be from 1 to {n - 1} for a matrix of {n} rows, got {k}.")
-    start = np.random.default_rng(seed).standard_normal(n)
-    with lanczos_errors():
-        values, vectors = scipy.sparse.linalg.eigsh(matrix.astype(np.float64), k, v0=start)
-    order = np.argsort(-np.abs(values), kind="stable")
-    vectors = vectors[:, order]
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
-    return values[order], vectors * np.sign(largest)
-
-
-@contextlib.contextmanager
-def lanczos_errors() -> Iterator[None]:
-    """DataError for a matrix of which Lanczos iteration finds no pairs, as one of zeros alone.
-
-    >>> with lanczos_errors():
-    ...     pass
-    """
-    try:
-        yield
-    except scipy.sparse.linalg.ArpackError as error:
-        raise DataError(
-            f"The matrix must have as many pairs as are wanted, got {error}. If all its entries "
-            "are 0, take more text or a smaller `shift`; else, a smaller `dim`."
-        ) from error
 
 
 def product_eigenvalues(
@@ -183,18 +135,3 @@ def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
     below = 0.5 + (x * np.sqrt(1 - x**2) + np.arcsin(x)) / np.pi
     share = np.arange(n) / n
     return float(max((below - share).max(), (share + 1 / n - below).max()))
-
-
-def _check_symmetric(matrix: Any) -> None:
-    shape = matrix.shape
-    if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-        raise DataError(f"`matrix` must be square, got shape {shape}.")
-    entries = matrix.data if scipy.sparse.issparse(matrix) else matrix
-    if not np.isfinite(entries).all():
-        raise DataError("`matrix` must be finite, got NaN or infinite entries.")
-    apart = abs(matrix - matrix.T).max()
-    if apart > 1e-9 * abs(matrix).max():
-        raise DataError(
-            f"`matrix` must be symmetric, got entries that are {apart:g} apart from those across "
-            "the diagonal. Context exponents other than 1 make it so."
-        )

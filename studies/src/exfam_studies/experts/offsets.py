@@ -18,7 +18,7 @@ __all__ = [
     "answer_by_neighbors",
     "answer_by_offsets",
     "common_questions",
-    "plain_words",
+    "single_words",
     "words_in_common",
 ]
 
@@ -163,11 +163,11 @@ def common_questions(sets: Sequence[WordVectors], questions: WordQuestions) -> W
     )
 
 
-def plain_words(vectors: WordVectors) -> WordVectors:
+def single_words(vectors: WordVectors) -> WordVectors:
     """Without what is not a single word in lower case: phrases, names, signs, digits, pieces.
 
     >>> words = ("[mask]", "##ing", "cat", "New_York", "café", "2014", "Paris")
-    >>> plain_words(WordVectors(words, np.eye(7, dtype=np.float32))).words
+    >>> single_words(WordVectors(words, np.eye(7, dtype=np.float32))).words
     ('cat', 'café')
     """
     return _chosen(vectors, [each.isalpha() and each == each.lower() for each in vectors.words])

@@ -6,10 +6,10 @@ import scipy.sparse
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam.words.pmi_spectrum import (
+from exfam.words.eigenpairs import largest_eigenpairs
+from exfam_studies.reflections.spectrum import (
     SignCounts,
     all_eigenvalues,
-    largest_eigenpairs,
     product_eigenvalues,
     semicircle_distance,
     spectrum,
@@ -34,19 +34,19 @@ def of_signs(n_positive, n_negative, n_zero, seed=0):
 @pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array])
 def test_a_spectrum_is_what_other_solvers_find(form):
     dense = symmetric(0)
-    told = spectrum(form(dense), top=20)
+    found = spectrum(form(dense), top=20)
     expected = np.linalg.eigvals(dense).real
-    np.testing.assert_allclose(told.eigenvalues, np.sort(expected), atol=1e-12)
-    assert told.trace == pytest.approx(np.trace(dense))
-    assert told.skewness == pytest.approx(scipy.stats.skew(expected))
+    np.testing.assert_allclose(found.eigenvalues, np.sort(expected), atol=1e-12)
+    assert found.trace == pytest.approx(np.trace(dense))
+    assert found.skewness == pytest.approx(scipy.stats.skew(expected))
     n_above = sum(float(x) > 0 for x in sorted(expected, key=abs)[-20:])
-    assert told.top == SignCounts(n_above, 20 - n_above, 0)
+    assert found.top == SignCounts(n_above, 20 - n_above, 0)
 
 
 def test_signs_are_counted_and_rounded_zeros_are_zeros():
-    told = spectrum(of_signs(7, 4, 30), top=11)
-    assert told.signs == SignCounts(7, 4, 30)
-    assert told.top == SignCounts(7, 4, 0)
+    found = spectrum(of_signs(7, 4, 30), top=11)
+    assert found.signs == SignCounts(7, 4, 30)
+    assert found.top == SignCounts(7, 4, 0)
 
 
 def test_the_matrix_is_left_as_it_was():

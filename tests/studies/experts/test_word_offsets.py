@@ -5,13 +5,12 @@ import pytest
 
 from exfam.checks import DataError, ExfamError
 from exfam.reading.public_sets.word_questions import WordQuestions
-from exfam.vectors import (
-    WordVectors,
+from exfam.vectors import WordVectors, evaluate_analogies
+from exfam_studies.experts.offsets import (
     answer_by_neighbors,
     answer_by_offsets,
     common_questions,
-    evaluate_analogies,
-    plain_words,
+    single_words,
     words_in_common,
 )
 from words.vector_cases import some_vectors
@@ -159,11 +158,11 @@ def test_a_question_with_an_unknown_word_is_refused_by_its_place():
 def test_plain_words_keep_all_their_vectors():
     words = ("w0", "cat", "New", "dog", "a b")
     center, context = np.arange(10, dtype=np.float32).reshape(2, 5, 1) + 1
-    kept = plain_words(WordVectors(words, center, context))
+    kept = single_words(WordVectors(words, center, context))
     assert kept.words == ("cat", "dog")
     assert kept.center.ravel().tolist() == [2, 4] and kept.context.ravel().tolist() == [7, 9]
     signs = np.array([-1], dtype=np.int8)
-    tied = plain_words(WordVectors(words, center, signs=signs))
+    tied = single_words(WordVectors(words, center, signs=signs))
     assert tied.matrix("context").ravel().tolist() == [-2, -4]
 
 
