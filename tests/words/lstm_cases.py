@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from exfam.language import LSTMLanguageModel
-from exfam.language.networks.lstm import build_lstm_lm
+from exfam.language.networks.lstm_network import build_lstm_lm
 
 WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "<unk>"]
 

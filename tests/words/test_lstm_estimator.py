@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 
 import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning, ModelFileError
-from exfam.language import LSTMLanguageModel, engine, scoring
-from exfam.language.engine import LanguageEngine
-from exfam.language.networks.lstm import TIES, LSTMNetwork
-from exfam.language.training import train_language_model
+from exfam.language import LSTMLanguageModel, lstm, scoring
+from exfam.language.networks.lstm_network import TIES, LSTMNetwork
+from exfam.training import engine, steps
 from exfam.training.checkpoints import Checkpoint
+from exfam.training.engine import TorchEngine
 from words.lstm_cases import TEST, TRAIN, VALIDATION, same_bits, small
 
 
@@ -91,8 +91,8 @@ def test_the_rate_falls_to_a_quarter_whenever_validation_is_no_better():
 
 @pytest.mark.parametrize("columns", [1, 10])
 def test_validation_scores_all_of_its_tokens(monkeypatch, columns):
-    monkeypatch.setattr(engine, "_VALIDATION_COLUMNS", columns)
-    monkeypatch.setattr(engine, "_VALIDATION_LENGTH", 1)
+    monkeypatch.setattr(lstm, "_VALIDATION_COLUMNS", columns)
+    monkeypatch.setattr(lstm, "_VALIDATION_LENGTH", 1)
     model = small(epochs=1).fit(TRAIN, validation=VALIDATION)
     tokens, eos = model.tokens(VALIDATION), model.tokens([""])[0]
     length = math.ceil(len(tokens) / columns)
@@ -238,7 +238,7 @@ def uninterrupted():
 def cut_at(monkeypatch, method, at, model, folder):
     """The fit, failing at the call number `at` of the engine's method."""
     calls = []
-    real = getattr(LanguageEngine, method)
+    real = getattr(TorchEngine, method)
 
     def failing(self, *arguments):
         calls.append(method)
@@ -247,7 +247,7 @@ def cut_at(monkeypatch, method, at, model, folder):
         return real(self, *arguments)
 
     with monkeypatch.context() as patch, pytest.raises(PowerCut, match="lights"):
-        patch.setattr(LanguageEngine, method, failing)
+        patch.setattr(TorchEngine, method, failing)
         model.fit(TRAIN, validation=VALIDATION, checkpoint=folder)
 
 
@@ -277,12 +277,12 @@ def test_a_fit_stopped_by_ctrl_c_in_validation_goes_on(tmp_path, monkeypatch, un
     at = next(row.epoch for row in uninterrupted.history_.rows if not row.best)
     parts = math.ceil(len(uninterrupted.tokens(VALIDATION)) / (5 * 4))
     assert parts > 1
-    calls = []
+    calls, sampled = [], engine._SAMPLED
     real = LSTMNetwork.log_prob
 
     def pressed(self, *arguments):
         calls.append(at)
-        if len(calls) == (at - 1) * parts + 1:
+        if len(calls) == sampled + (at - 1) * parts + 1:
             signal.raise_signal(signal.SIGINT)
         return real(self, *arguments)
 
@@ -303,7 +303,7 @@ def test_a_finished_fit_is_returned(tmp_path, monkeypatch):
     def never(self, index):
         raise AssertionError("a finished fit trains no more")
 
-    monkeypatch.setattr(LanguageEngine, "step", never)
+    monkeypatch.setattr(TorchEngine, "step", never)
     again = clone(model).fit(TRAIN, validation=VALIDATION, checkpoint=tmp_path)
     assert same_bits(again.model_, model.model_)
 
@@ -313,7 +313,7 @@ def test_a_finished_fit_is_returned(tmp_path, monkeypatch):
     [
         ({"dropout": 0.5}, TRAIN, r"dropout is 0\.2 there and 0\.5 here"),
         ({"seed": 3}, TRAIN, "seed is 0 there and 3 here"),
-        ({}, TRAIN[:50], "train is '"),
+        ({}, TRAIN[:50], "text of train is '"),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path, changes, text, message):
@@ -359,11 +359,11 @@ def test_gradients_that_are_not_finite_leave_the_weights(monkeypatch):
     model = small(epochs=1)
     networks = []
 
-    def kept(estimator, network, **options):
+    def kept(network, **options):
         networks.append((network, {k: v.clone() for k, v in network.state_dict().items()}))
-        return train_language_model(estimator, network, **options)
+        return steps.fit(network, **options)
 
-    monkeypatch.setattr("exfam.language.lstm.train_language_model", kept)
+    monkeypatch.setattr(lstm, "fit", kept)
     with pytest.raises(ExfamError, match="Training nats must be finite, got nan at epoch 1, step"):
         model.fit(TRAIN)
     ((network, before),) = networks

@@ -7,9 +7,11 @@ from torch.nn import functional
 
 from exfam.catalog import LinearEta
 from exfam.checks import ExfamError
-from exfam.language.engine import Descent, LanguageEngine
 from exfam.language.networks import summed_nats as summed
 from exfam.language.networks.summed_nats import summed_nats
+from exfam.language.streams import CarriedNats, cut
+from exfam.training.engine import TorchEngine
+from exfam.training.optimizer import TrainingSettings
 from words.lstm_cases import network, tokens
 
 TIES = [None, "tied", "reflection"]
@@ -143,9 +145,12 @@ def test_an_unknown_tie_is_refused():
 
 def test_a_step_is_one_of_torchs_gradient_descent():
     train = np.asarray(tokens(200))
-    descent = Descent(batch_size=4, bptt=5, learning_rate=3.0, clip=0.05)
+    settings = TrainingSettings(
+        optimizer="descent", learning_rate=3.0, batch_tokens=20, max_epochs=1, clip=0.05
+    )
     model, witness = network(dropout=0.0, tie="tied"), network(dropout=0.0, tie="tied")
-    engine = LanguageEngine(model, train=train, validation=None, start=0, descent=descent, seed=0)
+    streams = cut(train, 4, start=0, whole=False)
+    engine = TorchEngine(model, CarriedNats(), train=streams, validation=None, settings=settings)
     optimizer = torch.optim.SGD(witness.parameters(), lr=3.0)
     engine.begin_epoch(0)
     columns = torch.tensor(train).view(4, 50).T

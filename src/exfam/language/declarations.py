@@ -2,8 +2,8 @@
 
 from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import ANY_NUMBER, SEED, Choice, Flag, Fraction, OrNone, Positive, Text
+from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.text_encoders import LONG_SENTENCES
-from exfam.language.training import PRECISIONS
 
 __all__ = ["AdamTraining", "NetworkTraining", "Precision"]
 

@@ -12,20 +12,29 @@ from sklearn.base import BaseEstimator
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole
+from exfam.estimator.parameters import identified
+from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
 from exfam.language.declarations import NetworkTraining, Precision
-from exfam.language.networks.lstm import TIES, LSTMNetwork, build_lstm_lm
+from exfam.language.networks.lstm_network import TIES, LSTMNetwork, build_lstm_lm
+from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.scoring import draw_tokens, token_log_probs
+from exfam.language.streams import CarriedNats, Streams, cut
 from exfam.language.tokens import Lexicon, encode, encode_known, learn
-from exfam.language.training import train_language_model
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
 
 __all__ = ["LSTMLanguageModel"]
 
 # Tokens of all texts that are drawn together, which take 8 bytes each.
 _MOST_DRAWN = 10**8
+# Pieces that a validation text is read in, side by side, at most; and their tokens, at least: the
+# first of each are predicted without what comes before them.
+_VALIDATION_COLUMNS, _VALIDATION_LENGTH = 10, 1000
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress", "validation_fraction")
 
 
 class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
@@ -113,14 +122,18 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_ = {"token": lexicon.labels}
         model = self._network(len(lexicon))
-        history = train_language_model(
-            self,
+        history = fit(
             model,
-            train=tokens,
-            validation=held,
-            start=lexicon.line_end,
-            checkpoint=checkpoint,
+            objective=CarriedNats(PRECISIONS[self.precision]),
+            train=self._streams(tokens, lexicon),
+            validation=None if held is None else _validation_streams(held, lexicon),
+            settings=self._settings(),
+            progress=self.progress,
+            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+            # Each step starts from the state after the last one: there is nothing to share.
+            shared=False,
         )
+        model.zero_grad()
         self.histories_, self.members_ = [history], [model]
         return self
 
@@ -198,6 +211,27 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
         self._check_fitted()
         return Lexicon(self.vocabulary_["token"])
 
+    def _streams(self, tokens: Int64[np.ndarray, "tokens"], lexicon: Lexicon) -> Streams:
+        n_columns = int(self.batch_size)
+        if len(tokens) < n_columns:
+            raise ExfamError(
+                f"`batch_size` must be at most the number of tokens, {len(tokens)}, got "
+                f"{n_columns}. Give more text, or a smaller `batch_size`."
+            )
+        return cut(tokens, n_columns, start=lexicon.line_end, whole=False)
+
+    def _settings(self) -> TrainingSettings:
+        return TrainingSettings(
+            optimizer="descent",
+            learning_rate=float(self.learning_rate),
+            batch_tokens=int(self.bptt) * int(self.batch_size),
+            max_epochs=int(self.epochs),
+            patience=int(self.epochs),
+            clip=python_number(self.clip),
+            seed=int(self.seed),
+            device=self.device,
+        )
+
     def _network(self, n_words: int) -> LSTMNetwork:
         return build_lstm_lm(
             n_words=n_words,
@@ -208,13 +242,14 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members: nothing."""
-        return {}, {}
-
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
         self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> LSTMNetwork:
         return self._network(len(self.vocabulary_["token"]))
+
+
+def _validation_streams(tokens: Int64[np.ndarray, "tokens"], lexicon: Lexicon) -> Streams:
+    n_columns = max(1, min(_VALIDATION_COLUMNS, len(tokens) // _VALIDATION_LENGTH))
+    return cut(tokens, n_columns, start=lexicon.line_end, whole=True)

@@ -22,10 +22,10 @@ from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
+from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
 from exfam.language.text_encoders import TextEncoder, sentence_list
 from exfam.language.tokens import located_lines
-from exfam.language.training import PRECISIONS
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.reading.text.subwords import (
     END,

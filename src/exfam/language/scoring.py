@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
-from exfam.language.networks.lstm import LSTMNetwork
+from exfam.language.networks.lstm_network import LSTMNetwork
 
 __all__ = ["draw_tokens", "token_log_probs"]
 
@@ -17,7 +17,7 @@ def token_log_probs(
 ) -> Float64[np.ndarray, "tokens"]:
     """Log-probability in nats of each token given all before it, the first after `start`.
 
-    >>> from exfam.language.networks.lstm import build_lstm_lm
+    >>> from exfam.language.networks.lstm_network import build_lstm_lm
     >>> model = build_lstm_lm(n_words=3, dim=2, generator=torch.Generator().manual_seed(0)).eval()
     >>> token_log_probs(model, np.array([1, 2]), start=0).shape
     (2,)
@@ -45,7 +45,7 @@ def draw_tokens(
 ) -> Int64[np.ndarray, "texts tokens"]:
     """Texts that go on after the prompt, which must have a token.
 
-    >>> from exfam.language.networks.lstm import build_lstm_lm
+    >>> from exfam.language.networks.lstm_network import build_lstm_lm
     >>> model = build_lstm_lm(n_words=3, dim=2, generator=torch.Generator().manual_seed(0)).eval()
     >>> draw_tokens(model, np.array([0]), n_texts=2, n_tokens=4, seed=0).shape
     (2, 4)

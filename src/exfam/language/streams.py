@@ -1,35 +1,80 @@
-"""A text cut into pieces that are read side by side."""
+"""A text in pieces that are read side by side, and the nats of a network that reads on through it.
 
+Source: the word_language_model example of PyTorch, after Zaremba, Sutskever & Vinyals (2014).
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Int64
-from torch import Tensor
+from torch import Tensor, nn
 
-__all__ = ["Streams", "cut"]
+from exfam.language.networks.lstm_network import LSTMNetwork, LSTMState
+from exfam.training.fingerprint import digest
+
+__all__ = ["CarriedNats", "Streams", "cut"]
 
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """Columns of tokens, each with the tokens before its own as inputs.
+    """Columns of tokens, each with the tokens before its own as inputs; a source of batches.
 
+    Batches are rows, some moments of all columns, always in the order of the text.
     `targets` is -1 where the last column has ended.
+    `opening`: whether these rows are the first ones, before which nothing was read
     """
 
     inputs: Int64[Tensor, "length columns"]
     targets: Int64[Tensor, "length columns"]
+    opening: bool = True
 
-    def rows(self, first: int, last: int) -> "Streams":
-        """Some moments of all columns."""
-        return Streams(self.inputs[first:last], self.targets[first:last])
+    @property
+    def lengths(self) -> Int64[np.ndarray, "length"]:
+        """Tokens of every row."""
+        n_rows, n_columns = self.inputs.shape
+        return np.full(n_rows, n_columns, dtype=np.int64)
+
+    def total(self, first: int, last: int) -> float:
+        """Tokens of some rows."""
+        return float((self.targets[first:last] >= 0).sum())
+
+    def epoch_batches(
+        self,
+        *,
+        generator: np.random.Generator,
+        batch_size: int | None,
+        max_tokens: int | None,
+    ) -> Iterator[Int64[np.ndarray, "batch"]]:
+        """All rows in their order, about `max_tokens` tokens at a time."""
+        assert max_tokens is not None and batch_size is None
+        return self.sequential_batches(max_tokens=max_tokens)
+
+    def sequential_batches(self, *, max_tokens: int) -> Iterator[Int64[np.ndarray, "batch"]]:
+        """The same."""
+        n_rows, n_columns = self.inputs.shape
+        size = max(1, max_tokens // n_columns)
+        for first in range(0, n_rows, size):
+            yield np.arange(first, min(first + size, n_rows))
+
+    def pad(self, index: Int64[np.ndarray, "batch"]) -> "Streams":
+        """Rows that follow each other."""
+        rows = slice(int(index[0]), int(index[-1]) + 1)
+        return Streams(self.inputs[rows], self.targets[rows], opening=rows.start == 0)
 
     def to(self, device: torch.device) -> "Streams":
         """The same on another device."""
-        return Streams(self.inputs.to(device), self.targets.to(device))
+        return Streams(self.inputs.to(device), self.targets.to(device), self.opening)
 
-    def __len__(self) -> int:
-        return len(self.inputs)
+    def fingerprint(self) -> dict[str, str]:
+        """A digest of all tokens."""
+        return {"text": digest([self.inputs.numpy(), self.targets.numpy()])}
+
+    def read_at_random(self) -> AbstractContextManager[None]:
+        """Tokens are in memory: nothing to prepare."""
+        return nullcontext()
 
 
 def cut(tokens: Int64[np.ndarray, "tokens"], n_columns: int, *, start: int, whole: bool) -> Streams:
@@ -48,4 +93,42 @@ def cut(tokens: Int64[np.ndarray, "tokens"], n_columns: int, *, start: int, whol
     inputs[1 : len(tokens)] = tokens[: min(size, len(tokens)) - 1]
     targets = np.full(size, -1, dtype=np.int64)
     targets[: len(tokens)] = tokens[:size]
-    return Streams(*(torch.tensor(each.reshape(n_columns, -1).T) for each in (inputs, targets)))
+    columns = [torch.tensor(row.reshape(n_columns, -1).T) for row in (inputs, targets)]
+    return Streams(columns[0], columns[1])
+
+
+class CarriedNats:
+    """Minus the log-probabilities of rows' tokens; the state after them is that before the next.
+
+    Gradients flow back through the rows of a step alone.
+    `factors`: what those of the outputs' products are rounded to in training; None for not at all
+    """
+
+    def __init__(self, factors: torch.dtype | None = None) -> None:
+        self._factors = factors
+        self._state: LSTMState | None = None
+
+    def __call__(self, model: nn.Module, rows: Streams) -> tuple[Tensor, Tensor]:
+        """Nats, and of how many tokens."""
+        assert isinstance(model, LSTMNetwork)
+        state = self._state
+        if rows.opening or state is None:
+            state = model.initial_state(rows.inputs.shape[1])
+        present = rows.targets >= 0
+        if model.training:
+            nats, after = model.nats(rows.inputs, rows.targets, state, factors=self._factors)
+        else:
+            log_prob, after = model.log_prob(rows.inputs, rows.targets.clamp_min(0), state)
+            nats = -log_prob[present].double().sum()
+        self._state = after[0].detach(), after[1].detach()
+        return nats, present.sum()
+
+    def carried(self) -> dict[str, Tensor]:
+        """What the next step goes on from."""
+        return (
+            {} if self._state is None else dict(zip(("hidden", "cell"), self._state, strict=True))
+        )
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `carried` returned."""
+        self._state = (tensors["hidden"], tensors["cell"]) if tensors else None

@@ -27,6 +27,7 @@ from exfam.language.networks.sentence_heads import (
     NumberNats,
     SentenceHead,
 )
+from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.targets import (
     checked_targets,
@@ -36,7 +37,6 @@ from exfam.language.targets import (
     numbers,
 )
 from exfam.language.text_encoders import POOLINGS, TextEncoder, sentence_list
-from exfam.language.training import PRECISIONS
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History

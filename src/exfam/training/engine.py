@@ -1,8 +1,8 @@
-"""The torch engine: batches, AdamW steps, validation, states as NumPy arrays."""
+"""The torch engine: batches, steps, validation, states as NumPy arrays."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from exfam.training.protocol import Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks
 
 __all__ = [
+    "Carrying",
     "Objective",
     "TorchEngine",
     "all_finite",
@@ -90,12 +91,27 @@ def unpacked(
 
 # Sum of the batch's nats (to minimize) and the sum of the weights they were summed with.
 Objective = Callable[[Any, Any], tuple[Tensor, Tensor]]
+
+
+@runtime_checkable
+class Carrying(Protocol):
+    """An objective that goes on where the last step stopped."""
+
+    def carried(self) -> dict[str, Tensor]:
+        """What the next step goes on from."""
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `carried` returned."""
+
+
 # Batches of training data that show whether a fit diverged.
 _SAMPLED = 4
+# Descent's rate is divided by this when validation does not improve.
+_FACTOR = 4.0
 
 
 class TorchEngine:
-    """Steps of AdamW on random batches of whole groups; what a `Run` asks of an engine.
+    """Steps on random batches of whole groups; what a `Run` asks of an engine.
 
     With several ranks, each computes its share of a batch, and all take the same step. Raises
     ExfamError if batches have fewer groups than there are ranks.
@@ -129,6 +145,9 @@ class TorchEngine:
         self._learning_rate = 0.0
         self._total_weight = _total_weight(train, ranks)
         self._typical_weight = 1.0
+        self._by_descent = settings.optimizer == "descent"
+        # Validations that were no better than the best before, and whether the last one was.
+        self._n_stalls, self._stalled = 0, False
 
     @property
     def learning_rate(self) -> float:
@@ -149,6 +168,7 @@ class TorchEngine:
         n_batches = len(self._batches) if size is None else math.ceil(len(self._lengths) / size)
         self._typical_weight = max(self._total_weight / max(1, n_batches), 1e-12)
         self._epoch = epoch
+        self._n_stalls, self._stalled = self._n_stalls + self._stalled, False
         self.model.train()
         return len(self._batches)
 
@@ -162,6 +182,8 @@ class TorchEngine:
         if not math.isfinite(clip_gradients(gradients, self.settings.clip)):
             return math.nan, weight
         self._set_learning_rate(index)
+        if self._learning_rate > torch.finfo(torch.float32).max:
+            return math.nan, weight
         self.optimizer.step()
         return nats, weight
 
@@ -180,7 +202,7 @@ class TorchEngine:
         nats, weight = self.objective(self.model, self._batch(self.train, share))
         sums = float(nats.item()), float(weight.item())
         if sums[1] != 0 and math.isfinite(sum(sums)):
-            (nats / self._typical_weight).backward()
+            (nats / (sums[1] if self._by_descent else self._typical_weight)).backward()
         return sums
 
     def _seed_step(self, index: int) -> None:
@@ -191,22 +213,30 @@ class TorchEngine:
         self.generator.manual_seed(int(seed))
 
     def _set_learning_rate(self, index: int) -> None:
-        # Epochs of token budgets may differ in their numbers of steps: counted as if all had this
-        # one's, the fraction of the fit that is done is right at every epoch's start.
-        n_steps = len(self._batches)
-        factor = self.settings.rate_factor(
-            step=self._epoch * n_steps + index, n_steps=self.settings.max_epochs * n_steps
-        )
+        factor = _FACTOR ** (-self._n_stalls) if self._by_descent else self._scheduled(index)
         self._learning_rate = self.settings.learning_rate * factor
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate * group["multiplier"]
+
+    def _scheduled(self, index: int) -> float:
+        # Epochs of token budgets may differ in their numbers of steps: counted as if all had this
+        # one's, the fraction of the fit that is done is right at every epoch's start.
+        n_steps = len(self._batches)
+        return self.settings.rate_factor(
+            step=self._epoch * n_steps + index, n_steps=self.settings.max_epochs * n_steps
+        )
 
     def validation(self) -> Iterator[Sums] | None:
         """The validation groups, in batches as large as the largest training batch."""
         if self.validate_on is None:
             return None
-        batches = self.validate_on.sequential_batches(max_tokens=self._max_tokens)
-        return self._sums(self.validate_on, batches)
+        return self._validation_sums(self.validate_on)
+
+    def _validation_sums(self, part: Source) -> Iterator[Sums]:
+        yield from self._sums(part, part.sequential_batches(max_tokens=self._max_tokens))
+        # Taken back by `keep_best`, which follows if it was the best. Not before the last part: a
+        # fit stopped among the parts validates again.
+        self._stalled = True
 
     def _sums(self, part: Source, batches: Iterable[np.ndarray]) -> Iterator[Sums]:
         self.model.eval()
@@ -233,6 +263,7 @@ class TorchEngine:
 
     def keep_best(self) -> None:
         """Copy the model's tensors."""
+        self._stalled = False
         if not self._best:
             self._best = {name: tensor.clone() for name, tensor in self._tensors.items()}
         else:
@@ -258,18 +289,27 @@ class TorchEngine:
         return {name: as_array(tensor) for name, tensor in self._tensors.items()}
 
     def state(self) -> dict[str, np.ndarray]:
-        """The model's tensors, the best so far, AdamW's moments and the generator's state."""
+        """The model's tensors, the best so far, all that later steps depend on."""
         tensors = {f"best.{name}": tensor for name, tensor in self._best.items()}
         for index, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
         tensors[f"random.{self.device.type}"] = self.generator.get_state()
+        if isinstance(self.objective, Carrying):
+            carried = self.objective.carried().items()
+            tensors |= {f"carried.{name}": tensor for name, tensor in carried}
         state = {name: as_array(tensor) for name, tensor in tensors.items()}
+        if self._by_descent:
+            state["stalls"] = np.array([self._n_stalls, self._stalled])
         return state | {f"model.{name}": array for name, array in self.weights().items()}
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Return to a state of the same model, copying into the tensors it has."""
         copy_into(self._tensors, unpacked(state, "model", self._tensors))
         self._best = unpacked(state, "best", self._tensors)
+        if isinstance(self.objective, Carrying):
+            self.objective.carry(_carried(state, like=self._parameters[0]))
+        if "stalls" in state:
+            self._n_stalls, self._stalled = int(state["stalls"][0]), bool(state["stalls"][1])
         moments: dict[int, dict[str, Tensor]] = {}
         for name, array in state.items():
             kind, _, rest = name.partition(".")
@@ -279,6 +319,14 @@ class TorchEngine:
                 moments.setdefault(int(index), {})[moment] = as_tensor(array, like)
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         self.generator.set_state(torch.tensor(state[f"random.{self.device.type}"]))
+
+
+def _carried(state: Mapping[str, np.ndarray], *, like: Tensor) -> dict[str, Tensor]:
+    return {
+        name.removeprefix("carried."): as_tensor(array, like.dtype).to(like.device)
+        for name, array in state.items()
+        if name.startswith("carried.")
+    }
 
 
 def _check_size(settings: TrainingSettings, ranks: Ranks) -> None:

@@ -30,6 +30,9 @@ def fit_fingerprint(
     """
     shapes = {f"shape of {name}": list(array.shape) for name, array in initial.items()}
     told: dict[str, Any] = asdict(settings) | shapes
+    # Fits that began when AdamW was the only optimizer go on.
+    if settings.optimizer == "adamw":
+        del told["optimizer"]
     told["initial weights"] = digest(initial.values())
     for name, part in parts.items():
         told |= {f"{what} of {name}": text for what, text in part.items()}

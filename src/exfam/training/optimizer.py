@@ -1,4 +1,4 @@
-"""AdamW as fits use it: settings, device, which parameters decay, the rate of every step."""
+"""Steps as fits take them: settings, device, which parameters decay, the rate of every step."""
 
 import math
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from exfam.layers import LARGE_PARAMETER
 from exfam.training.ranks import Place, place_in_world
 
 __all__ = [
+    "OPTIMIZERS",
     "SCHEDULES",
     "TrainingSettings",
     "choose_device",
@@ -78,8 +79,10 @@ def _own_gpu(name: str, place: Place) -> str:
 class TrainingSettings:
     """How to train. The same settings, data, weights and machine give the same bits.
 
-    `learning_rate`: the largest step size of AdamW (default 3e-3)
-    `betas`: decay of its two moments (default (0.9, 0.98))
+    `optimizer`: "adamw", or "descent": plain gradient descent on the mean nats of each batch, whose
+        rate is divided by 4 after every validation that is not the best so far (default "adamw")
+    `learning_rate`: the largest step size (default 3e-3)
+    `betas`: decay of AdamW's two moments (default (0.9, 0.98))
     `weight_decay`: of matrices and embeddings; biases, norms and scalars have none (default 0.0)
     `batch_size`: groups a step (default 64)
     `batch_tokens`: padded elements a step at most, in place of `batch_size`: the number of groups
@@ -88,11 +91,12 @@ class TrainingSettings:
     `patience`: epochs without a better validation before stopping (default 10)
     `warmup`: fraction of all steps over which the learning rate rises from 0 (default 0.05)
     `clip`: largest norm of the gradient; None for no limit (default 1.0)
-    `schedule`: after the warm-up, "cosine" to 0 or "constant" (default "cosine")
+    `schedule`: of AdamW, after the warm-up: "cosine" to 0 or "constant" (default "cosine")
     `seed`: of the order of the batches and of dropout (default 0)
     `device`: "cpu", "cuda", "cuda:1", or "auto" for CUDA where there is one (default "cpu")
     """
 
+    optimizer: str = "adamw"
     learning_rate: float = 3e-3
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.0
@@ -118,6 +122,7 @@ class TrainingSettings:
             check_fraction("betas", beta)
         check_fraction("warmup", self.warmup)
         check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.clip is not None:
             check_positive("clip", self.clip)
 
@@ -147,6 +152,7 @@ def _constant(done: float) -> float:
     return 1.0
 
 
+OPTIMIZERS = ("adamw", "descent")
 SCHEDULES = {"constant": _constant, "cosine": _cosine}
 
 
@@ -191,14 +197,17 @@ def _default_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[s
     ]
 
 
-def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW over the model's parameter groups; one compiled loop over all of them.
+def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """AdamW over the model's parameter groups, one compiled loop over all of them; or descent.
 
     >>> type(make_optimizer(nn.Linear(2, 3), TrainingSettings())).__name__
     'AdamW'
     """
+    groups = parameter_groups(model, settings)
+    if settings.optimizer == "descent":
+        return torch.optim.SGD(groups, lr=settings.learning_rate)
     return torch.optim.AdamW(
-        parameter_groups(model, settings),
+        groups,
         lr=settings.learning_rate,
         betas=settings.betas,
         fused=True,

@@ -16,7 +16,7 @@ from exfam.training.fingerprint import digest, fit_fingerprint
 from exfam.training.history import EpochProgress, History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.protocol import Run
-from exfam.training.ranks import Ranks, check_agreement
+from exfam.training.ranks import ONE_PROCESS, Ranks, check_agreement
 
 __all__ = ["Objective", "Source", "TorchEngine", "Weighted", "fit"]
 
@@ -30,6 +30,7 @@ def fit(
     settings: TrainingSettings,
     progress: bool = True,
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+    shared: bool = True,
 ) -> History:
     """Train `model` in place by minimizing `objective` a unit of weight; it ends in eval mode.
 
@@ -37,7 +38,8 @@ def fit(
     best so far. A fit that was killed and is called again with the same `checkpoint`, arguments and
     initial weights goes on to the same bits as one that was not; a finished one is returned.
     Dropout and all else that is random draws from a generator of the fit's own.
-    Started by torchrun, all ranks train the one model, each on its share of every batch.
+    Started by torchrun, all ranks train the one model, each on its share of every batch, or, unless
+    `shared`, each by itself.
     Raises ExfamError if the loss stops being finite, CheckpointError if the checkpoint belongs to
     another fit.
 
@@ -54,7 +56,7 @@ def fit(
     (2.0, 100)
     """
     device = choose_device(settings.device)
-    ranks = join_ranks(device)
+    ranks = join_ranks(device) if shared else ONE_PROCESS
     parts: dict[str, Source] = {
         name: Weighted(part) if isinstance(part, Groups) else part
         for name, part in (("train", train), ("validation", validation))

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.language.engine import Descent, LanguageEngine
-from exfam.randomness import lend_generator
+from exfam.language.streams import CarriedNats, cut
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
 from exfam_studies.reflections.tied_lstm import (
     flipped_state,
     plain_from_reflected,
@@ -62,14 +63,12 @@ def test_training_keeps_the_two_the_same():
     reflected = network(tie="reflection", dropout=0.3).double()
     plain = plain_from_reflected(reflected)
     initial = plain.words.vectors().detach().clone()
-    train = tokens(400).numpy()
+    settings = TrainingSettings(
+        optimizer="descent", learning_rate=5.0, batch_tokens=20, max_epochs=1, clip=0.25, seed=7
+    )
     for model in (reflected, plain):
-        engine = LanguageEngine(
-            model, train=train, validation=None, start=0, descent=Descent(4, 5, 5.0, 0.25), seed=7
-        )
-        with lend_generator(engine.generator, model):
-            for index in range(engine.begin_epoch(0)):
-                engine.step(index)
+        train = cut(tokens(400).numpy(), 4, start=0, whole=False)
+        fit(model, objective=CarriedNats(), train=train, settings=settings, progress=False)
     assert (plain.words.vectors() - initial).abs().max() > 0.05
     mapped = plain_from_reflected(reflected)
     for name, weights in plain.named_parameters():

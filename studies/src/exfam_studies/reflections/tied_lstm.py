@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError
 from exfam.embeddings import Reflected
-from exfam.language.networks.lstm import LSTMNetwork, State
+from exfam.language.networks.lstm_network import LSTMNetwork, LSTMState
 
 __all__ = ["flipped_state", "plain_from_reflected", "reflected_from_plain"]
 
@@ -30,7 +30,7 @@ def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
     Its states, but for `flipped_state`, are the same. Shares nothing with `network`.
     Raises ExfamError if the outputs of `network` are not reflected inputs.
 
-    >>> from exfam.language.networks.lstm import build_lstm_lm
+    >>> from exfam.language.networks.lstm_network import build_lstm_lm
     >>> reflected = build_lstm_lm(
     ...     n_words=5, dim=4, tie="reflection", generator=torch.Generator().manual_seed(0)
     ... ).eval()
@@ -56,7 +56,7 @@ def reflected_from_plain(network: LSTMNetwork, signs: Float[Tensor, "dim"]) -> L
 
     Raises ExfamError if the outputs of `network` are not its inputs.
 
-    >>> from exfam.language.networks.lstm import build_lstm_lm
+    >>> from exfam.language.networks.lstm_network import build_lstm_lm
     >>> plain = build_lstm_lm(
     ...     n_words=5, dim=4, tie="tied", generator=torch.Generator().manual_seed(0)
     ... )
@@ -74,7 +74,7 @@ def reflected_from_plain(network: LSTMNetwork, signs: Float[Tensor, "dim"]) -> L
     return other
 
 
-def flipped_state(state: State, signs: Float[Tensor, "dim"]) -> State:
+def flipped_state(state: LSTMState, signs: Float[Tensor, "dim"]) -> LSTMState:
     """A state of the one network as the other has it: the top layer's signs flip.
 
     >>> state = torch.ones(2, 1, 3), torch.ones(2, 1, 3)

@@ -17,10 +17,10 @@ from exfam.language.networks.summed_nats import summed_nats
 from exfam.layers import rows_of
 from exfam.randomness import Dropout
 
-__all__ = ["TIES", "LSTMNetwork", "State", "build_lstm_lm"]
+__all__ = ["TIES", "LSTMNetwork", "LSTMState", "build_lstm_lm"]
 
 # Hidden and cell states of all layers.
-State = tuple[Float[Tensor, "layers batch dim"], Float[Tensor, "layers batch dim"]]
+LSTMState = tuple[Float[Tensor, "layers batch dim"], Float[Tensor, "layers batch dim"]]
 Tokens = Int64[Tensor, "length batch"]
 
 TIES = (None, "tied", "reflection")
@@ -51,15 +51,15 @@ class LSTMNetwork(nn.Module):
         self.words, self.lstm, self.output, self.dropout = words, lstm, output, dropout
         self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
 
-    def initial_state(self, n_texts: int) -> State:
+    def initial_state(self, n_texts: int) -> LSTMState:
         """The state before the first token: zeros."""
         shape = (self.lstm.num_layers, n_texts, self.lstm.hidden_size)
         zeros = self.bias.new_zeros(shape)
         return zeros, zeros.clone()
 
     def forward(
-        self, tokens: Tokens, state: State
-    ) -> tuple[Float[Tensor, "length batch dim"], State]:
+        self, tokens: Tokens, state: LSTMState
+    ) -> tuple[Float[Tensor, "length batch dim"], LSTMState]:
         """The top layer's states after each token, and the state to go on from."""
         vectors = self.dropout(rows_of(self.words.table.weight, tokens))
         if not self.training or not self.dropout.p or self.lstm.num_layers == 1:
@@ -69,8 +69,8 @@ class LSTMNetwork(nn.Module):
         return self.dropout(states), after
 
     def _layer_by_layer(
-        self, states: Float[Tensor, "length batch dim"], state: State
-    ) -> tuple[Float[Tensor, "length batch dim"], State]:
+        self, states: Float[Tensor, "length batch dim"], state: LSTMState
+    ) -> tuple[Float[Tensor, "length batch dim"], LSTMState]:
         """What `nn.LSTM` computes, whose own dropout takes no generator."""
         after = []
         for place, (weights, *own) in enumerate(zip(self.lstm.all_weights, *state, strict=True)):
@@ -96,8 +96,8 @@ class LSTMNetwork(nn.Module):
         return item_products(states.flatten(0, 1), self.output, self.bias)
 
     def log_prob(
-        self, tokens: Tokens, targets: Tokens, state: State
-    ) -> tuple[Float[Tensor, "length batch"], State]:
+        self, tokens: Tokens, targets: Tokens, state: LSTMState
+    ) -> tuple[Float[Tensor, "length batch"], LSTMState]:
         """Log-probability in nats of each target after the tokens up to its place."""
         states, after = self(tokens, state)
         nats = log_prob_of(Choice(self.linear(states)), targets.flatten())
@@ -107,10 +107,10 @@ class LSTMNetwork(nn.Module):
         self,
         tokens: Tokens,
         targets: Tokens,
-        state: State,
+        state: LSTMState,
         *,
         factors: torch.dtype | None = None,
-    ) -> tuple[Float[Tensor, ""], State]:
+    ) -> tuple[Float[Tensor, ""], LSTMState]:
         """Minus the sum of `log_prob`, in less time where gradients are wanted.
 
         `factors`: what those of the outputs' products are rounded to; None for not at all
