@@ -62,7 +62,7 @@ def batch(groups=CORPUS):
 def by_hand(network, sentence, place):
     """eta of all candidates at one place, from the module's formulas, one candidate at a time."""
     w = {name: p.numpy() for name, p in network.named_parameters()}
-    v, u = w["given.table.weight"], w["told.table.weight"]
+    v, u = w["given.table.weight"], w["predicted.table.weight"]
     far = network.window or len(sentence)
     near = [j for j, word in enumerate(sentence) if 0 < abs(j - place) <= far and word >= 0]
     eta = []
@@ -90,7 +90,7 @@ def by_hand(network, sentence, place):
 
 
 @pytest.mark.parametrize("settings", KINDS, ids=str)
-def test_outputs_are_the_mixture_that_is_told(settings):
+def test_outputs_are_the_mixture_that_is_predicted(settings):
     network = model(**settings)
     eta = network.eta(batch())
     for row, (start, stop) in enumerate(zip(CORPUS.start, CORPUS.stop, strict=True)):
@@ -172,7 +172,7 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
     network = model(weights="even")
     same = LatentFactorItems(
         network.given,
-        network.told,
+        network.predicted,
         direction="bidirectional",
         pooling=POOLINGS["mean"],
         intercept=network.constant.detach(),
@@ -185,7 +185,7 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
         network.constant.zero_()
     tokens = np.array([2, 0, 2, 4, 6, 1, -1, 5, 3], np.int32)
     mean, centers = contexts(tokens, n_words=N_WORDS, window=2)
-    vectors = {"center": network.given, "context": network.told}
+    vectors = {"center": network.given, "context": network.predicted}
     matrices = WordMatrices.restored(
         {name: words.vectors().float().numpy() for name, words in vectors.items()}
     )
@@ -222,7 +222,7 @@ def test_choices_that_do_not_fit_are_refused():
         WithOffsets(EvenScores(), most=0)
     generator = torch.Generator().manual_seed(0)
     one, two = (ItemEmbedding(5, dim, generator=generator) for dim in (3, 4))
-    with pytest.raises(ExfamError, match="`told` must have 5 vectors of length 3 as `given`"):
+    with pytest.raises(ExfamError, match="`predicted` must have 5 vectors of length 3 as `given`"):
         ContextWords(one, two, EvenScores(), window=None)
     with pytest.raises(ExfamError, match="`window` must be an integer >= 1, got 0"):
         ContextWords(one, one, EvenScores(), window=0)

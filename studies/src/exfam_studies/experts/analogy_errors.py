@@ -30,7 +30,14 @@ from exfam.reading.text import PreparedText, prepare_text
 from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Key, Measured, Store, metric_row, metric_rows
+from exfam_studies.common.kept import (
+    Key,
+    Measured,
+    Store,
+    kept_seeds,
+    metric_row,
+    metric_rows,
+)
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.experts.analogy_sets import VectorSet, text_lines
@@ -193,10 +200,8 @@ def _symmetry_rows(task: str, read: Callable[[], PreparedText], options: Options
     settings = _FAST_PAIRS if options.fast else _PAIRS
     names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
     store = Store(options.folder)
-    kept = [
-        store.measured(Key(names, seed), partial(_symmetry, read, settings, seed))
-        for seed in range(options.n_seeds(SYMMETRY_SEEDS))
-    ]
+    measure = partial(_symmetry, read, settings)
+    kept = kept_seeds(store, names, options.n_seeds(SYMMETRY_SEEDS), measure)
     shown, rows = {"corpus": corpus_name(options), **settings}, []
     for name in kept[0].figures:
         model, _, metric = name.partition(" ")

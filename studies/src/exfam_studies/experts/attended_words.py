@@ -18,7 +18,7 @@ class WordExperts:
 
     `weights` alpha_j(b) have a column a candidate b, all alike unless they depend on the center
     word; they sum to 1 over the window, or are 0 where there is nothing around. `contributions`
-    are u_b . v_(x_j). `window` tells the words and how far they are.
+    are u_b . v_(x_j). `window` has the words and how far they are.
     """
 
     weights: Float[Tensor, "batch length window words"]

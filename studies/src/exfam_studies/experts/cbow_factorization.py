@@ -19,7 +19,7 @@ from exfam.reading.text.prepared import PreparedText
 from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Key, Measured, Store, metric_rows
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.experts.factorized import agreement, cbow_log_matrix, count_word_pairs
 from exfam_studies.experts.toy_sentences import toy_sentences
@@ -57,10 +57,8 @@ def _rows(dim: int, options: Options) -> list[Row]:
     store, settings = Store(options.folder), _settings(dim, options)
     n_sentences, epochs = _n_sentences(options), settings["epochs"]
     names = ("toy-corpus", f"{n_sentences}-sentences", f"dim-{dim}-epochs-{epochs}")
-    kept = [
-        store.measured(Key(names, seed), partial(_measure, settings, n_sentences, seed))
-        for seed in range(options.n_seeds(SEEDS))
-    ]
+    measure = partial(_measure, settings, n_sentences)
+    kept = kept_seeds(store, names, options.n_seeds(SEEDS), measure)
     row = Row(
         task="toy-corpus",
         model="cbow-softmax",

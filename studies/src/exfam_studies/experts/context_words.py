@@ -1,4 +1,4 @@
-"""A word told from those around it, a mixture of experts whose weights are a part.
+"""A word predicted from those around it, a mixture of experts whose weights are a part.
 
     p(b | context) = exp(eta_b) / sum over all words b' of exp(eta_b'),
     eta_b = sum_j alpha_j(b) u_b . v_(x_j) + g_b
@@ -11,7 +11,7 @@ with j over the words around. u_b . v_x is the expert of word x; the weights are
 
 The last depend on the center word, which is what is asked for: each candidate b weighs the context
 for itself, in its own eta_b, and the softmax over b goes over all these. Weights of the true center
-in all of them would tell the answer, and leave no distribution.
+in all of them would give the answer away, and leave no distribution.
 Source: "Bidirectional attention as a mixture of continuous word experts", section 2.2, footnote 1
 and proposition 6; Sonkar et al. (2020), who train by negative sampling, not by this softmax.
 """
@@ -117,7 +117,7 @@ class CenterScores(ContextScores):
 class WithOffsets(ContextScores):
     """Other scores plus a learned number for each distance up to `most`, before and after.
 
-    What is weighed is then a (word, position) pair, the position told from the center.
+    What is weighed is then a (word, position) pair, the position counted from the center.
 
     >>> scores = WithOffsets(EvenScores(), most=2)
     >>> scores(window_of(torch.zeros(1, 3, dtype=torch.int64), most=2)).shape
@@ -166,7 +166,7 @@ def window_of(
 class ContextWords(nn.Module):
     """Outputs of all words for each element of a sentence, given those around it.
 
-    `given`: vectors v of the words around; `told`: vectors u of the word that is told
+    `given`: vectors v of the words around; `predicted`: vectors u of the word that is predicted
     `scores`: how they are weighed; `window`: the largest distance, None for the whole sentence
 
     Words that the vocabulary does not know are no context. Without any context eta is g, which
@@ -178,20 +178,20 @@ class ContextWords(nn.Module):
     def __init__(
         self,
         given: ItemEmbedding,
-        told: ItemEmbedding,
+        predicted: ItemEmbedding,
         scores: ContextScores,
         *,
         window: int | None,
     ) -> None:
         super().__init__()
-        if (given.n_items, given.dim) != (told.n_items, told.dim):
+        if (given.n_items, given.dim) != (predicted.n_items, predicted.dim):
             raise ExfamError(
-                f"`told` must have {given.n_items} vectors of length {given.dim} as `given`, got "
-                f"{told.n_items} of length {told.dim}."
+                f"`predicted` must have {given.n_items} vectors of length {given.dim} as `given`, "
+                f"got {predicted.n_items} of length {predicted.dim}."
             )
         if window is not None:
             check_whole("window", window)
-        self.given, self.told, self.scores, self.window = given, told, scores, window
+        self.given, self.predicted, self.scores, self.window = given, predicted, scores, window
         self.constant = nn.Parameter(torch.zeros(given.n_items))
 
     @property
@@ -206,7 +206,7 @@ class ContextWords(nn.Module):
         if weights.shape[-1] == 1:
             # Weights alike for all candidates: a mean of vectors, and one product.
             vectors = self.given.vectors()[window.item]
-            return (weights * vectors).sum(2) @ self.told.vectors().T + self.constant
+            return (weights * vectors).sum(2) @ self.predicted.vectors().T + self.constant
         return (weights * self.contributions(window)).sum(2) + self.constant
 
     def around(self, batch: Batch) -> Window:
@@ -225,7 +225,7 @@ class ContextWords(nn.Module):
 
     def contributions(self, window: Window) -> Float[Tensor, "batch length window words"]:
         """u_b . v_x of each word x around and each candidate b: the experts."""
-        products = self.given.vectors() @ self.told.vectors().T
+        products = self.given.vectors() @ self.predicted.vectors().T
         return nn.functional.embedding(window.item, products)
 
 
@@ -267,12 +267,12 @@ def build_context_words(
     tensor([[1., 1., 1.]], grad_fn=<RoundBackward1>)
     """
     given = ItemEmbedding(n_words, settings.dim, generator=generator, scale=settings.dim**-0.5)
-    told = ItemEmbedding(n_words, settings.dim, generator=generator, scale=0.0)
+    predicted = ItemEmbedding(n_words, settings.dim, generator=generator, scale=0.0)
     scores = CONTEXT_WEIGHTS[settings.weights](given, settings, generator)
     if settings.offsets:
         assert settings.window is not None
         scores = WithOffsets(scores, most=settings.window)
-    return ContextWords(given, told, scores, window=settings.window)
+    return ContextWords(given, predicted, scores, window=settings.window)
 
 
 _Make = Callable[[ItemEmbedding, ContextWordsSettings, torch.Generator], ContextScores]

@@ -29,7 +29,7 @@ from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Key, Measured, Store, metric_row
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
@@ -99,10 +99,8 @@ def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]
     name = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
     name += f"-rate-{sizes.learning_rate:g}"
     names = (task, f"{_n_sentences(task, options)[0]}-sentences", name)
-    kept = [
-        store.measured(Key(names, seed), partial(_measure, task, weights, offsets, seed, options))
-        for seed in range(options.n_seeds(SEEDS))
-    ]
+    measure = partial(_measure, task, weights, offsets, options)
+    kept = kept_seeds(store, names, options.n_seeds(SEEDS), measure)
     row = Row(
         task=task,
         model=NAMES[weights],
@@ -113,7 +111,7 @@ def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]
     return [metric_row(row, kept)]
 
 
-def _measure(task: str, weights: str, offsets: bool, seed: int, options: Options) -> Measured:
+def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int) -> Measured:
     parts, sizes = _parts(task, seed, _n_sentences(task, options)), _TASKS[task]
     settings = ContextWordsSettings(
         weights=weights,

@@ -27,7 +27,7 @@ from exfam.language.tokens import lines_of
 from exfam.reading.text import PreparedText, prepare_text
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Key, Measured, Store, metric_row
+from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.factorization_fits import (
@@ -153,12 +153,8 @@ def _rows(row: Row, measure: Callable[[int], Measured], options: Options) -> lis
     store = Store(options.folder)
     settings = "-".join(f"{name}-{value}" for name, value in row.settings.items()) or "none"
     names = (row.task, row.model, settings, "fast" if options.fast else "whole")
-    kept = [
-        store.measured(Key(names, seed), partial(measure, seed))
-        for seed in range(options.n_seeds(SEEDS[row.task]))
-    ]
-    names = tuple(name for name in kept[0].figures if not name.startswith("count-"))
-    return [_row(row, name, kept) for name in names]
+    kept = kept_seeds(store, names, options.n_seeds(SEEDS[row.task]), measure)
+    return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
 
 
 def _row(row: Row, name: str, kept: list[Kept]) -> Row:

@@ -26,7 +26,8 @@ _AT_ONCE = 128
 class PairSummary:
     """Of each unit at each place, for each target, over the sentences where it stands.
 
-    `places`: positions, or distances from the center; `targets`: positions that are told, or "all"
+    `places`: positions, or distances from the center
+    `targets`: positions that are predicted, or "all"
     `count`: in how many sentences it stands
     `weight`: mean of pi over those and over heads; `share`: of all weight in the corpus
     `size`: mean length, over outputs, of what it adds to the logits
@@ -55,8 +56,8 @@ class PairSummary:
 
         >>> one = np.ones((1, 1, 2))
         >>> nats = np.array([[[1.0, 2.0]]])
-        >>> told = PairSummary(("all",), (-1,), one.astype(int), one, one, one, nats)
-        >>> told.strongest(1, names=["a", "b"])[0]["unit"]
+        >>> summary = PairSummary(("all",), (-1,), one.astype(int), one, one, one, nats)
+        >>> summary.strongest(1, names=["a", "b"])[0]["unit"]
         'b'
         """
         check_choice("by", by, ("weight", "share", "size", "nats"))
@@ -64,10 +65,10 @@ class PairSummary:
         check_whole("least", least)
         figures = np.where(self.count >= least, getattr(self, by), -np.inf)
         order = np.argsort(-figures.ravel(), kind="stable")[:k]
-        chosen = [place for place in order.tolist() if np.isfinite(figures.flat[place])]
-        return [self._told(place, names) for place in chosen]
+        chosen = [index for index in order.tolist() if np.isfinite(figures.flat[index])]
+        return [self._pair(index, names) for index in chosen]
 
-    def _told(self, flat: int, names: Sequence[str] | None) -> dict[str, int | str | float]:
+    def _pair(self, flat: int, names: Sequence[str] | None) -> dict[str, int | str | float]:
         target, place, unit = (int(each) for each in np.unravel_index(flat, self.count.shape))
         named = [*names, "MASK"] if names else list(range(self.count.shape[2]))
         figures = ("weight", "share", "size", "nats")
@@ -145,16 +146,16 @@ def _of_context(
     """The words around each known word, -1 where there is none, and their figures."""
     experts = WordAttention(network).experts(batch)
     assert batch.item is not None
-    told = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
-    own = batch.item[told][:, None, None].expand(-1, len(experts.window.offset), 1)
+    scored = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
+    own = batch.item[scored][:, None, None].expand(-1, len(experts.window.offset), 1)
     figures = {
-        "weight": experts.weights[told].gather(-1, own)[..., 0],
-        "size": experts.parts[told].norm(dim=-1),
-        "nats": cell_importance(experts.eta[told], experts.removal_effects()[told]),
+        "weight": experts.weights[scored].gather(-1, own)[..., 0],
+        "size": experts.parts[scored].norm(dim=-1),
+        "nats": cell_importance(experts.eta[scored], experts.removal_effects()[scored]),
     }
     # Short sentences have fewer distances.
     number = [places.index(offset) for offset in experts.window.offset.tolist()]
-    code = experts.window.item.masked_fill(~experts.window.there, -1)[told]
+    code = experts.window.item.masked_fill(~experts.window.there, -1)[scored]
     all_places = code.new_full((len(code), len(places)), -1)
     all_places[:, number] = code
     spread = {name: torch.zeros(len(code), 1, len(places)) for name in figures}

@@ -33,7 +33,7 @@ from exfam.vectors.rules import answers
 from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Key, Measured, Store, metric_rows
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.experts.factorized import asymmetry
@@ -277,7 +277,7 @@ def _rows(
     settings = settings or {}
     names = (task, model, *map(str, settings.values()), *(["fast"] if options.fast else []))
     store = Store(options.folder)
-    kept = [store.measured(Key(names, seed), partial(measure, seed)) for seed in range(n_seeds)]
+    kept = kept_seeds(store, names, n_seeds, measure)
     row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
     rows = metric_rows(row, kept)
     if n_seeds > 1:

@@ -7,6 +7,7 @@ bins of American cars alone no other car falls in the lowest third of miles per 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,12 @@ def kept(options: Options) -> list[Row]:
 
 def _tasks(options: Options) -> list[CodedTask]:
     return [
-        CodedTask(TASKS[0], bins, lambda _, bins=bins: _cars(bins), SEEDS, options, resampled=False)
+        CodedTask(TASKS[0], bins, partial(_cars, bins), SEEDS, options, resampled=False)
         for bins in BINS
     ]
 
 
-def _cars(bins: str) -> TableShift:
+def _cars(bins: str, number: int) -> TableShift:
     """All columns as codes: indices among their levels."""
     cars = auto_mpg(bins)
     train, test = (

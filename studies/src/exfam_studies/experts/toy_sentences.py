@@ -77,15 +77,15 @@ def toy_conditionals(sentences: Sequence[Sequence[str]]) -> Float[np.ndarray, "s
     """
     law = dict(zip(*toy_population(), strict=True))
     words = sorted({word for sentence in law for word in sentence})
-    told = np.empty((len(sentences), 5))
+    log_p = np.empty((len(sentences), 5))
     for row, sentence in enumerate(map(tuple, sentences)):
         if sentence not in law:
             raise ExfamError(f"`sentences` must be of the law, got {' '.join(sentence)!r}.")
         for place in range(5):
             others = [(*sentence[:place], word, *sentence[place + 1 :]) for word in words]
             total = sum(law.get(other, 0.0) for other in others)
-            told[row, place] = np.log(law[sentence] / total)
-    return told
+            log_p[row, place] = np.log(law[sentence] / total)
+    return log_p
 
 
 def _every_liked() -> Iterator[tuple[tuple[str, ...], float]]:

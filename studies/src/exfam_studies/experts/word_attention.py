@@ -44,7 +44,7 @@ class WordAttention(nn.Module):
 
     @property
     def n_words(self) -> int:
-        """Words that are told, MASK apart."""
+        """Words that are predicted, MASK apart."""
         return self.words.num_embeddings - 1
 
     def log_tau(self) -> Float[Tensor, "tokens"]:
@@ -62,17 +62,17 @@ class WordAttention(nn.Module):
         gamma = torch.where(own, log_tau[-1], score[:, None]).softmax(-1)
         to_mask = gamma.diagonal(dim1=1, dim2=2)[..., None]
         others = gamma.masked_fill(own, 0.0) @ self.words(tokens)
-        told: Tensor = self.readout(others + to_mask * self.words.weight[-1])
-        return told
+        logits: Tensor = self.readout(others + to_mask * self.words.weight[-1])
+        return logits
 
 
 def build_word_attention(
     n_words: int, *, embed_dim: int, generator: torch.Generator, head_dim: int | None = None
 ) -> WordAttention:
-    """A model with random words that attends to all alike, and tells all alike, until it is fitted.
+    """A model with random words that attends to all and predicts all alike, until it is fitted.
 
     W^Q and W^LOV start at 0. Trained together from there, attention may settle on single words long
-    before these tell much of others; training the rest first, as CBOW, avoids that.
+    before these say much of others; training the rest first, as CBOW, avoids that.
 
     `head_dim`: d_w; None for `embed_dim` (default None)
 
@@ -107,6 +107,6 @@ def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], In
     """
     if batch.item is None:
         raise ExfamError("`item` must be given for this model, got groups without items.")
-    told = batch.target & (batch.present.sum(1, keepdim=True) > 1)
-    logits = model(batch.item, batch.present)[told]
-    return functional.cross_entropy(logits, batch.item[told], reduction="sum"), told.sum()
+    scored = batch.target & (batch.present.sum(1, keepdim=True) > 1)
+    logits = model(batch.item, batch.present)[scored]
+    return functional.cross_entropy(logits, batch.item[scored], reduction="sum"), scored.sum()

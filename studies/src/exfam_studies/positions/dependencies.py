@@ -83,7 +83,7 @@ class DependencyScore:
 
 @runtime_checkable
 class WordEncoder(Protocol):
-    """What tells the attention between words of a sentence."""
+    """What has attention between words of a sentence."""
 
     def word_attention(
         self, sentences: Sequence[Sequence[str]]
@@ -113,14 +113,14 @@ def attention_hits(
         raise DataError(
             f"`parses` must have sentences that the encoder takes, got {len(too_long)} that are "
             f"too long, the first at place {too_long[0]}. Leave out those that `encoder.fits` "
-            "tells."
+            "refuses."
         )
     hits: list[np.ndarray] = []
     shape = (0, 0)
     for first in range(0, len(parses), sentences_at_once):
         last = first + sentences_at_once
-        told = encoder.word_attention(sentences[first:last])
-        for parse, weights in zip(parses[first:last], told, strict=True):
+        attention = encoder.word_attention(sentences[first:last])
+        for parse, weights in zip(parses[first:last], attention, strict=True):
             shape = weights.shape[0], weights.shape[1]
             # (words, layers x heads): the word that each head attends to most.
             found = _of_words(weights, parse.words).argmax(-1).flatten(0, 1).T.cpu().numpy()

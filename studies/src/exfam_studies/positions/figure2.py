@@ -84,7 +84,7 @@ def plot(rows: list[Row], folder: Path) -> None:
     for locality in rows:
         symmetry = _partner(locality, rows)
         if symmetry is not None and locality.settings.get("matrix", "mean") == "mean":
-            x, y = (_told(row) for row in (locality, symmetry))
+            x, y = (_figure(row) for row in (locality, symmetry))
             of_encoding = locality.task == "encodings"
             group, label = (locality.model if of_encoding else locality.task), _label(locality)
             groups.setdefault(group, {})[label] = (x, y)
@@ -105,10 +105,10 @@ def _partner(row: Row, rows: list[Row]) -> Row | None:
     return next(found, None)
 
 
-def _told(row: Row) -> float:
-    told = row.paper if row.value is None else row.value
-    assert told is not None
-    return told
+def _figure(row: Row) -> float:
+    figure = row.paper if row.value is None else row.value
+    assert figure is not None
+    return figure
 
 
 def _label(row: Row) -> str:
@@ -180,9 +180,9 @@ def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Opti
             for layer in range(len(layers.locality))
         }
     rows = []
-    for matrix, told in scores.items():
+    for matrix, own in scores.items():
         settings: dict[str, Any] = {"probe": probe, "length": length, "matrix": matrix}
-        rows += _rows(Row(task="encoder", model=model, settings=settings, metric=""), told)
+        rows += _rows(Row(task="encoder", model=model, settings=settings, metric=""), own)
     return rows
 
 

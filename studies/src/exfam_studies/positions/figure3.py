@@ -4,7 +4,7 @@ Reviews (mr) and plots against reviews (subj) by `PositionalSentenceClassifier` 
 those of --vectors (the paper's are GloVe's), else skip-gram's of the corpus of words-table2.
 Locality is swept at symmetry 1. Symmetry is swept by s at localities of .15, .2 and .3, for each of
 which w is worked out: for s other than 1 it then hardly moves, so that raw symmetry, which does, is
-told beside it. Locality and symmetry are those of the weights at 128 positions.
+shown beside it. Locality and symmetry are those of the weights at 128 positions.
 
 "zeroed" loses the weights that fall beyond a sentence's end, as the paper's listing does;
 "renormalized" does not. Beside them: "uniform", a bag of words, "identity", where each word sees
@@ -32,7 +32,7 @@ from exfam.positions import encoding_weights, locality, raw_symmetry, symmetry
 from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept_figures import FigureKey, Kept, Measured, figure_store, measured
+from exfam_studies.common.kept import Kept, Key, Measured, Store, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
@@ -64,15 +64,15 @@ class _Setting:
     s: float = 1.0
     padding: str = "zeroed"
 
-    def told(self) -> dict[str, str | float]:
-        """What its rows tell of it."""
+    def shown(self) -> dict[str, str | float]:
+        """What its rows say of it."""
         scores = {name: round(score, 4) for name, score in _scores(self.w, self.s).items()}
         return {"w": float(f"{self.w:.4g}"), "s": self.s, "padding": self.padding, **scores}
 
 
 @dataclass(frozen=True)
 class _Lab:
-    """What all fits share; `vectors` are found when they are first asked for."""
+    """What all fits share; `vectors` are found when they are first needed."""
 
     options: Options
     name: str
@@ -136,8 +136,8 @@ def w_for(wanted: float, *, s: float) -> float:
 @cache
 def _scores(w: float, s: float) -> Mapping[str, float]:
     weights = encoding_weights(Attenuated(w=w, s=s), LENGTH)[0]
-    told = {"locality": locality, "symmetry": symmetry, "raw-symmetry": raw_symmetry}
-    return {name: score(weights).item() for name, score in told.items()}
+    scores = {"locality": locality, "symmetry": symmetry, "raw-symmetry": raw_symmetry}
+    return {name: score(weights).item() for name, score in scores.items()}
 
 
 def _settings(swept: str, *, fast: bool) -> Iterator[_Setting]:
@@ -154,16 +154,16 @@ def _settings(swept: str, *, fast: bool) -> Iterator[_Setting]:
 
 
 def _lab(options: Options) -> _Lab:
-    store = figure_store(options.folder)
+    store = Store(options.folder)
     task = cache(partial(_task, options))
     vectors = cache(partial(_vectors, options))
     named = _vectors_name(options)
 
     def kept(name: str, setting: _Setting, seed: int) -> Kept:
         folders = ("positions-figure3", named, name, setting.padding)
-        key = FigureKey((*folders, f"w-{setting.w:.6g}-s-{setting.s:g}"), seed)
-        return measured(
-            store, key, lambda: _measure(setting, task(name, seed), vectors(), seed, options)
+        key = Key((*folders, f"w-{setting.w:.6g}-s-{setting.s:g}"), seed)
+        return store.measured(
+            key, lambda: _measure(setting, task(name, seed), vectors(), seed, options)
         )
 
     return _Lab(options, named, vectors, task, kept)
@@ -211,11 +211,10 @@ def _measure(
         raise KeyboardInterrupt("a fit was cut short")
     figures = {
         "accuracy": model.score(task.test.sentences, task.test.targets),
-        "validation": model.score(*held),
+        "validation-accuracy": model.score(*held),
         "coverage-words": model.coverage_,
-        "steps": model.history_.steps,
     }
-    return figures, {}
+    return Measured(figures, details={"steps": model.history_.steps})
 
 
 def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
@@ -224,33 +223,22 @@ def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
     row = Row(
         task=task,
         model=setting.model,
-        settings={**setting.told(), "vectors": lab.name},
+        settings={**setting.shown(), "vectors": lab.name},
         metric="accuracy",
         n_configurations=1,
     )
-    coverage = np.mean([each.figures["coverage-words"] for each in kept])
-    return [
-        replace(
-            row_over_seeds(
-                row,
-                values=[each.figures["accuracy"] for each in kept],
-                validations=[each.figures["validation"] for each in kept],
-                cpu_seconds=[each.cpu_seconds for each in kept],
-                steps=[round(each.figures["steps"]) for each in kept],
-            ),
-            note=f"{coverage:.1%} of words have vectors",
-        )
-    ]
+    coverage = np.mean([fit.figures["coverage-words"] for fit in kept])
+    return [replace(metric_row(row, kept), note=f"{coverage:.1%} of words have vectors")]
 
 
 def _majority_rows(lab: _Lab, task: str) -> list[Row]:
-    told = []
+    shares = []
     for seed in _seeds(lab):
         parts = lab.task(task.partition("-")[0], seed)
         labels, counts = np.unique(parts.train.targets, return_counts=True)
         most = labels[counts.argmax()]
-        told.append([float(np.mean(p.targets == most)) for p in (parts.test, parts.validation)])
-    test, validation = zip(*told, strict=True)
+        shares.append([float(np.mean(p.targets == most)) for p in (parts.test, parts.validation)])
+    test, validation = zip(*shares, strict=True)
     row = Row(task=task, model="majority", metric="accuracy", n_configurations=1)
     return [row_over_seeds(row, values=test, validations=validation)]
 
@@ -261,7 +249,9 @@ def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]
     for padding in dict.fromkeys(setting.padding for setting in settings):
         own = [setting for setting in settings if setting.padding == padding]
         kept = [[lab.kept(name, setting, seed) for setting in own] for seed in _seeds(lab)]
-        test, validation = (_figures(kept, figure) for figure in ("accuracy", "validation"))
+        test, validation = (
+            _figures(kept, figure) for figure in ("accuracy", "validation-accuracy")
+        )
         row = Row(
             task=task,
             model="trend",
@@ -269,7 +259,7 @@ def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]
             metric="",
             n_configurations=len(own),
         )
-        numbers = {each: _numbers(own, each) for each in _BY[swept]}
+        numbers = {by: _numbers(own, by) for by in _BY[swept]}
         trends = [Trend(by, numbers[by], span) for by in numbers for span in _SPANS.get(by, ())]
         rows += trend_rows(row, trends, test=test, validation=validation)
         if swept == "symmetry":
@@ -299,18 +289,18 @@ def _numbers(settings: Sequence[_Setting], name: str) -> Float64[np.ndarray, "se
 
 
 def _figures(kept: Sequence[Sequence[Kept]], name: str) -> Float64[np.ndarray, "seeds settings"]:
-    return np.array([[each.figures[name] for each in some] for some in kept])
+    return np.array([[fit.figures[name] for fit in fits] for fits in kept])
 
 
 def _series(rows: Sequence[Row], swept: str) -> dict[str, list[Row]]:
     """Rows with a setting, by padding, or by the locality that is held."""
-    found: dict[str, list[Row]] = {}
+    series: dict[str, list[Row]] = {}
     for row in rows:
         if row.settings:
             held = f"locality {row.settings['locality']:.2f}"
             label = str(row.settings["padding"]) if swept == "locality" else held
-            found.setdefault(label, []).append(row)
-    return found
+            series.setdefault(label, []).append(row)
+    return series
 
 
 def _point(row: Row, swept: str) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
 EFA of movies and of baskets, with the settings of "efa-movielens-items" and "efa-instacart", and a
 linear table model of the cars of "table-autompg", first with each model's default encoding, then
-with others. "of" tells whose "position-" scores a row has: "attention" is that of the fitted models
+with others. "of" says whose "position-" scores a row has: "attention" is that of the fitted models
 between the first elements of validation groups (a table's columns, on validation rows), the mean
 over layers, heads and seeds; "encoding" is that of the encoding by itself before training. Elements
 do not see themselves; causal ones see earlier ones alone, where symmetry means nothing and has no
@@ -74,7 +74,7 @@ Matrix = Float64[Tensor, "length length"]
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What one fit tells: nats an element of test and validation, mean attention, its cost."""
+    """What came of one fit: nats an element of test and validation, mean attention, its cost."""
 
     test: float
     validation: float
@@ -151,7 +151,7 @@ def _rows(options: Options, name: str, make: Callable[[str], _Task]) -> list[Row
         for encoding in dict.fromkeys([task.default, *candidates])
     ]
     first = tried[0]
-    rows = [row for each in tried for row in _told(task, each, first)]
+    rows = [row for each in tried for row in _encoding_rows(task, each, first)]
     chosen = {
         "chosen-by-validation": min(tried, key=lambda each: each.validation),
         "chosen-by-attention": min(tried, key=lambda each: _apart(each.alone, first.learned, task)),
@@ -162,7 +162,7 @@ def _rows(options: Options, name: str, make: Callable[[str], _Task]) -> list[Row
     return rows
 
 
-def _told(task: _Task, tried: _Tried, default: _Tried) -> list[Row]:
+def _encoding_rows(task: _Task, tried: _Tried, default: _Tried) -> list[Row]:
     """Nats of an encoding, and how local and symmetric its attention is, before and after."""
     rows = _nats(task, "model", tried, default, n_configurations=1)
     for of, matrix in ((ATTENTION, tried.learned), (ENCODING, tried.alone)):
@@ -194,20 +194,20 @@ def _nats(
                 n_configurations=n_configurations,
                 note="the default" if tried is default else "",
             ),
-            values=[test for test, _ in told],
-            validations=[validation for _, validation in told],
+            values=[test for test, _ in pairs_of],
+            validations=[validation for _, validation in pairs_of],
             cpu_seconds=[fit.seconds for fit in tried.fits],
             steps=[fit.steps for fit in tried.fits],
         )
-        for metric, told in figures.items()
+        for metric, pairs_of in figures.items()
     ]
 
 
 def _scores(matrix: Matrix, task: _Task) -> dict[str, float]:
     """Metric -> score, in [0, 1]."""
-    told = position_scores(matrix)
+    scores = position_scores(matrix)
     wanted = ("locality",) if task.causal else tuple(SCORES)
-    return {SCORES[name]: float(np.clip(getattr(told, name).item(), 0.0, 1.0)) for name in wanted}
+    return {SCORES[name]: float(np.clip(getattr(scores, name).item(), 0.0, 1.0)) for name in wanted}
 
 
 def _apart(one: Matrix, other: Matrix, task: _Task) -> float:
@@ -253,13 +253,13 @@ def _fit_groups(
 
 def _alone_in_groups(model: EFA, length: int, encoding: str) -> Matrix:
     sizes = _sizes(model, length)
-    told = own_weights(
+    weights = own_weights(
         build_encoding(encoding, sizes),
         length,
         head_dim=sizes.head_dim,
         direction=model.direction,
     )
-    return told.mean(0)
+    return weights.mean(0)
 
 
 def _sizes(model: Any, length: int) -> EncodingSizes:

@@ -130,10 +130,10 @@ def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> M
     >>> masked_lm_key("small", "alibi", seed=1, options=Options(fast=True)).text
     'wikitext-2-fast'
     """
-    text, told = _CORPUS, ""
+    text, size_of = _CORPUS, ""
     if options.corpus is not None:
-        text, told = options.corpus.stem, str(options.corpus.stat().st_size)
-    settings = short_digest({**_parameters(size, options), "text": told})
+        text, size_of = options.corpus.stem, str(options.corpus.stat().st_size)
+    settings = short_digest({**_parameters(size, options), "text": size_of})
     return MaskedLMKey(text + ("-fast" if options.fast else ""), size, settings, encoding, seed)
 
 

@@ -86,10 +86,10 @@ def plot(rows: list[Row], folder: Path) -> None:
             found.setdefault(row.model, {})[int(row.task.removeprefix("distance-"))] = row.value
     if not found:
         return
-    distances = np.array(sorted({each for told in found.values() for each in told}))
+    distances = np.array(sorted({each for by_distance in found.values() for each in by_distance}))
     lines = {
-        model: np.array([told.get(int(each), np.nan) for each in distances])
-        for model, told in found.items()
+        model: np.array([by_distance.get(int(each), np.nan) for each in distances])
+        for model, by_distance in found.items()
     }
     figure = accuracy_by_distance(distances, lines)
     figure.savefig(folder / "positions-dependencies.png", dpi=120, facecolor="white")
@@ -163,7 +163,7 @@ def _summary(
     scores: list[DependencyScore],
     validation: Mapping[str, DependencyScore],
 ) -> list[Row]:
-    told = []
+    rows = []
     for metric, by_edges in (("accuracy", True), ("accuracy-mean", False)):
         test, dev = (
             float(
@@ -174,8 +174,8 @@ def _summary(
             )
             for some in (scores, list(validation.values()))
         )
-        told.append(Row(task=distance, model=model, metric=metric, value=test, validation=dev))
-    return told
+        rows.append(Row(task=distance, model=model, metric=metric, value=test, validation=dev))
+    return rows
 
 
 def _relations(

@@ -123,16 +123,16 @@ def _model_rows(encoding: str, term: str, read: _Read, options: Options) -> list
 def _rows(
     task: ProbingTask, model: str, settings: dict[str, Any], encoder: SentenceEncoder
 ) -> list[Row]:
-    told = probe_task(task_features(encoder, task), task)
-    interval = interval_settings(told.accuracy)
+    score = probe_task(task_features(encoder, task), task)
+    interval = interval_settings(score.accuracy)
     return [
         Row(
             task=task.name,
             model=model,
             settings={**settings, **interval},
             metric="accuracy",
-            value=told.accuracy.mean,
-            validation=told.validation,
+            value=score.accuracy.mean,
+            validation=score.validation,
             n_configurations=len(PENALTIES),
         ),
         Row(
@@ -140,6 +140,6 @@ def _rows(
             model=model,
             settings=settings,
             metric="shuffled-accuracy",
-            value=told.shuffled.mean,
+            value=score.shuffled.mean,
         ),
     ]

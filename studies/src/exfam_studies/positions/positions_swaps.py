@@ -1,7 +1,7 @@
 """Whether swapped words are noticed: Table 3 of locality and symmetry.
 
-Masked language models of our own (see `masked_lms`) are tuned to tell entailment on the test set of
-SNLI alone, 9,824 pairs, of which a tenth of the premises chooses the epoch: far less than the
+Masked language models of our own (see `masked_lms`) are tuned to entailment on the test set of SNLI
+alone, 9,824 pairs, of which a tenth of the premises chooses the epoch: far less than the
 550,000 pairs that the paper tunes on, so that accuracies are low to begin with. They are scored on
 pairs with parses that share no premise with it, as they were ("before") and with words swapped
 ("after"): inside phrases of 3, 4 or 5 words and in the whole premise, after which labels stay; and
@@ -131,7 +131,7 @@ def _model_rows(
     options: Options,
 ) -> list[Row]:
     train, validation = learn()
-    told = []
+    fits = []
     for seed in range(options.n_seeds(SEEDS)):
         encoder = fit_masked_lm("small", encoding, seed=seed, options=options)
         model = SentenceClassifier(**TUNING, long_sentences="cut", seed=seed)
@@ -139,8 +139,8 @@ def _model_rows(
         model.fit(_texts(train), _labels(train), encoder=encoder, validation=held)
         if model.history_.interrupted:
             raise KeyboardInterrupt("a fit was cut short")
-        told.append((_labeler(model), model.score(*held)))
-    return _rows(encoding, told, read())
+        fits.append((_labeler(model), model.score(*held)))
+    return _rows(encoding, fits, read())
 
 
 def _labeler(model: SentenceClassifier) -> _Predict:

@@ -3,18 +3,17 @@
 That is "Locality and symmetry of positional encodings".
 
 All take equal steps on WikiText-2. Nats are of masked tokens of its test part; locality and
-symmetry are those of words repeated, before and after training. Sentences are told apart by a
+symmetry are those of words repeated, before and after training. Sentences are classified by a
 logistic regression on the encoder's vectors ("frozen"), and by an encoder that is trained along
 ("tuned"). "small" is the usual size; "large" and "paper" (BERT-base, see `masked_lms`) have to be
-asked for with `--only`, as "small-five-rates", which tunes at five learning rates and tells their
+named by `--only`, as "small-five-rates", which tunes at five learning rates and has their
 mean, as the paper does. Where the folder that EXFAM_DATA names has files of GLUE or SentEval below
 "glue", the paper's other tasks are scored as well. With `--folder` every model and figure is kept
 there.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ from exfam.positions import identical_word_probe
 from exfam.reading.public_sets.files import find_file
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.result_store import ResultStore
-from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.kept import VALIDATION, Kept, Key, Measured, Store, metric_row
+from exfam_studies.common.rows import Row
 from exfam_studies.positions.linguistic.scoring import PENALTIES
 from exfam_studies.positions.masked_lms import (
     COMPARED,
@@ -51,7 +50,7 @@ from exfam_studies.positions.sentence_scores import (
 from exfam_studies.positions.sentence_sets import PAPER_TASKS, SentenceTask, read_sentence_task
 from exfam_studies.positions.sentence_sets.paper_tasks import TsvFiles
 
-__all__ = ["TASKS", "PretrainingKey", "PretrainingResult", "parameters", "run"]
+__all__ = ["TASKS", "parameters", "run"]
 
 FIVE_RATES = "small-five-rates"
 TASKS = (*SIZES, FIVE_RATES)
@@ -65,39 +64,6 @@ RATES = (3e-4, 5e-4, 1e-3, 2e-3, 3e-3)
 _GIVEN = "glue"
 FAST_SENTENCES = 60
 _POSITIONS = ("position-locality", "position-symmetry")
-
-
-@dataclass(frozen=True)
-class PretrainingKey:
-    """Which model, tuned at which rates."""
-
-    model: MaskedLMKey
-    rates: tuple[float, ...]
-
-    @property
-    def path(self) -> Path:
-        """Where a store keeps the result, below its folder."""
-        rates = "-".join(f"{rate:g}" for rate in self.rates)
-        return self.model.path / f"tuned-{rates}-{short_digest(TUNING)}.json"
-
-
-@dataclass(frozen=True)
-class PretrainingResult:
-    """Figures of a model, test and validation, and its cost.
-
-    `counted_nats`: of the same tokens, by counts alone
-    """
-
-    key: PretrainingKey
-    nats: Sequence[float]
-    counted_nats: Sequence[float]
-    positions: Mapping[str, float]
-    frozen: Mapping[str, Sequence[float]]
-    tuned: Mapping[str, Sequence[float]]
-    metrics: Mapping[str, str]
-    cpu_seconds: float
-    tuning_seconds: float
-    steps: int
 
 
 def run(options: Options) -> list[Row]:
@@ -156,87 +122,68 @@ def _baseline_rows(task: str, options: Options) -> list[Row]:
         for model, score in contenders.items():
             if model == "majority" and sentences.kind == "regression":
                 continue
-            told = score(sentences)
+            scored = score(sentences)
             rows.append(
                 Row(
                     task=f"{task}-{sentences.name}",
                     model=model,
                     metric=sentences.metric,
                     n_configurations=len(PENALTIES) if model == "words" else None,
-                    value=told.test,
-                    validation=told.validation,
-                    cpu_seconds=told.cpu_seconds,
+                    value=scored.test,
+                    validation=scored.validation,
+                    cpu_seconds=scored.cpu_seconds,
                 )
             )
     return rows
 
 
 def _model_rows(task: str, encoding: str, options: Options) -> list[Row]:
-    store: ResultStore[PretrainingKey, PretrainingResult] = ResultStore(
-        options.folder, read=_read, dump=_dump
-    )
     size = _USUAL if task == FIVE_RATES else task
     rates = RATES if task == FIVE_RATES else (RATE[size],)
-    results = []
+    store, kept = Store(options.folder), []
     for seed in range(options.n_seeds(SEEDS)):
-        key = PretrainingKey(masked_lm_key(size, encoding, seed=seed, options=options), rates)
-        kept = store.get(key)
-        if kept is None:
-            kept = _measured(key, options)
-            store.put(kept)
-        results.append(kept)
-    return _rows(task, encoding, results)
+        model = masked_lm_key(size, encoding, seed=seed, options=options)
+        tuned = f"tuned-{'-'.join(f'{rate:g}' for rate in rates)}-{short_digest(TUNING)}"
+        key = Key((*model.path.parts, tuned), seed)
+        kept.append(store.measured(key, partial(_measure, model, rates, options)))
+    return _rows(task, encoding, kept)
+
+
+def _measure(key: MaskedLMKey, rates: Sequence[float], options: Options) -> Measured:
+    """Figures of a model as it is ("frozen") and trained along ("tuned"); "counts": by counts."""
+    model = fit_masked_lm(key.size, key.encoding, seed=key.seed, options=options)
+    texts = masked_lm_texts(options)
+    figures: dict[str, float] = {}
+    for when, own in (("before", untrained(model)), ("after", model)):
+        for metric, value in _positions(own, options).items():
+            figures[f"{metric} {when}"] = value
+    for task in _sets(options):
+        figures |= _sentence_figures(model, task, rates=rates, seed=key.seed)
+    figures["nats"] = -model.score(texts["test"])
+    figures[VALIDATION + "nats"] = -model.score(texts["validation"])
+    figures["counts"], figures[VALIDATION + "counts"] = _counted(model, texts)
+    history = model.history_
+    return Measured(figures, details={"steps": history.steps}, cpu_seconds=history.cpu_seconds)
 
 
 def _sentence_figures(
     model: MaskedLanguageModel, task: SentenceTask, *, rates: Sequence[float], seed: int
-) -> tuple[Sequence[float], Sequence[float], float]:
-    """Of the encoder as it is, and trained along: (test, validation); CPU seconds of both."""
-    told = frozen_score(model, task)
-    scores = [
+) -> dict[str, float]:
+    """Of the encoder as it is, and trained along, mean over rates."""
+    tuned = [
         tuned_score(model, task, settings={**TUNING, "learning_rate": rate}, seed=seed)
         for rate in rates
     ]
-    tuned = [
-        float(np.mean([getattr(score, part) for score in scores]))
-        for part in ("test", "validation")
-    ]
-    seconds = told.cpu_seconds + sum(score.cpu_seconds for score in scores)
-    return (told.test, told.validation), tuned, seconds
-
-
-def _measured(key: PretrainingKey, options: Options) -> PretrainingResult:
-    named = key.model
-    model = fit_masked_lm(named.size, named.encoding, seed=named.seed, options=options)
-    texts = masked_lm_texts(options)
-    positions = {
-        f"{metric}-{when}": value
-        for when, each in (("before", untrained(model)), ("after", model))
-        for metric, value in _positions(each, options).items()
-    }
-    frozen, tuned, metrics, seconds = {}, {}, {}, 0.0
-    for task in _sets(options):
-        metrics[task.name] = task.metric
-        frozen[task.name], tuned[task.name], cost = _sentence_figures(
-            model, task, rates=key.rates, seed=named.seed
-        )
-        seconds += cost
-    return PretrainingResult(
-        key,
-        nats=(-model.score(texts["test"]), -model.score(texts["validation"])),
-        counted_nats=_counted(model, texts),
-        positions=positions,
-        frozen=frozen,
-        tuned=tuned,
-        metrics=metrics,
-        cpu_seconds=model.history_.cpu_seconds,
-        tuning_seconds=seconds,
-        steps=model.history_.steps,
-    )
+    figures = {}
+    for kind, scores in (("frozen", [frozen_score(model, task)]), ("tuned", tuned)):
+        name = f"{kind} {task.name} {task.metric}"
+        figures[name] = float(np.mean([score.test for score in scores]))
+        figures[VALIDATION + name] = float(np.mean([score.validation for score in scores]))
+    return figures
 
 
 def _counted(model: MaskedLanguageModel, texts: Mapping[str, Any]) -> tuple[float, float]:
-    """Nats by how often tokens are among those asked for in the training text, plus one."""
+    """Nats by how often tokens are among those masked in the training text, plus one."""
     counts = np.bincount(model.masked_tokens(texts["train"]), minlength=len(model.subwords_)) + 1.0
     log_share = np.log(counts / counts.sum())
     test, validation = (
@@ -250,55 +197,33 @@ def _positions(model: MaskedLanguageModel, options: Options) -> dict[str, float]
     words, length = (3, 16) if options.fast else (100, int(model.length))
     probe = identical_word_probe(model.encoder(), words=words, length=length)
     scores = probe.model_scores()
-    told = (scores.locality.item(), scores.symmetry.item())
+    values = (scores.locality.item(), scores.symmetry.item())
     return {
-        metric: float(np.clip(each, 0.0, 1.0))
-        for metric, each in zip(_POSITIONS, told, strict=True)
+        metric: float(np.clip(value, 0.0, 1.0))
+        for metric, value in zip(_POSITIONS, values, strict=True)
     }
 
 
-def _rows(task: str, encoding: str, results: Sequence[PretrainingResult]) -> list[Row]:
-    def row(name: str, metric: str, **settings: Any) -> Row:
-        return Row(task=name, model=encoding, settings=settings, metric=metric)
+def _rows(task: str, encoding: str, kept: Sequence[Kept]) -> list[Row]:
+    def row(name: str, figure: str, metric: str, **settings: Any) -> Row:
+        """The row of a figure, without the costs that are those of the model."""
+        own = Row(task=name, model=encoding, settings=settings, metric=figure)
+        return replace(metric_row(own, kept), metric=metric, cpu_seconds=None, steps=None)
 
-    told = [
-        row_over_seeds(
-            row(task, "nats"),
-            values=[each.nats[0] for each in results],
-            validations=[each.nats[1] for each in results],
-            cpu_seconds=[each.cpu_seconds for each in results],
-            steps=[each.steps for each in results],
-        )
-    ]
+    figures = kept[0].figures
+    rows = [metric_row(Row(task=task, model=encoding, metric="nats"), kept)]
     if encoding == COMPARED[0]:
-        test, validation = results[0].counted_nats
-        counted = Row(task=task, model="counts", metric="nats", value=test, validation=validation)
-        told.append(counted)
+        test, validation = figures["counts"], figures[VALIDATION + "counts"]
+        rows.append(
+            Row(task=task, model="counts", metric="nats", value=test, validation=validation)
+        )
     for metric in _POSITIONS:
         for when in ("before", "after"):
-            values = [each.positions[f"{metric}-{when}"] for each in results]
-            told.append(row_over_seeds(row(task, metric, training=when), values=values))
-    for kind in ("frozen", "tuned"):
-        for name in getattr(results[0], kind):
-            figures = [getattr(each, kind)[name] for each in results]
-            of = row(f"{task}-{name}", results[0].metrics[name], encoder=kind)
-            n_tried = len(PENALTIES) if kind == "frozen" else 1
-            of = replace(of, n_configurations=n_tried)
-            told.append(
-                row_over_seeds(
-                    of,
-                    values=[test for test, _ in figures],
-                    validations=[validation for _, validation in figures],
-                )
-            )
-    return told
-
-
-def _read(content: bytes) -> PretrainingResult:
-    read = json.loads(content)
-    key = PretrainingKey(MaskedLMKey(**read["key"]["model"]), tuple(read["key"]["rates"]))
-    return PretrainingResult(**{**read, "key": key})
-
-
-def _dump(result: PretrainingResult) -> bytes:
-    return (json.dumps(asdict(result), allow_nan=False, indent=1) + "\n").encode()
+            rows.append(row(task, f"{metric} {when}", metric, training=when))
+    for kind, n_tried in (("frozen", len(PENALTIES)), ("tuned", 1)):
+        for name in figures:
+            if name.startswith(f"{kind} "):
+                _, sentences, metric = name.split()
+                own = row(f"{task}-{sentences}", name, metric, encoder=kind)
+                rows.append(replace(own, n_configurations=n_tried))
+    return rows

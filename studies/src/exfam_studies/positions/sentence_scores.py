@@ -1,4 +1,4 @@
-"""How well sentences are told apart by an encoder as it is, and by one that is trained along.
+"""How well sentences are classified by an encoder as it is, and by one that is trained along.
 
 Accuracy of labels; Spearman's correlation with numbers. Penalties are chosen by the same on the
 validation part, the largest of equals.
@@ -50,8 +50,8 @@ def word_score(task: SentenceTask) -> SentenceScore:
 def majority_score(task: SentenceTask) -> SentenceScore:
     """Of the most frequent label of the training part; numbers have no such score."""
     labels, counts = np.unique(task.train.targets, return_counts=True)
-    told = labels[counts.argmax()]
-    test, validation = (float((part.targets == told).mean()) for part in _held(task))
+    usual = labels[counts.argmax()]
+    test, validation = (float((part.targets == usual).mean()) for part in _held(task))
     return SentenceScore(test=test, validation=validation, cpu_seconds=0.0, settings={})
 
 
@@ -77,9 +77,9 @@ def tuned_score(
     if fitted.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
     test, held = (fitted.score(part.sentences, part.targets) for part in _held(task))
-    told = {"learning_rate": float(settings["learning_rate"])}
+    used = {"learning_rate": float(settings["learning_rate"])}
     seconds = time.process_time() - start
-    return SentenceScore(test=test, validation=held, cpu_seconds=seconds, settings=told)
+    return SentenceScore(test=test, validation=held, cpu_seconds=seconds, settings=used)
 
 
 def _held(task: SentenceTask) -> tuple[SentencePart, SentencePart]:
@@ -91,14 +91,14 @@ def _linear_score(encode: _Encode, task: SentenceTask) -> SentenceScore:
     features = _features(encode, task.train, pairs=task.has_pairs)
     held = [_features(encode, part, pairs=task.has_pairs) for part in _held(task)]
     fit = _fitted_labels if task.kind == "classification" else _fitted_numbers
-    told = []
+    tried = []
     for penalty in PENALTIES:
         score = fit(features, task.train.targets, penalty)
         test, validation = (
             score(each, part.targets) for each, part in zip(held, _held(task), strict=True)
         )
-        told.append((validation, penalty, test))
-    validation, penalty, test = max(told)
+        tried.append((validation, penalty, test))
+    validation, penalty, test = max(tried)
     seconds = time.process_time() - start
     return SentenceScore(
         test=test, validation=validation, cpu_seconds=seconds, settings={"penalty": penalty}
@@ -121,10 +121,12 @@ _Score = Callable[[np.ndarray, np.ndarray], float]
 def _fitted_labels(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
     labels, codes = np.unique(targets, return_inverse=True)
     fit = fit_softmax(features, codes, n_classes=len(labels), penalty=penalty)
-    return lambda vectors, told: float((labels[fit.predict(vectors)] == told).mean())
+    return lambda vectors, targets: float((labels[fit.predict(vectors)] == targets).mean())
 
 
 def _fitted_numbers(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
     scale = float(features.std()) or 1.0
     fit = Ridge(alpha=penalty * len(features)).fit(features / scale, targets)
-    return lambda vectors, told: float(spearmanr(fit.predict(vectors / scale), told).statistic)
+    return lambda vectors, targets: float(
+        spearmanr(fit.predict(vectors / scale), targets).statistic
+    )

@@ -27,14 +27,14 @@ class Trend:
         """Which settings are within the span."""
         return (self.numbers >= self.span[0]) & (self.numbers <= self.span[1])
 
-    def told(self) -> dict[str, str]:
-        """What rows tell of it.
+    def settings(self) -> dict[str, str]:
+        """What rows say of it.
 
-        >>> Trend("locality", np.array([0.1, 0.2]), (-np.inf, 0.15)).told()
+        >>> Trend("locality", np.array([0.1, 0.2]), (-np.inf, 0.15)).settings()
         {'by': 'locality', 'over': '0.1 to 0.1'}
         """
-        found = self.numbers[self.inside]
-        return {"by": self.by, "over": f"{found.min():.2g} to {found.max():.2g}"}
+        numbers = self.numbers[self.inside]
+        return {"by": self.by, "over": f"{numbers.min():.2g} to {numbers.max():.2g}"}
 
 
 def trend_rows(row: Row, trends: Sequence[Trend], *, test: Scores, validation: Scores) -> list[Row]:
@@ -47,13 +47,13 @@ def trend_rows(row: Row, trends: Sequence[Trend], *, test: Scores, validation: S
         if len(x) < 2 or np.ptp(x) < 1e-6:
             continue
         for name, measure in (("slope", slope), ("spearman", spearman)):
-            told = replace(
-                row, settings={**row.settings, **trend.told()}, metric=f"position-{name}"
+            own = replace(
+                row, settings={**row.settings, **trend.settings()}, metric=f"position-{name}"
             )
             values, validations = (
                 [measure(x, y[inside]) for y in scores] for scores in (test, validation)
             )
-            rows.append(row_over_seeds(told, values=values, validations=validations))
+            rows.append(row_over_seeds(own, values=values, validations=validations))
     return rows
 
 
@@ -69,7 +69,7 @@ def gain_of_symmetry(
     rows = []
     for locality in np.unique(held):
         here = held == locality
-        told = replace(
+        own = replace(
             row,
             settings={**row.settings, "locality": float(locality)},
             metric="minus-asymmetric",
@@ -78,7 +78,7 @@ def gain_of_symmetry(
             (scores[:, here & even].mean(1) - scores[:, here & ~even].mean(1)).tolist()
             for scores in (test, validation)
         )
-        rows.append(row_over_seeds(told, values=values, validations=validations))
+        rows.append(row_over_seeds(own, values=values, validations=validations))
     return rows
 
 

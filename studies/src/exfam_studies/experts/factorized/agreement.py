@@ -92,9 +92,9 @@ of 1 cells, Pearson nan of the 1 defined
 
 
 def _names(bounds: Sequence[int | float]) -> list[str]:
-    told = [f"{bound:g}" for bound in bounds]
-    between = [f"{low} to {high}" for low, high in zip(told, told[1:], strict=False)]
-    return [f"below {told[0]}", *between, f"{told[-1]} and more"]
+    ends = [f"{bound:g}" for bound in bounds]
+    between = [f"{low} to {high}" for low, high in zip(ends, ends[1:], strict=False)]
+    return [f"below {ends[0]}", *between, f"{ends[-1]} and more"]
 
 
 def _over(

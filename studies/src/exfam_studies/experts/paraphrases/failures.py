@@ -1,4 +1,4 @@
-"""Do the terms of an analogy's error tell which questions are answered wrongly?"""
+"""Whether the terms of an analogy's error predict which questions are answered wrongly."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def failure_predictors(
     n: int = 1000,
     level: float = 0.95,
 ) -> tuple[FailurePredictor, ...]:
-    """How well the gap, each term and the answer's rarity tell which questions fail.
+    """How well the gap, each term and the answer's rarity predict which questions fail.
 
     `answered`: of all questions that `errors` were given, whether the answer was right
     `n`: number of redrawings (default 1000)
@@ -75,7 +75,7 @@ def failure_predictors(
             f"{int((~failed).sum())} right of {len(failed)}."
         )
     _, category = np.unique(np.array(errors.categories), return_inverse=True)
-    # Rounding errors of a term that is 0 tell nothing.
+    # Rounding errors of a term that is 0 mean nothing.
     lengths = {
         "gap": errors.gap_norm,
         **dict(zip(TERMS, errors.norms.T, strict=True)),

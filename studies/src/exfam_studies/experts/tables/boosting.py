@@ -235,7 +235,7 @@ def _catboost(settings: Settings, classes: bool, unordered: Sequence[int], seed:
 
 
 def _as_text(features: Features, columns: Columns) -> np.ndarray:
-    """Codes of labels as texts, which is how CatBoost tells them from numbers."""
+    """Codes of labels as texts, by which CatBoost separates them from numbers."""
     matrix = features.codes(columns).astype(object)
     for index in features.unordered:
         matrix[:, index] = [str(code) for code in matrix[:, index]]

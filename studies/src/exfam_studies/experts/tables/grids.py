@@ -65,8 +65,8 @@ def fit_tuned(
             right.append(_accuracies(model, grid, train[held_out], train_y[held_out]))
         for size, accuracy in zip(grid.sizes or (0,), np.mean(right, axis=0), strict=True):
             accuracies[*values, size] = accuracy
-    *values, size = max(accuracies, key=lambda key: accuracies[key])  # the first of equals
-    chosen = dict(zip(grid.values, values, strict=True))
+    best = max(accuracies, key=lambda key: accuracies[key])  # the first of equals
+    chosen, size = dict(zip(grid.values, best[:-1], strict=True)), best[-1]
     model = _fit(grid, chosen, train, train_y, seed, n_trees=size)
     return model, chosen | ({"n_estimators": size} if grid.sizes else {})
 

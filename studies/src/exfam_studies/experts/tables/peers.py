@@ -28,9 +28,6 @@ from exfam_studies.experts.tables.public import TableShift
 __all__ = ["fit_one_hot", "fit_ridge", "fit_tuned_peer", "one_hot"]
 
 RIDGE_PENALTIES = np.logspace(-3, 4, 15)
-_SKLEARN: dict[str, Callable[[int], Any]] = {
-    name: lambda seed, grid=grid: grid.build(random_state=seed) for name, grid in GRIDS.items()
-}
 
 
 def one_hot(table: TableShift) -> Callable[[Columns], Float[np.ndarray, "rows features"]]:
@@ -50,11 +47,11 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str) -> Fitted:
     from sklearn.linear_model import LogisticRegression
 
     # Logistic regression is run until it converges; a perceptron stops after 200 epochs.
-    build = _SKLEARN.get(model, lambda seed: LogisticRegression(max_iter=2000))
+    build = GRIDS[model].build if model in GRIDS else partial(LogisticRegression, max_iter=2000)
     matrix, y = one_hot(table), y_codes(table.train_y, y_levels(table))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = build(seed).fit(matrix(table.train), y)
+        fitted = build(random_state=seed).fit(matrix(table.train), y)
     return Fitted(partial(_predict, fitted, matrix, len(y_levels(table))))
 
 
@@ -62,8 +59,8 @@ def fit_tuned_peer(table: TableShift, *, seed: int, model: str) -> Fitted:
     """The best configuration of one of GRIDS by 5-fold accuracy; see `fit_tuned`."""
     matrix, y = one_hot(table), y_codes(table.train_y, y_levels(table))
     fitted, chosen = fit_tuned(GRIDS[model], matrix(table.train), y, seed=seed)
-    told = {name: str(v) if isinstance(v, tuple) else v for name, v in chosen.items()}
-    return Fitted(partial(_predict, fitted, matrix, len(y_levels(table))), told)
+    plain = {name: str(v) if isinstance(v, tuple) else v for name, v in chosen.items()}
+    return Fitted(partial(_predict, fitted, matrix, len(y_levels(table))), plain)
 
 
 def _predict(model: Any, matrix: Any, n_levels: int, columns: Columns) -> Predicted:

@@ -50,8 +50,11 @@ def _glue(folder: str, sentences: tuple[str, ...], target: str, *labels: str) ->
     return TsvFiles(columns, train=f"{folder}/train.tsv", test=f"{folder}/dev.tsv")
 
 
-def _similarity(sentences: tuple[str, str], target: str, *files: str) -> TsvFiles:
-    return TsvFiles(TsvColumns(sentences, target, kind="regression"), *files, metric="spearman")
+def _similarity(
+    sentences: tuple[str, str], target: str, train: str, test: str, validation: str = ""
+) -> TsvFiles:
+    columns = TsvColumns(sentences, target, kind="regression")
+    return TsvFiles(columns, train, test, validation, metric="spearman")
 
 
 _PAIR = ("sentence1", "sentence2")

@@ -32,7 +32,7 @@ _REFLEXIVE = frozenset(_SELVES.split())
 
 
 class Roles(NamedTuple):
-    """A verb's place, and the spans of words that tell who does it, and to whom it is done.
+    """A verb's place, and the spans of words of who does it, and to whom it is done.
 
     A span is the place of its first word and of its last one, from 0; None: the verb has none.
     """
@@ -107,25 +107,25 @@ def _swapped(sentence: Sentence, verb: int, agent: Span, patient: Span) -> RoleS
         return None
     # A place keeps the blank before it; inside a span the blanks go with the words.
     heads = {left[0]: right[0], right[0]: left[0]}
-    told = Sentence(
+    swapped = Sentence(
         tuple(words[place] for place in order),
         tuple(plain.glued[heads.get(place, place)] for place in order),
         tuple(plain.names[place] for place in order),
     )
-    if [word.lower() for word in told.words] == [word.lower() for word in plain.words]:
+    if [word.lower() for word in swapped.words] == [word.lower() for word in plain.words]:
         return None
-    told = told.capitalized() if sentence.begins_with_capital else told
+    swapped = swapped.capitalized() if sentence.begins_with_capital else swapped
     place = {old: new for new, old in enumerate(order)}
     moved = [(place[first], place[last]) for first, last in (patient, agent)]
-    return RoleSwap(told, Roles(place[verb], *moved))
+    return RoleSwap(swapped, Roles(place[verb], *moved))
 
 
 def _recased(words: Sequence[str], *spans: Span) -> list[str] | None:
     """Pronouns that are a span by themselves in their other case; None of reflexive ones."""
-    told = list(words)
+    recased = list(words)
     for first, last in spans:
         if "-".join(words[first : last + 1]).lower() in _REFLEXIVE:
             return None
         if first == last:
-            told[first] = PRONOUNS.get(words[first].lower(), words[first])
-    return told
+            recased[first] = PRONOUNS.get(words[first].lower(), words[first])
+    return recased

@@ -45,8 +45,8 @@ def swap_accuracy(
 ) -> SwapScore:
     """How often the labels are right before and after the swap, on the same pairs.
 
-    `predict`: tells the labels of a list of pairs (premise, hypothesis), in its order; of several,
-        such as fits of other seeds, the mean accuracy is told
+    `predict`: gives the labels of a list of pairs (premise, hypothesis), in its order; of several,
+        such as fits of other seeds, the mean accuracy is taken
     `pairs_at_once`: how many it is given (default 64)
     `seed`: of the redrawing (default 0)
 
@@ -91,19 +91,19 @@ def _mean_right(
 
 
 def _right(
-    predict: Predictor, pairs: list[tuple[str, str]], labels: list[str], at_once: int
+    predict: Predictor, pairs: list[tuple[str, str]], right: list[str], at_once: int
 ) -> Float64[np.ndarray, "pairs"]:
-    """1 for each pair whose label is told, else 0."""
-    told: list[str] = []
+    """1 for each pair whose label is right, else 0."""
+    labels: list[str] = []
     for first in range(0, len(pairs), at_once):
-        told += _told(predict, pairs[first : first + at_once], first)
-    unknown = next((each for each in told if each not in LABELS), None)
+        labels += _labels(predict, pairs[first : first + at_once], first)
+    unknown = next((each for each in labels if each not in LABELS), None)
     if unknown is not None:
         raise DataError(f"`predict` must give labels of {', '.join(LABELS)}, got {unknown!r}.")
-    return np.array([one == other for one, other in zip(told, labels, strict=True)], np.float64)
+    return np.array([one == other for one, other in zip(labels, right, strict=True)], np.float64)
 
 
-def _told(predict: Predictor, pairs: list[tuple[str, str]], first: int) -> list[Any]:
+def _labels(predict: Predictor, pairs: list[tuple[str, str]], first: int) -> list[Any]:
     """The labels of some pairs, of which the first is at the place `first` among all."""
 
     def among_all(found: re.Match[str]) -> str:

@@ -122,14 +122,14 @@ def role_swaps(pairs: Iterable[SentencePair]) -> SwapSet:
     tried, found = 0, []
     for pair in pairs:
         sides = ((pair.premise, pair.premise_parse), (pair.hypothesis, pair.hypothesis_parse))
-        told = [(text, _parsed(text, tree)) for text, tree in sides]
-        if pair.label != "entailment" or not any(parsed for _, parsed in told):
+        sentences = [(text, _parsed(text, tree)) for text, tree in sides]
+        if pair.label != "entailment" or not any(parsed for _, parsed in sentences):
             continue
         tried += 1
-        for side, (_, parsed) in enumerate(told):
+        for side, (_, parsed) in enumerate(sentences):
             swap = swap_roles(parsed[0], tree_roles(parsed[1])) if parsed else None
             if swap is not None:
-                texts = [text for text, _ in told]
+                texts = [text for text, _ in sentences]
                 texts[side] = str(swap.sentence)
                 found.append(SwappedPair(texts[0], texts[1], "contradiction", pair))
                 break

@@ -79,8 +79,8 @@ def _shuffled(
             words[place] = word
     if tuple(words) == whole.words:
         return None
-    told = replace(whole, words=tuple(words))
-    return str(told.capitalized() if sentence.begins_with_capital else told)
+    shuffled = replace(whole, words=tuple(words))
+    return str(shuffled.capitalized() if sentence.begins_with_capital else shuffled)
 
 
 def _other_order(words: list[str], rng: np.random.Generator) -> list[str]:

@@ -11,7 +11,7 @@ _CLAUSES = ("S", "SINV", "SQ")
 _BE_OR_GET = "be am is are was were been being 'm 's 're get gets got getting gotten"
 _BE = frozenset(_BE_OR_GET.split())
 _RELATIVE = ("who", "that", "which")
-# Without a preposition these tell when, and are no objects.
+# Without a preposition these say when, and are no objects.
 _WHEN = (
     "today tonight tomorrow yesterday now day days night nights morning mornings afternoon "
     "evening week weeks month year years time times hour hours minute minutes"
