@@ -6,7 +6,7 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError
-from exfam.columns.columns import open_frame_columns
+from exfam.columns.columns import Columns
 from exfam.columns.parts import Part
 from exfam.groups import Groups
 from group_cases import FRAME, OPTIONS, day, read
@@ -235,7 +235,7 @@ def test_an_empty_column_of_an_odd_type_has_no_labels():
     period = pd.Series([], dtype="period[D]")
     for empty in (period, pa.array([], pa.list_(pa.int64()))):
         part = Part("group", "user")
-        assert open_frame_columns({"user": empty}, [part]).labels(part).codes.size == 0
+        assert Columns.of_frame({"user": empty}, [part]).labels(part).codes.size == 0
 
 
 @pytest.mark.parametrize(

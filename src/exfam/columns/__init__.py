@@ -4,7 +4,7 @@
 
 - Text is `large_string`, whatever held it: other texts of Arrow, dictionaries, categories, objects.
   Text that UTF-8 cannot write, and names of columns with a NUL, are refused.
-- Missing is null: None, NaN, NaT, pandas' NA. Only values may be missing.
+- Missing is null: None, NaN, NaT, pandas' NA. Only values and cells of tables may be missing.
 - Labels are text, whole numbers and booleans; floats and decimals that are whole count as such
   numbers, since pandas makes floats of whole numbers with gaps. Times are labels of groups alone.
 - Whole numbers stay exact. Where they become floats they must be at most 2**53 in size.

@@ -15,7 +15,7 @@ from exfam.columns.ordering import dates_in_text, sortable_text
 from exfam.columns.parts import Part, Places, complaint
 from exfam.columns.rules import broken_rule, rules_of
 
-__all__ = ["Columns", "Labels", "days_of", "open_frame_columns"]
+__all__ = ["Columns", "Labels", "days_of", "label_names"]
 
 _LAST_YEAR = 9999
 
@@ -37,6 +37,11 @@ class Columns:
 
     arrays: Mapping[Part, pa.Array]
     places: Places = Places()
+
+    @classmethod
+    def of_frame(cls, frame: Any, parts: Sequence[Part]) -> "Columns":
+        """The columns of a frame in memory that `parts` name; DataError as `frame_columns`."""
+        return cls(frame_columns(frame, parts))
 
     @property
     def n_rows(self) -> int:
@@ -74,17 +79,13 @@ class Columns:
         """A column of labels as codes and names.
 
         >>> part = Part("group", "user")
-        >>> open_frame_columns({"user": ["b", "a", "b"]}, [part]).labels(part).codes
+        >>> Columns.of_frame({"user": ["b", "a", "b"]}, [part]).labels(part).codes
         array([0, 1, 0])
         """
         array = self.check(part, (part.name,))
         encoded = (array.cast(pa.int64()) if is_real(array.type) else array).dictionary_encode()
-        names = encoded.dictionary
-        listed = np.array(names.to_pylist(), dtype=object) if is_text(names.type) else None
-        return Labels(
-            _to_numpy(encoded.indices).astype(np.int64),
-            _to_numpy(names) if listed is None else listed,
-        )
+        codes = _to_numpy(encoded.indices).astype(np.int64)
+        return Labels(codes, label_names(encoded.dictionary))
 
     def numbers(self, part: Part, *, date_format: str | None = None) -> Shaped[np.ndarray, "rows"]:
         """A column of numbers as int64 or floats, NaN where missing.
@@ -93,20 +94,16 @@ class Columns:
         days.
 
         >>> part = Part("value", "stars")
-        >>> open_frame_columns({"stars": [3, None]}, [part]).numbers(part)
+        >>> Columns.of_frame({"stars": [3, None]}, [part]).numbers(part)
         array([ 3., nan])
         """
         array = self.check(part)
         if is_text(array.type):
-            dates = None
-            if len(array):
-                dates = dates_in_text(
-                    array, name=part.name, date_format=date_format, where=self.places.row
-                )
-            if dates is None:
-                advice = "Convert the column to numbers or dates first."
-                self.complain(part, "be numeric", array.is_valid(), advice)
-                return np.zeros(0)
+            dates = dates_in_text(
+                array, name=part.name, date_format=date_format, where=self.places.row
+            )
+            advice = "Convert the column to numbers or dates first."
+            self.complain(part, "be numeric", np.full(len(array), dates is None), advice)
             array = dates
         if is_moment(array.type):
             return days_of(self.moments(part, array))
@@ -118,7 +115,7 @@ class Columns:
         Raises DataError for other text: see `sortable_text`.
 
         >>> part = Part("order", "step")
-        >>> open_frame_columns({"step": ["t9", "t10", "t1"]}, [part]).order(part)
+        >>> Columns.of_frame({"step": ["t9", "t10", "t1"]}, [part]).order(part)
         array([ 9, 10,  1])
         """
         array = self.check(part)
@@ -145,9 +142,14 @@ class Columns:
         return stored.astype("datetime64[us]")
 
 
-def open_frame_columns(frame: Any, parts: Sequence[Part]) -> Columns:
-    """The columns of a frame in memory that `parts` name; DataError as `frame_columns`."""
-    return Columns(frame_columns(frame, parts))
+def label_names(labels: pa.Array) -> np.ndarray:
+    """Labels as NumPy holds them: text as objects.
+
+    >>> label_names(pa.array(["a", "b"], pa.large_string())).dtype
+    dtype('O')
+    """
+    is_object = is_text(labels.type)
+    return np.array(labels.to_pylist(), dtype=object) if is_object else _to_numpy(labels)
 
 
 def days_of(moments: Shaped[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int64
 
 from exfam.checks import DataError, check_choice
 from exfam.columns.columns import Columns, Labels
-from exfam.columns.frames import frame_columns, open_frame
+from exfam.columns.frames import open_frame
 from exfam.columns.ordering import check_date_format
 from exfam.columns.parts import Part
 from exfam.columns.rules import holds_labels
@@ -142,7 +142,7 @@ def read_frame(
     check_date_format(date_format)
     opened = open_frame(frame)
     columns.check_rows(opened)
-    held = Columns(frame_columns(opened, columns.parts))
+    held = Columns.of_frame(opened, columns.parts)
     if not held.n_rows:
         raise DataError("`frame` must have at least one row, got none.")
     group = held.labels(columns.parts[0])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exfam.checks import DataError
-from exfam.columns.columns import Columns, open_frame_columns
+from exfam.columns.columns import Columns
 from exfam.columns.frames import plain_array
 from exfam.columns.parts import Part, Places
 from exfam.reading.database import explained, open_database, unreadable
@@ -38,7 +38,7 @@ def open_columns(
     if isinstance(data, str | os.PathLike):
         opened = _of_source(data, parts, dict(vocabulary or {}), options or ReadingOptions())
     else:
-        opened = open_frame_columns(data, parts)
+        opened = Columns.of_frame(data, parts)
     if not opened.n_rows:
         raise DataError(f"`data` must have at least one row, got none{opened.places.where}.")
     return opened

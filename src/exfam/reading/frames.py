@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from exfam.columns.columns import Columns
-from exfam.columns.frames import frame_columns
 from exfam.columns.kinds import is_time
 from exfam.columns.parts import Part, Places
 from exfam.columns.rules import broken_rule
@@ -25,7 +24,7 @@ def open_arrays(
     Raises DataError for a frame that is none, a missing column, or one of a kind that its part
     cannot be of.
     """
-    opened = Columns(frame_columns(frame, parts))
+    opened = Columns.of_frame(frame, parts)
     columns, held = {}, {"row": pa.array(np.arange(opened.n_rows))}
     for k, (part, array) in enumerate(opened.arrays.items()):
         if opened.n_rows and broken_rule(part, array.type, known):

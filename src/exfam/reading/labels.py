@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
-from pyarrow import types
 
+from exfam.columns.columns import label_names
 from exfam.columns.parts import Part
 from exfam.columns.unknown import UnknownLabels, look_up, vocabulary_key
 from exfam.reading.checks import Checked
@@ -67,9 +67,7 @@ def find_labels(
     names = restored(found["label"].combine_chunks(), column.type)
     return Labels(
         table,
-        np.array(names.to_pylist(), dtype=object)
-        if types.is_large_string(column.type)
-        else names.to_numpy(zero_copy_only=False),
+        label_names(names),
         found["first"].to_numpy() if counted else None,
         found["count"].to_numpy() if counted else None,
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.columns.columns import Columns, open_frame_columns
+from exfam.columns.columns import Columns
 from exfam.columns.kinds import is_moment, is_number, is_text
 from exfam.columns.parts import Part
 from exfam.columns.rules import FINITE, exact_rule
@@ -43,7 +43,7 @@ def read_column(held: Any, name: str, *, order: list[str] | None = None) -> RawC
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize not in (4, 8):
         held = np.asarray(held, dtype=np.float64)  # Arrow has no longer ones
     part = Part("X", name)
-    read = _typed(open_frame_columns({name: held}, [part]), part)
+    read = _typed(Columns.of_frame({name: held}, [part]), part)
     category, declared = _declared(held, order)
     return replace(read, category=category, order=declared)
 
