@@ -316,7 +316,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     def _check_family(self) -> None:
         # A class whose family is no parameter is built for Gaussian values of any scale.
         own = family_in_units(self.family_)
-        if hasattr(type(self), "family") and family_to_config(own) != family_to_config(Gaussian()):
+        if "family" not in self.declared and family_to_config(own) != family_to_config(Gaussian()):
             raise ExfamError(f"`family` of {type(self).__name__} must be gaussian, got {own!r}.")
 
     def _restored_member(self, config: Any) -> TwoPartModel:
