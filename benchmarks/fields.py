@@ -29,7 +29,8 @@ from rich.table import Table
 
 from exfam.families import Gaussian
 from exfam.fields import FieldEFA
-from exfam.fields.networks.assemble import FieldSettings, build_field_network, field_shape
+from exfam.fields.declarations import FieldNetworkParameters
+from exfam.fields.networks.assemble import build_field_network, field_shape
 from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.gaussian_process import fit_gaussian_process
 from exfam.fields.networks.kriging import fit_kriging
@@ -81,7 +82,7 @@ def field(n_sites: int, n_maps: int = N_MAPS) -> Groups:
 def field_efa(groups: Groups, n_neighbors: int | None) -> TwoPartModel:
     network = build_field_network(
         field_shape(groups, lags=0, step=1.0, metric="haversine"),
-        FieldSettings(n_neighbors=n_neighbors),
+        FieldNetworkParameters(n_neighbors=n_neighbors),
         climate=fit_climate(groups, kind="site", metric="haversine"),
         family=Gaussian(),
         start=torch.zeros(2),

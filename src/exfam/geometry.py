@@ -65,11 +65,11 @@ def distances(
     check_metric(metric)
     a = _as_places("a", a, metric)
     b = _as_places("b", b, metric, like=a)
-    found = np.empty((len(a), len(b)))
+    apart = np.empty((len(a), len(b)))
     for first in range(0, len(a), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
-        found[part] = _between(a[part, None], b[None], metric)
-    return found
+        apart[part] = _between(a[part, None], b[None], metric)
+    return apart
 
 
 def nearest(
@@ -99,7 +99,7 @@ def nearest(
     among = _as_places("among", among, metric, like=places)
     if not len(among):
         raise DataError("`among` must hold at least one place, got none.")
-    inner, outer = (_on_sphere(each) if metric == "haversine" else each for each in (among, places))
+    inner, outer = (_on_sphere(at) if metric == "haversine" else at for at in (among, places))
     index = cKDTree(inner).query(outer, k=np.arange(1, min(k, len(among)) + 1))[1]
     index = np.asarray(index, dtype=np.int64)
     # The tree's own distances are chords, in which near places lose digits.

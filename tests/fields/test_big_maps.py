@@ -6,10 +6,11 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian
+from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks import network as network_module
-from exfam.fields.networks.assemble import FieldSettings, build_field_network, field_shape
+from exfam.fields.networks.assemble import build_field_network, field_shape
 from exfam.fields.networks.climate import fit_climate
-from exfam.fields.networks.neighborhood import NearestSites, own_places
+from exfam.fields.networks.neighborhood import NearestSites, own_elements
 from exfam.groups import Groups
 
 N_SITES, N_MAPS = 6, 3
@@ -40,7 +41,7 @@ def field(*, lags=0, n_sites=N_SITES, n_maps=N_MAPS):
 def build(groups, *, lags=0, **settings):
     network = build_field_network(
         field_shape(groups, lags=lags, step=1.0, metric="haversine"),
-        FieldSettings(
+        FieldNetworkParameters(
             embed_dim=8, n_heads=2, head_dim=4, n_layers=2, hide=0.0, dropout=0.0, **settings
         ),
         climate=fit_climate(groups, kind="site", metric="haversine"),
@@ -100,14 +101,14 @@ def test_maps_that_show_the_same_sites_share_a_search(monkeypatch):
         neighborhood, "nearest", lambda *a, **k: searches.append(0) or search(*a, **k)
     )
     near = NearestSites(3, "haversine")
-    together = near.keys(batch, shown, own_places(batch))
+    together = near.keys(batch, shown, own_elements(batch))
     assert len(searches) == 2
     for g in range(N_MAPS):
         alone = groups.pad([g])
-        keys = near.keys(alone, shown[[g]], own_places(alone))
-        assert torch.equal(keys.places[0], together.places[g])
+        keys = near.keys(alone, shown[[g]], own_elements(alone))
+        assert torch.equal(keys.index[0], together.index[g])
         assert torch.equal(keys.may_attend[0], together.may_attend[g])
-    assert not torch.equal(together.places[0], together.places[2])
+    assert not torch.equal(together.index[0], together.index[2])
 
 
 def test_maps_too_large_for_full_attention_ask_for_neighbors(monkeypatch):

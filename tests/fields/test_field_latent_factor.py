@@ -8,10 +8,10 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian
+from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import (
-    FieldLatentFactorSettings,
-    Neighbors,
+    NearestObserved,
     build_field_latent_factor,
     distinct_places,
 )
@@ -27,9 +27,11 @@ every_k = pytest.mark.parametrize("k", KS)
 
 
 def built(groups, *, climate=None, seed=0, **choices):
-    settings = FieldLatentFactorSettings(**{"dim": 4, "hidden_dim": 8, **choices})
+    metric = choices.pop("metric", "haversine")
+    settings = LatentFactorParameters(**{"dim": 4, "hidden_dim": 8, **choices})
     generator = torch.Generator().manual_seed(seed)
-    return build_field_latent_factor(groups, settings, climate=climate, generator=generator)
+    more = {"metric": metric, "climate": climate, "generator": generator}
+    return build_field_latent_factor(groups, settings, **more)
 
 
 def randomized(part, seed=0):
@@ -82,7 +84,7 @@ def test_as_the_proposition_states_it(k):
 def test_neighbors_are_the_nearest_observed_others(metric):
     batch = batch_of(ragged(lags=1))
     shown = batch.observed & (batch.steps_back == 0)
-    near = Neighbors(2, metric)(batch)
+    near = NearestObserved(2, metric)(batch)
     for b, i in batch.present.nonzero().tolist():
         place = batch.attributes["coordinates"][b].numpy()
         away = distances(place[[i]], place, metric=metric)[0]
@@ -98,7 +100,7 @@ def test_equally_far_places_are_taken_in_an_order_of_their_own():
     coordinates = np.concatenate([coordinates, np.zeros((groups.n_rows - len(coordinates), 2))])
     batch = batch_of(groups.with_(attributes={"coordinates": coordinates}))
     order = torch.tensor([3, 0, 4, 2, 1])
-    near = Neighbors(2, "euclidean")
+    near = NearestObserved(2, "euclidean")
     again = near(in_order(batch, order))
     assert torch.equal(again, near(batch)[:, order][:, :, order])
     assert near(batch)[0, 0].nonzero()[:, 0].tolist() == [3, 4]
@@ -108,7 +110,7 @@ def test_equally_far_places_are_taken_in_an_order_of_their_own():
 def test_maps_that_are_alike_have_the_neighbors_they_have_alone():
     whole, holes = make_maps(5), make_maps(5, missing=0.3)
     for groups in (whole, holes):
-        near = Neighbors(2, "haversine")
+        near = NearestObserved(2, "haversine")
         alone = torch.cat([near(groups.pad([i])) for i in range(5)])
         assert torch.equal(near(batch_of(groups)), alone)
     assert not torch.equal(near(batch_of(whole)), near(batch_of(holes)))
@@ -167,4 +169,4 @@ def test_what_cannot_be_built_is_refused():
     with pytest.raises(ExfamError, match="`k` must be a number > 0"):
         built(groups, k=0)
     with pytest.raises(ExfamError, match="`metric` must be one of"):
-        Neighbors(1, "manhattan")
+        NearestObserved(1, "manhattan")

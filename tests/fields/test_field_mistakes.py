@@ -168,8 +168,8 @@ def test_sites_stay_where_they_are():
         ([1.0, 2.0], r"`at` must be coordinates with 2 columns, .* got shape \(2,\)"),
         ([[1.0]], r"`at` must be coordinates with 2 columns, .* got shape \(1, 1\)"),
         (np.empty((0, 2)), r"`at` must be coordinates .* got shape \(0, 2\)"),
-        ([[10**400, 0]], "`at` must be coordinates, one row a place, got int too large"),
-        ([["a", "b"]], "`at` must be coordinates, one row a place, got could not convert"),
+        ([[10**400, 0]], "`at` must be coordinates, one row per place, got int too large"),
+        ([["a", "b"]], "`at` must be coordinates, one row per place, got could not convert"),
         ([[1.0, np.nan]], "must be .*finite.* got nan"),
     ],
 )

@@ -8,16 +8,16 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian, NegativeBinomial, Poisson, StudentT
+from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks import network as network_module
 from exfam.fields.networks.assemble import (
-    FieldSettings,
     FieldShape,
     build_field_network,
     field_shape,
 )
 from exfam.fields.networks.climate import Normal, fit_climate
 from exfam.fields.networks.links import anomaly, check_field_family, placed
-from exfam.fields.networks.neighborhood import AllSites, NearestSites, own_places
+from exfam.fields.networks.neighborhood import AllSites, NearestSites, own_elements
 from exfam.fields.networks.tokens import Hiding
 from exfam.likelihoods.two_part import TwoPartModel
 from fields.maps import field
@@ -51,7 +51,7 @@ def built(groups, *, lags=0, family=None, seed=0, climate="site", **choices):
     generator = torch.Generator().manual_seed(seed)
     network = build_field_network(
         field_shape(groups, lags=lags, step=1.0, metric="haversine"),
-        FieldSettings(**SMALL | choices),
+        FieldNetworkParameters(**SMALL | choices),
         climate=fit_climate(groups, kind=climate, metric="haversine"),
         family=family,
         start=torch.zeros(family.n_params),
@@ -137,16 +137,16 @@ def test_keys_of_the_nearest_are_the_nearest_that_are_shown():
     place = np.array([[0.0], [1.0], [1.5], [7.0], [7.2]])
     shown = np.array([[True, True, False, True, True]])
     batch = field(np.arange(5.0)[None], place, observed=shown).pad([0])
-    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_places(batch))
-    seen = [sorted(keys.places[0, i][keys.may_attend[0, i]].tolist()) for i in range(5)]
+    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
+    seen = [sorted(keys.index[0, i][keys.may_attend[0, i]].tolist()) for i in range(5)]
     assert seen == [[1, 3], [0, 3], [0, 1], [1, 4], [1, 3]]
 
 
 def test_sites_at_one_place_are_neighbors_and_never_their_own():
     batch = field(np.arange(4.0)[None], np.zeros((4, 1))).pad([0])
-    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_places(batch))
+    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
     for i in range(4):
-        seen = keys.places[0, i][keys.may_attend[0, i]].tolist()
+        seen = keys.index[0, i][keys.may_attend[0, i]].tolist()
         assert len(set(seen)) == 2 and i not in seen
 
 
@@ -216,9 +216,9 @@ def test_weights_are_shares_of_the_others(choice):
     groups = maps(lags=1)
     network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
     told = network.weights(batch)
-    own, keys = told.keys.own.place, told.keys
+    own, keys = told.keys.own.index, told.keys
     n_keys = keys.may_attend.shape[-1]
-    places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.places is None else keys.places
+    places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.index is None else keys.index
     forbidden = ~keys.may_attend[:, :, None]
     assert ((places == own[..., None]) & keys.may_attend).sum() == 0
     assert len(told.layers) == len(network.blocks)
@@ -281,23 +281,6 @@ def test_shares_to_hide_are_judged(share):
         Hiding(share)
 
 
-MISTAKES = [
-    ({"encoding": "alibis"}, "`encoding` must be one of .* got 'alibis'. Did you mean 'alibi'"),
-    ({"scale": "own"}, "`scale` must be one of 'global', 'input', got 'own'"),
-    ({"embed_dim": 0}, "`embed_dim` must be a number > 0"),
-    ({"n_layers": -1}, "`n_layers` must be a number >= 0"),
-    ({"n_neighbors": 0}, "`n_neighbors` must be a number > 0"),
-    ({"hide": 1.5}, "`hide` must be a number in"),
-    ({"dropout": 1.0}, "`dropout` must be a number in"),
-]
-
-
-@pytest.mark.parametrize(("choice", "message"), MISTAKES)
-def test_settings_are_judged(choice, message):
-    with pytest.raises(ExfamError, match=message):
-        FieldSettings(**choice)
-
-
 @pytest.mark.parametrize("family", [Gaussian(), Gaussian(scale=2.0), StudentT()], ids=str)
 def test_placing_undoes_anomalies(family):
     generator = torch.Generator().manual_seed(0)
@@ -349,8 +332,8 @@ def test_a_shape_is_what_its_config_says():
 def test_own_elements_are_found_wherever_they_stand():
     batch = batch_of(maps(lags=1), [0, 1])
     assert batch.steps_back.max() == 1 and not batch.present.all()
-    places = own_places(batch)
+    places = own_elements(batch)
     for row in range(2):
-        found = places.place[row][places.valid[row]]
+        found = places.index[row][places.valid[row]]
         own = (batch.present & (batch.steps_back == 0))[row].nonzero()[:, 0]
         assert found.tolist() == own.tolist()

@@ -148,11 +148,14 @@ def test_hidden_values_stay_in_the_columns():
 @pytest.mark.parametrize(
     ("coordinates", "message"),
     [
-        ([[1.0]], r"`coordinates` must have one row a place and 2 columns, .* got shape \(1, 1\)"),
-        ([1.0, 2.0], r"one row a place and 2 columns, as those of the groups, got shape \(2,\)"),
-        ([], "one row a place and 2 columns"),
+        (
+            [[1.0]],
+            r"`coordinates` must have one row per place and 2 columns, .* got shape \(1, 1\)",
+        ),
+        ([1.0, 2.0], r"one row per place and 2 columns, as those of the groups, got shape \(2,\)"),
+        ([], "one row per place and 2 columns"),
         ([[1.0, np.nan]], "`coordinates` must be finite, got nan in column 1 of row 0"),
-        ([["north", 1]], "`coordinates` must be numbers, one row a place, got"),
+        ([["north", 1]], "`coordinates` must be numbers, one row per place, got"),
     ],
 )
 def test_what_is_no_place_is_refused(coordinates, message):

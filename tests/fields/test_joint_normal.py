@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from exfam.fields.networks.joint_normal import JointNormal, Rows, fit_normal, leave_one_out
+from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal, leave_one_out
 from map_cases import true_covariance
 
 P = 5
@@ -18,7 +18,7 @@ def draw(n, *, missing, seed=0):
     random = np.random.default_rng(seed)
     value = random.multivariate_normal(np.arange(P), true_covariance(P), size=n)
     known = random.random(value.shape) >= missing
-    return Rows(torch.from_numpy(value), torch.from_numpy(known))
+    return SlotRows(torch.from_numpy(value), torch.from_numpy(known))
 
 
 def test_conditionals_are_ratios_of_joint_densities(law):
@@ -44,7 +44,7 @@ def test_conditionals_are_ratios_of_joint_densities(law):
 
 def test_values_that_are_not_known_do_not_matter(law):
     rows = draw(20, missing=0.2)
-    garbage = Rows(torch.where(rows.known, rows.value, 1e6), rows.known)
+    garbage = SlotRows(torch.where(rows.known, rows.value, 1e6), rows.known)
     for one, two in zip(leave_one_out(law, rows), leave_one_out(law, garbage), strict=True):
         torch.testing.assert_close(one, two)
     one, two = fit_normal(rows, ridge=0.1), fit_normal(garbage, ridge=0.1)
@@ -92,7 +92,7 @@ def test_the_truth_is_found_though_a_third_is_missing():
 
 def test_a_slot_that_no_row_knows_stays_apart():
     rows = draw(30, missing=0.2)
-    rows = Rows(rows.value, rows.known & (torch.arange(P) != 2))
+    rows = SlotRows(rows.value, rows.known & (torch.arange(P) != 2))
     law = fit_normal(rows, ridge=0.1)
     assert law.mean[2] == 0 and law.covariance[2, 2] == pytest.approx(1.1)
     assert law.covariance[2].count_nonzero() == 1

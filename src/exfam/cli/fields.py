@@ -1,6 +1,5 @@
 """Models of fields on the command line: reading maps, scores, predictions, what a model holds."""
 
-from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -9,17 +8,17 @@ from exfam.checks import DataError, ExfamError
 from exfam.columns.parts import Part
 from exfam.estimator.registry import REGISTRY
 from exfam.fields.data import FieldFacts, read_field_with_facts
-from exfam.fields.inputs import FieldColumns
+from exfam.fields.inputs import REQUIRED, field_columns
 from exfam.groups import Groups
 from exfam.reading.columns import open_columns
 
 __all__ = [
     "check_group_model",
     "describe_field",
-    "field_facts",
     "field_predictions",
     "field_rows",
     "field_scores",
+    "fitted_field",
     "is_field",
     "read_maps",
 ]
@@ -43,7 +42,7 @@ def is_field(model: Any) -> bool:
 
 
 def check_group_model(model: Any, *, fields: str = "", tables: str = "") -> None:
-    """Raise ExfamError for a model of fields, tables, words or sentences, telling what to use.
+    """Raise ExfamError for a model of fields, tables, words or sentences, saying what to use.
 
     `fields`, `tables`: what to use; empty where such a model is as good (default "")
 
@@ -77,18 +76,18 @@ def read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFacts
             )
     columns = _columns(model, file)
     if chosen.date_format is not None:
-        columns = replace(columns, date_format=chosen.date_format)
+        columns["date_format"] = chosen.date_format
     known = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
     try:
-        return read_field_with_facts(file, **asdict(columns), sites=known)
+        return read_field_with_facts(file, **columns, sites=known)
     except DataError as error:
         raise DataError(str(error).replace("`data`", "`FILE`")) from error
 
 
-def _columns(model: Any, file: str) -> FieldColumns:
-    columns: FieldColumns = model._columns()
-    for name in ("time", "site", "coordinates", "value"):
-        if getattr(columns, name) is None:
+def _columns(model: Any, file: str) -> dict[str, Any]:
+    columns = field_columns(model)
+    for name in REQUIRED:
+        if columns[name] is None:
             raise ExfamError(f"`--{name}` must name a column to read {file}, got none.")
     return columns
 
@@ -105,19 +104,19 @@ def describe_field(facts: FieldFacts) -> str:
 def field_rows(model: Any, file: str) -> dict[str, Any]:
     """The rows of a file: their numbers, and its columns of times, sites and values."""
     columns = _columns(model, file)
-    names = {name: getattr(columns, name) for name in ("time", "site", "value")}
+    names = {name: columns[name] for name in ("time", "site", "value")}
     parts = {name: Part(name, column) for name, column in names.items()}
     known = {names["site"]: model.vocabulary_["item"]}
     opened = open_columns(file, list(parts.values()), vocabulary=known)
-    told = {names[name]: opened.arrays[part] for name, part in parts.items()}
-    return {"row": np.arange(opened.n_rows)} | told
+    arrays = {names[name]: opened.arrays[part] for name, part in parts.items()}
+    return {"row": np.arange(opened.n_rows)} | arrays
 
 
-def _spread(groups: Groups, told: np.ndarray) -> np.ndarray:
+def _spread(groups: Groups, numbers: np.ndarray) -> np.ndarray:
     """Numbers of own elements by the file's rows."""
     assert groups.source_row is not None
-    out = np.empty(len(told))
-    out[groups.source_row[groups.elements()]] = told
+    out = np.empty(len(numbers))
+    out[groups.source_row[groups.elements()]] = numbers
     return out
 
 
@@ -131,26 +130,26 @@ def field_scores(model: Any, groups: Groups, *, per_row: bool) -> dict[str, Any]
     if np.isnan(value).all():
         raise ExfamError("`FILE` must hold at least one observed value to score, got none.")
     prediction = model.predict_dist(groups)
-    told = {"nats": prediction.log_prob(value), "crps": prediction.crps(value)}
+    scores = {"nats": prediction.log_prob(value), "crps": prediction.crps(value)}
     if per_row:
-        return {name: _spread(groups, each) for name, each in told.items()}
-    means = {name: [float(np.nanmean(each))] for name, each in told.items()}
+        return {name: _spread(groups, score) for name, score in scores.items()}
+    means = {name: [float(np.nanmean(score))] for name, score in scores.items()}
     n = int((~np.isnan(value)).sum())
     return {"part": [model.shape_.column], "targets": [n]} | means
 
 
 def field_predictions(model: Any, groups: Groups, chosen: Any) -> dict[str, np.ndarray]:
-    """Means and standard deviations of every row, and the interval or quantiles asked for."""
-    prediction, column = model.predict_dist(groups), model.shape_.column
-    told: dict[str, np.ndarray] = {"mean": prediction.mean, "sd": prediction.sd}
+    """Means and standard deviations of every row, and what else was chosen."""
+    prediction, value = model.predict_dist(groups), model.shape_.column
+    numbers: dict[str, np.ndarray] = {"mean": prediction.mean, "sd": prediction.sd}
     if chosen.interval is not None:
-        told["low"], told["high"] = prediction.interval(chosen.interval)
+        numbers["low"], numbers["high"] = prediction.interval(chosen.interval)
     for p in chosen.quantiles or ():
-        told[f"q{p:g}"] = prediction.quantile(p)
-    return {f"{column}_{what}": _spread(groups, each) for what, each in told.items()}
+        numbers[f"q{p:g}"] = prediction.quantile(p)
+    return {f"{value}_{name}": _spread(groups, some) for name, some in numbers.items()}
 
 
-def field_facts(model: Any) -> dict[str, Any]:
+def fitted_field(model: Any) -> dict[str, Any]:
     """What a fitted model of a field was fitted to, as plain values."""
     from exfam.families import family_to_config
 

@@ -80,12 +80,12 @@ def _member_facts(model: Any) -> dict[str, Any]:
 
 def _fitted(model: Any) -> dict[str, Any]:
     """What a model was fitted to."""
-    from exfam.cli.fields import field_facts, is_field
+    from exfam.cli.fields import fitted_field, is_field
     from exfam.cli.tables import is_table, table_facts
     from exfam.families import family_to_config
 
     if is_field(model):
-        return field_facts(model)
+        return fitted_field(model)
     if is_table(model):
         return table_facts(model)
     families = model.schema_.families

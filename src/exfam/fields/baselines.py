@@ -1,11 +1,21 @@
-"""Baselines of fields in closed form, with the same face: Gaussian laws of each value."""
+"""Baselines of fields in closed form, with the same methods: Gaussian distributions of each value.
+
+>>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
+...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
+>>> columns = {"time": "day", "site": "city", "coordinates": "x", "value": "celsius"}
+>>> for baseline in FieldClimatology, FieldGaussianProcess, FieldKriging:
+...     print(baseline(**columns, metric="euclidean").fit(frame).predict(frame).shape)
+(6,)
+(6,)
+(6,)
+"""
 
 from torch import nn
 
 from exfam.checks import ExfamError
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice
-from exfam.fields.declarations import Lags
+from exfam.fields.declarations import Lags, RidgeSplit
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climatology import ClimatologyPart
 from exfam.fields.networks.gaussian_process import (
@@ -32,29 +42,19 @@ __all__ = [
 
 
 class FieldClimatology(FieldEstimator):
-    """What is normal at a place and a time; the others on the map are not read.
+    """What is normal at a site and a time; the other values of the map are not read.
 
     {parameters}
-
-    >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
-    ...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
-    >>> model = FieldClimatology(
-    ...     time="day", site="city", coordinates="x", value="celsius", metric="euclidean")
-    >>> model.fit(frame).predict(frame).shape
-    (6,)
     """
 
     kind = "field-climatology"
-    family = "gaussian"
-    lags = 0
-    step = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.standardize == "none":
             raise ExfamError(
                 "`standardize` must be 'global', 'site' or 'seasonal' for a climatology, which has "
-                "nothing else to tell, got 'none'."
+                "nothing else to predict by, got 'none'."
             )
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
@@ -68,18 +68,10 @@ class FieldGaussianProcess(Lags, FieldEstimator):
     """An exact Gaussian process of anomalies in space and, with lags, in time.
 
     {parameters}
-
-    >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
-    ...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
-    >>> model = FieldGaussianProcess(
-    ...     time="day", site="city", coordinates="x", value="celsius", metric="euclidean")
-    >>> model.fit(frame).predict(frame).shape
-    (6,)
     """
 
     kind = "field-gaussian-process"
     kernel: str = parameter("matern", Choice(KERNELS), '"matern" (3/2) or "exponential"')
-    family = "gaussian"
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)
@@ -93,20 +85,10 @@ class FieldKriging(FieldEstimator):
     """Ordinary kriging of anomalies, map by map, with one variogram for all maps.
 
     {parameters}
-
-    >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
-    ...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
-    >>> model = FieldKriging(
-    ...     time="day", site="city", coordinates="x", value="celsius", metric="euclidean")
-    >>> model.fit(frame).predict(frame).shape
-    (6,)
     """
 
     kind = "field-kriging"
     variogram: str = parameter("exponential", Choice(VARIOGRAMS), '"exponential" or "spherical"')
-    family = "gaussian"
-    lags = 0
-    step = None
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)
@@ -116,29 +98,16 @@ class FieldKriging(FieldEstimator):
         return KrigingPart(self._empty_climate(), kind=self.variogram)
 
 
-class FieldRidge(Lags, FieldEstimator):
+class FieldRidge(Lags, RidgeSplit, FieldEstimator):
     """A ridge regression of each site on all others, and on all of earlier maps.
 
     It knows the sites of training alone: `predict_dist(at=…)` is refused, and rows of other sites
     are predicted by what is normal there, with an ExfamWarning that counts them.
 
     {parameters}
-
-    >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
-    ...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
-    >>> model = FieldRidge(
-    ...     time="day", site="city", coordinates="x", value="celsius", metric="euclidean")
-    >>> model.fit(frame).predict(frame).shape
-    (6,)
     """
 
     kind = "field-ridge"
-    validation_fraction: float = parameter(
-        0.0,
-        text="share of the maps, the last ones, that penalties are chosen by; without, they are "
-        "chosen by folds of the training maps",
-    )
-    family = "gaussian"
     reads_around_new_sites = False
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
@@ -150,29 +119,15 @@ class FieldRidge(Lags, FieldEstimator):
         return RidgeSitePart(self._empty_climate(), n_sites=shape.n_sites, n_lags=shape.lags)
 
 
-class FieldRidgeCovariance(Lags, FieldEstimator):
-    """One Gaussian law of all sites, its covariance with a ridge; exact for any sites observed.
+class FieldRidgeCovariance(Lags, RidgeSplit, FieldEstimator):
+    """One Gaussian distribution of all sites, its covariance with a ridge.
 
-    It knows the sites of training alone: `predict_dist(at=…)` is refused, and rows of other sites
-    are predicted by what is normal there, with an ExfamWarning that counts them.
+    Exact for any sites observed. As `FieldRidge`, it knows the sites of training alone.
 
     {parameters}
-
-    >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
-    ...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
-    >>> model = FieldRidgeCovariance(
-    ...     time="day", site="city", coordinates="x", value="celsius", metric="euclidean")
-    >>> model.fit(frame).predict(frame).shape
-    (6,)
     """
 
     kind = "field-ridge-covariance"
-    validation_fraction: float = parameter(
-        0.0,
-        text="share of the maps, the last ones, that penalties are chosen by; without, they are "
-        "chosen by folds of the training maps",
-    )
-    family = "gaussian"
     reads_around_new_sites = False
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:

@@ -8,19 +8,11 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.estimator.evaluate import value_parameters
 from exfam.families.mixtures import Mixture
+from exfam.fields.data.field_checks import is_observed
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["copies_of_map", "fill_maps", "observed_of"]
-
-
-def observed_of(groups: Groups) -> Bool[np.ndarray, "elements"]:
-    """Which elements of the flat columns have an observed value.
-
-    >>> observed_of(Groups(start=[0], stop=[2]))
-    array([ True,  True])
-    """
-    return np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
+__all__ = ["copies_of_map", "fill_maps"]
 
 
 def fill_maps(
@@ -33,7 +25,7 @@ def fill_maps(
     generator = torch.Generator().manual_seed(seed)
     (values,) = groups.values.values()
     drawn = np.repeat(values[None].astype(np.float64), n, axis=0)
-    observed = observed_of(groups).copy()
+    observed = is_observed(groups).copy()
     time = groups.group_attributes["time"]
     for g in np.argsort(time, kind="stable").tolist():
         own = np.arange(groups.start[g], groups.stop[g])

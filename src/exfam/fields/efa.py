@@ -6,17 +6,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from exfam.encodings import ENCODINGS
 from exfam.estimator.choices import Families
 from exfam.estimator.declared import parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.members import train_members
-from exfam.estimator.rules import ANY_NUMBER, Choice, Flag, Fraction, OrNone, Whole
+from exfam.estimator.rules import Flag
 from exfam.families import Family
-from exfam.fields.declarations import FieldTraining, Lags
-from exfam.fields.explain import FieldExplanation, explain
+from exfam.fields.data.field_checks import observed_own
+from exfam.fields.declarations import FieldNetworkParameters, FieldTraining, Lags
+from exfam.fields.explain import FieldExplanation, explain_maps
 from exfam.fields.field_estimator import FieldEstimator
-from exfam.fields.networks.assemble import SCALES, FieldSettings, build_field_network
+from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.dispersion_shift import best_shift
 from exfam.fields.networks.links import anomaly, counts
@@ -31,7 +31,7 @@ __all__ = ["FieldEFA"]
 MOST_START = 1 << 20
 
 
-class FieldEFA(Lags, FieldTraining, FieldEstimator):
+class FieldEFA(FieldNetworkParameters, Lags, FieldTraining, FieldEstimator):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
 
     {parameters}
@@ -55,64 +55,6 @@ class FieldEFA(Lags, FieldTraining, FieldEstimator):
         '"gaussian", "student-t", "poisson", "negative-binomial", or an instance such as '
         "`Gaussian(scale=2.0)`",
     )
-    scale: str = parameter(
-        "input",
-        Choice(SCALES),
-        'whether scales and the like are "global" constants or depend on the "input": place, '
-        "context and what it shows",
-    )
-    site_embedding: bool = parameter(
-        False,
-        Flag(),
-        "whether each site has a learned vector beside its coordinates: better where "
-        "predictions are for the sites of training, of no use at new ones",
-    )
-    embed_dim: int = parameter(64, Whole(), "length of the tokens")
-    n_heads: int = parameter(4, Whole(), "attention heads")
-    head_dim: int = parameter(16, Whole(), "length of each head's queries and keys")
-    n_layers: int = parameter(
-        1,
-        Whole(least=0),
-        "attention layers; 0 leaves the linear read-out alone, which can be better: on "
-        "October temperatures of 44 cities its mean squared errors on the test days are 8.15,"
-        " 8.25 and 8.12 (three seeds, squared degrees Fahrenheit), and with one layer 8.53",
-    )
-    feed_forward_dim: int = parameter(
-        64, Whole(least=0), "hidden units after each attention layer, 0 for none"
-    )
-    head_hidden_dim: int = parameter(
-        32, Whole(least=0), "hidden units of the head, 0 for a linear one"
-    )
-    read_out_heads: int = parameter(
-        16, Whole(least=0), "heads of the linear read-out beside attention, 0 for none"
-    )
-    encoding: str = parameter(
-        "distance",
-        Choice(tuple(ENCODINGS)),
-        '"distance" (scores fall with it), "none", or another name of '
-        "`exfam.encodings.ENCODINGS`; of these, those that take real numbers serve places of "
-        "one coordinate, all others refuse places in training",
-    )
-    null_token: bool = parameter(
-        True,
-        Flag(),
-        'whether a learned key stands for "none of these", which few and far sites leave much'
-        " weight to",
-    )
-    n_neighbors: int | None = parameter(
-        None,
-        OrNone(ANY_NUMBER),
-        "how many of the nearest observed sites of each map are attended to; all if None, "
-        "which takes time with the square of the number of sites",
-    )
-    hide: float = parameter(
-        0.25,
-        Fraction(),
-        "share of the maps that hide some of their values in training, from none to all, so "
-        "that any subset of sites can be the context; where all sites are always observed, "
-        "less predicts better",
-    )
-    dropout: float = parameter(0.1, Fraction(), "share of units dropped in training")
     validation_fraction: float = parameter(
         0.15, text="share of the maps, the last ones, held out to choose the best epoch"
     )
@@ -123,10 +65,6 @@ class FieldEFA(Lags, FieldTraining, FieldEstimator):
         "held out are likeliest: trained ones are too narrow for other years",
     )
 
-    def _settings(self) -> FieldSettings:
-        names = FieldSettings.__dataclass_fields__
-        return FieldSettings(**{name: getattr(self, name) for name in names})
-
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)
         start = _start(plan.train, climate, plan.family)
@@ -134,7 +72,7 @@ class FieldEFA(Lags, FieldTraining, FieldEstimator):
         def build(generator: torch.Generator) -> TwoPartModel:
             part = build_field_network(
                 plan.shape,
-                self._settings(),
+                self,
                 climate=climate,
                 family=plan.family,
                 start=start,
@@ -151,7 +89,7 @@ class FieldEFA(Lags, FieldTraining, FieldEstimator):
     def _empty_part(self) -> nn.Module:
         return build_field_network(
             self.shape_,
-            self._settings(),
+            self,
             climate=self._empty_climate(),
             family=family_in_units(self.family_),
             start=torch.zeros(self.family_.n_params),
@@ -164,15 +102,14 @@ class FieldEFA(Lags, FieldTraining, FieldEstimator):
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
         inputs = self._inputs(X)
-        return explain(self.members_[0], inputs.groups, given=inputs.given)
+        return explain_maps(self.members_[0], inputs.groups, given=inputs.given)
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:
-    """Widen or narrow the member's laws as the values of these groups ask for."""
+    """Widen or narrow the member's distributions until these groups' values are likeliest."""
     ((column, family),) = member.families.items()
     eta = value_parameters([member], groups)[column][0]
-    own = groups.elements()
-    own = own if groups.observed is None else own[groups.observed[own]]
+    own = observed_own(groups)
     shift = best_shift(family, eta[own], torch.from_numpy(groups.values[column][own]))
     network: Any = member.value_part  # nn.Module's attributes have no better type
     network.head.widen(shift)
@@ -183,10 +120,10 @@ def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:
     longest = int(groups.lengths.max())
     step = max(1, len(groups) * longest // MOST_START)
     batch = groups.pad(np.arange(len(groups))[::step])
-    told = batch.observed & batch.target
+    sampled = batch.observed & batch.target
     (value,) = batch.values.values()
     normal = climate(batch)
     sample = value if counts(family) else anomaly(value, normal, family)
-    start = family.initial_eta(sample[told].double()).float()
+    start = family.initial_eta(sample[sampled].double()).float()
     start[: family.n_params - family.n_dispersion] = 0.0
     return start

@@ -11,7 +11,7 @@ from exfam.fields.networks.network import FieldNetwork, FieldWeights
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["FieldExplanation", "explain"]
+__all__ = ["FieldExplanation", "explain_maps"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class FieldExplanation:
     read_out: Float[np.ndarray, "read_out_heads centers context"] | None
 
 
-def explain(member: TwoPartModel, groups: Groups, *, given: Groups) -> list[FieldExplanation]:
-    """The weights of every map, one at a time; `given` are the maps in the units of the data."""
+def explain_maps(member: TwoPartModel, groups: Groups, *, given: Groups) -> list[FieldExplanation]:
+    """The weights of every map; `given` are the maps in the units of the data."""
     network = member.value_part
     assert isinstance(network, FieldNetwork)
     member.eval()
@@ -67,13 +67,13 @@ def _of_map(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) -> 
 
 
 def _over_elements(
-    told: Float[torch.Tensor, "one own heads key"], weights: FieldWeights, length: int
+    weights: Float[torch.Tensor, "one own heads key"], source: FieldWeights, length: int
 ) -> Float[np.ndarray, "heads own length"]:
-    """Weights with one column an element, wherever the keys were taken from."""
-    if weights.keys.places is None:
-        return told[0].transpose(0, 1).cpu().numpy()
-    own, heads = told.shape[1:3]
-    out = told.new_zeros(own, heads, length)
-    places = weights.keys.places[0][:, None].expand(-1, heads, -1)
-    kept = torch.where(weights.keys.may_attend[0][:, None], told[0], 0.0)
+    """Weights with one column per element, wherever the keys were taken from."""
+    if source.keys.index is None:
+        return weights[0].transpose(0, 1).cpu().numpy()
+    own, heads = weights.shape[1:3]
+    out = weights.new_zeros(own, heads, length)
+    places = source.keys.index[0][:, None].expand(-1, heads, -1)
+    kept = torch.where(source.keys.may_attend[0][:, None], weights[0], 0.0)
     return out.scatter_add(2, places, kept).transpose(0, 1).cpu().numpy()

@@ -1,9 +1,8 @@
-"""The face that all estimators of fields share: fit, predict, impute, draw, score, save, load."""
+"""What all estimators of fields share: fit, predict, impute, draw, score, save, load."""
 
 import math
 import os
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,18 +21,19 @@ from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.data import with_places
+from exfam.fields.data.field_checks import is_observed
 from exfam.fields.declarations import ClimateModel, FieldColumnNames, FieldSplit
-from exfam.fields.draws import fill_maps, observed_of
+from exfam.fields.draws import fill_maps
 from exfam.fields.forecasts import Forecast, forecast
 from exfam.fields.imputation import filled
-from exfam.fields.inputs import FieldColumns, FieldInputs, arranged, check_places, read_inputs
+from exfam.fields.inputs import FieldInputs, arranged, check_places, read_field_inputs
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.networks.climate import Climate, empty_climate, fit_climate
 from exfam.fields.networks.links import counts
 from exfam.fields.new_sites import refuse_places, warn_of_new_sites
 from exfam.fields.plan import FieldPlan, plan_field_fit
 from exfam.fields.sensing import Sensing, next_sites
-from exfam.fields.units import family_in_units, in_units, restored, unit_of
+from exfam.fields.units import family_in_units, standardized, unit_of
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -43,20 +43,21 @@ __all__ = ["FieldEstimator"]
 
 
 class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, BaseEstimator, ABC):
-    """Estimators of p(value at a place and time | values elsewhere, and before).
+    """Estimators of p(value at a site and time | values elsewhere, and before).
 
-    Data are a frame (pandas, polars, pyarrow, dict of columns) or file with one row a time and
+    Data are a frame (pandas, polars, pyarrow, dict of columns) or file with one row per time and
     site, its columns named in the constructor, or groups made with `read_field`. Outputs have one
-    entry a row, in the order of the rows. A value is always predicted from the others, never from
+    entry per row, in the order of the rows. A value is always predicted from the others, never from
     itself; one that is missing is predicted from those that are there.
     """
 
     # Whether predictions at sites that training did not observe read the values around them.
     reads_around_new_sites: ClassVar[bool] = True
 
-    family: Any = attribute()
-    lags: int = attribute()
-    step: float | None = attribute()
+    # Of an estimator without such a parameter.
+    family: Any = "gaussian"
+    lags: int = 0
+    step: float | None = None
     members_: list[TwoPartModel] = attribute()
     shape_: FieldShape = attribute()
     family_: Family = attribute()
@@ -65,7 +66,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
 
     @abstractmethod
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        """The fitted value parts, one a member."""
+        """The fitted value parts, one per member."""
 
     @abstractmethod
     def _empty_part(self) -> nn.Module:
@@ -97,7 +98,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         self.site_coordinates_ = plan.places
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
         self.seen_ = seen_groups(seen)
-        self.members_ = [self._member(part) for part in self._fit_parts(plan.in_units())]
+        self.members_ = [self._member(part) for part in self._fit_parts(plan.standardized())]
         return self
 
     def predict(self, X: Any, *, at: Any = None) -> Float[np.ndarray, "rows"]:
@@ -110,7 +111,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         A model with lags sees the maps before among the rows of `X`: give it those as well.
 
         `at`: coordinates of places, one row each, to predict at in place of the rows of `X`: the
-        result has one row a time and place, all places of the first time first.
+        result has one row per time and place, all places of the first time first.
 
         Raises DataError for data that are no field or a site that moved since training, and
         ExfamError for `at` where the model knows the sites of training alone. Rows of other sites
@@ -123,7 +124,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             rows = inputs.groups.elements()
             return self._prediction(inputs.groups, rows, inputs.rows)
         places = _as_places(at, self.shape_)
-        wide = in_units(with_places(inputs.given, places), self.family_, self.shape_)
+        wide = standardized(with_places(inputs.given, places), self.family_, self.shape_)
         new = wide.stop[:, None] - np.arange(len(places), 0, -1)
         return self._prediction(wide, new.ravel(), np.arange(new.size))
 
@@ -134,7 +135,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         """
         inputs = self._inputs(X)
         groups = inputs.groups
-        observed = np.where(observed_of(groups), inputs.values, np.nan)
+        observed = np.where(is_observed(groups), inputs.values, np.nan)
         prediction = self._prediction(groups, groups.elements(), inputs.rows)
         return prediction.log_prob(inputs.spread(observed))
 
@@ -171,16 +172,14 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
 
         Map after map: missing values are drawn one after the other, each given the observed and
         those drawn before it; then, `sweeps` times, each given all others (Gibbs sampling). The
-        conditionals are learned one by one, so that no joint law need agree with all of them: the
-        order decides the draws' law without sweeps, the conditionals' with many.
+        conditionals are learned one by one, so that no joint distribution need agree with all of
+        them: without sweeps the draws follow the order of the sites, with many the conditionals.
         """
-        check_whole("n", n)
-        check_whole("sweeps", sweeps, least=0)
-        check_seed("seed", seed)
+        draws = _drawing(n, sweeps, seed)
         inputs = self._inputs(X)
-        drawn = fill_maps(self.members_, inputs.groups, n=n, sweeps=sweeps, seed=int(seed))
-        observed = observed_of(inputs.groups)
-        flat = np.where(observed, inputs.values, restored(drawn, self.family_))
+        drawn = fill_maps(self.members_, inputs.groups, **draws)
+        values = self.family_.restore(torch.from_numpy(drawn)).numpy()
+        flat = np.where(is_observed(inputs.groups), inputs.values, values)
         out = np.empty((n, inputs.n_rows))
         out[:, inputs.rows] = flat[:, inputs.groups.elements()]
         return out
@@ -193,27 +192,18 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         Joint draws as those of `sample`. Raises ExfamError for a model without lags.
         """
         check_whole("steps", steps)
-        check_whole("n", n)
-        check_whole("sweeps", sweeps, least=0)
-        check_seed("seed", seed)
+        draws = _drawing(n, sweeps, seed)
         if not self.lags:
             raise ExfamError(
                 "`lags` must be at least 1 to forecast, got 0. Fit with lags=1, so that earlier "
                 "maps are seen."
             )
-        inputs = self._inputs(X)
-        draws = {"n": int(n), "sweeps": int(sweeps), "seed": int(seed)}
-        return forecast(
-            self.members_,
-            inputs.given,
-            steps=int(steps),
-            shape=self.shape_,
-            family=self.family_,
-            **draws,
-        )
+        maps = self._inputs(X).given
+        units = {"shape": self.shape_, "family": self.family_}
+        return forecast(self.members_, maps, steps=int(steps), **units, **draws)
 
     def next_site(self, X: Any, *, n: int = 8, seed: int = 0) -> Sensing:
-        """Which missing value would, once measured, tell most of the others that are missing.
+        """Which missing value would, once measured, say most about the others that are missing.
 
         For every row without a value: by how much its measurement would reduce the mean predictive
         variance at the other such rows of the same time, averaged over `n` values drawn from what
@@ -222,8 +212,8 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         check_whole("n", n)
         check_seed("seed", seed)
         inputs = self._inputs(X)
-        told = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
-        return told.in_unit(unit_of(self.family_))
+        sensing = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
+        return sensing.in_unit(unit_of(self.family_))
 
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which maps of `X` the model was fitted on, or its epoch was chosen by.
@@ -236,13 +226,9 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     def _seen(self, groups: Groups) -> Overlap:
         return overlap_of_groups(self, groups)
 
-    def _columns(self) -> FieldColumns:
-        names = [field.name for field in fields(FieldColumns)]
-        return FieldColumns(**{name: getattr(self, name) for name in names})
-
     def _inputs(self, X: Any) -> FieldInputs:
         self._check_fitted()
-        inputs = read_inputs(X, self._columns(), sites=self.vocabulary_["item"])
+        inputs = read_field_inputs(X, self, sites=self.vocabulary_["item"])
         groups = inputs.groups
         if list(groups.values) != [self.shape_.column]:
             raise ExfamError(
@@ -255,7 +241,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             part: Any = self.members_[0].value_part  # nn.Module's attributes have no better type
             warn_of_new_sites(groups, part.seen.numpy(), estimator=type(self).__name__)
         laid_out = arranged(groups, lags=self.shape_.lags, step=self.shape_.step)
-        return FieldInputs(in_units(laid_out, self.family_, self.shape_), inputs.rows, laid_out)
+        return FieldInputs(standardized(laid_out, self.family_, self.shape_), inputs.rows, laid_out)
 
     def _prediction(self, groups: Groups, elements: np.ndarray, rows: np.ndarray) -> Prediction:
         eta = value_parameters(self.members_, groups)[self.shape_.column][:, elements]
@@ -323,14 +309,22 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         return self._member(self._empty_part())
 
 
+def _drawing(n: Any, sweeps: Any, seed: Any) -> dict[str, int]:
+    """How to draw, as plain integers. Raises ExfamError for numbers out of range."""
+    check_whole("n", n)
+    check_whole("sweeps", sweeps, least=0)
+    check_seed("seed", seed)
+    return {"n": int(n), "sweeps": int(sweeps), "seed": int(seed)}
+
+
 def _as_places(at: Any, shape: FieldShape) -> Float[np.ndarray, "places space"]:
     try:
         places = np.asarray(at, dtype=np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise ExfamError(f"`at` must be coordinates, one row a place, got {error}.") from error
+        raise ExfamError(f"`at` must be coordinates, one row per place, got {error}.") from error
     if places.ndim != 2 or places.shape[1] != shape.n_dims or not len(places):
         raise ExfamError(
-            f"`at` must be coordinates with {shape.n_dims} columns, one row a place, got shape "
+            f"`at` must be coordinates with {shape.n_dims} columns, one row per place, got shape "
             f"{places.shape}."
         )
     check_coordinates(places, metric=shape.metric)

@@ -1,9 +1,10 @@
-"""Forecasts: joint draws of the maps to come, each given those before it."""
+"""Forecasts: joint draws of the maps to come, given those before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Shaped
 
 from exfam.checks import check_fraction
@@ -11,7 +12,7 @@ from exfam.families import Family
 from exfam.fields.data import with_lags, with_times
 from exfam.fields.draws import fill_maps
 from exfam.fields.networks.assemble import FieldShape
-from exfam.fields.units import in_units, restored
+from exfam.fields.units import standardized
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -75,16 +76,17 @@ def forecast(
     whole = with_times(plain, last + shape.step * np.arange(1, steps + 1))
     recent = whole.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
     whole = with_lags(whole[recent].compact(), shape.lags, step=shape.step)
-    drawn = fill_maps(members, in_units(whole, family, shape), n=n, sweeps=sweeps, seed=seed)
+    drawn = fill_maps(members, standardized(whole, family, shape), n=n, sweeps=sweeps, seed=seed)
     future = whole[len(whole) - steps :]
     own = future.elements()
     first = own[: len(own) // steps]
     assert whole.item is not None
     labels = np.array([*whole.vocabulary["item"].tolist(), None], dtype=object)
     names = future.group_names
+    values = family.restore(torch.from_numpy(drawn[:, own])).numpy()
     return Forecast(
         times=future.group_attributes["time"] if names is None else names,
         sites=labels[whole.item[first]],
         coordinates=whole.attributes["coordinates"][first],
-        draws=restored(drawn[:, own], family).reshape(n, steps, -1),
+        draws=values.reshape(n, steps, -1),
     )

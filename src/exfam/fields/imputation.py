@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError
 from exfam.columns.frames import open_frame
-from exfam.fields.draws import observed_of
+from exfam.fields.data.field_checks import is_observed
 from exfam.fields.inputs import FieldInputs
 from exfam.scores.prediction import Prediction
 
@@ -18,12 +18,12 @@ __all__ = ["filled"]
 def filled(
     frame: Any, inputs: FieldInputs, prediction: Prediction, *, column: str, level: float
 ) -> Any:
-    """The frame with its missing values replaced, and columns that tell where and how surely.
+    """The frame with its missing values replaced, and columns that say where and how surely.
 
     Raises DataError where the frame has a column of one of these names.
     """
     observed = np.empty(inputs.n_rows, dtype=bool)
-    observed[inputs.rows] = observed_of(inputs.groups)[inputs.groups.elements()]
+    observed[inputs.rows] = is_observed(inputs.groups)[inputs.groups.elements()]
     values = inputs.spread(inputs.values)
     low, high = prediction.interval(level)
     columns = {
@@ -40,7 +40,7 @@ def _with_columns(frame: Any, columns: dict[str, np.ndarray], *, replaced: str) 
     for name in columns:
         if name in held and name != replaced:
             raise DataError(
-                f"`frame` must have no column {name!r}, which tells what was filled in. Rename it."
+                f"`frame` must have no column {name!r}, which marks what was filled in. Rename it."
             )
     if isinstance(frame, Mapping):
         return {**frame, **columns}

@@ -1,6 +1,5 @@
 """From what a user passes (a frame, a file or field groups) to maps that a fitted model knows."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,56 +8,26 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
 from exfam.fields.data import check_field, read_field, with_lags
+from exfam.fields.data.field_checks import observed_own
+from exfam.fields.declarations import FieldColumnNames
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 
 __all__ = [
-    "FieldColumns",
+    "REQUIRED",
     "FieldInputs",
     "arranged",
     "at_known_sites",
     "check_places",
-    "read_inputs",
+    "field_columns",
+    "read_field_inputs",
     "site_places",
 ]
 
 # By how much a coordinate may differ from the training's, as numbers written to files do.
 TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True)
-class FieldColumns:
-    """Where a frame has what, as `read_field` takes it."""
-
-    time: str | None
-    site: str | None
-    coordinates: Any
-    value: str | None
-    metric: str
-    missing: Any
-    date_format: str | None
-
-    def read(self, data: Any, *, sites: np.ndarray | None) -> Groups:
-        """The field in a frame or file. Raises DataError where a column is not named."""
-        for name in ("time", "site", "coordinates", "value"):
-            if getattr(self, name) is None:
-                raise DataError(
-                    f"`{name}` must name a column to read a frame or file, got None. Pass column "
-                    "names to the estimator (time=…, site=…, coordinates=…, value=…), or groups "
-                    "made with read_field."
-                )
-        assert self.time is not None and self.site is not None and self.value is not None
-        return read_field(
-            data,
-            time=self.time,
-            site=self.site,
-            coordinates=self.coordinates,
-            value=self.value,
-            metric=self.metric,
-            missing=self.missing,
-            sites=sites,
-            date_format=self.date_format,
-        )
+# Columns of a frame that an estimator must know by name.
+REQUIRED = ("time", "site", "coordinates", "value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +59,32 @@ class FieldInputs:
         return out
 
 
-def read_inputs(
-    data: Any, columns: FieldColumns, *, sites: np.ndarray | None = None
+def field_columns(columns: FieldColumnNames) -> dict[str, Any]:
+    """The arguments of `read_field` that an estimator has as parameters."""
+    return {name: getattr(columns, name) for name in FieldColumnNames.declared}
+
+
+def read_field_inputs(
+    data: Any, columns: FieldColumnNames, *, sites: np.ndarray | None = None
 ) -> FieldInputs:
     """The field that the user passed; sites that are not among `sites` have code -1.
 
-    Raises DataError for a frame or file that cannot be read, groups that are no field, or
-    coordinates that the metric does not know.
+    Raises DataError for a frame or file that cannot be read or whose columns are not named, for
+    groups that are no field, and for coordinates that the metric does not know.
     """
     if isinstance(data, Groups):
         check_field(data)
         check_coordinates(data.attributes["coordinates"][data.elements()], metric=columns.metric)
         groups = data if sites is None else _recoded(data, sites)
         return FieldInputs(groups, np.arange(groups.n_elements), groups)
-    groups = columns.read(data, sites=sites)
+    for name in REQUIRED:
+        if getattr(columns, name) is None:
+            raise DataError(
+                f"`{name}` must name a column to read a frame or file, got None. Pass column names "
+                "to the estimator (time=…, site=…, coordinates=…, value=…), or groups made with "
+                "read_field."
+            )
+    groups = read_field(data, **field_columns(columns), sites=sites)
     assert groups.source_row is not None
     return FieldInputs(groups, groups.source_row[groups.elements()], groups)
 
@@ -111,12 +92,10 @@ def read_inputs(
 def at_known_sites(groups: Groups) -> Groups:
     """The groups with a vocabulary of those sites that have an observed value; others are new.
 
-    A site without any value in training has no place of its own in a model.
+    A model learns nothing of a site without any value in training.
     """
     assert groups.item is not None
-    own = groups.elements()
-    own = own if groups.observed is None else own[groups.observed[own]]
-    codes = np.unique(groups.item[own])
+    codes = np.unique(groups.item[observed_own(groups)])
     labels = groups.vocabulary.get("item", np.arange(groups.n_items))
     return _recoded(groups.with_(vocabulary={"item": labels}), labels[codes[codes >= 0]])
 
@@ -132,29 +111,29 @@ def site_places(groups: Groups) -> Float[np.ndarray, "sites space"]:
     assert groups.item is not None
     own = groups.elements()
     places = groups.attributes["coordinates"]
-    told = np.full((groups.n_items, places.shape[1]), np.nan)
+    of_sites = np.full((groups.n_items, places.shape[1]), np.nan)
     known = own[groups.item[own] >= 0]
-    told[groups.item[known]] = places[known]
-    return told
+    of_sites[groups.item[known]] = places[known]
+    return of_sites
 
 
 def check_places(
     groups: Groups, places: Float[np.ndarray, "sites space"], *, length: float
 ) -> None:
     """Raise DataError where a known site is not where it was in training, in units of `length`."""
-    found = site_places(groups)
-    if found.shape[1] != places.shape[1]:
+    given = site_places(groups)
+    if given.shape[1] != places.shape[1]:
         raise DataError(
             f"`coordinates` must be {places.shape[1]} numbers, as in training, got "
-            f"{found.shape[1]}."
+            f"{given.shape[1]}."
         )
-    moved = np.flatnonzero((np.abs(found - places) > TOLERANCE * length).any(1))
+    moved = np.flatnonzero((np.abs(given - places) > TOLERANCE * length).any(1))
     if len(moved):
         first = int(moved[0])
         label = groups.vocabulary["item"].tolist()[first]
         raise DataError(
             f"`coordinates` must be those of training, got site {label!r} at "
-            f"{tuple(found[first].tolist())}, in training at {tuple(places[first].tolist())} "
+            f"{tuple(given[first].tolist())}, in training at {tuple(places[first].tolist())} "
             f"({len(moved)} such sites). Give a site that moved a name of its own."
         )
 
@@ -163,10 +142,6 @@ def _recoded(groups: Groups, sites: np.ndarray) -> Groups:
     """The groups with codes of `sites`; -1 for others."""
     assert groups.item is not None
     labels = groups.vocabulary.get("item", np.arange(groups.n_items))
-    place = _codes(sites)
-    known = np.array([place.get(label, -1) for label in labels.tolist()] + [-1], dtype=np.int32)
-    return groups.with_(item=known[groups.item], vocabulary={"item": sites})
-
-
-def _codes(sites: np.ndarray) -> Mapping[Any, int]:
-    return {label: code for code, label in enumerate(sites.tolist())}
+    code_of = {label: code for code, label in enumerate(sites.tolist())}
+    codes = np.array([code_of.get(label, -1) for label in labels.tolist()] + [-1], dtype=np.int32)
+    return groups.with_(item=codes[groups.item], vocabulary={"item": sites})

@@ -6,13 +6,11 @@ from torch import nn
 
 from exfam.estimator.declared import parameter
 from exfam.estimator.members import train_members
-from exfam.estimator.rules import ANY_NUMBER, Flag, OrNone, Whole
-from exfam.fields.declarations import FieldTraining
+from exfam.fields.declarations import FieldTraining, LatentFactorParameters
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.factor_network import (
     FieldLatentFactorPart,
-    FieldLatentFactorSettings,
     build_field_latent_factor,
 )
 from exfam.fields.plan import FieldPlan
@@ -22,7 +20,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 __all__ = ["FieldLatentFactor"]
 
 
-class FieldLatentFactor(FieldTraining, FieldEstimator):
+class FieldLatentFactor(LatentFactorParameters, FieldTraining, FieldEstimator):
     """y_i | others ~ N(h_i . sum of h_j y_j over the k nearest observed sites j, sigma^2).
 
     The factors h are a network of the coordinates. The baseline of "Exponential Family Attention":
@@ -39,14 +37,6 @@ class FieldLatentFactor(FieldTraining, FieldEstimator):
     """
 
     kind = "field-latent-factor"
-    k: int | None = parameter(
-        5, OrNone(ANY_NUMBER), "how many of the nearest observed sites are summed over; all if None"
-    )
-    dim: int = parameter(32, Whole(), "length of the factors")
-    hidden_dim: int = parameter(128, Whole(), "hidden units of the network that makes them")
-    intercept: bool = parameter(
-        False, Flag(), "whether a constant is added, which the paper has not"
-    )
     standardize: str = parameter(
         "none",
         text='what anomalies are taken from: "none" (one center and scale of the whole column, so '
@@ -60,24 +50,12 @@ class FieldLatentFactor(FieldTraining, FieldEstimator):
     validation_fraction: float = parameter(
         0.15, text="share of the maps, the last ones, held out to choose the best epoch"
     )
-    family = "gaussian"
-    lags = 0
-    step = None
-
-    def _settings(self) -> FieldLatentFactorSettings:
-        return FieldLatentFactorSettings(
-            dim=int(self.dim),
-            hidden_dim=int(self.hidden_dim),
-            k=None if self.k is None else int(self.k),
-            metric=self.metric,
-            intercept=self.intercept,
-        )
 
     def _part(
         self, groups: Groups, climate: Climate | None, generator: torch.Generator
     ) -> FieldLatentFactorPart:
         return build_field_latent_factor(
-            groups, self._settings(), climate=climate, generator=generator
+            groups, self, metric=self.metric, climate=climate, generator=generator
         )
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:

@@ -12,16 +12,23 @@ from exfam.checks import DataError, ExfamError
 from exfam.estimator.choices import choose_families
 from exfam.estimator.schema import check_values
 from exfam.families import Family
+from exfam.fields.data.field_checks import observed_own
 from exfam.fields.data.lags import time_step
-from exfam.fields.inputs import arranged, at_known_sites, check_places, read_inputs, site_places
+from exfam.fields.inputs import (
+    arranged,
+    at_known_sites,
+    check_places,
+    read_field_inputs,
+    site_places,
+)
 from exfam.fields.networks.assemble import FieldShape, field_shape
 from exfam.fields.networks.links import check_field_family
 from exfam.fields.units import (
     check_range,
     family_in_units,
     fitted_to,
-    in_units,
     origin_and_length,
+    standardized,
     with_origin,
 )
 from exfam.groups import Groups
@@ -48,13 +55,15 @@ class FieldPlan:
     weight: Weight = None
     validation_weight: Weight = None
 
-    def in_units(self) -> "FieldPlan":
+    def standardized(self) -> "FieldPlan":
         """The plan with standardized values and their family, as models see them."""
         held_out = self.validation
         return replace(
             self,
-            train=in_units(self.train, self.family, self.shape),
-            validation=None if held_out is None else in_units(held_out, self.family, self.shape),
+            train=standardized(self.train, self.family, self.shape),
+            validation=None
+            if held_out is None
+            else standardized(held_out, self.family, self.shape),
             family=family_in_units(self.family),
         )
 
@@ -67,7 +76,7 @@ def plan_field_fit(
     Raises DataError for data that are no field or have no value, ExfamError where data and
     parameters do not go together, SupportError for values that the family cannot produce.
     """
-    groups = read_inputs(X, estimator._columns()).groups
+    groups = read_field_inputs(X, estimator).groups
     _check_observed(groups)
     groups = at_known_sites(groups)
     (family,) = choose_families(estimator.family, groups).values()
@@ -96,8 +105,7 @@ def plan_field_fit(
 
 
 def _check_observed(groups: Groups) -> None:
-    own = groups.elements()
-    if not len(own) or (groups.observed is not None and not groups.observed[own].any()):
+    if not len(observed_own(groups)):
         raise DataError("`X` must hold at least one observed value to fit, got none.")
 
 
@@ -108,7 +116,7 @@ def _step(estimator: Any, groups: Groups) -> float:
         step = time_step(groups.group_attributes["time"].astype(np.float64))
     if step is not None and not 0 < step < math.inf:
         raise DataError(
-            "`time` must hold times that double precision tells apart, got a usual gap between "
+            "`time` must hold times that differ in double precision, got a usual gap between "
             f"two of {step:g}. Count them from another day, or in another unit."
         )
     return 1.0 if step is None else step
@@ -123,9 +131,9 @@ def _shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape
 
 
 def _validation(estimator: Any, data: Any, train: Groups, shape: FieldShape) -> Groups:
-    groups = read_inputs(data, estimator._columns(), sites=train.vocabulary["item"]).groups
+    groups = read_field_inputs(data, estimator, sites=train.vocabulary["item"]).groups
     _check_column(groups, train)
-    if groups.observed is not None and not groups.observed[groups.elements()].any():
+    if not len(observed_own(groups)):
         raise ExfamError("`validation` must hold at least one observed value, got none.")
     check_places(groups, site_places(train), length=shape.length)
     return arranged(groups, lags=shape.lags, step=shape.step)
@@ -144,15 +152,11 @@ def _hold_out(groups: Groups, *, fraction: float) -> tuple[Groups, Groups | None
 
     Not drawn at random: maps that follow each other are alike, and would be in both parts.
     """
-    has_value = np.ones(len(groups), dtype=bool)
+    able = groups
     if groups.observed is not None:
-        has_value = np.array([groups.observed[a:b].any() for a, b in _bounds(groups)])
-    able = groups[has_value]
+        bounds = zip(groups.start.tolist(), groups.stop.tolist(), strict=True)
+        able = groups[np.array([groups.observed[start:stop].any() for start, stop in bounds])]
     n = min(math.ceil(fraction * len(able)), len(able) - 1)
     if n < 1:
         return able, None
     return able[: len(able) - n], able[len(able) - n :]
-
-
-def _bounds(groups: Groups) -> list[tuple[int, int]]:
-    return list(zip(groups.start.tolist(), groups.stop.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Values and places in a model's own units: what it computes does not depend on those of the data.
+"""Values and places in a model's own units: results do not depend on the units of the data.
 
 A model of a field sees (value - center) / scale, with a center and a scale of the training values;
 its family is mapped back exactly. Counts stay as they are. Coordinates of plain space are shifted
@@ -7,10 +7,11 @@ and divided by one length.
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 
 from exfam.checks import DataError, support_error
 from exfam.families import Family, Scaled, scaled_to
+from exfam.fields.data.field_checks import observed_own
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Groups
 
@@ -18,9 +19,8 @@ __all__ = [
     "check_range",
     "family_in_units",
     "fitted_to",
-    "in_units",
     "origin_and_length",
-    "restored",
+    "standardized",
     "unit_of",
     "with_origin",
 ]
@@ -42,7 +42,7 @@ def fitted_to(family: Family, groups: Groups) -> Family:
     2000000000.0
     """
     (column,) = groups.values.values()
-    return scaled_to(family, torch.from_numpy(column[_observed(groups)].astype(np.float64)))
+    return scaled_to(family, torch.from_numpy(column[observed_own(groups)].astype(np.float64)))
 
 
 def check_range(groups: Groups, family: Family) -> None:
@@ -61,7 +61,7 @@ def check_range(groups: Groups, family: Family) -> None:
     its median, got 1e+20 at row 3 (1 of 4 rows). Mend such rows, or declare the number in missing.
     """
     ((column, values),) = groups.values.items()
-    own, unit = _observed(groups), unit_of(family)
+    own, unit = observed_own(groups), unit_of(family)
     if not SMALLEST <= unit <= 1 / SMALLEST:
         raise DataError(
             f"`{column}` must have a usual spread from {SMALLEST:g} to {1 / SMALLEST:g}, got "
@@ -80,12 +80,6 @@ def check_range(groups: Groups, family: Family) -> None:
         row = int(wrong[0] if groups.source_row is None else groups.source_row[wrong[0]])
         got, counts = values[wrong[0]], (len(wrong), len(own))
         raise support_error(column, got, support=rule, row=row, counts=counts, hint=hint)
-
-
-def _observed(groups: Groups) -> Int64[np.ndarray, "own"]:
-    """Own elements with an observed value."""
-    own = groups.elements()
-    return own if groups.observed is None else own[groups.observed[own]]
 
 
 def family_in_units(family: Family) -> Family:
@@ -108,7 +102,7 @@ def unit_of(family: Family) -> float:
     return family.scale if isinstance(family, Scaled) else 1.0
 
 
-def in_units(groups: Groups, family: Family, shape: FieldShape) -> Groups:
+def standardized(groups: Groups, family: Family, shape: FieldShape) -> Groups:
     """The groups with values and places as a model sees them."""
     groups = with_origin(groups, shape.origin, shape.length)
     if isinstance(family, Scaled):
@@ -167,13 +161,3 @@ def origin_and_length(
     origin = places.min(0) / 2 + places.max(0) / 2
     length = float(np.abs(places - origin).max())
     return tuple(origin.tolist()), length or 1.0
-
-
-def restored(unit: Float[np.ndarray, "*shape"], family: Family) -> Float[np.ndarray, "*shape"]:
-    """The values that `in_units` standardizes to `unit`.
-
-    >>> from exfam.families import Gaussian
-    >>> restored(np.array([0.5]), Scaled(Gaussian(), center=5.0, scale=4.0))
-    array([7.])
-    """
-    return family.restore(torch.from_numpy(unit)).numpy()

@@ -61,7 +61,7 @@ def field_map(
     `observed`: coordinates of the sites whose values were seen, if any
     `unit`: of the values, such as "°F" (default "")
     `metric`: "haversine" or "euclidean" (default "haversine")
-    `style`: "sites" for a dot a place, "surface" for a surface through the places; the second for
+    `style`: "sites" for a dot per place, "surface" for a surface through the places; the second for
         more than 400 places unless given
     `width`: of the figure, in inches (default 9.6)
 
@@ -147,13 +147,13 @@ def site_attention_map(
     """What one site attends to: a panel for each map that it sees, its own at the right.
 
     Areas of circles and widths of lines grow with the weights, shown as percentages of all that
-    the site attends to; a panel tells the sum of its own.
+    the site attends to; a panel's title has the sum of its own.
 
     `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
     `weights`: those of its own map first, then of the maps 1, 2, … before; each in [0, 1]
     `site`: its row in `coordinates`
     `names`: of all sites; the sites with most weight are named
-    `heads`: "mean" over heads, or "each" for a row of panels a head (default "mean")
+    `heads`: "mean" over heads, or "each" for a row of panels per head (default "mean")
     `metric`: "haversine" or "euclidean" (default "haversine")
     `width`: of each panel, in inches (default 5.2)
 
@@ -225,7 +225,7 @@ def _on_plane(
 def _maps(
     points: Float[np.ndarray, "places 2"], metric: str, *, shape: tuple[int, int], width: float
 ) -> tuple[Figure, np.ndarray]:
-    """Panels with room around the points, as high as the area asks for."""
+    """Panels with room around the points, as high as the area needs."""
     low, high = points.min(axis=0), points.max(axis=0)
     span = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
     stretch = 1.0
@@ -391,5 +391,5 @@ def _name_heaviest(
     largest: float,
 ) -> None:
     order = np.argsort(-weights, kind="stable")
-    told = [shortened(names[i], most=28) for i in _heaviest(weights, largest, most=_MOST_NAMES)]
-    place_names(axes, points[order], told, np.sqrt(_areas(weights[order], largest)) / 2)
+    texts = [shortened(names[i], most=28) for i in _heaviest(weights, largest, most=_MOST_NAMES)]
+    place_names(axes, points[order], texts, np.sqrt(_areas(weights[order], largest)) / 2)

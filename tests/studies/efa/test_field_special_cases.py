@@ -9,9 +9,9 @@ from exfam.checks import ExfamError
 from exfam.conditionals import Static
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.encodings import NoEncoding
+from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import (
-    FieldLatentFactorSettings,
     build_field_latent_factor,
 )
 from exfam_studies.efa.field_special_cases import field_from_latent_factor
@@ -19,9 +19,11 @@ from map_cases import batch_of, make_maps
 
 
 def built(groups, *, climate=None, **choices):
-    settings = FieldLatentFactorSettings(**{"dim": 4, "hidden_dim": 8, **choices})
+    metric = choices.pop("metric", "haversine")
+    settings = LatentFactorParameters(**{"dim": 4, "hidden_dim": 8, **choices})
     generator = torch.Generator().manual_seed(0)
-    return build_field_latent_factor(groups, settings, climate=climate, generator=generator)
+    more = {"metric": metric, "climate": climate, "generator": generator}
+    return build_field_latent_factor(groups, settings, **more)
 
 
 def randomized(part):

@@ -1,4 +1,4 @@
-"""Values at places and times as Groups: one group a map, one element a site."""
+"""Values at places and times as Groups: one group per map, one element per site."""
 
 from exfam.fields.data.facts import FieldFacts, field_facts
 from exfam.fields.data.field_checks import check_field

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from exfam.fields.data.field_checks import own_sites
+from exfam.fields.data.field_checks import is_observed, own_sites
 from exfam.groups import Groups
 
 __all__ = ["FieldFacts", "count_facts", "field_facts"]
@@ -75,9 +75,7 @@ def field_facts(groups: Groups) -> FieldFacts:
     1
     """
     sites = own_sites(groups)
-    observed = np.ones(len(sites.codes), dtype=bool)
-    if groups.observed is not None:
-        observed = groups.observed[groups.elements()]
+    observed = is_observed(groups)[groups.elements()]
     time = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     times = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     facts = count_facts(time, sites.codes, observed, times=times, sites=sites.names)

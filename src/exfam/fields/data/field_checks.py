@@ -1,22 +1,22 @@
-"""What makes Groups a field, and which site each of its elements is."""
+"""What makes Groups a field, which elements have a value, and which site each of them is."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError
 from exfam.groups import Groups
 
-__all__ = ["OwnSites", "check_field", "own_sites"]
+__all__ = ["OwnSites", "check_field", "is_observed", "observed_own", "own_sites"]
 
 
 @dataclass(frozen=True, eq=False)
 class OwnSites:
-    """The site of every own element, as its place among all sites.
+    """The site of every own element, as its index among all sites.
 
-    Known sites come first, by code, each with its label; new ones follow, one a place, in the order
-    of their coordinates, which are their names. `coordinates` are NaN for sites without elements.
+    Known sites come first, by code, with their labels; new ones follow, one for each pair of
+    coordinates and named by them, in their order. `coordinates` are NaN for sites without elements.
     """
 
     codes: Int64[np.ndarray, "elements"]
@@ -48,6 +48,25 @@ def check_field(groups: Groups) -> None:
             "`groups` must be a field with item, coordinates, position, time and one value, got "
             f"none of {lacking}. Make them with read_field."
         )
+
+
+def is_observed(groups: Groups) -> Bool[np.ndarray, "elements"]:
+    """Whether elements of the flat columns have an observed value.
+
+    >>> is_observed(Groups(start=[0], stop=[2]))
+    array([ True,  True])
+    """
+    return np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
+
+
+def observed_own(groups: Groups) -> Int64[np.ndarray, "own"]:
+    """Own elements with an observed value.
+
+    >>> observed_own(Groups(start=[0], stop=[2], values={"t": [1.0, 2.0]}, observed=[True, False]))
+    array([0])
+    """
+    own = groups.elements()
+    return own[is_observed(groups)[own]]
 
 
 def own_sites(groups: Groups) -> OwnSites:

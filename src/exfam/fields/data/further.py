@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
 from exfam.columns.parts import Part
-from exfam.fields.data.field_checks import OwnSites, check_field, own_sites
+from exfam.fields.data.field_checks import OwnSites, check_field, is_observed, own_sites
 from exfam.fields.data.times import named_days, read_times
 from exfam.geometry import check_coordinates
 from exfam.groups import TARGET, Groups
@@ -41,14 +41,14 @@ def with_places(groups: Groups, coordinates: Any, *, labels: Any = None) -> Grou
     """The same maps with elements at further places, to be predicted from the others.
 
     In every group they follow its own elements, in the order given, so that a column of results
-    with one row an own element ends, group by group, with one row a place. They are targets
+    with one row per own element ends, group by group, with one row per place. They are targets
     without a value (NaN, not observed), their `source_row` is -1 and their item -1, or the code of
     a label that the vocabulary knows. The columns are new ones; context ranges are as before, and
     have no elements at these places.
 
-    `coordinates`: one row a place, columns as those of the groups; the range of latitudes and
+    `coordinates`: one row per place, columns as those of the groups; the range of latitudes and
         longitudes is not checked here
-    `labels`: one label a place; None for new sites (default None)
+    `labels`: one label per place; None for new sites (default None)
 
     Raises DataError for groups that are no field or have attributes besides the coordinates, for
     coordinates that are not finite or not as many as those of the groups, and for a labeled place
@@ -71,7 +71,6 @@ def with_places(groups: Groups, coordinates: Any, *, labels: Any = None) -> Grou
         new=(whole.stop[:, None] + added[:, None] - np.arange(len(places), 0, -1)).ravel(),
     )
     everywhere = room.filled(whole.attributes["coordinates"], np.tile(places, (len(whole), 1)))
-    observed = np.ones(whole.n_rows, dtype=bool) if whole.observed is None else whole.observed
     return whole.with_(
         start=whole.start + added - len(places),
         stop=whole.stop + added,
@@ -82,7 +81,7 @@ def with_places(groups: Groups, coordinates: Any, *, labels: Any = None) -> Grou
         },
         attributes={"coordinates": everywhere},
         position=everywhere,
-        observed=room.filled(observed, False),
+        observed=room.filled(is_observed(whole), False),
         role=room.filled(whole.role, TARGET),
         source_row=room.filled(whole.source_row, -1),
         context_start=room.shifted(whole.context_start),
@@ -93,7 +92,7 @@ def with_places(groups: Groups, coordinates: Any, *, labels: Any = None) -> Grou
 def with_times(groups: Groups, times: Any) -> Groups:
     """The same maps and, after them, maps of later times with all sites and no values.
 
-    All sites that the groups have elements of are in each of them, new ones (item -1) once a place.
+    Each of them has all sites that the groups have elements of, new ones (item -1) once per place.
     Elements are targets without a value, their `source_row` is -1. The columns are new ones.
     Context ranges of the groups are kept and those of the further ones are empty: give lags to
     groups with their further times.
@@ -161,8 +160,7 @@ def only_observed(groups: Groups, keep: Any) -> Groups:
             f"`keep` must hold a bool for each of {groups.n_elements} elements, got dtype "
             f"{kept.dtype} of shape {kept.shape}."
         )
-    before = groups.observed
-    observed = np.ones(groups.n_rows, dtype=bool) if before is None else before.copy()
+    observed = is_observed(groups).copy()
     observed[groups.elements()[~kept]] = False
     return groups.with_(observed=observed)
 
@@ -183,13 +181,13 @@ def _as_places(groups: Groups, coordinates: Any) -> Float[np.ndarray, "places sp
         places = np.asarray(coordinates, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            f"`coordinates` must be numbers, one row a place, got {coordinates!r}."
+            f"`coordinates` must be numbers, one row per place, got {coordinates!r}."
         ) from None
     space = groups.attributes["coordinates"].shape[1]
     if places.ndim != 2 or places.shape[1] != space or not len(places):
         raise DataError(
-            f"`coordinates` must have one row a place and {space} columns, as those of the groups, "
-            f"got shape {places.shape}."
+            f"`coordinates` must have one row per place and {space} columns, as those of the "
+            f"groups, got shape {places.shape}."
         )
     check_coordinates(places, metric="euclidean")
     return places
@@ -234,24 +232,24 @@ def _group_of(whole: Groups) -> Int64[np.ndarray, "rows"]:
 
 def _later_times(groups: Groups, times: Any) -> tuple[Float[np.ndarray, "times"], np.ndarray]:
     """The times in increasing order, each once, and their names."""
-    one = isinstance(times, str) or not hasattr(times, "__len__")
+    is_single = isinstance(times, str) or not hasattr(times, "__len__")
     part = Part("times", "times")
-    listed = [times] if one else times
+    listed = [times] if is_single else times
     if not len(listed):
         raise DataError("`times` must hold at least one time, got none.")
-    found = read_times(open_columns({"times": listed}, [part]), part)
-    names, is_date = found.names, found.names.dtype.kind == "M"
+    later = read_times(open_columns({"times": listed}, [part]), part)
+    names, is_date = later.names, later.names.dtype.kind == "M"
     named = groups.group_names
     if named is not None and is_date and named.dtype.kind != "M":
         raise DataError(
             f"`times` must be numbers, as those of the groups are, got {names[0]}. Count them on."
         )
     if named is not None and named.dtype.kind == "M":
-        names = named_days(found.time)
+        names = named_days(later.time)
     last = groups.group_attributes["time"].max()
-    if found.time[0] <= last:
+    if later.time[0] <= last:
         raise DataError(
             f"`times` must be later than those of the groups, of which the last is {last}, got "
-            f"{found.time[0]}. Leave out what the groups have."
+            f"{later.time[0]}. Leave out what the groups have."
         )
-    return found.time, names
+    return later.time, names

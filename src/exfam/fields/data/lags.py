@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> Groups:
     """The same maps, each of which also sees the `lags` maps before it.
 
-    `context_start` and `context_stop` get one range a lag, the oldest first, the last one a step
+    `context_start` and `context_stop` get one range per lag, the oldest first, the last one a step
     before the group's own time; a range is empty where these groups have no map of that time. Only
     maps among `groups` are looked for, so add lags to all of them before splitting. Ranges that
     groups have are replaced; `lags` of 0 takes them away.
@@ -55,10 +55,10 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
     wanted = time[:, None] - step * np.arange(lags, 0, -1)
     # The first map that is not earlier than wanted, give or take what sums of steps are off by.
     k = np.searchsorted(time[order], wanted - TOLERANCE * step)
-    found = order[np.minimum(k, len(order) - 1)]
-    there = np.abs(time[found] - wanted) <= TOLERANCE * step
-    start = np.where(there, groups.start[found], 0)
-    stop = np.where(there, groups.stop[found], 0)
+    candidate = order[np.minimum(k, len(order) - 1)]
+    there = np.abs(time[candidate] - wanted) <= TOLERANCE * step
+    start = np.where(there, groups.start[candidate], 0)
+    stop = np.where(there, groups.stop[candidate], 0)
     return groups.with_(context_start=start, context_stop=stop)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.attention import Attention, Block, NullToken, build_block
-from exfam.checks import check_choice, check_fraction, check_positive, with_types
+from exfam.checks import with_types
 from exfam.embeddings import (
     Field,
     Hidden,
@@ -19,8 +19,9 @@ from exfam.embeddings import (
     NumberValue,
     TokenEmbedding,
 )
-from exfam.encodings import ENCODINGS, DistanceBias, Encoding, EncodingSizes, build_encoding
+from exfam.encodings import DistanceBias, Encoding, EncodingSizes, build_encoding
 from exfam.families import Family, Gaussian
+from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.line import AlongLine, PlaceVectors
 from exfam.fields.networks.neighborhood import AllSites, NearestSites
@@ -31,43 +32,10 @@ from exfam.geometry import distances
 from exfam.groups import Groups
 from exfam.layers import mlp
 
-__all__ = ["FieldHead", "FieldSettings", "FieldShape", "build_field_network", "field_shape"]
+__all__ = ["FieldHead", "FieldShape", "build_field_network", "field_shape"]
 
-SCALES = ("global", "input")
-# Sites whose distances tell the unit of distance encodings.
+# Sites whose distances give the unit of distance encodings.
 MOST_SITES = 500
-
-
-@dataclass(frozen=True)
-class FieldSettings:
-    """Sizes and choices of a field network; every field is a part or a number."""
-
-    embed_dim: int = 64
-    n_heads: int = 4
-    head_dim: int = 16
-    n_layers: int = 1
-    feed_forward_dim: int = 64
-    head_hidden_dim: int = 32
-    site_embedding: bool = False
-    encoding: str = "distance"
-    read_out_heads: int = 16
-    null_token: bool = True
-    n_neighbors: int | None = None
-    scale: str = "input"
-    hide: float = 0.25
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_choice("encoding", self.encoding, ENCODINGS)
-        check_choice("scale", self.scale, SCALES)
-        for name in ("embed_dim", "n_heads", "head_dim"):
-            check_positive(name, getattr(self, name))
-        for name in ("n_layers", "feed_forward_dim", "head_hidden_dim", "read_out_heads"):
-            check_positive(name, getattr(self, name), zero=True)
-        if self.n_neighbors is not None:
-            check_positive("n_neighbors", self.n_neighbors)
-        check_fraction("hide", self.hide)
-        check_fraction("dropout", self.dropout)
 
 
 @dataclass(frozen=True)
@@ -143,7 +111,7 @@ def _typical_distance(sites: Float[np.ndarray, "sites space"], metric: str) -> f
 
 def build_field_network(
     shape: FieldShape,
-    settings: FieldSettings,
+    settings: FieldNetworkParameters,
     *,
     climate: Climate,
     family: Family,
@@ -203,8 +171,8 @@ def build_field_network(
 def _spread_kinks(network: nn.Sequential, generator: torch.Generator) -> None:
     """Let the first layer's units bend at places all over the map, and at all sizes of anomalies.
 
-    Without biases all would bend at the mean, and places in one direction from it be told apart by
-    their distance alone.
+    Without biases all would bend at the mean, and only their distance from it would distinguish
+    places in one direction.
     """
     first = cast(nn.Linear, network[0])
     bound = first.in_features**-0.5
@@ -217,7 +185,7 @@ class FieldHead(nn.Module):
     """lambda_2: the family's outputs from a hidden state; those of scale, or constants for them.
 
     >>> g = torch.Generator().manual_seed(0)
-    >>> settings = FieldSettings(embed_dim=8)
+    >>> settings = FieldNetworkParameters(embed_dim=8)
     >>> head = FieldHead(settings, start=torch.zeros(2), n_location=1, generator=g)
     >>> head(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 3, 2])
@@ -225,7 +193,7 @@ class FieldHead(nn.Module):
 
     def __init__(
         self,
-        settings: FieldSettings,
+        settings: FieldNetworkParameters,
         *,
         start: Float[Tensor, "params"],
         n_location: int,
@@ -250,13 +218,13 @@ class FieldHead(nn.Module):
                 self.constant[self.n_location] += shift
 
     def forward(self, state: Float[Tensor, "batch own embed"]) -> Float[Tensor, "batch own params"]:
-        told = self.network(self.norm(state))
-        missing = len(self.constant) - told.shape[-1]
-        return nn.functional.pad(told, (0, missing)) + self.constant
+        outputs = self.network(self.norm(state))
+        missing = len(self.constant) - outputs.shape[-1]
+        return nn.functional.pad(outputs, (0, missing)) + self.constant
 
 
 def _encoding(
-    shape: FieldShape, settings: FieldSettings, n_heads: int, generator: torch.Generator
+    shape: FieldShape, settings: FieldNetworkParameters, n_heads: int, generator: torch.Generator
 ) -> Encoding:
     if settings.encoding == "distance":
         return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
@@ -271,13 +239,17 @@ def _encoding(
     return AlongLine(build_encoding(settings.encoding, sizes), unit=shape.unit)
 
 
-def _null(settings: FieldSettings, n_heads: int, generator: torch.Generator) -> NullToken | None:
+def _null(
+    settings: FieldNetworkParameters, n_heads: int, generator: torch.Generator
+) -> NullToken | None:
     if not settings.null_token:
         return None
     return NullToken(n_heads, settings.head_dim, generator=generator)
 
 
-def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> Block:
+def _block(
+    shape: FieldShape, settings: FieldNetworkParameters, generator: torch.Generator
+) -> Block:
     attention = Attention(
         settings.embed_dim,
         n_heads=settings.n_heads,
@@ -296,7 +268,9 @@ def _block(shape: FieldShape, settings: FieldSettings, generator: torch.Generato
     )
 
 
-def _read_out(shape: FieldShape, settings: FieldSettings, generator: torch.Generator) -> ReadOut:
+def _read_out(
+    shape: FieldShape, settings: FieldNetworkParameters, generator: torch.Generator
+) -> ReadOut:
     n_heads = settings.read_out_heads
     null = _null(settings, n_heads, generator)
     return ReadOut(

@@ -1,36 +1,15 @@
 """Each value of a Gaussian vector given all others that were observed, from one inverse."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-__all__ = ["Given", "condition", "conditionals"]
+__all__ = ["condition", "conditionals"]
 
 # Entries of the covariances that are worked on at once: bounds memory.
 MOST_ENTRIES = 2**22
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """What the observed values say of each value: weights of the observed ones, and a variance.
-
-    The mean of value i is the sum of `weights[i, j]` times value j, with 0 at j = i and wherever
-    j is not observed.
-
-    >>> weights, variance = torch.zeros(1, 1, 1).double(), torch.ones(1, 1).double()
-    >>> Given(weights, variance).mean(torch.ones(1, 1).double())
-    tensor([[0.]], dtype=torch.float64)
-    """
-
-    weights: Float64[Tensor, "batch length length"]
-    variance: Float64[Tensor, "batch length"]
-
-    def mean(self, value: Float64[Tensor, "batch length"]) -> Float64[Tensor, "batch length"]:
-        """The conditional means; values that are not observed may be anything finite."""
-        return (self.weights @ value[..., None])[..., 0]
 
 
 def condition(
@@ -38,17 +17,18 @@ def condition(
     observed: Bool[Tensor, "batch length"],
     *,
     flat_mean: bool = False,
-) -> Given:
-    """Leave-one-out at observed values, plain conditional at the others, of mean 0.
+) -> tuple[Float64[Tensor, "batch length length"], Float64[Tensor, "batch length"]]:
+    """Weights and variances: leave-one-out at observed values, plain conditional at the others.
 
-    With Q the inverse covariance of the observed values, the weights of an observed value i are
-    -Q_ij / Q_ii and its variance is 1 / Q_ii. With `flat_mean` the mean is unknown and the same
-    for all values, which is ordinary kriging; where no other value is observed the weights are 0
-    and the variance is infinite.
+    The mean of value i is the sum of `weights[i, j]` times value j, all values having mean 0; the
+    weight is 0 at j = i and wherever j is not observed. With Q the inverse covariance of the
+    observed values, the weights of an observed value i are -Q_ij / Q_ii and its variance is
+    1 / Q_ii. With `flat_mean` the mean is unknown and the same for all values, which is ordinary
+    kriging; where no other value is observed the weights are 0 and the variance is infinite.
     Source: Dubrule (1983), Cross validation of kriging in a unique neighborhood.
 
     >>> covariance = torch.tensor([[[1.0, 0.5], [0.5, 1.0]]]).double()
-    >>> condition(covariance, torch.ones(1, 2, dtype=torch.bool)).weights
+    >>> condition(covariance, torch.ones(1, 2, dtype=torch.bool))[0]
     tensor([[[0.0000, 0.5000],
              [0.5000, 0.0000]]], dtype=torch.float64)
     """
@@ -76,10 +56,8 @@ def condition(
     pivot = torch.where(observed & ~lone, inverse.diagonal(dim1=1, dim2=2), 1.0)
     others = torch.where(lone[..., None], 0.0, inverse) * (1 - identity)
     own_variance = torch.where(lone, torch.inf, 1 / pivot)
-    return Given(
-        torch.where(observed[..., None], 0.0 - others / pivot[..., None], weights),
-        torch.where(observed, own_variance, variance),
-    )
+    weights = torch.where(observed[..., None], 0.0 - others / pivot[..., None], weights)
+    return weights, torch.where(observed, own_variance, variance)
 
 
 def conditionals(
@@ -94,33 +72,17 @@ def conditionals(
 
     `covariance` gives the covariances of the rows at some indices. Rows of equal signature must
     have equal covariances and observe the same values.
-
-    >>> value, observed = torch.ones(2, 2).double(), torch.ones(2, 2, dtype=torch.bool)
-    >>> like = torch.tensor([[1.0, 0.5], [0.5, 1.0]]).double()
-    >>> def covariance(rows):
-    ...     return like.expand(len(rows), 2, 2)
-    >>> conditionals(value, observed, signature=value, covariance=covariance)[0]
-    tensor([[0.5000, 0.5000],
-            [0.5000, 0.5000]], dtype=torch.float64)
     """
-    first, like = _first_of_each(signature)
+    distinct, like = torch.unique(signature, dim=0, return_inverse=True)
+    order = torch.arange(len(like), device=like.device)
+    first = order.new_full((len(distinct),), len(like)).scatter_reduce(0, like, order, "amin")
     means, variances = torch.zeros_like(value), torch.zeros_like(value)
     at_once = max(1, MOST_ENTRIES // value.shape[1] ** 2)
     for begin in range(0, len(first), at_once):
         chosen = first[begin : begin + at_once]
-        given = condition(covariance(chosen), observed[chosen], flat_mean=flat_mean)
+        weights, variance = condition(covariance(chosen), observed[chosen], flat_mean=flat_mean)
         for k in range(len(chosen)):
             rows = (like == begin + k).nonzero()[:, 0]
-            means[rows] = value[rows] @ given.weights[k].T
-            variances[rows] = given.variance[k]
+            means[rows] = value[rows] @ weights[k].T
+            variances[rows] = variance[k]
     return means, variances
-
-
-def _first_of_each(
-    signature: Float64[Tensor, "batch numbers"],
-) -> tuple[Int64[Tensor, "distinct"], Int64[Tensor, "batch"]]:
-    """The first row of every distinct signature, and which of these each row is like."""
-    distinct, like = torch.unique(signature, dim=0, return_inverse=True)
-    first = torch.full((len(distinct),), len(signature), device=signature.device)
-    rows = torch.arange(len(signature), device=signature.device)
-    return first.scatter_reduce(0, like, rows, "amin"), like

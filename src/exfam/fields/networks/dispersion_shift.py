@@ -1,4 +1,4 @@
-"""How much wider or narrower predictive laws should have been, judged by values held out."""
+"""How much wider or narrower predictions should have been, judged by values held out."""
 
 import scipy.optimize
 import torch
@@ -34,5 +34,5 @@ def best_shift(
     def nats(shift: float) -> float:
         return -float(family.log_prob(value, eta + shift * column).mean())
 
-    found = scipy.optimize.minimize_scalar(nats, bounds=(-MOST, MOST), method="bounded")
-    return float(found.x) if found.fun < nats(0.0) else 0.0
+    fit = scipy.optimize.minimize_scalar(nats, bounds=(-MOST, MOST), method="bounded")
+    return float(fit.x) if fit.fun < nats(0.0) else 0.0

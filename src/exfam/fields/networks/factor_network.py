@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_positive
 from exfam.embeddings import NumberAttribute
+from exfam.fields.data.field_checks import observed_own
+from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.places import chord_distances, to_points
 from exfam.fields.networks.slots import field_value
 from exfam.geometry import check_metric
@@ -18,8 +20,7 @@ from exfam.groups import Batch, Groups
 
 __all__ = [
     "FieldLatentFactorPart",
-    "FieldLatentFactorSettings",
-    "Neighbors",
+    "NearestObserved",
     "build_field_latent_factor",
     "distinct_places",
 ]
@@ -29,30 +30,7 @@ VARIETY = 0.1
 
 
 @dataclass(frozen=True)
-class FieldLatentFactorSettings:
-    """Sizes and choices of a latent factor model of a field.
-
-    `dim`, `hidden_dim`: of the factors and of the network that makes them (paper: 32, 128)
-    `k`: how many nearest observed sites are summed over; None for all (default 5)
-    `metric`: "haversine" for (latitude, longitude) in degrees, or "euclidean"
-    `intercept`: whether a constant is added, which the paper has not (default False)
-    Raises ExfamError for sizes that are not above 0 and another metric.
-    """
-
-    dim: int = 32
-    hidden_dim: int = 128
-    k: int | None = 5
-    metric: str = "haversine"
-    intercept: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("dim", "hidden_dim"):
-            check_positive(name, getattr(self, name))
-        Neighbors(self.k, self.metric)  # judges both
-
-
-@dataclass(frozen=True)
-class Neighbors:
+class NearestObserved:
     """Which elements each element is predicted from: the `k` nearest observed others of its map.
 
     With `k` None all of them. Of places equally far the one whose coordinates sort first counts as
@@ -61,7 +39,7 @@ class Neighbors:
 
     >>> place = np.array([[0.0], [1.0], [3.0]])
     >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": place})
-    >>> Neighbors(k=1, metric="euclidean")(groups.pad([0])).int().tolist()
+    >>> NearestObserved(k=1, metric="euclidean")(groups.pad([0])).int().tolist()
     [[[0, 1, 0], [1, 0, 0], [0, 1, 0]]]
     """
 
@@ -113,7 +91,7 @@ class FieldLatentFactorPart(nn.Module):
         self,
         factors: NumberAttribute,
         *,
-        neighbors: Neighbors,
+        neighbors: NearestObserved,
         scale: float,
         intercept: float | None = None,
         climate: nn.Module | None = None,
@@ -131,7 +109,7 @@ class FieldLatentFactorPart(nn.Module):
         h = nn.functional.embedding(place, h)
         value = field_value(batch).to(h.dtype)
         if self.climate is not None:
-            location, scale, doubt = (each.to(h.dtype) for each in self.climate(batch))
+            location, scale, doubt = (part.to(h.dtype) for part in self.climate(batch))
             value = (value - location) / scale
         pooled = self.neighbors.among(batch, places, place).to(h.dtype) @ (h * value[..., None])
         mean = (h * pooled).sum(-1)
@@ -146,8 +124,9 @@ class FieldLatentFactorPart(nn.Module):
 
 def build_field_latent_factor(
     groups: Groups,
-    settings: FieldLatentFactorSettings,
+    settings: LatentFactorParameters,
     *,
+    metric: str,
     climate: nn.Module | None = None,
     generator: torch.Generator,
 ) -> FieldLatentFactorPart:
@@ -159,16 +138,16 @@ def build_field_latent_factor(
     >>> place = np.array([[0.0], [1.0], [3.0]])
     >>> groups = Groups(start=[0], stop=[3], values={"t": [1.0, 2.0, 3.0]},
     ...     attributes={"coordinates": place})
-    >>> settings = FieldLatentFactorSettings(k=2, metric="euclidean")
-    >>> part = build_field_latent_factor(groups, settings, generator=torch.Generator())
+    >>> settings = LatentFactorParameters(k=2)
+    >>> part = build_field_latent_factor(
+    ...     groups, settings, metric="euclidean", generator=torch.Generator())
     >>> part.eta(groups.pad([0])).shape
     torch.Size([1, 3, 2])
     """
     elements = groups.elements()
     (column,) = groups.values.values()
-    shown = (
-        column[elements] if groups.observed is None else column[elements[groups.observed[elements]]]
-    )
+    neighbors = NearestObserved(settings.k, metric)
+    shown = column[observed_own(groups)]
     if not len(shown):
         raise ExfamError("`groups` must have an observed value to fit this model, got none.")
     coordinates = torch.from_numpy(groups.attributes["coordinates"][elements])
@@ -185,7 +164,7 @@ def build_field_latent_factor(
     _average_neighbors(factors, n=n_others if settings.k is None else min(settings.k, n_others))
     return FieldLatentFactorPart(
         factors,
-        neighbors=Neighbors(settings.k, settings.metric),
+        neighbors=neighbors,
         scale=1.0 if climate is not None else float(np.std(shown)) or 1.0,
         intercept=0.0 if settings.intercept else None,
         climate=climate,
@@ -215,8 +194,8 @@ def distinct_places(
     code = torch.zeros(len(coordinates), dtype=torch.int64, device=coordinates.device)
     # Column by column: torch.unique of whole rows takes twenty times as long.
     for column in coordinates.unbind(-1):
-        found, each = torch.unique(column, return_inverse=True)
-        code = torch.unique(code * len(found) + each, return_inverse=True)[1]
+        distinct, rank = torch.unique(column, return_inverse=True)
+        code = torch.unique(code * len(distinct) + rank, return_inverse=True)[1]
     places = coordinates.new_zeros(int(code.max()) + 1, coordinates.shape[1])
     places[code] = coordinates
     return places, code.view(batch.present.shape)

@@ -12,7 +12,7 @@ from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.conditionals import conditionals
 from exfam.fields.networks.patterns import Patterns, gaps, patterns_of, thinned
 from exfam.fields.networks.places import chord_distances
-from exfam.fields.networks.surface import matern
+from exfam.fields.networks.surface import matern_3_2
 from exfam.groups import Batch, Groups
 
 __all__ = ["KERNELS", "GaussianProcessPart", "fit_gaussian_process"]
@@ -125,8 +125,8 @@ def fit_gaussian_process(
 
     with torch.enable_grad():
         start = np.array(list(START.values()))
-        found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS)
-    part.log_parameters.copy_(torch.from_numpy(found.x) + unit)
+        fit = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS)
+    part.log_parameters.copy_(torch.from_numpy(fit.x) + unit)
     return part
 
 
@@ -148,7 +148,7 @@ def _covariance(
     kernel: str,
 ) -> Float64[Tensor, "rows length length"]:
     variance, length, own, noise, memory, own_memory = log_parameters.exp()
-    shape = matern(distance, length) if kernel == "matern" else (-distance / length).exp()
+    shape = matern_3_2(distance, length) if kernel == "matern" else (-distance / length).exp()
     shared = variance * shape * (-gap / memory).exp()
     of_site = own * (-gap / own_memory).exp() * (distance == 0)
     identity = torch.eye(distance.shape[-1], dtype=distance.dtype, device=distance.device)
@@ -158,7 +158,7 @@ def _covariance(
 def _mean_nats(
     patterns: Patterns, log_parameters: Float64[Tensor, "parameters"], kernel: str
 ) -> Float64[Tensor, ""]:
-    """-log p of the maps' values given those of their earlier maps, a value (no constants)."""
+    """-log p per value of the maps given their earlier maps, without constants."""
     covariance = _covariance(patterns.distance, patterns.gap, log_parameters, kernel)
     nats = _nats(covariance, patterns, patterns.observed)
     if patterns.before.any():

@@ -1,4 +1,4 @@
-"""Ordinary kriging: each anomaly read from those of the other sites on its map.
+"""Ordinary kriging: each anomaly predicted from those of the other sites on its map.
 
 The systems are solved here, all of a map at once: leave-one-out from one inverse. PyKrige gives the
 same numbers (a test holds this to 1e-6), and would solve one system for each element left out.
@@ -157,9 +157,9 @@ def _bins(patterns: Patterns, metric: str) -> Float64[Tensor, "bins 3"]:
         return apart.new_zeros(0, 3)
     # Where sites are few, their few distances need not reach below a share of the largest one.
     reach = max(WITHIN * float(apart.max()), float(apart.min()) * (1 + 1e-9))
-    place = (apart / reach * BINS).long()
-    totals = torch.stack([apart * number, half, number], -1)[place < BINS]
-    sums = totals.new_zeros(BINS, 3).index_add(0, place[place < BINS], totals)
+    bin_ = (apart / reach * BINS).long()
+    totals = torch.stack([apart * number, half, number], -1)[bin_ < BINS]
+    sums = totals.new_zeros(BINS, 3).index_add(0, bin_[bin_ < BINS], totals)
     sums = sums[sums[:, 2] > 0]
     return torch.cat([sums[:, :2] / sums[:, 2:], sums[:, 2:]], -1)
 
@@ -178,8 +178,8 @@ def _least_squares(
 
     unit = torch.tensor([top, far, top], dtype=torch.float64)
     low, high = [1e-6, 0.02, 0.0], [20.0, 20.0, 2.0]
-    found = scipy.optimize.least_squares(rest, [0.9, 0.7, 0.1], bounds=(low, high))
-    return torch.from_numpy(found.x) * unit
+    fit = scipy.optimize.least_squares(rest, [0.9, 0.7, 0.1], bounds=(low, high))
+    return torch.from_numpy(fit.x) * unit
 
 
 def _along(chord: Float64[Tensor, "*shape"], metric: str) -> Float64[Tensor, "*shape"]:

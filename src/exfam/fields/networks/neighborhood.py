@@ -1,7 +1,7 @@
 """Which elements of its own map and of earlier maps an element attends to."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,25 +12,22 @@ from exfam.checks import check_positive
 from exfam.geometry import check_metric, nearest
 from exfam.groups import Batch
 
-__all__ = ["AllSites", "Keys", "NearestSites", "Neighborhood", "OwnPlaces", "own_places"]
+__all__ = ["AllSites", "Keys", "NearestSites", "OwnElements", "own_elements"]
 
 
-class OwnPlaces(NamedTuple):
-    """Where the own elements of each group stand in a batch.
+class OwnElements(NamedTuple):
+    """Which elements of a batch's rows are own ones; `valid` is False where a group has fewer."""
 
-    `place`: places in the batch's rows; `valid`: False where a group has fewer own elements
-    """
-
-    place: Int64[Tensor, "batch own"]
+    index: Int64[Tensor, "batch own"]
     valid: Bool[Tensor, "batch own"]
 
 
-def own_places(batch: Batch) -> OwnPlaces:
-    """Places of own elements, in order.
+def own_elements(batch: Batch) -> OwnElements:
+    """The own elements of each group, in order.
 
     >>> from exfam.groups import Groups
     >>> before = {"context_start": [[0], [0]], "context_stop": [[0], [2]]}
-    >>> own_places(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).place
+    >>> own_elements(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).index
     tensor([[0, 1],
             [2, 0]])
     """
@@ -38,65 +35,57 @@ def own_places(batch: Batch) -> OwnPlaces:
     count = is_own.sum(1)
     nth = torch.arange(max(1, int(count.max())), device=count.device)
     first = torch.argsort((~is_own).int(), dim=1, stable=True)
-    return OwnPlaces(first[:, : len(nth)], nth < count[:, None])
+    return OwnElements(first[:, : len(nth)], nth < count[:, None])
 
 
 class Keys(NamedTuple):
     """What own elements may attend to, and how tensors of all elements are laid out for that.
 
-    `places`: those of each own element's keys, None if all elements of the group are keys in order.
-    With places, each own element is a row of its own, with one query.
+    `index`: of each own element's keys, None if all elements of the group are keys in order. With
+    an index, each own element is a row of its own, with one query.
     `may_attend`: which of the keys it may see
     """
 
-    own: OwnPlaces
-    places: Int64[Tensor, "batch own key"] | None
+    own: OwnElements
+    index: Int64[Tensor, "batch own key"] | None
     may_attend: Bool[Tensor, "batch own key"]
 
     @property
     def allowed(self) -> Bool[Tensor, "rows query key"]:
         """`may_attend`, by rows and queries."""
-        return self.may_attend if self.places is None else self.may_attend.flatten(0, 1)[:, None]
+        return self.may_attend if self.index is None else self.may_attend.flatten(0, 1)[:, None]
 
     def at_own(self, x: Float[Tensor, "batch length dim"]) -> Float[Tensor, "rows query dim"]:
         """What belongs to the own elements, as queries."""
-        found = x.take_along_dim(self.own.place[..., None], 1)
-        return found if self.places is None else found.flatten(0, 1)[:, None]
+        own = x.take_along_dim(self.own.index[..., None], 1)
+        return own if self.index is None else own.flatten(0, 1)[:, None]
 
     def at_keys(self, x: Float[Tensor, "batch length dim"]) -> Float[Tensor, "rows key dim"]:
         """What belongs to their keys."""
-        if self.places is None:
+        if self.index is None:
             return x
         first = x.shape[1] * torch.arange(len(x), device=x.device)
-        flat = (self.places + first[:, None, None]).flatten()
-        return x.flatten(0, 1).index_select(0, flat).unflatten(0, (-1, self.places.shape[2]))
+        flat = (self.index + first[:, None, None]).flatten()
+        return x.flatten(0, 1).index_select(0, flat).unflatten(0, (-1, self.index.shape[2]))
 
     def part(self, cut: slice) -> "Keys":
         """Of some of the own elements."""
-        own = OwnPlaces(self.own.place[:, cut], self.own.valid[:, cut])
-        places = None if self.places is None else self.places[:, cut]
-        return Keys(own, places, self.may_attend[:, cut])
+        own = OwnElements(self.own.index[:, cut], self.own.valid[:, cut])
+        index = None if self.index is None else self.index[:, cut]
+        return Keys(own, index, self.may_attend[:, cut])
 
     def back(self, x: Float[Tensor, "rows query *rest"]) -> Float[Tensor, "batch own *rest"]:
         """From rows and queries to groups and own elements."""
-        return x if self.places is None else x[:, 0].unflatten(0, self.own.place.shape)
-
-
-@runtime_checkable
-class Neighborhood(Protocol):
-    """A way to choose the keys of own elements among those shown."""
-
-    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
-        """Keys of every own element; never the element itself."""
+        return x if self.index is None else x[:, 0].unflatten(0, self.own.index.shape)
 
 
 @dataclass(frozen=True)
 class AllSites:
     """Every element attends to all others that are shown: quadratic in the number of sites."""
 
-    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
+    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnElements) -> Keys:
         """Keys of every own element: all elements of the group."""
-        other = torch.arange(shown.shape[1], device=shown.device) != own.place[..., None]
+        other = torch.arange(shown.shape[1], device=shown.device) != own.index[..., None]
         return Keys(own, None, shown[:, None, :] & other)
 
 
@@ -110,8 +99,8 @@ class NearestSites:
     >>> places = np.array([[0.0], [1.0], [5.0]])
     >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": places})
     >>> batch = groups.pad([0])
-    >>> keys = NearestSites(1, "euclidean").keys(batch, batch.observed, own_places(batch))
-    >>> keys.places[keys.may_attend].tolist()
+    >>> keys = NearestSites(1, "euclidean").keys(batch, batch.observed, own_elements(batch))
+    >>> keys.index[keys.may_attend].tolist()
     [1, 0, 1]
     """
 
@@ -122,47 +111,45 @@ class NearestSites:
         check_positive("k", self.k)
         check_metric(self.metric)
 
-    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnPlaces) -> Keys:
+    def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnElements) -> Keys:
         """Keys of every own element: `k` of its own map, then `k` of each earlier map."""
         n_maps = int(batch.steps_back.max()) + 1
         k = min(self.k, shown.shape[1])
-        index = np.zeros((*own.place.shape, n_maps * (k + 1)), dtype=np.int64)
-        told = np.zeros(index.shape, dtype=bool)
-        arrays = [
-            each.cpu().numpy()
-            for each in (batch.attributes["coordinates"], shown, batch.steps_back, *own)
-        ]
+        index = np.zeros((*own.index.shape, n_maps * (k + 1)), dtype=np.int64)
+        is_key = np.zeros(index.shape, dtype=bool)
+        columns = (batch.attributes["coordinates"], shown, batch.steps_back, *own)
+        arrays = [column.cpu().numpy() for column in columns]
         rows: dict[bytes, int] = {}
         for row, parts in enumerate(zip(*arrays, strict=True)):
             # Maps that show the same sites have the same neighbors.
             first = rows.setdefault(b"".join(part.tobytes() for part in parts), row)
             if first == row:
-                self._search(parts, index[row], told[row], k=k)
+                self._search(parts, index[row], is_key[row], k=k)
             else:
-                index[row], told[row] = index[first], told[first]
+                index[row], is_key[row] = index[first], is_key[first]
         device = shown.device
-        return Keys(own, torch.from_numpy(index).to(device), torch.from_numpy(told).to(device))
+        return Keys(own, torch.from_numpy(index).to(device), torch.from_numpy(is_key).to(device))
 
     def _search(
         self,
         parts: tuple[np.ndarray, ...],
         index: Int64[np.ndarray, "own key"],
-        told: Bool[np.ndarray, "own key"],
+        is_key: Bool[np.ndarray, "own key"],
         *,
         k: int,
     ) -> None:
-        """The neighbors of one group, written into `index`, and into `told` which are some."""
-        places, seen, steps_back, place, valid = parts
-        asked = place[valid]
+        """The neighbors of one group, written into `index`, and into `is_key` which are some."""
+        places, seen, steps_back, own, valid = parts
+        queries = own[valid]
         for back in range(index.shape[1] // (k + 1)):
             among = np.flatnonzero(seen & (steps_back == back))
-            if not len(among) or not len(asked):
+            if not len(among) or not len(queries):
                 continue
-            found, _ = nearest(places[asked], places[among], k=k + 1, metric=self.metric)
-            chosen = among[found]
-            keep = chosen != asked[:, None]
+            near, _ = nearest(places[queries], places[among], k=k + 1, metric=self.metric)
+            chosen = among[near]
+            keep = chosen != queries[:, None]
             # Without itself among the k + 1, the farthest goes.
             keep &= keep.cumsum(1) <= k
-            columns = slice(back * (k + 1), back * (k + 1) + found.shape[1])
-            index[: len(asked), columns] = chosen
-            told[: len(asked), columns] = keep
+            columns = slice(back * (k + 1), back * (k + 1) + near.shape[1])
+            index[: len(queries), columns] = chosen
+            is_key[: len(queries), columns] = keep

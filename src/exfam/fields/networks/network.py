@@ -1,7 +1,7 @@
 """Spatiotemporal attention: each value given the others on its map and on maps before."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +17,7 @@ from exfam.encodings import KeyPosition, Position, QueryPosition
 from exfam.families import Family
 from exfam.fields.networks.climate import Climate, Normal
 from exfam.fields.networks.links import anomaly, placed
-from exfam.fields.networks.neighborhood import Keys, NearestSites, Neighborhood, own_places
+from exfam.fields.networks.neighborhood import AllSites, Keys, NearestSites, own_elements
 from exfam.fields.networks.readout import ReadOut
 from exfam.fields.networks.tokens import Hiding
 from exfam.groups import Batch
@@ -33,14 +33,14 @@ Outputs = Float[Tensor, "batch own params"]
 MOST_NUMBERS = 1 << 23
 # Scores of one map of which all sites attend to all others: beyond, a step takes minutes.
 MOST_SCORES = 2e9
-# Layouts of maps that are told apart in a batch.
+# Layouts of maps that are distinguished in a batch.
 MOST_LAYOUTS = 4
 
 
 class FieldWeights(NamedTuple):
     """Attention weights of own elements, by layer, and of the read-out; and what they are over.
 
-    `keys.places` tells the places of the columns, None if all elements in order; a further column
+    `keys.index` holds the elements of the columns, None if all elements in order; a further column
     of a layer is the null token's.
     """
 
@@ -70,12 +70,12 @@ class _Seen(NamedTuple):
         position, keys = self.position, self.keys
         if not self.alike:
             return keys.at_own(position), keys.at_keys(position)
-        own = position[:1].take_along_dim(keys.own.place[:1, :, None], 1)
+        own = position[:1].take_along_dim(keys.own.index[:1, :, None], 1)
         return own.expand(len(position), -1, -1), position[:1].expand(len(position), -1, -1)
 
 
 class FieldNetwork(nn.Module):
-    """p(value at a place | values shown at others): tokens, blocks, read-out and head, each a part.
+    """p(value at a site | values shown at others): tokens, blocks, read-out and head, each a part.
 
     A token is the sum of `place`, g(coordinates) and how many steps back it lies, and of `value`,
     lambda_1(anomaly), or its mask for the one that is predicted. Own elements attend, in every
@@ -97,7 +97,7 @@ class FieldNetwork(nn.Module):
         climate: Climate,
         family: Family,
         column: str,
-        neighborhood: Neighborhood,
+        neighborhood: AllSites | NearestSites,
         hiding: Hiding,
         read_out: ReadOut | None = None,
         dropout: float = 0.0,
@@ -118,8 +118,8 @@ class FieldNetwork(nn.Module):
             layouts = _layouts(batch)
             if len(layouts) == 1:
                 return self._eta(batch, in_parts=False)
-            told = [self._eta(_maps(batch, rows), in_parts=False) for rows in layouts]
-            return torch.cat(told)[torch.cat(layouts).argsort()]
+            parts = [self._eta(_maps(batch, rows), in_parts=False) for rows in layouts]
+            return torch.cat(parts)[torch.cat(layouts).argsort()]
         length = batch.present.shape[1]
         at_once = max(1, MOST_NUMBERS // (length * self.numbers_an_element(length)))
         if at_once >= len(batch.present):
@@ -132,11 +132,11 @@ class FieldNetwork(nn.Module):
         seen = self._see(batch, normal)
         outputs = self._by_parts(seen, in_parts=in_parts)
         own = seen.keys.own
-        location, scale, doubt = (each.take_along_dim(own.place, 1) for each in normal)
+        location, scale, doubt = (part.take_along_dim(own.index, 1) for part in normal)
         eta = placed(outputs, (location, scale, doubt), self.family)
-        row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.place)
-        told = eta.new_zeros(*batch.present.shape, eta.shape[-1])
-        return told.index_put((row[own.valid], own.place[own.valid]), eta[own.valid])
+        row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.index)
+        everywhere = eta.new_zeros(*batch.present.shape, eta.shape[-1])
+        return everywhere.index_put((row[own.valid], own.index[own.valid]), eta[own.valid])
 
     def _by_parts(self, seen: _Seen, *, in_parts: bool) -> Outputs:
         """The outputs of all own elements, of so many at a time that memory stays bounded.
@@ -144,18 +144,16 @@ class FieldNetwork(nn.Module):
         On the way back, what a part computed is computed again. `in_parts`: these groups are
         themselves a part of a batch.
         """
-        n_own = seen.keys.own.place.shape[1]
+        n_own = seen.keys.own.index.shape[1]
         size = max(1, MOST_NUMBERS // self._numbers_a_query(seen))
         if size >= n_own and not in_parts:
             return self._outputs(seen)
-        told = []
-        for first in range(0, n_own, size):
-            part = seen._replace(keys=seen.keys.part(slice(first, first + size)))
-            if torch.is_grad_enabled():
-                told.append(self._recomputed(part))
-            else:
-                told.append(self._outputs(part))
-        return torch.cat(told, 1)
+        parts = [
+            seen._replace(keys=seen.keys.part(slice(first, first + size)))
+            for first in range(0, n_own, size)
+        ]
+        compute = self._recomputed if torch.is_grad_enabled() else self._outputs
+        return torch.cat([compute(part) for part in parts], 1)
 
     def _recomputed(self, part: _Seen) -> Outputs:
         return cast(
@@ -182,11 +180,11 @@ class FieldNetwork(nn.Module):
     def _numbers_a_query(self, seen: _Seen) -> int:
         """Numbers in the largest array, for one own element of each group."""
         n_groups, _, n_keys = seen.keys.may_attend.shape
-        gathered = seen.keys.places is not None
+        gathered = seen.keys.index is not None
         sizes = [
-            (1 if seen.alike and each is self.read_out else n_groups)
-            * (each.n_heads * each.head_dim if gathered else each.n_heads)
-            for each in self._attending()
+            (1 if seen.alike and part is self.read_out else n_groups)
+            * (part.n_heads * part.head_dim if gathered else part.n_heads)
+            for part in self._attending()
         ]
         return n_keys * max(sizes, default=1)
 
@@ -205,9 +203,9 @@ class FieldNetwork(nn.Module):
         """Numbers that an element of a group of that length takes in the largest array."""
         parts = self._attending()
         if isinstance(self.neighborhood, NearestSites):
-            width = max((each.n_heads * each.head_dim for each in parts), default=1)
+            width = max((part.n_heads * part.head_dim for part in parts), default=1)
             return (min(self.neighborhood.k, longest) + 1) * width
-        return longest * max((each.n_heads for each in parts), default=1)
+        return longest * max((part.n_heads for part in parts), default=1)
 
     def _attending(self) -> list[Attention | ReadOut]:
         blocks = [cast(Block, block).attention for block in self.blocks]
@@ -228,12 +226,12 @@ class FieldNetwork(nn.Module):
         shown = self.hiding(batch)
         values = anomaly(batch.values[self.column], normal, self.family)
         values = torch.where(shown, values, 0.0).to(normal.location.dtype)
-        told = replace(batch, values={self.column: values}, observed=shown)
-        keys = self.neighborhood.keys(batch, shown, own_places(batch))
-        alike = keys.places is None and _alike(batch)
-        first = _maps(told, slice(0, 1)) if alike else told
+        anomalies = replace(batch, values={self.column: values}, observed=shown)
+        keys = self.neighborhood.keys(batch, shown, own_elements(batch))
+        alike = keys.index is None and _alike(batch)
+        first = _maps(anomalies, slice(0, 1)) if alike else anomalies
         place = self.place.content(first).expand(len(shown), -1, -1)
-        content = self.dropout(place + self.value.content(told))
+        content = self.dropout(place + self.value.content(anomalies))
         center = place + self.value.mask
         return _Seen(
             center,
@@ -278,10 +276,10 @@ def _alike(batch: Batch) -> bool:
 
 def _like_first(batch: Batch, rows: Int64[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
     """Which of the rows have the sites and maps that the first of them has."""
-    told = [batch.present, batch.steps_back, batch.position]
+    columns = [batch.present, batch.steps_back, batch.position]
     if batch.item is not None:
-        told.append(batch.item)
-    same = [(each[rows] == each[rows[0]]).flatten(1).all(1) for each in told]
+        columns.append(batch.item)
+    same = [(column[rows] == column[rows[0]]).flatten(1).all(1) for column in columns]
     return torch.stack(same).all(0)
 
 
@@ -302,25 +300,19 @@ def _layouts(batch: Batch) -> list[Int64[Tensor, "rows"]]:
 
 def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
     """Some of the groups."""
-    named = ("values", "attributes", "group_attributes")
-    plain = ("item", "position", "present", "target", "observed", "element", "steps_back", "weight")
-    told: dict[str, Any] = {
-        name: {key: column[cut] for key, column in getattr(batch, name).items()} for name in named
-    }
-    for name in plain:
-        column = getattr(batch, name)
-        told[name] = None if column is None else column[cut]
-    return replace(batch, **told)
+
+    def some(columns: Any) -> Any:
+        if isinstance(columns, dict):
+            return {name: column[cut] for name, column in columns.items()}
+        return None if columns is None else columns[cut]
+
+    return Batch(**{field.name: some(getattr(batch, field.name)) for field in fields(batch)})
 
 
 def _sources(block: Block, content: Vectors, position: Position) -> tuple[SideBySide, SideBySide]:
     """A block's keys and values of all elements, heads side by side."""
-    k, v = block.keys(content, position)
-    return _side_by_side(k), _side_by_side(v)
-
-
-def _side_by_side(x: Float[Tensor, "batch heads length head"]) -> SideBySide:
-    return x.transpose(1, 2).flatten(2)
+    k, v = (x.transpose(1, 2).flatten(2) for x in block.keys(content, position))
+    return k, v
 
 
 def _by_head(x: SideBySide, n_heads: int) -> Float[Tensor, "batch heads length head"]:

@@ -114,11 +114,11 @@ class ReadOut(nn.Module):
         anomaly: Float[Tensor, "rows key"],
     ) -> Float[Tensor, "rows heads query"] | None:
         """The means, or None where exponentials of what a row may see are too small to add up."""
-        # A key is shown to a row's queries or hidden from them; only itself is none's key.
+        # A row shows a key to all of its queries or to none, but never to the element itself.
         shown = allowed.any(1)
         others = allowed.any(0)
-        each = (scores - scores.amax(-1, keepdim=True).detach()).exp()
-        key, null = each[..., : allowed.shape[-1]] * others, each[..., allowed.shape[-1] :]
+        odds = (scores - scores.amax(-1, keepdim=True).detach()).exp()
+        key, null = odds[..., : allowed.shape[-1]] * others, odds[..., allowed.shape[-1] :]
         weight = shown.to(key.dtype)
         both = torch.stack([weight * anomaly, weight]).flatten(0, 1)
         total, weights = (key @ both.T).unflatten(-1, (2, -1)).permute(2, 3, 0, 1)

@@ -2,10 +2,11 @@
 
 Both see a map as one row of anomalies from the climate, a slot for each site of the map and of the
 maps before it, and the second moments of the training rows, S. They differ in what the ridge is
-chosen for: one for the whole law, or one for each site.
+chosen for: one for the whole distribution, or one for each site.
 """
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,13 +14,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from exfam.checks import DataError
-from exfam.fields.networks.joint_normal import JointNormal, Rows, fit_normal, leave_one_out
-from exfam.fields.networks.slots import Placed, n_lags_of, slot_rows, slot_table, time_folds
+from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal, leave_one_out
+from exfam.fields.networks.slots import SlottedBatch, n_lags_of, slot_rows, slot_table, time_folds
 from exfam.groups import Batch, Groups
 
 __all__ = [
     "RIDGES",
     "RidgeCovariancePart",
+    "RidgePart",
     "RidgeSitePart",
     "fit_ridge_covariance",
     "fit_ridge_site",
@@ -35,82 +37,114 @@ _LEAST_VARIANCE = 1e-24
 # Held-out sites count as much as this many of the average one when their errors are judged.
 COMMON_ROWS = 5.0
 
-Prediction = tuple[Float[Tensor, "rows predicted"], Float[Tensor, "rows predicted"]]
+Predicted = tuple[Float[Tensor, "rows predicted"], Float[Tensor, "rows predicted"]]
 
 
-class RidgeCovariancePart(nn.Module):
-    """Each site given all others that are observed, under one joint normal law S + ridge I.
+class RidgePart(nn.Module, ABC):
+    """Mean and scale of each site given the others that are observed, from buffers alone.
 
-    Exact for any subset observed, of the map and of the maps before it. The variance is that of
-    the law times `inflation`, its mean squared error on held-out maps in units of its variance.
-    A site that training never observed has the climate's location and scale, widened by the
-    climate's doubt, and informs no other. `climate` gives (location, scale, doubt) of a batch.
+    The conditional variance is multiplied by `inflation`, the mean squared error on held-out maps
+    in units of it. A site that training never observed has the climate's location and scale,
+    widened by the climate's doubt, and informs no other.
     """
 
     direction = "bidirectional"
     mean: Tensor
-    covariance: Tensor
     seen: Tensor
     inflation: Tensor
     ridge: Tensor
 
-    def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
+    def __init__(
+        self,
+        climate: nn.Module,
+        *,
+        n_sites: int,
+        n_lags: int,
+        moments: dict[str, Tensor],
+        ridge: Tensor,
+    ) -> None:
         super().__init__()
         self.climate, self.n_sites, self.n_lags = climate, n_sites, n_lags
         n_slots = n_sites * (n_lags + 1)
         self.register_buffer("mean", torch.zeros(n_slots, dtype=torch.float64))
-        self.register_buffer("covariance", torch.eye(n_slots, dtype=torch.float64))
+        for name, moment in moments.items():
+            self.register_buffer(name, moment.double())
         self.register_buffer("seen", torch.zeros(n_slots, dtype=torch.bool))
-        self.register_buffer("inflation", torch.ones((), dtype=torch.float64))
-        self.register_buffer("ridge", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("inflation", torch.ones_like(ridge, dtype=torch.float64))
+        self.register_buffer("ridge", ridge.double())
+
+    @abstractmethod
+    def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
+        """Mean and variance of the own slots, at least, if the part were of this distribution.
+
+        `normal`: with `ridge` on the diagonal of its covariance
+        """
+
+    @abstractmethod
+    def conditional(self, rows: SlotRows) -> Predicted:
+        """Mean and variance of the own slots, at least, given the others that are known."""
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
         """Mean and log scale of every own element, given the observed others."""
-        placed = slot_rows(batch, self.climate, n_sites=self.n_sites, n_lags=self.n_lags)
-        rows = Rows(placed.rows.value, placed.rows.known & self.seen)
-        mean, variance = leave_one_out(JointNormal(self.mean, self.covariance), rows)
-        return _eta(placed, self.seen, mean, self.inflation * variance)
+        slotted = slot_rows(batch, self.climate, n_sites=self.n_sites, n_lags=self.n_lags)
+        rows = SlotRows(slotted.rows.value, slotted.rows.known & self.seen)
+        mean, variance = self.conditional(rows)
+        return _eta(slotted, self.seen, mean, self.inflation * variance)
 
 
-class RidgeSitePart(nn.Module):
-    """One ridge regression a site on all other slots of the row, each with a penalty of its own.
+class RidgeCovariancePart(RidgePart):
+    """Each site given all others that are observed, under one normal of covariance S + ridge I.
+
+    Exact for any subset that is observed, of the map and of the maps before it.
+    """
+
+    covariance: Tensor
+
+    def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
+        moments = {"covariance": torch.eye(n_sites * (n_lags + 1))}
+        sizes = {"n_sites": n_sites, "n_lags": n_lags}
+        super().__init__(climate, **sizes, moments=moments, ridge=torch.zeros(()))
+
+    def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
+        """Exact conditionals of all slots."""
+        return leave_one_out(normal, rows)
+
+    def conditional(self, rows: SlotRows) -> Predicted:
+        """Exact conditionals of all slots."""
+        return leave_one_out(JointNormal(self.mean, self.covariance), rows)
+
+
+class RidgeSitePart(RidgePart):
+    """One ridge regression per site on all other slots of the row, each with its own penalty.
 
     A predictor that is not observed enters at its expectation given nothing, its mean, and the
     variance grows by that of what it would have added, b^T S b over the missing coefficients b:
-    the first rows of a season, without maps before them, are predicted like that too. Variances
-    are multiplied by the site's `inflation`, its mean squared error on held-out maps in units of
-    them. A site that training never observed has the climate's location and scale, widened by the
-    climate's doubt, and informs no other. `climate` gives (location, scale, doubt) of a batch.
+    the first rows of a season, without maps before them, are predicted like that too.
     """
 
-    direction = "bidirectional"
-    mean: Tensor
     coefficients: Tensor
     residual: Tensor
     moments: Tensor
-    seen: Tensor
-    inflation: Tensor
-    ridge: Tensor
 
     def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
-        super().__init__()
-        self.climate, self.n_sites, self.n_lags = climate, n_sites, n_lags
         n_slots = n_sites * (n_lags + 1)
-        self.register_buffer("mean", torch.zeros(n_slots, dtype=torch.float64))
-        self.register_buffer("coefficients", torch.zeros(n_sites, n_slots, dtype=torch.float64))
-        self.register_buffer("residual", torch.ones(n_sites, dtype=torch.float64))
-        self.register_buffer("moments", torch.eye(n_slots, dtype=torch.float64))
-        self.register_buffer("seen", torch.zeros(n_slots, dtype=torch.bool))
-        self.register_buffer("inflation", torch.ones(n_sites, dtype=torch.float64))
-        self.register_buffer("ridge", torch.zeros(n_sites, dtype=torch.float64))
+        moments = {
+            "coefficients": torch.zeros(n_sites, n_slots),
+            "residual": torch.ones(n_sites),
+            "moments": torch.eye(n_slots),
+        }
+        sizes = {"n_sites": n_sites, "n_lags": n_lags}
+        super().__init__(climate, **sizes, moments=moments, ridge=torch.zeros(n_sites))
 
-    def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
-        """Mean and log scale of every own element, given the observed others."""
-        placed = slot_rows(batch, self.climate, n_sites=self.n_sites, n_lags=self.n_lags)
-        rows = Rows(placed.rows.value, placed.rows.known & self.seen)
-        lines = _Lines(self.coefficients, self.residual)
-        mean, variance = _predict_lines(lines, JointNormal(self.mean, self.moments), rows)
-        return _eta(placed, self.seen, mean, self.inflation * variance)
+    def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
+        """What the regressions of all sites under one ridge predict."""
+        lines = _regressions(normal, self.n_sites)
+        return _predict_lines(*lines, _without_ridge(normal, ridge), rows)
+
+    def conditional(self, rows: SlotRows) -> Predicted:
+        """What each site's regression predicts."""
+        normal = JointNormal(self.mean, self.moments)
+        return _predict_lines(self.coefficients, self.residual, normal, rows)
 
 
 def fit_ridge_covariance(
@@ -120,7 +154,7 @@ def fit_ridge_covariance(
     validation: Groups | None = None,
     ridges: Sequence[float] = RIDGES,
 ) -> RidgeCovariancePart:
-    """The law of the training maps; the ridge with the best leave-one-out likelihood held out.
+    """The normal distribution of the training maps, with the ridge of the likeliest held-out maps.
 
     Held out are the maps of `validation`, or else folds of the training maps: whole seasons where
     time has long gaps, blocks of time otherwise. Cells that are missing in training are integrated
@@ -139,16 +173,17 @@ def fit_ridge_covariance(
     True
     """
     part = RidgeCovariancePart(climate, n_sites=groups.n_items, n_lags=n_lags_of(groups))
-    trial = _try(part, groups, validation, ridges=ridges, predict=_given_the_others)
+    trial = _try(part, groups, validation, ridges=ridges)
     # The scale that fits best, and the negative log-likelihood with it but for constants.
     ratio = (trial.error / trial.variance).sum((1, 2)) / trial.known.sum()
     nats = 0.5 * ratio.log() + 0.5 * trial.variance.log().sum((1, 2)) / trial.known.sum()
     best = int(nats.argmin())
-    law = fit_normal(trial.rows, ridge=trial.ridges[best])
-    part.mean.copy_(law.mean)
-    part.covariance.copy_(law.covariance)
+    ridge = trial.ridges[best]
+    normal = fit_normal(trial.rows, ridge=ridge)
+    part.mean.copy_(normal.mean)
+    part.covariance.copy_(normal.covariance)
     part.inflation.copy_(ratio[best])
-    part.ridge.fill_(trial.ridges[best])
+    part.ridge.fill_(ridge)
     return part
 
 
@@ -159,25 +194,15 @@ def fit_ridge_site(
     validation: Groups | None = None,
     ridges: Sequence[float] = RIDGES,
 ) -> RidgeSitePart:
-    """A regression a site; its penalty is the one with the smallest squared error held out.
+    """One regression per site; its penalty has the smallest squared error on held-out maps.
 
     Held out are the maps of `validation`, or else folds of the training maps, as in
     `fit_ridge_covariance`; the same maps give the scale of the residuals. Where training misses
     cells, the moments of the regressions come from expectation-maximization.
-    Raises DataError for fewer than 2 maps, or where no site has 2 observed values.
-
-    >>> import numpy as np
-    >>> from exfam.fields.networks.climate import empty_climate
-    >>> groups = Groups(start=np.arange(0, 40, 2), stop=np.arange(2, 42, 2),
-    ...     item=np.tile([0, 1], 20), values={"t": np.sin(np.arange(40) // 2)},
-    ...     group_attributes={"time": np.arange(20.0)})
-    >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
-    >>> part = fit_ridge_site(groups, climate=empty_climate("none", **sizes))
-    >>> bool((part.eta(groups.pad([3]))[..., 0] - np.sin(3)).abs().max() < 0.01)
-    True
+    Raises DataError as `fit_ridge_covariance` does.
     """
     part = RidgeSitePart(climate, n_sites=groups.n_items, n_lags=n_lags_of(groups))
-    trial = _try(part, groups, validation, ridges=ridges, predict=_given_all_slots)
+    trial = _try(part, groups, validation, ridges=ridges)
     count = trial.known.sum(0)
     total = trial.error.sum(1) + COMMON_ROWS * trial.error.sum((1, 2))[:, None] / count.sum()
     best = total.argmin(0)
@@ -186,20 +211,16 @@ def fit_ridge_site(
     common = COMMON_ROWS * ratio.sum() / count.sum()
     part.inflation.copy_((ratio + common) / (count + COMMON_ROWS))
     part.ridge.copy_(torch.tensor(trial.ridges, dtype=torch.float64)[best])
-    _fill_lines(part, trial.rows)
-    return part
-
-
-def _fill_lines(part: RidgeSitePart, rows: Rows) -> None:
-    """Each site's regression under its own ridge; the moments under the smallest of them."""
-    law: JointNormal | None = None
+    normal: JointNormal | None = None
     for ridge in sorted(set(part.ridge.tolist()), reverse=True):
-        law = fit_normal(rows, ridge=ridge, start=law)
-        lines, chosen = _lines(law, part.n_sites), part.ridge == ridge
-        part.coefficients[chosen] = lines.coefficients[chosen]
-        part.residual[chosen] = lines.residual[chosen]
-        part.mean.copy_(law.mean)
-        part.moments.copy_(_without_ridge(law, ridge).covariance)
+        normal = fit_normal(trial.rows, ridge=ridge, start=normal)
+        coefficients, residual = _regressions(normal, part.n_sites)
+        chosen = part.ridge == ridge
+        part.coefficients[chosen] = coefficients[chosen]
+        part.residual[chosen] = residual[chosen]
+        part.mean.copy_(normal.mean)
+        part.moments.copy_(_without_ridge(normal, ridge).covariance)
+    return part
 
 
 class _Trial(NamedTuple):
@@ -212,18 +233,13 @@ class _Trial(NamedTuple):
     error: Float[Tensor, "ridges rows sites"]
     variance: Float[Tensor, "ridges rows sites"]
     known: Bool[Tensor, "rows sites"]
-    rows: Rows
+    rows: SlotRows
 
 
 def _try(
-    part: RidgeCovariancePart | RidgeSitePart,
-    groups: Groups,
-    validation: Groups | None,
-    *,
-    ridges: Sequence[float],
-    predict: Callable[[JointNormal, Rows, float, int], Prediction],
+    part: RidgePart, groups: Groups, validation: Groups | None, *, ridges: Sequence[float]
 ) -> _Trial:
-    """Fits with every ridge, judged on held-out maps; fills the part's `seen`."""
+    """Fits with every ridge, judged on held-out maps; fills the part's `seen` as well."""
     sizes = {"n_sites": part.n_sites, "n_lags": part.n_lags}
     rows = slot_table(groups, part.climate, **sizes)
     folds = time_folds(groups.group_attributes["time"], n_folds=N_FOLDS)
@@ -233,14 +249,12 @@ def _try(
             "`groups` must hold at least 2 observed values of some site, got no site with more "
             "than 1: give more maps, or fit `FieldClimatology` alone."
         )
-    rows = Rows(rows.value, rows.known & part.seen)
+    rows = SlotRows(rows.value, rows.known & part.seen)
     if validation is None:
-        splits = [
-            (rows.take(~fold), rows.take(fold)) for fold in (torch.from_numpy(f) for f in folds)
-        ]
+        splits = [(rows.take(~fold), rows.take(fold)) for fold in map(torch.from_numpy, folds)]
     else:
         held = slot_table(validation, part.climate, **sizes)
-        splits = [(rows, Rows(held.value, held.known & part.seen))]
+        splits = [(rows, SlotRows(held.value, held.known & part.seen))]
     known = torch.cat([held.known[:, : part.n_sites] for _, held in splits])
     unit = float(rows.value[rows.known].var())
     if not unit > _LEAST_VARIANCE:
@@ -250,83 +264,64 @@ def _try(
         )
     tried = [ridge * unit for ridge in sorted(ridges, reverse=True)]
     errors, variances = zip(
-        *(
-            _held_out(*split, ridges=tried, predict=predict, n_sites=part.n_sites)
-            for split in splits
-        ),
-        strict=True,
+        *(_held_out(part, *split, ridges=tried) for split in splits), strict=True
     )
-    error, variance = torch.cat(errors, 1), torch.cat(variances, 1)
-    return _Trial(tried, error, variance, known, rows)
+    return _Trial(tried, torch.cat(errors, 1), torch.cat(variances, 1), known, rows)
 
 
 def _held_out(
-    train: Rows,
-    held: Rows,
-    *,
-    ridges: Sequence[float],
-    predict: Callable[[JointNormal, Rows, float, int], Prediction],
-    n_sites: int,
+    part: RidgePart, train: SlotRows, held: SlotRows, *, ridges: Sequence[float]
 ) -> tuple[Float[Tensor, "ridges rows sites"], Float[Tensor, "ridges rows sites"]]:
     errors, variances = [], []
+    n_sites = part.n_sites
     known, value = held.known[:, :n_sites], held.value[:, :n_sites]
-    law: JointNormal | None = None
+    normal: JointNormal | None = None
     for ridge in ridges:
-        law = fit_normal(train, ridge=ridge, start=law)
-        mean, variance = predict(law, held, ridge, n_sites)
+        normal = fit_normal(train, ridge=ridge, start=normal)
+        mean, variance = part.predicted(normal, ridge, held)
         errors.append(torch.where(known, value - mean[:, :n_sites], 0.0).square())
         variances.append(torch.where(known, variance[:, :n_sites], 1.0))
     return torch.stack(errors), torch.stack(variances)
 
 
-def _given_the_others(law: JointNormal, rows: Rows, ridge: float, n_sites: int) -> Prediction:
-    return leave_one_out(law, rows)
+def _regressions(
+    normal: JointNormal, n_sites: int
+) -> tuple[Float[Tensor, "sites slots"], Float[Tensor, "sites"]]:
+    """Coefficients of own slots on all others, -P_ij / P_ii, and residual variances.
 
-
-def _given_all_slots(law: JointNormal, rows: Rows, ridge: float, n_sites: int) -> Prediction:
-    return _predict_lines(_lines(law, n_sites), _without_ridge(law, ridge), rows)
-
-
-class _Lines(NamedTuple):
-    """Regressions of own slots on all other slots, and their residual variances."""
-
-    coefficients: Float[Tensor, "sites slots"]
-    residual: Float[Tensor, "sites"]
-
-
-def _lines(law: JointNormal, n_sites: int) -> _Lines:
-    """The ridge regressions of all sites at once: -P_ij / P_ii, P the inverse of S + ridge I."""
-    precision = torch.cholesky_inverse(torch.linalg.cholesky(law.covariance))
+    P is the inverse of S + ridge I.
+    """
+    precision = torch.cholesky_inverse(torch.linalg.cholesky(normal.covariance))
     residual = precision.diagonal()[:n_sites].reciprocal()
     coefficients = -precision[:n_sites] * residual[:, None]
     coefficients.diagonal().zero_()
-    return _Lines(coefficients, residual)
+    return coefficients, residual
 
 
-def _predict_lines(lines: _Lines, law: JointNormal, rows: Rows) -> Prediction:
-    anomaly = torch.where(rows.known, rows.value - law.mean, 0.0)
-    mean = law.mean[: len(lines.residual)] + anomaly @ lines.coefficients.T
-    kinds, kind = torch.unique(rows.known, dim=0, return_inverse=True)
-    variance = torch.stack([_variance_added(lines, law, ~known) for known in kinds])
-    return mean, lines.residual + variance[kind]
+def _predict_lines(
+    coefficients: Float[Tensor, "sites slots"],
+    residual: Float[Tensor, "sites"],
+    normal: JointNormal,
+    rows: SlotRows,
+) -> Predicted:
+    anomaly = torch.where(rows.known, rows.value - normal.mean, 0.0)
+    mean = normal.mean[: len(residual)] + anomaly @ coefficients.T
+    patterns, pattern = torch.unique(rows.known, dim=0, return_inverse=True)
+    added = []
+    for known in patterns:
+        missing = (~known).nonzero()[:, 0]
+        line = coefficients[:, missing]
+        added.append((line @ normal.covariance[missing[:, None], missing] * line).sum(-1))
+    return mean, residual + torch.stack(added)[pattern]
 
 
-def _variance_added(
-    lines: _Lines, law: JointNormal, missing: Bool[Tensor, "slots"]
-) -> Float[Tensor, "sites"]:
-    """Variance of what the missing slots would have added to each site's mean."""
-    at = missing.nonzero()[:, 0]
-    coefficients = lines.coefficients[:, at]
-    return (coefficients @ law.covariance[at[:, None], at] * coefficients).sum(-1)
-
-
-def _without_ridge(law: JointNormal, ridge: float) -> JointNormal:
-    eye = torch.eye(len(law.mean), dtype=law.covariance.dtype, device=law.covariance.device)
-    return JointNormal(law.mean, law.covariance - ridge * eye)
+def _without_ridge(normal: JointNormal, ridge: float) -> JointNormal:
+    eye = torch.eye(len(normal.mean)).to(normal.covariance)
+    return JointNormal(normal.mean, normal.covariance - ridge * eye)
 
 
 def _eta(
-    placed: Placed,
+    slotted: SlottedBatch,
     seen: Bool[Tensor, "slots"],
     mean: Float[Tensor, "batch predicted"],
     variance: Float[Tensor, "batch predicted"],
@@ -335,8 +330,8 @@ def _eta(
     width = mean.shape[1]
     mean = torch.where(seen[:width], mean, 0.0)
     variance = torch.where(seen[:width], variance, 1.0)
-    is_seen = placed.read(seen[:width].double().expand_as(mean), missing=0.0) > 0
-    doubt = torch.where(is_seen, 0.0, placed.doubt.square())
-    spread = placed.scale.square() * placed.read(variance, missing=1.0) + doubt
-    location = placed.location + placed.scale * placed.read(mean, missing=0.0)
+    is_seen = slotted.read(seen[:width].double().expand_as(mean), missing=0.0) > 0
+    doubt = torch.where(is_seen, 0.0, slotted.doubt.square())
+    spread = slotted.scale.square() * slotted.read(variance, missing=1.0) + doubt
+    location = slotted.location + slotted.scale * slotted.read(mean, missing=0.0)
     return torch.stack([location, 0.5 * spread.log()], -1)

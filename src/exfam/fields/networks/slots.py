@@ -1,4 +1,4 @@
-"""Maps as rows of one number a slot: a slot is a site of the map itself or of a map before it."""
+"""Maps as rows of slots: a slot is a site of the map itself or of a map before it."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from exfam.checks import DataError, ExfamError
-from exfam.fields.networks.joint_normal import Rows
+from exfam.fields.networks.joint_normal import SlotRows
 from exfam.groups import Batch, Groups
 
-__all__ = ["Placed", "field_value", "n_lags_of", "slot_rows", "slot_table", "time_folds"]
+__all__ = ["SlottedBatch", "field_value", "n_lags_of", "slot_rows", "slot_table", "time_folds"]
 
 # Steps of time longer than this many usual ones part the maps into seasons.
 LONG_GAP = 5.0
 
 
-class Placed(NamedTuple):
+class SlottedBatch(NamedTuple):
     """The elements of a batch as anomalies, and where in the rows of slots each stands.
 
     `slot`: steps back times the number of sites plus the site's code; the number of slots where an
@@ -25,7 +25,7 @@ class Placed(NamedTuple):
     `location`, `scale`, `doubt`: what the climate says, in the value's unit
     """
 
-    rows: Rows
+    rows: SlotRows
     slot: Int[Tensor, "batch length"]
     location: Float[Tensor, "batch length"]
     scale: Float[Tensor, "batch length"]
@@ -40,41 +40,26 @@ class Placed(NamedTuple):
 
 
 def field_value(batch: Batch) -> Float[Tensor, "batch length"]:
-    """The one value column of a field, 0 where it was not observed.
-
-    >>> field_value(Groups(start=[0], stop=[2], values={"t": [1.0, 2.0]}).pad([0]))
-    tensor([[1., 2.]], dtype=torch.float64)
-    """
+    """The one value column of a field, 0 where it was not observed."""
     (value,) = batch.values.values()
     return torch.where(batch.observed, value, 0.0)
 
 
 def n_lags_of(groups: Groups) -> int:
-    """How many maps before its own a map sees.
-
-    >>> n_lags_of(Groups(start=[0], stop=[3]))
-    0
-    """
+    """How many maps before its own a map sees."""
     return 0 if groups.context_start is None else groups.context_start.shape[1]
 
 
-def slot_rows(batch: Batch, climate: nn.Module, *, n_sites: int, n_lags: int) -> Placed:
+def slot_rows(batch: Batch, climate: nn.Module, *, n_sites: int, n_lags: int) -> SlottedBatch:
     """The batch's maps as rows of anomalies (value - location) / scale, in float64.
 
     Raises ExfamError for groups without items.
-
-    >>> from exfam.fields.networks.climate import empty_climate
-    >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
-    >>> groups = Groups(start=[0], stop=[2], item=[1, 0], values={"t": [5.0, 7.0]})
-    >>> placed = slot_rows(groups.pad([0]), empty_climate("none", **sizes), n_sites=2, n_lags=0)
-    >>> placed.rows.value, placed.slot
-    (tensor([[7., 5.]], dtype=torch.float64), tensor([[1, 0]]))
     """
     if batch.item is None:
         raise ExfamError(
             "`item` must be given for a model of known sites, got groups without items."
         )
-    location, scale, doubt = (each.double() for each in climate(batch))
+    location, scale, doubt = (part.double() for part in climate(batch))
     anomaly = (field_value(batch).double() - location) / scale
     n_slots = n_sites * (n_lags + 1)
     has_slot = batch.present & (batch.item >= 0) & (batch.steps_back <= n_lags)
@@ -82,10 +67,10 @@ def slot_rows(batch: Batch, climate: nn.Module, *, n_sites: int, n_lags: int) ->
     shown = torch.where(has_slot & batch.observed, slot, n_slots)
     value = anomaly.new_zeros(len(slot), n_slots + 1).scatter(1, shown, anomaly)
     known = torch.zeros_like(value, dtype=torch.bool).scatter(1, shown, True)
-    return Placed(Rows(value[:, :-1], known[:, :-1]), slot, location, scale, doubt)
+    return SlottedBatch(SlotRows(value[:, :-1], known[:, :-1]), slot, location, scale, doubt)
 
 
-def slot_table(groups: Groups, climate: nn.Module, *, n_sites: int, n_lags: int) -> Rows:
+def slot_table(groups: Groups, climate: nn.Module, *, n_sites: int, n_lags: int) -> SlotRows:
     """All maps of the groups as rows of anomalies.
 
     >>> from exfam.fields.networks.climate import empty_climate
@@ -98,7 +83,7 @@ def slot_table(groups: Groups, climate: nn.Module, *, n_sites: int, n_lags: int)
         slot_rows(part.pad(np.arange(len(part))), climate, n_sites=n_sites, n_lags=n_lags).rows
         for part in groups.chunks()
     ]
-    return Rows(torch.cat([p.value for p in parts]), torch.cat([p.known for p in parts]))
+    return SlotRows(torch.cat([p.value for p in parts]), torch.cat([p.known for p in parts]))
 
 
 def time_folds(

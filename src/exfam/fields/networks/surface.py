@@ -1,4 +1,4 @@
-"""Surfaces: one number a site, carried to places without data by a Gaussian process."""
+"""Surfaces: one number per site, carried to places without data by a Gaussian process."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exfam.fields.networks.places import chord_distances
 
-__all__ = ["Surface", "at_places", "fit_surface", "matern"]
+__all__ = ["Surface", "at_places", "fit_surface", "matern_3_2"]
 
 # Sites that a fit looks at: a factorization of their covariance costs the cube of their number.
 MOST_SITES = 400
@@ -46,12 +46,12 @@ class Surface:
     nugget: float
 
 
-def matern(
+def matern_3_2(
     distance: Float64[Tensor, "*shape"], length: float | Tensor
 ) -> Float64[Tensor, "*shape"]:
     """The Matern 3/2 correlation at a distance: (1 + r) exp(-r), r = sqrt(3) distance / length.
 
-    >>> matern(torch.zeros(1).double(), 2.0)
+    >>> matern_3_2(torch.zeros(1).double(), 2.0)
     tensor([1.], dtype=torch.float64)
     """
     r = 3**0.5 * distance / length
@@ -100,10 +100,10 @@ def _most_likely(distance: Tensor, z: Tensor, error: Tensor, unit: Tensor) -> Te
 
     bounds = [(-12.0, 8.0), (-8.0, 4.0), (-12.0, 8.0)]
     with torch.enable_grad():
-        found = scipy.optimize.minimize(
+        fit = scipy.optimize.minimize(
             loss, center.log().numpy(), jac=True, method="L-BFGS-B", bounds=bounds
         )
-    return torch.from_numpy(found.x).exp() * unit
+    return torch.from_numpy(fit.x).exp() * unit
 
 
 def _profile(
@@ -112,7 +112,7 @@ def _profile(
     """The mean that is most likely under the parameters, and -log p in nats with it."""
     variance, length, nugget = parameters
     jitter = 1e-9 * variance
-    covariance = variance * matern(distance, length) + torch.diag(nugget + error + jitter)
+    covariance = variance * matern_3_2(distance, length) + torch.diag(nugget + error + jitter)
     factor = torch.linalg.cholesky(covariance)
     both = torch.stack([z, torch.ones_like(z)], -1)
     z_white, one_white = torch.linalg.solve_triangular(factor, both, upper=False).unbind(-1)
@@ -166,8 +166,8 @@ def _krige(
     if variance == 0:
         return mean.expand(len(value)), nugget.expand(len(value))
     own = nugget + noise + 1e-9 * variance
-    covariance = variance * matern(between, length) + torch.diag_embed(own)
-    shared = variance * matern(to_sites, length)
+    covariance = variance * matern_3_2(between, length) + torch.diag_embed(own)
+    shared = variance * matern_3_2(to_sites, length)
     factor = torch.linalg.cholesky(covariance)
     weights = torch.cholesky_solve(shared[..., None], factor)[..., 0]
     explained = (weights * shared).sum(-1)

@@ -19,10 +19,8 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_values,
 )
 from exfam.families import Family, Gaussian, Poisson
-from exfam.fields.networks.factor_network import (
-    FieldLatentFactorSettings,
-    build_field_latent_factor,
-)
+from exfam.fields.declarations import LatentFactorParameters
+from exfam.fields.networks.factor_network import build_field_latent_factor
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.common.harness import Options
@@ -140,8 +138,9 @@ def _values(groups: Groups, seed: int) -> _Pair:
 def _field_of(k: int | None) -> Callable[[Groups, int], _Pair]:
     def build(groups: Groups, seed: int) -> _Pair:
         generator = torch.Generator().manual_seed(seed)
-        settings = FieldLatentFactorSettings(dim=DIM, hidden_dim=DIM, k=k)
-        part = _random(build_field_latent_factor(groups, settings, generator=generator), generator)
+        settings = LatentFactorParameters(dim=DIM, hidden_dim=DIM, k=k)
+        plain = build_field_latent_factor(groups, settings, metric="haversine", generator=generator)
+        part = _random(plain, generator)
         return _pair(part, field_from_latent_factor(part, column=COLUMN), Gaussian())
 
     return build

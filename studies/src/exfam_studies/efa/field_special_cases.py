@@ -17,7 +17,7 @@ from exfam.efa.networks.dispersion import Dispersion, ItemBias
 from exfam.efa.networks.heads import ValueHead
 from exfam.embeddings import Concatenated, RawValue, TokenEmbedding
 from exfam.families import Gaussian
-from exfam.fields.networks.factor_network import FieldLatentFactorPart, Neighbors
+from exfam.fields.networks.factor_network import FieldLatentFactorPart, NearestObserved
 from exfam.groups import Batch
 from exfam_studies.efa.special_cases import hidden_by_zeros, zeroed_attention
 
@@ -33,7 +33,12 @@ class NeighborhoodAttention(nn.Module):
     direction = "bidirectional"
 
     def __init__(
-        self, embedding: TokenEmbedding, block: Block, head: nn.Module, *, neighbors: Neighbors
+        self,
+        embedding: TokenEmbedding,
+        block: Block,
+        head: nn.Module,
+        *,
+        neighbors: NearestObserved,
     ) -> None:
         super().__init__()
         self.embedding, self.block, self.head = embedding, block, head
@@ -58,12 +63,13 @@ def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> Nei
 
     >>> import numpy as np
     >>> from exfam.groups import Groups
-    >>> from exfam.fields.networks.factor_network import (
-    ...     FieldLatentFactorSettings, build_field_latent_factor)
+    >>> from exfam.fields.declarations import LatentFactorParameters
+    >>> from exfam.fields.networks.factor_network import build_field_latent_factor
     >>> groups = Groups(start=[0], stop=[3], values={"t": [1.0, 2.0, 3.0]},
     ...     attributes={"coordinates": np.array([[0.0], [1.0], [3.0]])})
-    >>> settings = FieldLatentFactorSettings(k=2, metric="euclidean")
-    >>> part = build_field_latent_factor(groups, settings, generator=torch.Generator())
+    >>> settings = LatentFactorParameters(k=2)
+    >>> part = build_field_latent_factor(
+    ...     groups, settings, metric="euclidean", generator=torch.Generator())
     >>> efa, batch = field_from_latent_factor(part, column="t"), groups.pad([0])
     >>> bool((efa.eta(batch) - part.eta(batch)).abs().max() < 1e-5)
     True
