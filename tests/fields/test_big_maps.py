@@ -106,9 +106,9 @@ def test_maps_that_show_the_same_sites_share_a_search(monkeypatch):
     for g in range(N_MAPS):
         alone = groups.pad([g])
         keys = near.keys(alone, shown[[g]], own_elements(alone))
-        assert torch.equal(keys.index[0], together.index[g])
+        assert torch.equal(keys.column[0], together.column[g])
         assert torch.equal(keys.may_attend[0], together.may_attend[g])
-    assert not torch.equal(together.index[0], together.index[2])
+    assert not torch.equal(together.column[0], together.column[2])
 
 
 def test_maps_too_large_for_full_attention_ask_for_neighbors(monkeypatch):

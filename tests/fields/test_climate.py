@@ -300,7 +300,9 @@ def test_surfaces_at_new_places_are_those_of_scikit_learn():
 def test_a_surface_is_found_again():
     rng = np.random.default_rng(0)
     at = torch.from_numpy(rng.uniform(0, 10, size=(300, 2)))
-    covariance = 4.0 * surface.matern(chord_distances(at, at), 2.0) + 0.25 * torch.eye(300).double()
+    covariance = (
+        4.0 * surface.matern_3_2(chord_distances(at, at), 2.0) + 0.25 * torch.eye(300).double()
+    )
     z = 7 + torch.linalg.cholesky(covariance) @ torch.from_numpy(rng.normal(size=300))
     found = surface.fit_surface(at, z, noise=torch.zeros(300).double(), unknown=0.0)
     assert found.mean == pytest.approx(7.0, abs=2.0)

@@ -70,7 +70,7 @@ def test_numbers_that_stand_for_nothing_are_replaced():
 
 
 def test_a_column_in_the_way_of_what_is_told_is_named():
-    with pytest.raises(DataError, match=r"no column 'v_low', which tells .* Rename it"):
+    with pytest.raises(DataError, match=r"no column 'v_low', which marks .* Rename it"):
         fitted("field-kriging").impute(FRAME.assign(v_low=0.0))
 
 

@@ -280,7 +280,7 @@ def test_counts_beyond_what_a_family_can_have_as_mean_are_refused(family):
 def test_times_that_are_none_to_double_precision_are_refused(times):
     frame = FULL.sort_values(["day", "site"]).assign(day=np.repeat(np.resize(times, 12), N_SITES))
     frame = frame.drop_duplicates(["day", "site"])
-    with pytest.raises(DataError, match="`time` must hold times that double precision tells apart"):
+    with pytest.raises(DataError, match="`time` must hold times that differ in double precision"):
         make("field-kriging").fit(frame)
 
 

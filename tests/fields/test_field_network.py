@@ -138,7 +138,7 @@ def test_keys_of_the_nearest_are_the_nearest_that_are_shown():
     shown = np.array([[True, True, False, True, True]])
     batch = field(np.arange(5.0)[None], place, observed=shown).pad([0])
     keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
-    seen = [sorted(keys.index[0, i][keys.may_attend[0, i]].tolist()) for i in range(5)]
+    seen = [sorted(keys.column[0, i][keys.may_attend[0, i]].tolist()) for i in range(5)]
     assert seen == [[1, 3], [0, 3], [0, 1], [1, 4], [1, 3]]
 
 
@@ -146,7 +146,7 @@ def test_sites_at_one_place_are_neighbors_and_never_their_own():
     batch = field(np.arange(4.0)[None], np.zeros((4, 1))).pad([0])
     keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
     for i in range(4):
-        seen = keys.index[0, i][keys.may_attend[0, i]].tolist()
+        seen = keys.column[0, i][keys.may_attend[0, i]].tolist()
         assert len(set(seen)) == 2 and i not in seen
 
 
@@ -216,9 +216,9 @@ def test_weights_are_shares_of_the_others(choice):
     groups = maps(lags=1)
     network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
     told = network.weights(batch)
-    own, keys = told.keys.own.index, told.keys
+    own, keys = told.keys.own.column, told.keys
     n_keys = keys.may_attend.shape[-1]
-    places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.index is None else keys.index
+    places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.column is None else keys.column
     forbidden = ~keys.may_attend[:, :, None]
     assert ((places == own[..., None]) & keys.may_attend).sum() == 0
     assert len(told.layers) == len(network.blocks)
@@ -334,6 +334,6 @@ def test_own_elements_are_found_wherever_they_stand():
     assert batch.steps_back.max() == 1 and not batch.present.all()
     places = own_elements(batch)
     for row in range(2):
-        found = places.index[row][places.valid[row]]
+        found = places.column[row][places.valid[row]]
         own = (batch.present & (batch.steps_back == 0))[row].nonzero()[:, 0]
         assert found.tolist() == own.tolist()

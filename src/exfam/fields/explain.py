@@ -70,10 +70,10 @@ def _over_elements(
     weights: Float[torch.Tensor, "one own heads key"], source: FieldWeights, length: int
 ) -> Float[np.ndarray, "heads own length"]:
     """Weights with one column per element, wherever the keys were taken from."""
-    if source.keys.index is None:
+    if source.keys.column is None:
         return weights[0].transpose(0, 1).cpu().numpy()
     own, heads = weights.shape[1:3]
     out = weights.new_zeros(own, heads, length)
-    places = source.keys.index[0][:, None].expand(-1, heads, -1)
+    places = source.keys.column[0][:, None].expand(-1, heads, -1)
     kept = torch.where(source.keys.may_attend[0][:, None], weights[0], 0.0)
     return out.scatter_add(2, places, kept).transpose(0, 1).cpu().numpy()

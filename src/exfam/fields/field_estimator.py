@@ -199,8 +199,8 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
                 "maps are seen."
             )
         maps = self._inputs(X).given
-        units = {"shape": self.shape_, "family": self.family_}
-        return forecast(self.members_, maps, steps=int(steps), **units, **draws)
+        shape, family = self.shape_, self.family_
+        return forecast(self.members_, maps, steps=int(steps), shape=shape, family=family, **draws)
 
     def next_site(self, X: Any, *, n: int = 8, seed: int = 0) -> Sensing:
         """Which missing value would, once measured, say most about the others that are missing.

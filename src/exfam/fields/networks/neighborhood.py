@@ -16,9 +16,9 @@ __all__ = ["AllSites", "Keys", "NearestSites", "OwnElements", "own_elements"]
 
 
 class OwnElements(NamedTuple):
-    """Which elements of a batch's rows are own ones; `valid` is False where a group has fewer."""
+    """Which columns of a batch hold own elements; `valid` is False where a group has fewer."""
 
-    index: Int64[Tensor, "batch own"]
+    column: Int64[Tensor, "batch own"]
     valid: Bool[Tensor, "batch own"]
 
 
@@ -27,7 +27,7 @@ def own_elements(batch: Batch) -> OwnElements:
 
     >>> from exfam.groups import Groups
     >>> before = {"context_start": [[0], [0]], "context_stop": [[0], [2]]}
-    >>> own_elements(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).index
+    >>> own_elements(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).column
     tensor([[0, 1],
             [2, 0]])
     """
@@ -41,42 +41,42 @@ def own_elements(batch: Batch) -> OwnElements:
 class Keys(NamedTuple):
     """What own elements may attend to, and how tensors of all elements are laid out for that.
 
-    `index`: of each own element's keys, None if all elements of the group are keys in order. With
-    an index, each own element is a row of its own, with one query.
+    `column`: of each own element's keys, None if all elements of the group are keys in order. With
+    columns, each own element is a row of its own, with one query.
     `may_attend`: which of the keys it may see
     """
 
     own: OwnElements
-    index: Int64[Tensor, "batch own key"] | None
+    column: Int64[Tensor, "batch own key"] | None
     may_attend: Bool[Tensor, "batch own key"]
 
     @property
     def allowed(self) -> Bool[Tensor, "rows query key"]:
         """`may_attend`, by rows and queries."""
-        return self.may_attend if self.index is None else self.may_attend.flatten(0, 1)[:, None]
+        return self.may_attend if self.column is None else self.may_attend.flatten(0, 1)[:, None]
 
     def at_own(self, x: Float[Tensor, "batch length dim"]) -> Float[Tensor, "rows query dim"]:
         """What belongs to the own elements, as queries."""
-        own = x.take_along_dim(self.own.index[..., None], 1)
-        return own if self.index is None else own.flatten(0, 1)[:, None]
+        own = x.take_along_dim(self.own.column[..., None], 1)
+        return own if self.column is None else own.flatten(0, 1)[:, None]
 
     def at_keys(self, x: Float[Tensor, "batch length dim"]) -> Float[Tensor, "rows key dim"]:
         """What belongs to their keys."""
-        if self.index is None:
+        if self.column is None:
             return x
         first = x.shape[1] * torch.arange(len(x), device=x.device)
-        flat = (self.index + first[:, None, None]).flatten()
-        return x.flatten(0, 1).index_select(0, flat).unflatten(0, (-1, self.index.shape[2]))
+        flat = (self.column + first[:, None, None]).flatten()
+        return x.flatten(0, 1).index_select(0, flat).unflatten(0, (-1, self.column.shape[2]))
 
     def part(self, cut: slice) -> "Keys":
         """Of some of the own elements."""
-        own = OwnElements(self.own.index[:, cut], self.own.valid[:, cut])
-        index = None if self.index is None else self.index[:, cut]
-        return Keys(own, index, self.may_attend[:, cut])
+        own = OwnElements(self.own.column[:, cut], self.own.valid[:, cut])
+        column = None if self.column is None else self.column[:, cut]
+        return Keys(own, column, self.may_attend[:, cut])
 
     def back(self, x: Float[Tensor, "rows query *rest"]) -> Float[Tensor, "batch own *rest"]:
         """From rows and queries to groups and own elements."""
-        return x if self.index is None else x[:, 0].unflatten(0, self.own.index.shape)
+        return x if self.column is None else x[:, 0].unflatten(0, self.own.column.shape)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class AllSites:
 
     def keys(self, batch: Batch, shown: Bool[Tensor, "batch length"], own: OwnElements) -> Keys:
         """Keys of every own element: all elements of the group."""
-        other = torch.arange(shown.shape[1], device=shown.device) != own.index[..., None]
+        other = torch.arange(shown.shape[1], device=shown.device) != own.column[..., None]
         return Keys(own, None, shown[:, None, :] & other)
 
 
@@ -100,7 +100,7 @@ class NearestSites:
     >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": places})
     >>> batch = groups.pad([0])
     >>> keys = NearestSites(1, "euclidean").keys(batch, batch.observed, own_elements(batch))
-    >>> keys.index[keys.may_attend].tolist()
+    >>> keys.column[keys.may_attend].tolist()
     [1, 0, 1]
     """
 
@@ -115,7 +115,7 @@ class NearestSites:
         """Keys of every own element: `k` of its own map, then `k` of each earlier map."""
         n_maps = int(batch.steps_back.max()) + 1
         k = min(self.k, shown.shape[1])
-        index = np.zeros((*own.index.shape, n_maps * (k + 1)), dtype=np.int64)
+        index = np.zeros((*own.column.shape, n_maps * (k + 1)), dtype=np.int64)
         is_key = np.zeros(index.shape, dtype=bool)
         columns = (batch.attributes["coordinates"], shown, batch.steps_back, *own)
         arrays = [column.cpu().numpy() for column in columns]

@@ -40,7 +40,7 @@ MOST_LAYOUTS = 4
 class FieldWeights(NamedTuple):
     """Attention weights of own elements, by layer, and of the read-out; and what they are over.
 
-    `keys.index` holds the elements of the columns, None if all elements in order; a further column
+    `keys.column` holds the elements of the columns, None if all elements in order; a further column
     of a layer is the null token's.
     """
 
@@ -70,7 +70,7 @@ class _Seen(NamedTuple):
         position, keys = self.position, self.keys
         if not self.alike:
             return keys.at_own(position), keys.at_keys(position)
-        own = position[:1].take_along_dim(keys.own.index[:1, :, None], 1)
+        own = position[:1].take_along_dim(keys.own.column[:1, :, None], 1)
         return own.expand(len(position), -1, -1), position[:1].expand(len(position), -1, -1)
 
 
@@ -132,11 +132,11 @@ class FieldNetwork(nn.Module):
         seen = self._see(batch, normal)
         outputs = self._by_parts(seen, in_parts=in_parts)
         own = seen.keys.own
-        location, scale, doubt = (part.take_along_dim(own.index, 1) for part in normal)
+        location, scale, doubt = (part.take_along_dim(own.column, 1) for part in normal)
         eta = placed(outputs, (location, scale, doubt), self.family)
-        row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.index)
+        row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.column)
         everywhere = eta.new_zeros(*batch.present.shape, eta.shape[-1])
-        return everywhere.index_put((row[own.valid], own.index[own.valid]), eta[own.valid])
+        return everywhere.index_put((row[own.valid], own.column[own.valid]), eta[own.valid])
 
     def _by_parts(self, seen: _Seen, *, in_parts: bool) -> Outputs:
         """The outputs of all own elements, of so many at a time that memory stays bounded.
@@ -144,7 +144,7 @@ class FieldNetwork(nn.Module):
         On the way back, what a part computed is computed again. `in_parts`: these groups are
         themselves a part of a batch.
         """
-        n_own = seen.keys.own.index.shape[1]
+        n_own = seen.keys.own.column.shape[1]
         size = max(1, MOST_NUMBERS // self._numbers_a_query(seen))
         if size >= n_own and not in_parts:
             return self._outputs(seen)
@@ -180,7 +180,7 @@ class FieldNetwork(nn.Module):
     def _numbers_a_query(self, seen: _Seen) -> int:
         """Numbers in the largest array, for one own element of each group."""
         n_groups, _, n_keys = seen.keys.may_attend.shape
-        gathered = seen.keys.index is not None
+        gathered = seen.keys.column is not None
         sizes = [
             (1 if seen.alike and part is self.read_out else n_groups)
             * (part.n_heads * part.head_dim if gathered else part.n_heads)
@@ -228,7 +228,7 @@ class FieldNetwork(nn.Module):
         values = torch.where(shown, values, 0.0).to(normal.location.dtype)
         anomalies = replace(batch, values={self.column: values}, observed=shown)
         keys = self.neighborhood.keys(batch, shown, own_elements(batch))
-        alike = keys.index is None and _alike(batch)
+        alike = keys.column is None and _alike(batch)
         first = _maps(anomalies, slice(0, 1)) if alike else anomalies
         place = self.place.content(first).expand(len(shown), -1, -1)
         content = self.dropout(place + self.value.content(anomalies))
