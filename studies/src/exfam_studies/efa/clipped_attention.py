@@ -78,11 +78,7 @@ class ClippedFieldSizes:
 
 
 class PlaceMap(nn.Module):
-    """g(tau) = G2 ReLU(G1 tau), without biases.
-
-    >>> PlaceMap(2, 8, 3, generator=torch.Generator().manual_seed(0))(torch.zeros(5, 2)).shape
-    torch.Size([5, 3])
-    """
+    """g(tau) = G2 ReLU(G1 tau), without biases."""
 
     def __init__(
         self, n_dims: int, hidden_dim: int, dim: int, *, generator: torch.Generator
@@ -97,13 +93,7 @@ class PlaceMap(nn.Module):
 
 
 class ClippedLayer(nn.Module):
-    """ReLU attention / n and a feed-forward part, each with a residual; no biases, no norms.
-
-    >>> layer = ClippedLayer(4, n_heads=2, hidden_dim=3, generator=torch.Generator().manual_seed(0))
-    >>> tokens, seen = torch.ones(1, 1, 5, 4), torch.ones(1, 1, 5, dtype=torch.bool)
-    >>> layer(tokens[:, :, :1], tokens, seen).shape
-    torch.Size([1, 1, 1, 4])
-    """
+    """ReLU attention / n and a feed-forward part, each with a residual; no biases, no norms."""
 
     def __init__(
         self, embed_dim: int, *, n_heads: int, hidden_dim: int, generator: torch.Generator
@@ -267,14 +257,6 @@ def pulls(model: ClippedFieldNetwork, batch: Batch) -> Float[Tensor, "batch cent
     """What a value of 1 elsewhere, all others being 0, makes of each element's mean.
 
     Of a network that is linear in the values, as `known_clipped_field` is, the matrices C.
-
-    >>> from exfam.groups import Groups
-    >>> maps = Groups(start=[0], stop=[2], values={"t": [0.0, 0.0]},
-    ...     attributes={"coordinates": torch.ones(2, 2).numpy()})
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> model = build_clipped_field(ClippedFieldSizes(), column="t", generator=generator)
-    >>> pulls(model, maps.pad([0])).shape
-    torch.Size([1, 2, 2])
     """
     value = torch.zeros_like(batch.values[model.column])
     answers = []

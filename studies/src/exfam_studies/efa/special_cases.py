@@ -135,12 +135,7 @@ def _check_pooling(pooling: Pooling, direction: str) -> None:
 
 
 def hidden_by_zeros(field: Field) -> Hidden:
-    """The field, hidden at the center behind a vector of zeros.
-
-    >>> from exfam.families import Gaussian
-    >>> hidden_by_zeros(RawValue("rating", Gaussian())).mask.tolist()
-    [0.0]
-    """
+    """The field, hidden at the center behind a vector of zeros."""
     hidden = Hidden(field, generator=torch.Generator())
     nn.init.zeros_(hidden.mask)
     return hidden
@@ -149,12 +144,7 @@ def hidden_by_zeros(field: Field) -> Hidden:
 def zeroed_attention(
     embed_dim: int, *, head_dim: int, kernel: ScoreKernel, like: Tensor, n_heads: int = 1
 ) -> Attention:
-    """Attention with all weights 0, to be filled in, in the precision of `like`.
-
-    >>> layer = zeroed_attention(3, head_dim=2, kernel=Linear(), like=torch.ones(1))
-    >>> layer.query.weight.shape, layer.query.weight.abs().max().item()
-    (torch.Size([2, 3]), 0.0)
-    """
+    """Attention with all weights 0, to be filled in, in the precision of `like`."""
     attention = Attention(
         embed_dim,
         n_heads=n_heads,

@@ -130,10 +130,7 @@ def linear_map(
 def check_pair(
     words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
 ) -> None:
-    """Raise DataError unless there is one finite context vector for each finite word vector.
-
-    >>> check_pair(np.eye(3), np.eye(3))
-    """
+    """Raise DataError unless there is one finite context vector for each finite word vector."""
     if words.shape != context.shape:
         raise DataError(
             f"`context` must have the shape of `words`, {words.shape}, got {context.shape}."

@@ -89,10 +89,7 @@ def log_partition(
 
 
 def check_probability(probability: Float[np.ndarray, "probabilities"], n_words: int) -> None:
-    """Raise DataError unless there is a probability for each word, and they sum to 1.
-
-    >>> check_probability(np.array([0.25, 0.75]), 2)
-    """
+    """Raise DataError unless there is a probability for each word, and they sum to 1."""
     # Single precision sums to 1 only so far.
     is_whole = abs(float(probability.sum()) - 1) <= 1e-4
     if len(probability) != n_words or not is_whole or not (probability >= 0).all():

@@ -55,13 +55,6 @@ def reflected_from_plain(network: LSTMNetwork, signs: Float[Tensor, "dim"]) -> L
     """The network tied by the reflection `signs` of the same probabilities as a plainly tied one.
 
     Raises ExfamError if the outputs of `network` are not its inputs.
-
-    >>> from exfam.language.networks.lstm_network import build_lstm_lm
-    >>> plain = build_lstm_lm(
-    ...     n_words=5, dim=4, tie="tied", generator=torch.Generator().manual_seed(0)
-    ... )
-    >>> type(reflected_from_plain(plain, -torch.ones(4)).output).__name__
-    'Reflected'
     """
     if network.output is not network.words:
         raise ExfamError(

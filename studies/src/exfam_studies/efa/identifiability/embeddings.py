@@ -65,12 +65,7 @@ class ItemEmbeddings:
         return len(self.center)
 
     def log_probs(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts items"]:
-        """Log-probability of every item at the contexts of a slice, in nats.
-
-        >>> fit = ItemEmbeddings(np.zeros((1, 2)), np.ones((4, 2)), np.zeros(4), np.arange(1))
-        >>> np.exp(fit.log_probs()).round(6)
-        array([[0.25, 0.25, 0.25, 0.25]])
-        """
+        """Log-probability of every item at the contexts of a slice, in nats."""
         return self._eta(contexts) - self.log_normalizers(contexts)[:, None]
 
     def log_normalizers(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts"]:
