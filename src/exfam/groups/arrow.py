@@ -97,8 +97,8 @@ def from_arrow(table: pa.Table) -> Groups:
         (fields[part] if dot else fields)[key if dot else part] = _as_numpy(column, dtype)
     stop = np.cumsum(sizes[:n_groups])
     vocabulary = {
-        key: np.array(each["labels"], dtype=each["dtype"])
-        for key, each in header["vocabulary"].items()
+        key: np.array(labels["labels"], dtype=labels["dtype"])
+        for key, labels in header["vocabulary"].items()
     }
     return Groups(
         start=stop - sizes[:n_groups],

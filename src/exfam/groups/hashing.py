@@ -94,8 +94,8 @@ def label_hashes(labels: np.ndarray) -> UInt64[np.ndarray, "n"]:
     >>> len(set(label_hashes(np.array(["a", "b", "a"])).tolist()))
     2
     """
-    each = (_text_hash(str(label)) for label in labels.tolist())
-    return np.fromiter(each, dtype=np.uint64, count=len(labels))
+    hashes = (_text_hash(str(label)) for label in labels.tolist())
+    return np.fromiter(hashes, dtype=np.uint64, count=len(labels))
 
 
 def _text_hash(text: str) -> np.uint64:

@@ -163,12 +163,12 @@ def _read(
 
     scan = _scan([path for _, path in files], header)
     columns = {part: Column(f"c{header.names.index(part.name)}", TEXT) for part in parts}
-    asked = [
+    counters = [
         f"count(*) FILTER (WHERE {count.format(x=column.sql)})"
         for column in columns.values()
         for count in COUNTS.values()
     ]
-    n_rows, *found = database.row(f"SELECT count(*), {', '.join(asked)} FROM {scan}")
+    n_rows, *found = database.row(f"SELECT count(*), {', '.join(counters)} FROM {scan}")
     numbered = f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
     raw = Table(numbered, columns, Places([name for name, _ in files], counts))
     starts = range(0, len(found), len(COUNTS))

@@ -47,23 +47,23 @@ class ElementColumns:
         self._at, self._run = 0, -1
         self.unobserved = 0
 
-        def made(name: str, dtype: Any, *width: int) -> np.ndarray:
+        def column_of(name: str, dtype: Any, *width: int) -> np.ndarray:
             return allocate(name, np.dtype(dtype), (n_elements, *width))
 
         self.columns = {
-            part: made(_name(part), _dtype(part, checked))
+            part: column_of(_name(part), _dtype(part, checked))
             for argument in ("item", "value", "attributes")
             for part in self._parts[argument]
         }
-        self.source_row = made("source_row", np.int64)
+        self.source_row = column_of("source_row", np.int64)
         places = self._parts["position"]
         dtypes = [_dtype(part, checked) for part in places]
         width = () if len(places) < 2 else (len(places),)
-        self.position = made("position", np.result_type(*dtypes), *width) if places else None
+        self.position = column_of("position", np.result_type(*dtypes), *width) if places else None
         has_gaps = any(part in checked.gaps for part in self._parts["value"])
-        self.observed = made("observed", np.bool_) if has_gaps else None
+        self.observed = column_of("observed", np.bool_) if has_gaps else None
         has_order = any(part.argument == "order" for part in checked.table.columns)
-        self._tied = made("tied", np.bool_) if has_order else None
+        self._tied = column_of("tied", np.bool_) if has_order else None
 
     def put(self, rows: Rows) -> None:
         """Write rows behind those before them."""

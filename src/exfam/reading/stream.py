@@ -76,8 +76,8 @@ def _query(checked: Checked, labels: Mapping[Part, Labels], parts: list[Part]) -
     columns = checked.table.columns
     orders = [column.sql for part, column in columns.items() if part.argument == "order"]
     joins, coded = [], {}
-    for k, (part, each) in enumerate(labels.items()):
-        joins.append(f"JOIN {each.table} AS l{k} ON s.{columns[part].sql} = l{k}.label")
+    for k, (part, held) in enumerate(labels.items()):
+        joins.append(f"JOIN {held.table} AS l{k} ON s.{columns[part].sql} = l{k}.label")
         coded[part] = f"CAST(l{k}.rowid AS INTEGER)"
     group = next(part for part in columns if part.argument == "group")
     picked = [f"{coded[group]} AS g", *(f"s.{sql} AS o{k}" for k, sql in enumerate(orders))]

@@ -241,7 +241,7 @@ def _regimes(
     if regimes is None:
         return np.zeros((1, len(place), len(place)))
     length = _lengths(place, phase[0], settings)
-    each = [
+    correlations = [
         _correlation(
             place,
             length=longer * length,
@@ -251,4 +251,4 @@ def _regimes(
         )
         for direction, longer in zip(regimes.directions, regimes.lengths, strict=True)
     ]
-    return regimes.share * np.stack(each)
+    return regimes.share * np.stack(correlations)

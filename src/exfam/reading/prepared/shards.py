@@ -163,8 +163,8 @@ def _cut(column: np.ndarray) -> Iterator[np.ndarray]:
 
 def _is_same(column: np.ndarray, array: np.ndarray) -> bool:
     """Whether they are the same numbers in the same place."""
-    one, other = column.__array_interface__, array.__array_interface__
-    return all(one[key] == other[key] for key in ("data", "typestr", "shape", "strides"))
+    ours, theirs = column.__array_interface__, array.__array_interface__
+    return all(ours[key] == theirs[key] for key in ("data", "typestr", "shape", "strides"))
 
 
 def _new_file(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
