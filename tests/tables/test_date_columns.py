@@ -9,7 +9,7 @@ import pytest
 
 import exfam
 from exfam.checks import DataError, ExfamError
-from exfam.tables.data import encode, learn_schema, read_table
+from exfam.tables.data import encode_table, learn_schema, read_table
 from tables.table_estimator_cases import (
     CLASSIFIER,
     FRAME,
@@ -41,7 +41,7 @@ def dated(kind, X=DATED, **parameters):
 def cells_of(X, **options):
     table = read_table(X)
     schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=4, **options)
-    return schema, encode(schema, table, unknown="error")
+    return schema, encode_table(schema, table, unknown="error")
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)

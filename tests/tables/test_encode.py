@@ -10,7 +10,7 @@ import pytest
 from sklearn.preprocessing import SplineTransformer
 
 from exfam.checks import DataError, ExfamError, ExfamWarning
-from exfam.tables.data import Cells, as_frame_like, decode, encode, learn_schema, read_table
+from exfam.tables.data import Cells, as_frame_like, decode, encode_table, learn_schema, read_table
 
 TRAINING = {
     "age": [20.5, 30.0, None, 41.25, 80.0],
@@ -27,7 +27,7 @@ def schema_of(X, *, kinds=None, numeric="continuous", n_bins=4):
 
 
 def encoded(schema, X, *, unknown="error"):
-    return encode(schema, read_table(X), unknown=unknown)
+    return encode_table(schema, read_table(X), unknown=unknown)
 
 
 @pytest.mark.parametrize("n_bins", [2, 20, 100])

@@ -8,11 +8,11 @@ import torch
 from exfam.checks import ExfamError
 from exfam.families import Categorical, Gaussian, NegativeBinomial, Poisson
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.decisions import RULES, decide
+from exfam.tables.answers.decisions import DECISIONS, decide
 from exfam.tables.answers.imputation import impute
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import Column, label_array
-from exfam.tables.data.encode import encode, encode_values
+from exfam.tables.data.encode import encode_table, encode_values
 from exfam.tables.data.frames import read_table
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.networks.independent import IndependentColumns, independent_columns
@@ -48,7 +48,7 @@ class TestDecisions:
     )
     def test_ordered_labels_know_all_rules(self, labels, expected):
         distribution, column = finite_law(0.4, 0.15, 0.2, 0.25), column_of("ordinal", labels)
-        result = [decide(distribution, column, rule=rule).item() for rule in RULES]
+        result = [decide(distribution, column, rule=rule).item() for rule in DECISIONS]
         assert result == expected
 
     def test_expected_squared_error_is_least_at_the_mean(self):
@@ -159,7 +159,7 @@ class TestImputation:
 def test_values_are_encoded_as_those_of_a_table(binned):
     column = Column("y", "numeric", knots=np.array([-1.0, 0.0, 2.5]), binned=binned)
     values = np.array([-3.0, -1.0, -0.2, 0.0, 2.0, 2.5, 7.0, np.nan])
-    cells = encode(TableSchema((column,)), read_table({"y": values}), unknown="error")
+    cells = encode_table(TableSchema((column,)), read_table({"y": values}), unknown="error")
     code, fraction = encode_values(column, values)
     np.testing.assert_array_equal(code, cells.code[:, 0])
     np.testing.assert_array_equal(fraction, cells.fraction[:, 0])

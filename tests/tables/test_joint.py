@@ -12,7 +12,7 @@ from exfam.tables.answers.chain import (
     pseudo_log_likelihood,
     pseudo_terms,
 )
-from exfam.tables.answers.distributions import cell_log_prob, column_distributions, row_blocks
+from exfam.tables.answers.distributions import cell_log_prob, column_distributions, table_blocks
 from exfam.tables.data.cells import Cells
 from exfam.tables.networks.table_model import TableModel
 from table_model_cases import (
@@ -122,7 +122,7 @@ def test_rows_do_not_know_each_other(case, monkeypatch):
     shuffled = np.random.default_rng(3).permutation(len(cells))
     np.testing.assert_allclose(chain_log_prob(model, cells[shuffled]), whole[0][shuffled])
     monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 7)
-    assert len(list(row_blocks(60))) == 9
+    assert len(list(table_blocks(60))) == 9
     np.testing.assert_allclose(chain_log_prob(model, cells), whole[0])
     np.testing.assert_allclose(pseudo_log_likelihood(model, cells), whole[1])
 

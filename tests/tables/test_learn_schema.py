@@ -12,7 +12,14 @@ import pytest
 from sklearn.preprocessing import KBinsDiscretizer
 
 from exfam.checks import DataError, ExfamError
-from exfam.tables.data import Column, TableSchema, encode, label_array, learn_schema, read_table
+from exfam.tables.data import (
+    Column,
+    TableSchema,
+    encode_table,
+    label_array,
+    learn_schema,
+    read_table,
+)
 
 SIZES = ["S", "M", "L"]
 
@@ -43,7 +50,7 @@ def test_declared_orders_are_kept_with_categories_that_never_occur(X):
     column = only(X)
     assert (column.kind, column.labels.tolist()) == ("ordinal", SIZES)
     table = read_table(X)
-    assert encode(learned(X), table, unknown="error").code.tolist() == [[2], [0]]
+    assert encode_table(learned(X), table, unknown="error").code.tolist() == [[2], [0]]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +139,7 @@ def test_few_distinct_values_have_few_tokens_and_none_too_many(values, numeric):
     schema = learned({"a": values}, numeric=numeric)
     (column,) = schema.columns
     assert (np.diff(column.knots) > 0).all() and len(column.knots) >= 1
-    cells = encode(schema, read_table({"a": values}), unknown="error")
+    cells = encode_table(schema, read_table({"a": values}), unknown="error")
     assert (cells.fraction == 0).all() and (cells.code < column.n_tokens).all()
     distinct = len(set(values))
     assert len(np.unique(cells.code)) == (min(distinct, column.n_tokens))
@@ -168,7 +175,7 @@ def test_several_tables_are_matched_by_name():
     assert schema.names == ("age", "city", "rooms", "income")
     assert schema.column("city").labels.tolist() == ["Bonn", "Oslo", "Rome"]
     assert schema.column("age").knots.tolist() == [20.0, 30.0, 90.0]
-    cells = encode(schema, read_table(second), unknown="error")
+    cells = encode_table(schema, read_table(second), unknown="error")
     assert cells.code.tolist() == [[2, 2, -1, 0]]
     one = learned({name: [*first[name], *second[name]] for name in ("age", "city")})
     assert one.to_config()["columns"] == schema.to_config()["columns"][:2]

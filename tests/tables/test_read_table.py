@@ -13,7 +13,7 @@ import torch
 from scipy import sparse
 
 from exfam.checks import DataError
-from exfam.tables.data import encode, learn_schema, read_table
+from exfam.tables.data import encode_table, learn_schema, read_table
 
 COLUMNS = {
     "age": [31.5, None, 62.0, 18.25],
@@ -27,7 +27,7 @@ NAN = float("nan")
 def cells_of(X):
     table = read_table(X)
     schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=3)
-    return schema, encode(schema, table, unknown="error")
+    return schema, encode_table(schema, table, unknown="error")
 
 
 EVERY = {

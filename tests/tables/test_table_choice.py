@@ -12,7 +12,7 @@ from exfam.families.mixtures import Mixture
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.estimator import choice
-from exfam.tables.estimator.choice import Trial, best_of, choose_recipe, fit_table, recipes_of
+from exfam.tables.estimator.choice import Trial, best_recipe, choose_recipe, fit_table, recipes_of
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.estimator.training import objective_of, schedule, train_model
 from exfam.tables.networks.assemble import build_masked_table
@@ -81,7 +81,7 @@ def trial(recipe, nats, gain, error):
 def test_the_first_recipe_stays_unless_another_is_clearly_better(second, third, best):
     rows = [(-1.0, 0.0, 0.0), second, third]
     trials = [trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
-    assert best_of(trials) == ALL[best]
+    assert best_recipe(trials) == ALL[best]
 
 
 def ordered_cells(n, *, seed=0):
@@ -106,7 +106,7 @@ def test_on_ordered_labels_the_ordinal_recipe_wins():
     trials = choose_recipe(given, plan, [FREE, ORDINAL])
     assert trials[1].gain > 3 * trials[1].error > 0
     assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
-    assert best_of(trials) == ORDINAL
+    assert best_recipe(trials) == ORDINAL
     fitted, result = fit_table(replace_ensemble(given), plan)
     assert fitted.settings.ordinal == (True,) * 3
     assert [each.recipe for each in result] == [ORDINAL, FREE]
@@ -243,7 +243,7 @@ def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best
     trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
     masked = ALL[1]
     assert seen == [*ALL[:2], *(replace(masked, length=length) for length in tried)]
-    assert best_of(trials) == replace(masked, length=best)
+    assert best_recipe(trials) == replace(masked, length=best)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from torch import nn
 from exfam.checks import ExfamError
 from exfam.experts import Sentences, forward
 from exfam.tables.networks.batch import MASKED, CellBatch
-from exfam.tables.networks.linear import look_up
+from exfam.tables.networks.linear import look_up_between
 from exfam.tables.networks.stacked import StackedLinear
 from table_network_cases import alike_cells, mixed_cells, table_model
 
@@ -172,5 +172,5 @@ def test_a_cell_between_two_tokens_is_between_their_vectors():
     expected = np.stack([np.interp(at, knots, one) for one in price.numpy().T], axis=1)
     tokens = model.network.tokens
     index = tokens.entry_index(batch.code).expand(2, -1, -1)
-    got = look_up(tokens.entries(), index, batch.between)[0, :, 3]
+    got = look_up_between(tokens.entries(), index, batch.between)[0, :, 3]
     np.testing.assert_allclose(got.detach().numpy(), expected, atol=1e-6)

@@ -9,10 +9,10 @@ from sklearn.base import ClassifierMixin
 from exfam.checks import DataError, ExfamError
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice
-from exfam.tables.answers.decisions import RULES
-from exfam.tables.data import FINITE, Column, RawColumn
+from exfam.tables.answers.decisions import DECISIONS
+from exfam.tables.data import LABEL_KINDS, Column, RawColumn
 from exfam.tables.data.raw import cell_error
-from exfam.tables.estimator.given import Given, read_response
+from exfam.tables.estimator.given import GivenTables, read_response
 from exfam.tables.estimator.plan import Response
 from exfam.tables.estimator.supervised import SupervisedTable
 
@@ -46,7 +46,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     )
     decision: str = parameter(
         "argmax",
-        Choice(RULES),
+        Choice(DECISIONS),
         'the class to predict: "argmax", the most probable one, or of ordinal ones the '
         '"median", or the label nearest to the "mean"',
     )
@@ -80,13 +80,13 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         """The log of `predict_proba`, in nats."""
         return np.log(self.predict_proba(X))
 
-    def _response(self, given: Given) -> Response:
+    def _response(self, given: GivenTables) -> Response:
         assert given.name is not None
         columns = [column for column in given.responses if column is not None]
         filled = next(column for column in columns if not column.is_empty)
         declared = (self.kinds or {}).get(given.name)
         kind = self._kind(filled, columns) if declared is None else declared
-        if isinstance(kind, str) and kind not in FINITE:
+        if isinstance(kind, str) and kind not in LABEL_KINDS:
             raise ExfamError(
                 f"`kinds[{given.name!r}]` must be categorical, ordinal, boolean or labels in order "
                 f"for a classifier, got {kind!r}. Use MaskedTableRegressor."

@@ -12,7 +12,7 @@ from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice, OrWord
 from exfam.families import StudentT
 from exfam.tables.estimator.column_families import number_family
-from exfam.tables.estimator.given import Given
+from exfam.tables.estimator.given import GivenTables
 from exfam.tables.estimator.plan import Response
 from exfam.tables.estimator.supervised import SupervisedTable
 
@@ -69,7 +69,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
         unit = max(np.abs(truth).max(), np.abs(decided).max(), _TINY)
         return float(r2_score(truth / unit, decided / unit, sample_weight=weight))
 
-    def _response(self, given: Given) -> Response:
+    def _response(self, given: GivenTables) -> Response:
         assert given.name is not None
         for column in given.responses:
             if column is not None and column.type == "text":

@@ -8,7 +8,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.cli.sources import as_array
 from exfam.cli.tables.errors import errors_of_files
-from exfam.cli.tables.scores import cells_of, chosen_columns, rules_of
+from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.decisions import decide
@@ -25,7 +25,7 @@ def table_predictions(model: Any, table: TableFile, chosen: Any) -> dict[str, An
     Raises ExfamError for intervals and quantiles of labels, and for probabilities of numbers.
     """
     names = _predicted_columns(model, chosen)
-    cells, rules = cells_of(model, table), rules_of(model, names)
+    cells, rules = cells_of(model, table), decision_rules(model, names)
     parts: dict[str, list[np.ndarray]] = {}
     for _, _, distributions in distribution_blocks(model.model_, cells, names):
         for name, distribution in distributions.items():

@@ -9,10 +9,16 @@ import pyarrow as pa
 
 from exfam.cli.common import TRAINING_FLATTERS
 from exfam.cli.tables.facts import label_notes
-from exfam.cli.tables.scores import ColumnScore, cells_of, chosen_columns, column_scores, rules_of
+from exfam.cli.tables.scores import (
+    ColumnScore,
+    cells_of,
+    chosen_columns,
+    column_scores,
+    decision_rules,
+)
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile
-from exfam.tables.estimator.choice import best_of
+from exfam.tables.estimator.choice import best_recipe
 from exfam.tables.estimator.plan import split_rows
 from exfam.tables.networks.independent import independent_columns
 
@@ -29,7 +35,7 @@ def table_scoreboard(
     `seconds`: what the model's fit took
     """
     which, kept, scored = _parts(model, train, held_out)
-    own = column_scores(model.model_, scored, rules_of(model, chosen_columns(model)))
+    own = column_scores(model.model_, scored, decision_rules(model, chosen_columns(model)))
     started = time.perf_counter()
     rows = {type(model).__name__: own, "Marginal": _marginal_scores(model, kept, scored)}
     nats = [_mean(scores) for scores in rows.values()]
@@ -44,7 +50,7 @@ def table_scoreboard(
     notes = [f"nats {what} on {len(scored):,} {which} rows; higher is better"]
     notes += label_notes(model, len(train))
     if model.trials_ and model.response_ is not None:
-        chosen = best_of(model.trials_)
+        chosen = best_recipe(model.trials_)
         tried = next(trial.nats for trial in model.trials_ if trial.recipe == chosen)
         notes.append(f"{tried:.6g} nats on training rows that its own trials held out")
     if which == "training":
@@ -72,7 +78,7 @@ def compare_tables(model: Any, train: TableFile, table: TableFile) -> list[str]:
     if not scored.columns([model.schema_.index(name) for name in names]).present.any():
         return ["nothing is compared: the model has seen all rows in its fit"]
     nats = [
-        _mean(column_scores(model.model_, scored, rules_of(model, names))),
+        _mean(column_scores(model.model_, scored, decision_rules(model, names))),
         _mean(_marginal_scores(model, cells_of(model, train), scored)),
     ]
     kind, new = type(model).__name__, f"{len(scored):,} rows"
@@ -91,7 +97,7 @@ def _marginal_scores(model: Any, train: Cells, scored: Cells) -> dict[str, Colum
         schema=TableSchema(tuple(model.schema_.columns[column] for column in columns)),
         families=[model.families_[column] for column in columns],
     )
-    return column_scores(marginal, scored.columns(columns), rules_of(model, names))
+    return column_scores(marginal, scored.columns(columns), decision_rules(model, names))
 
 
 def _ahead(model: Any, nats: list[float], rows: str) -> str:

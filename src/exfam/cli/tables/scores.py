@@ -11,12 +11,19 @@ from exfam.checks import ExfamError
 from exfam.cli.sources import as_array
 from exfam.cli.tables.errors import errors_of_files
 from exfam.tables.answers.decisions import decide, usual_rule
-from exfam.tables.answers.distributions import distribution_blocks, log_prob_of
-from exfam.tables.data import FINITE, Cells, Column
+from exfam.tables.answers.distributions import distribution_blocks, value_log_prob
+from exfam.tables.data import LABEL_KINDS, Cells, Column
 from exfam.tables.data.table_files import TableFile
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["ColumnScore", "cells_of", "chosen_columns", "column_scores", "rules_of", "table_scores"]
+__all__ = [
+    "ColumnScore",
+    "cells_of",
+    "chosen_columns",
+    "column_scores",
+    "decision_rules",
+    "table_scores",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +64,7 @@ def chosen_columns(model: Any, of: str | None = None) -> list[str]:
     return [of]
 
 
-def rules_of(model: Any, names: Sequence[str]) -> dict[str, str]:
+def decision_rules(model: Any, names: Sequence[str]) -> dict[str, str]:
     """By which rule each column is predicted: the response by the model's own, others as filled."""
     return {
         name: model.decision if name == model.response_ else usual_rule(model.schema_.column(name))
@@ -79,7 +86,7 @@ def column_scores(model: TableModel, cells: Cells, rules: dict[str, str]) -> dic
     for block, part, distributions in distribution_blocks(model, cells, list(rules)):
         for name, distribution in distributions.items():
             column = model.schema.column(name)
-            nats[name][block] = log_prob_of(distribution, part.value[:, index[name]])
+            nats[name][block] = value_log_prob(distribution, part.value[:, index[name]])
             decided[name][block] = decide(distribution, column, rule=rules[name])
     return {
         name: _score(model.schema.column(name), cells.value[:, index[name]], nats[name], values)
@@ -92,7 +99,7 @@ def _score(column: Column, truth: np.ndarray, nats: np.ndarray, decided: np.ndar
     truth, decided = truth[present], decided[present]
     if not len(truth):
         return ColumnScore(nats, np.nan, np.nan)
-    if column.kind in FINITE:
+    if column.kind in LABEL_KINDS:
         return ColumnScore(nats, float((truth == decided).mean()), np.nan)
     spread = float(np.square(truth - truth.mean()).sum())
     error = float(np.square(truth - decided).sum())
@@ -109,7 +116,7 @@ def table_scores(model: Any, table: TableFile, chosen: Any) -> dict[str, Any]:
             f"`FILE` must have the response {model.response_!r} to score, got {chosen.file} "
             "without it. `exfam predict` needs none."
         )
-    rules = rules_of(model, chosen_columns(model))
+    rules = decision_rules(model, chosen_columns(model))
     scores = column_scores(model.model_, cells_of(model, table), rules)
     if not sum(score.n for score in scores.values()):
         raise ExfamError(f"`FILE` must hold a cell to score, got none in {chosen.file}.")

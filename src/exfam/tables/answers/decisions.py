@@ -5,11 +5,11 @@ from jaxtyping import Float64
 
 from exfam.checks import ExfamError, check_choice
 from exfam.families.mixtures import Mixture
-from exfam.tables.data import FINITE, Column
+from exfam.tables.data import LABEL_KINDS, Column
 
-__all__ = ["RULES", "decide", "usual_rule"]
+__all__ = ["DECISIONS", "decide", "usual_rule"]
 
-RULES = ("argmax", "mean", "median")
+DECISIONS = ("argmax", "mean", "median")
 _OF_LABELS = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
 
 
@@ -37,16 +37,16 @@ def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.nd
     >>> from exfam.families import Categorical
     >>> distribution = Mixture(Categorical(3), torch.tensor([[[0.4, 0.25, 0.35]]]).log())
     >>> size = Column("size", "ordinal", labels=np.array([1, 2, 9]))
-    >>> [int(decide(distribution, size, rule=rule)[0]) for rule in RULES]
+    >>> [int(decide(distribution, size, rule=rule)[0]) for rule in DECISIONS]
     [0, 1, 1]
     """
-    check_choice("rule", rule, RULES)
+    check_choice("rule", rule, DECISIONS)
     _check_sense(column, rule)
     if rule == "argmax":
         return distribution.probs().argmax(-1).double().numpy()
     if rule == "median":
         return distribution.quantile(0.5).double().numpy()
-    if column.kind in FINITE:
+    if column.kind in LABEL_KINDS:
         return _nearest_label(distribution, column)
     return distribution.mean().double().numpy()
 
@@ -57,7 +57,7 @@ def _check_sense(column: Column, rule: str) -> None:
             f"`rule` must be 'argmax' for the {column.kind} column {column.name!r}, whose labels "
             f"have no order, got {rule!r}. Declare the column ordinal if they have one."
         )
-    if column.kind not in FINITE and rule == "argmax":
+    if column.kind not in LABEL_KINDS and rule == "argmax":
         raise ExfamError(
             f"`rule` must be 'mean' or 'median' for the {column.kind} column {column.name!r}, "
             "got 'argmax'."

@@ -17,20 +17,20 @@ __all__ = [
     "checked_columns",
     "column_distributions",
     "distribution_blocks",
-    "log_prob_of",
-    "row_blocks",
+    "table_blocks",
+    "value_log_prob",
 ]
 
 _ROWS_AT_ONCE = 16_384
 _NUMBERS_AT_ONCE = 4_000_000
 
 
-def row_blocks(n_rows: int, *, numbers: int = 1) -> Iterator[slice]:
+def table_blocks(n_rows: int, *, numbers: int = 1) -> Iterator[slice]:
     """Slices of rows, one after another, few enough for what is computed of them.
 
     `numbers`: how many there are per row, in one member of an ensemble (default 1)
 
-    >>> list(row_blocks(3, numbers=2_000_000))
+    >>> list(table_blocks(3, numbers=2_000_000))
     [slice(0, 2, None), slice(2, 3, None)]
     """
     size = min(_ROWS_AT_ONCE, max(1, _NUMBERS_AT_ONCE // max(1, numbers)))
@@ -99,12 +99,12 @@ def distribution_blocks(
 ) -> Iterator[tuple[slice, Cells, dict[str, Mixture]]]:
     """As many rows at a time as fit in memory: which, their cells, and their distributions."""
     numbers = sum(model.families[model.schema.index(name)].n_params for name in targets)
-    for block in row_blocks(len(cells), numbers=numbers):
+    for block in table_blocks(len(cells), numbers=numbers):
         part = cells[block]
         yield block, part, column_distributions(model, part, targets)
 
 
-def log_prob_of(
+def value_log_prob(
     distribution: Mixture, value: Float64[np.ndarray, "rows"]
 ) -> Float64[np.ndarray, "rows"]:
     """Log-probability of each row's value, in nats; NaN where the value is."""
@@ -122,5 +122,5 @@ def cell_log_prob(
     out = np.full((len(cells), len(targets)), np.nan)
     for block, part, distributions in distribution_blocks(model, cells, targets):
         for k, (name, distribution) in enumerate(distributions.items()):
-            out[block, k] = log_prob_of(distribution, part.value[:, model.schema.index(name)])
+            out[block, k] = value_log_prob(distribution, part.value[:, model.schema.index(name)])
     return out

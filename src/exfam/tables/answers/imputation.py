@@ -13,7 +13,7 @@ from exfam.tables.answers.decisions import decide, usual_rule
 from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.answers.sampling import put_values
 from exfam.tables.data import (
-    FINITE,
+    LABEL_KINDS,
     Cells,
     RawColumn,
     RawTable,
@@ -89,7 +89,7 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
             some, distribution = rows[block], distributions[column.name]
             best = decide(distribution, column, rule=usual_rule(column, numbers=rule))
             values[block] = np.rint(best) if column.kind == "count" else best
-            if column.kind in FINITE:
+            if column.kind in LABEL_KINDS:
                 probability[some, k] = _probability(distribution, values[block])
             if column.kind not in ("categorical", "boolean"):
                 low[some, k] = distribution.quantile((1 - level) / 2).numpy()

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float64, Int
 
 from exfam.checks import check_whole
-from exfam.tables.answers.distributions import checked_columns, column_distributions, row_blocks
+from exfam.tables.answers.distributions import checked_columns, column_distributions, table_blocks
 from exfam.tables.data import Cells, TableSchema, encode_values
 from exfam.tables.networks.table_model import TableModel
 
@@ -33,7 +33,7 @@ def sample_rows(
     numbers = max((family.n_params for family in model.families), default=1)
     # Without rows there are no blocks.
     filled = [cells[:0]]
-    for block in row_blocks(len(row), numbers=numbers):
+    for block in table_blocks(len(row), numbers=numbers):
         part = cells[row[block]]
         for name in names:
             part = _draw(model, part, name, generator)

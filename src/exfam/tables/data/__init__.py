@@ -1,14 +1,14 @@
 """Tables of rows and columns: kinds of columns, cells as tokens and numbers."""
 
 from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import FINITE, KINDS, Column, label_array
+from exfam.tables.data.columns import COLUMN_KINDS, LABEL_KINDS, Column, label_array
 from exfam.tables.data.encode import (
     UNKNOWN,
     decode,
     decode_all,
-    encode,
     encode_all,
     encode_given,
+    encode_table,
     encode_values,
 )
 from exfam.tables.data.frames import array_names, read_table
@@ -18,8 +18,8 @@ from exfam.tables.data.replaced import as_frame_like
 from exfam.tables.data.schema import TableSchema
 
 __all__ = [
-    "FINITE",
-    "KINDS",
+    "COLUMN_KINDS",
+    "LABEL_KINDS",
     "NUMERIC",
     "UNKNOWN",
     "Cells",
@@ -31,9 +31,9 @@ __all__ = [
     "as_frame_like",
     "decode",
     "decode_all",
-    "encode",
     "encode_all",
     "encode_given",
+    "encode_table",
     "encode_values",
     "label_array",
     "learn_schema",

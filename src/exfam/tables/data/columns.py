@@ -9,10 +9,10 @@ from jaxtyping import Float64
 
 from exfam.checks import check_choice, with_types
 
-__all__ = ["FINITE", "KINDS", "Column", "label_array"]
+__all__ = ["COLUMN_KINDS", "LABEL_KINDS", "Column", "label_array"]
 
-KINDS = ("categorical", "ordinal", "boolean", "numeric", "count", "date")
-FINITE = ("categorical", "ordinal", "boolean")
+COLUMN_KINDS = ("categorical", "ordinal", "boolean", "numeric", "count", "date")
+LABEL_KINDS = ("categorical", "ordinal", "boolean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Column:
             "labels": None if labels is None else label_array(labels),
             "knots": None if knots is None else np.array(knots, dtype=np.float64),
         }
-        check_choice("kind", config["kind"], KINDS)
+        check_choice("kind", config["kind"], COLUMN_KINDS)
         if labels is None and knots is None:
             raise ValueError(f"the column {config['name']!r} must have labels or knots")
         _check_held(config["name"], **held)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, Shaped
 
 from exfam.checks import ExfamError, ExfamWarning, check_choice
 from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import FINITE, Column
+from exfam.tables.data.columns import LABEL_KINDS, Column
 from exfam.tables.data.dates import as_dates, with_date_parts
 from exfam.tables.data.frames import read_table
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
@@ -20,9 +20,9 @@ __all__ = [
     "check_cells",
     "decode",
     "decode_all",
-    "encode",
     "encode_all",
     "encode_given",
+    "encode_table",
     "encode_values",
     "finite_codes",
     "hat",
@@ -34,7 +34,7 @@ _FEW = 64  # knots that are sooner compared one by one than searched
 _BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
 
 
-def encode(
+def encode_table(
     schema: TableSchema,
     table: RawTable,
     *,
@@ -54,7 +54,7 @@ def encode(
     >>> from exfam.tables.data import learn_schema, read_table
     >>> table = read_table({"age": [20.0, 30.0, 60.0], "city": ["Oslo", None, "Bonn"]})
     >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
-    >>> cells = encode(schema, table, unknown="error")
+    >>> cells = encode_table(schema, table, unknown="error")
     >>> cells.code[:, 1], cells.fraction[:, 0]
     (array([ 1, -1,  0], dtype=int32), array([0.  , 0.25, 0.  ], dtype=float32))
     """
@@ -70,7 +70,7 @@ def encode(
         if raw is None or raw.is_empty:
             continue
         check_cells(column, raw)
-        if column.kind in FINITE:
+        if column.kind in LABEL_KINDS:
             codes = finite_codes(column, raw)
             code[:, k], value[:, k] = codes, np.where(codes < 0, np.nan, codes)
             new[column.name] = (codes < 0) & ~raw.missing
@@ -85,7 +85,7 @@ def encode(
 
 def encode_all(schema: TableSchema, tables: Sequence[RawTable], *, unknown: str) -> Cells:
     """The rows of all tables, one after another."""
-    return Cells.concatenate([encode(schema, table, unknown=unknown) for table in tables])
+    return Cells.concatenate([encode_table(schema, table, unknown=unknown) for table in tables])
 
 
 def encode_given(schema: TableSchema, given: Any, *, unknown: str) -> Cells:
@@ -100,7 +100,7 @@ def encode_given(schema: TableSchema, given: Any, *, unknown: str) -> Cells:
         return Cells.absent(1, len(schema))
     if isinstance(given, Mapping) and all(_is_scalar(value) for value in given.values()):
         given = {name: [value] for name, value in given.items()}
-    return encode(schema, read_table(given), unknown=unknown)
+    return encode_table(schema, read_table(given), unknown=unknown)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -118,7 +118,7 @@ def encode_values(
     """
     absent = np.isnan(values)
     fraction = np.zeros(len(values), dtype=np.float32)
-    if column.kind in FINITE:
+    if column.kind in LABEL_KINDS:
         return np.where(absent, -1, values).astype(np.int32), fraction
     assert column.knots is not None
     if column.binned:

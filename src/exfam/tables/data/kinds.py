@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from exfam.checks import DataError, check_choice
-from exfam.tables.data.columns import KINDS, label_array
+from exfam.tables.data.columns import COLUMN_KINDS, label_array
 from exfam.tables.data.raw import RawColumn
 
-__all__ = ["Declared", "check_kinds", "infer_kind", "split_kinds"]
+__all__ = ["DeclaredKinds", "check_kinds", "infer_kind", "split_kinds"]
 
-Declared = Mapping[str, str | Sequence[object]]
+DeclaredKinds = Mapping[str, str | Sequence[object]]
 
 
-def check_kinds(kinds: Declared, names: Iterable[str]) -> None:
+def check_kinds(kinds: DeclaredKinds, names: Iterable[str]) -> None:
     """Raise ExfamError unless `kinds` names columns, and of each a kind or labels in order.
 
     >>> check_kinds({"age": "numeric", "size": ["S", "M"]}, ["age", "size"])
@@ -24,7 +24,7 @@ def check_kinds(kinds: Declared, names: Iterable[str]) -> None:
             listed = ", ".join(map(repr, columns))
             raise DataError(f"`kinds` must name columns of the table, {listed}; got {name!r}.")
         if isinstance(given, str):
-            check_choice(f"kinds[{name!r}]", given, KINDS)
+            check_choice(f"kinds[{name!r}]", given, COLUMN_KINDS)
         else:
             _check_labels(name, list(given))
 
@@ -45,7 +45,7 @@ def _number_sort(label: object) -> type | None:
     return float if is_number and np.isfinite(label) else None  # type: ignore[call-overload]
 
 
-def split_kinds(kinds: Declared, name: str) -> tuple[str | None, np.ndarray | None]:
+def split_kinds(kinds: DeclaredKinds, name: str) -> tuple[str | None, np.ndarray | None]:
     """The declared kind of a column and its declared labels, None for what is not declared.
 
     >>> split_kinds({"size": ["S", "M"]}, "size")

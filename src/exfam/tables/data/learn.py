@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError, check_choice, check_whole
-from exfam.tables.data.columns import FINITE, Column, label_array
+from exfam.tables.data.columns import LABEL_KINDS, Column, label_array
 from exfam.tables.data.dates import find_dates, with_date_parts
 from exfam.tables.data.encode import check_cells, finite_codes
-from exfam.tables.data.kinds import Declared, check_kinds, infer_kind, split_kinds
+from exfam.tables.data.kinds import DeclaredKinds, check_kinds, infer_kind, split_kinds
 from exfam.tables.data.knots import bin_edges, location_and_spread, quantile_knots
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.data.union import pool
+from exfam.tables.data.union import pooled_columns
 
 __all__ = ["NUMERIC", "learn_schema"]
 
@@ -24,7 +24,7 @@ NUMERIC = ("continuous", "binned")
 def learn_schema(
     tables: RawTable | Sequence[RawTable],
     *,
-    kinds: Declared | None,
+    kinds: DeclaredKinds | None,
     numeric: str,
     n_bins: int,
     n_knots: int | None = None,
@@ -61,11 +61,11 @@ def learn_schema(
     declared = {**declared, **{name: _WEEKDAYS for name in part_of if name.endswith(" weekday")}}
     declared |= {date.name: "date" for date in dates}
     columns = []
-    for name, column in pool(listed).items():
+    for name, column in pooled_columns(listed).items():
         kind, labels = split_kinds(declared, name)
         kind = kind or infer_kind(column)
         parts = [table.columns[name] for table in listed if name in table.columns]
-        if kind in FINITE:
+        if kind in LABEL_KINDS:
             learned = _finite(name, kind, column, labels=labels, parts=parts)
         else:
             binned = numeric == "binned" and kind == "numeric"

@@ -7,16 +7,16 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.tables.data.raw import RawColumn, RawTable
 
-__all__ = ["pool"]
+__all__ = ["pooled_columns"]
 
 
-def pool(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
+def pooled_columns(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
     """The columns of all tables by name, in order of first appearance, all values of each.
 
     Raises DataError naming both tables where a column is of another type in the second.
 
     >>> first = RawTable(("a",), {"a": RawColumn(np.array([1]), np.array([False]))}, n_rows=1)
-    >>> pool([first, first])["a"].values
+    >>> pooled_columns([first, first])["a"].values
     array([1, 1])
     """
     if not tables:

@@ -18,8 +18,16 @@ from exfam.estimator.declared import attribute
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.hashing import row_hashes
-from exfam.tables.data import Cells, Column, RawTable, TableSchema, encode, encode_all, read_table
-from exfam.tables.estimator.choice import Trial, best_of, fit_table, recipes_of
+from exfam.tables.data import (
+    Cells,
+    Column,
+    RawTable,
+    TableSchema,
+    encode_all,
+    encode_table,
+    read_table,
+)
+from exfam.tables.estimator.choice import Trial, best_recipe, fit_table, recipes_of
 from exfam.tables.estimator.column_families import (
     check_label_families,
     check_support,
@@ -31,7 +39,7 @@ from exfam.tables.estimator.declarations import (
     TableTraining,
 )
 from exfam.tables.estimator.given import (
-    Given,
+    GivenTables,
     has_names,
     is_several,
     name_shell,
@@ -123,10 +131,10 @@ class TableEstimator(
 
     def _fit(
         self,
-        given: Given,
+        given: GivenTables,
         response: Response | None,
         *,
-        validation: Given | None,
+        validation: GivenTables | None,
         checkpoint: str | Path | None,
     ) -> None:
         """Fit to all tables and keep what was learned."""
@@ -137,7 +145,7 @@ class TableEstimator(
         # A fit that fails must not leave the last one's members beside this one's schema.
         self.__dict__.pop("members_", None)
         fitted, self.trials_ = fit_table(self, plan)
-        self.recipe_ = best_of(self.trials_) if self.trials_ else recipes_of(self, plan)[0]
+        self.recipe_ = best_recipe(self.trials_) if self.trials_ else recipes_of(self, plan)[0]
         self.schema_, self.families_, self.settings_ = schema, plan.families, fitted.settings
         self.response_ = None if response is None else response.name
         self.tables_ = tuple(table.names for table in given.tables)
@@ -148,10 +156,10 @@ class TableEstimator(
 
     def _plan(
         self,
-        given: Given,
+        given: GivenTables,
         response: Response | None,
         schema: TableSchema,
-        validation: Given | None,
+        validation: GivenTables | None,
         checkpoint: str | Path | None,
     ) -> TablePlan:
         """What there is to learn from, after rows were held out; `seen_` is set."""
@@ -184,7 +192,7 @@ class TableEstimator(
             checkpoint=checkpoint_path(checkpoint),
         )
 
-    def _remember_features(self, X: Any, y: Any, given: Given) -> None:
+    def _remember_features(self, X: Any, y: Any, given: GivenTables) -> None:
         """What scikit-learn keeps of the columns of `X`."""
         if is_several(X):
             names = list(dict.fromkeys(name for table in given.tables for name in table.names))
@@ -207,7 +215,7 @@ class TableEstimator(
         """The rows of `X`, and beside them of the response `y` if it is given.
 
         `joint`: whether the response may be a column of `X` instead (default True)
-        `becomes`: what a warning says of labels that training did not have, see `encode`
+        `becomes`: what a warning says of labels that training did not have, see `encode_table`
 
         Raises DataError for other columns than those of training.
         """
@@ -227,7 +235,7 @@ class TableEstimator(
             most=self.most_missing_,
             extra_masking=self.recipe_.extra_masking,
         )
-        return encode(self.schema_, table, unknown=self.unknown, becomes=becomes)
+        return encode_table(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
     def _read(self, X: Any, *, joint: bool = True) -> RawTable:
         """The columns by the names that the model has for them."""

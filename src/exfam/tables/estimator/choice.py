@@ -14,7 +14,7 @@ from exfam.tables.data import Cells
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.estimator.training import MANY_ROWS, FittedTable, train_model
 
-__all__ = ["Trial", "best_of", "choose_recipe", "fit_table", "recipes_of"]
+__all__ = ["Trial", "best_recipe", "choose_recipe", "fit_table", "recipes_of"]
 
 # Of fewer rows every one is held out once.
 _FEW_ROWS, _FOLDS = 1000, 5
@@ -59,7 +59,7 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
     trials: tuple[Trial, ...] = ()
     if len(recipes) > 1 or lengths:
         trials = choose_recipe(estimator, plan, recipes, lengths=lengths)
-    recipe = best_of(trials) if trials else recipes[0]
+    recipe = best_recipe(trials) if trials else recipes[0]
     members = [recipe] * int(estimator.ensemble)
     own_orders = len(members) > 1
     fitted = train_model(
@@ -121,19 +121,19 @@ def choose_recipe(
     first = nats[recipes[0]][0]
     trials = [_trial(recipe, nats[recipe], first) for recipe in recipes]
     for length in lengths:
-        recipe = replace(best_of(trials), length=length)
+        recipe = replace(best_recipe(trials), length=length)
         nats = _held_out(estimator, small, [recipe], part=part, folds=folds)
         trials.append(_trial(recipe, nats[recipe], first))
-        if best_of(trials) != recipe:
+        if best_recipe(trials) != recipe:
             break
     return tuple(trials)
 
 
-def best_of(trials: Sequence[Trial]) -> Recipe:
+def best_recipe(trials: Sequence[Trial]) -> Recipe:
     """The first recipe, unless another is better by more than two standard errors.
 
     >>> first, second = Recipe(True, 0.0), Recipe(False, 0.0)
-    >>> best_of([Trial(first, -1.0, 0.0, 0.0), Trial(second, -0.9, 0.1, 0.06)]).ordinal
+    >>> best_recipe([Trial(first, -1.0, 0.0, 0.0), Trial(second, -0.9, 0.1, 0.06)]).ordinal
     True
     """
     better = [trial for trial in trials if trial.gain > _N_ERRORS * trial.error]

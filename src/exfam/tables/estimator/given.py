@@ -16,14 +16,14 @@ from exfam.tables.data.raw import cell_error
 from exfam.tables.data.typed import read_column
 
 __all__ = [
-    "Given",
-    "as_array",
+    "GivenTables",
     "has_names",
     "is_several",
     "name_shell",
     "read_given",
     "read_response",
     "read_weight",
+    "unnamed_array",
     "with_column",
     "without_column",
 ]
@@ -33,7 +33,7 @@ _NAMES = ("y", "target", "response", "outcome")
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class GivenTables:
     """What a fit is given: tables, the response of each or None, and the weights of all rows.
 
     Rows of weight 0 are left out.
@@ -55,10 +55,10 @@ class Given:
         )
 
 
-def as_array(X: Any) -> np.ndarray:
+def unnamed_array(X: Any) -> np.ndarray:
     """A table without names as an array: of numbers if it holds nothing else, or of objects.
 
-    >>> as_array([[1, 2.5]]).dtype, as_array([[1, "a"]]).dtype
+    >>> unnamed_array([[1, 2.5]]).dtype, unnamed_array([[1, "a"]]).dtype
     (dtype('float64'), dtype('O'))
     """
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -99,7 +99,7 @@ def without_column(table: RawTable, name: str | None) -> RawTable:
     return RawTable(tuple(columns), columns, n_rows=table.n_rows)
 
 
-def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> Given:
+def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
     """All that a fit is given.
 
     Raises DataError where tables, responses and weights do not fit together.
@@ -112,7 +112,7 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> Given:
     tables = tuple(read_table(table) for table in (X if several else [X]))
     weights = read_weight(weight, [table.n_rows for table in tables], several=several)
     if not supervised:
-        return _without_weightless_rows(Given(tables, (None,) * len(tables), None, weights))
+        return _without_weightless_rows(GivenTables(tables, (None,) * len(tables), None, weights))
     if several and not (_is_list(y) and len(y) == len(tables)):
         raise DataError(
             f"`y` must be a list of one response for each of {len(tables)} tables in `X`, None for "
@@ -124,7 +124,7 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> Given:
         None if own is None else read_response(own, name=name, n_rows=table.n_rows)
         for own, table in zip(listed, tables, strict=True)
     )
-    given = _without_weightless_rows(Given(tables, responses, name, weights))
+    given = _without_weightless_rows(GivenTables(tables, responses, name, weights))
     if all(response is None or response.is_empty for response in given.responses):
         raise DataError(
             "`y` must hold a response in some row, got none: all are missing, and there is no "
@@ -264,7 +264,7 @@ def _weight_of_table(weight: Any, n_rows: int) -> Float64[np.ndarray, "rows"]:
     return array
 
 
-def _without_weightless_rows(given: Given) -> Given:
+def _without_weightless_rows(given: GivenTables) -> GivenTables:
     if given.weight is None or (given.weight > 0).all():
         return given
     ends = np.cumsum([table.n_rows for table in given.tables])
@@ -276,7 +276,7 @@ def _without_weightless_rows(given: Given) -> Given:
             tables.append(RawTable(table.names, columns, n_rows=int(rows.sum())))
             responses.append(None if response is None else _rows_of(response, rows))
     weight = given.weight[given.weight > 0]
-    return Given(tuple(tables), tuple(responses), given.name, weight)
+    return GivenTables(tuple(tables), tuple(responses), given.name, weight)
 
 
 def _rows_of(column: RawColumn, rows: np.ndarray) -> RawColumn:

@@ -19,7 +19,7 @@ from exfam.tables.answers.sampling import sample_rows
 from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
 from exfam.tables.data import Cells, decode_all, encode_given, read_table
 from exfam.tables.estimator.base import TableEstimator
-from exfam.tables.estimator.given import as_array, has_names
+from exfam.tables.estimator.given import has_names, unnamed_array
 from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness
 from exfam.tables.experts.importance import expert_importance
 from exfam.tables.experts.position_attention import table_attention
@@ -53,7 +53,7 @@ class JointTable(TableEstimator):
         names = self.schema_.names
         becomes = dict.fromkeys(names, "stay as they are, and count as missing")
         imputed = impute(self.model_, self._cells(X, becomes=becomes), rule=rule, level=level)
-        X = X if has_names(X) else as_array(X)
+        X = X if has_names(X) else unnamed_array(X)
         table = read_table(X)
         own = table.names if set(table.names) <= set(names) else self._read(X).names
         by_name = dict(zip(table.names, own, strict=True))

@@ -16,7 +16,7 @@ from exfam.tables.answers.decisions import decide
 from exfam.tables.answers.distributions import cell_log_prob, column_distributions
 from exfam.tables.data import Cells, Column, decode
 from exfam.tables.estimator.declarations import ResponseParameters
-from exfam.tables.estimator.given import Given, read_given, read_weight
+from exfam.tables.estimator.given import GivenTables, read_given, read_weight
 from exfam.tables.estimator.joint import JointTable
 from exfam.tables.estimator.plan import Response
 
@@ -35,7 +35,7 @@ class SupervisedTable(ResponseParameters, JointTable):
         return tags
 
     @abstractmethod
-    def _response(self, given: Given) -> Response:
+    def _response(self, given: GivenTables) -> Response:
         """What the response is. Raises ExfamError for values that it cannot hold."""
 
     def fit(

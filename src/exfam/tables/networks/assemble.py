@@ -11,7 +11,7 @@ from torch import Tensor
 from exfam.checks import ExfamError, check_choice
 from exfam.encodings import EncodingSizes
 from exfam.families import Categorical, Family
-from exfam.tables.data import FINITE, Cells, Column, TableSchema
+from exfam.tables.data import LABEL_KINDS, Cells, Column, TableSchema
 from exfam.tables.networks.column_encodings import column_encodings
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
@@ -87,7 +87,7 @@ def build_masked_table(
 
 
 def _check_alike(schema: TableSchema) -> None:
-    finite = all(column.kind in FINITE for column in schema.columns)
+    finite = all(column.kind in LABEL_KINDS for column in schema.columns)
     if len({column.n_tokens for column in schema.columns}) > 1 or not finite:
         sizes = ", ".join(f"{c.name!r} ({c.kind}) {c.n_tokens}" for c in schema.columns)
         raise ExfamError(
@@ -113,7 +113,7 @@ def _scores(column: Column, cells: Cells | None, index: int) -> tuple[float, ...
 
 
 def _is_number(column: Column) -> bool:
-    return column.kind not in FINITE and not column.binned
+    return column.kind not in LABEL_KINDS and not column.binned
 
 
 def _ordered(schema: TableSchema, settings: TableSettings) -> tuple[tuple[bool, ...], ...]:

@@ -16,7 +16,7 @@ from exfam.checks import check_choice
 from exfam.randomness import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.column_encodings import ColumnEncodings
-from exfam.tables.networks.linear import look_up
+from exfam.tables.networks.linear import look_up_between
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.stacked import StackedLayerNorm, StackedLinear
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
@@ -171,4 +171,4 @@ class DeepTableNetwork(TableNetwork):
 
     def _vectors(self, batch: CellBatch) -> Float[Tensor, "members batch columns embed"]:
         index = self.tokens.entry_index(batch.code)
-        return look_up(self.tokens.entries(), index, batch.between)
+        return look_up_between(self.tokens.entries(), index, batch.between)

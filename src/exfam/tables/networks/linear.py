@@ -22,7 +22,7 @@ from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
 from exfam.tables.networks.tokens import CellTokens
 
-__all__ = ["LinearTableNetwork", "look_up"]
+__all__ = ["LinearTableNetwork", "look_up_between"]
 
 
 class LinearTableNetwork(TableNetwork):
@@ -89,7 +89,7 @@ class LinearTableNetwork(TableNetwork):
         between = batch.between
         if between is not None:
             between = functional.pad(between, (0, 1))
-        cells = look_up(self._table(targets, blanks), self._index(batch), between)
+        cells = look_up_between(self._table(targets, blanks), self._index(batch), between)
         n_scores = self.n_heads * len(targets)
         score, value = cells.split([n_scores, cells.shape[-1] - n_scores], -1)
         return score, value
@@ -216,7 +216,7 @@ class LinearTableNetwork(TableNetwork):
 _NEVER = -1e30
 
 
-def look_up(
+def look_up_between(
     table: Float[Tensor, "members entries width"],
     index: Int64[Tensor, "members batch columns"],
     fraction: Float[Tensor, "#members batch columns"] | None,
@@ -224,7 +224,7 @@ def look_up(
     """Rows of each member's table; between a row and the next by `fraction` of the way.
 
     >>> table = torch.tensor([[[0.0], [2.0]]])
-    >>> look_up(table, torch.tensor([[[0, 1]]]), torch.tensor([[[0.25, 0.0]]])).flatten()
+    >>> look_up_between(table, torch.tensor([[[0, 1]]]), torch.tensor([[[0.25, 0.0]]])).flatten()
     tensor([0.5000, 2.0000])
     """
     members, entries, width = table.shape

@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 
 from exfam.checks import DataError, ExfamError, check_inside
 from exfam.tables.answers.chain import chain_log_prob, pseudo_terms
-from exfam.tables.answers.distributions import column_distributions, row_blocks
+from exfam.tables.answers.distributions import column_distributions, table_blocks
 from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 from exfam.tables.shift.marginal import MarginalShift, marginal_shift
@@ -173,7 +173,7 @@ def _weight_drift(
 
 
 def _all_weights(weights: Weights, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
-    blocks = row_blocks(len(cells), numbers=cells.code.shape[1])
+    blocks = table_blocks(len(cells), numbers=cells.code.shape[1])
     whole = np.concatenate([weights(cells[block]) for block in blocks]).astype(np.float64)
     if whole.shape != cells.code.shape:
         raise ExfamError(
