@@ -99,24 +99,12 @@ def choose_recipe(
     shares of labels, is that of all rows. Of fewer than two such rows: no trials. Then longer
     trainings of the best recipe are tried, as long as they are better.
     """
-    generator = np.random.default_rng([int(estimator.seed), len(plan.cells)])
-    order = generator.permutation(len(plan.cells))
-    scored = _n_scored(plan)[order] > 0
-    # Rows without a label help to fit, but are held out for nothing.
-    rows = np.concatenate([order[scored], order[~scored]])[:MANY_ROWS]
-    n_known = min(int(scored.sum()), len(rows))
-    if n_known < 2:
+    small, n_scored = _drawn_rows(plan, seed=int(estimator.seed))
+    if n_scored < 2:
         return ()
-    few = n_known < _FEW_ROWS
-    part = np.where(np.arange(len(rows)) < n_known, np.arange(len(rows)) % _FOLDS, -1)
-    folds = list(range(min(_FOLDS, n_known))) if few else [0]
-    small = replace(
-        plan,
-        cells=plan.cells[rows],
-        weight=None if plan.weight is None else plan.weight[rows],
-        validation=None,
-        checkpoint=None,
-    )
+    row = np.arange(len(small.cells))
+    part = np.where(row < n_scored, row % _FOLDS, -1)
+    folds = list(range(min(_FOLDS, n_scored))) if n_scored < _FEW_ROWS else [0]
     nats = _held_out(estimator, small, recipes, part=part, folds=folds)
     first = nats[recipes[0]][0]
     trials = [_trial(recipe, nats[recipe], first) for recipe in recipes]
@@ -127,6 +115,19 @@ def choose_recipe(
         if best_recipe(trials) != recipe:
             break
     return tuple(trials)
+
+
+def _drawn_rows(plan: TablePlan, *, seed: int) -> tuple[TablePlan, int]:
+    """At most 8,000 rows in random order, those with a target first, and how many these are.
+
+    Rows without a target help to fit, but are held out for nothing.
+    """
+    order = np.random.default_rng([seed, len(plan.cells)]).permutation(len(plan.cells))
+    scored = _n_scored(plan)[order] > 0
+    rows = np.concatenate([order[scored], order[~scored]])[:MANY_ROWS]
+    weight = None if plan.weight is None else plan.weight[rows]
+    drawn = replace(plan, cells=plan.cells[rows], weight=weight, validation=None, checkpoint=None)
+    return drawn, min(int(scored.sum()), len(rows))
 
 
 def best_recipe(trials: Sequence[Trial]) -> Recipe:

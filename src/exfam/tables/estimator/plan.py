@@ -80,12 +80,7 @@ def learn_columns(
     Raises DataError for `kinds` of unknown columns, for cells that are not of their kind, and for
     dates alone.
     """
-    n_bins, n_knots = estimator.n_bins, estimator.n_bins
-    if n_bins == "auto":
-        n_rows = sum(table.n_rows for table in tables)
-        n_bins = np.clip(n_rows // _ROWS_PER_BIN, *_BINS)
-        n_knots = np.clip(round(n_rows**0.5 / _ROOTS_PER_KNOT), *_KNOTS)
-    options = {"n_bins": int(n_bins), "n_knots": int(n_knots)}
+    options = _bins_and_knots(estimator.n_bins, sum(table.n_rows for table in tables))
     own = None if response is None else response.name
     others = [rest for table in tables if (rest := without_column(table, own)).names]
     schema = learn_schema(
@@ -112,6 +107,14 @@ def learn_columns(
             "what is to be predicted from them, or days since a date as a number."
         )
     return schema
+
+
+def _bins_and_knots(n_bins: Any, n_rows: int) -> dict[str, int]:
+    n_knots = n_bins
+    if n_bins == "auto":
+        n_bins = np.clip(n_rows // _ROWS_PER_BIN, *_BINS)
+        n_knots = np.clip(round(n_rows**0.5 / _ROOTS_PER_KNOT), *_KNOTS)
+    return {"n_bins": int(n_bins), "n_knots": int(n_knots)}
 
 
 def split_rows(

@@ -50,12 +50,7 @@ def build_masked_table(
     standardized = standardized_families(
         schema, families, positive_in_units=settings.positive_in_units
     )
-    plan = TokenPlan(
-        tuple(column.n_tokens for column in schema.columns),
-        shared=shared,
-        scores=tuple(_scores(column, cells, k) for k, column in enumerate(schema.columns)),
-        ordered=_ordered(schema, settings),
-    )
+    plan = _token_plan(schema, settings, cells)
     sizes = EncodingSizes(
         n_heads=settings.n_heads,
         head_dim=settings.head_dim,
@@ -96,6 +91,17 @@ def _check_alike(schema: TableSchema) -> None:
         )
 
 
+def _token_plan(schema: TableSchema, settings: TableSettings, cells: Cells | None) -> TokenPlan:
+    """Numbers lie on a line in every member, ordered labels where `ordinal` says so."""
+    numbers = [_is_number(column) for column in schema.columns]
+    return TokenPlan(
+        tuple(column.n_tokens for column in schema.columns),
+        shared=settings.categories == "shared",
+        scores=tuple(_scores(column, cells, k) for k, column in enumerate(schema.columns)),
+        ordered=tuple(tuple(own or number for number in numbers) for own in settings.ordinal),
+    )
+
+
 def _scores(column: Column, cells: Cells | None, index: int) -> tuple[float, ...] | None:
     """Where a column's tokens lie on a line: normal scores of labels, standardized knots."""
     if _is_number(column):
@@ -114,12 +120,6 @@ def _scores(column: Column, cells: Cells | None, index: int) -> tuple[float, ...
 
 def _is_number(column: Column) -> bool:
     return column.kind not in LABEL_KINDS and not column.binned
-
-
-def _ordered(schema: TableSchema, settings: TableSettings) -> tuple[tuple[bool, ...], ...]:
-    """For each member, which columns lie on a line: numbers always do."""
-    numbers = [_is_number(column) for column in schema.columns]
-    return tuple(tuple(own or number for number in numbers) for own in settings.ordinal)
 
 
 def _bases(
