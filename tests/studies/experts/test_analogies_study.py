@@ -54,25 +54,25 @@ def options(tmp_path, monkeypatch):
 
 
 def values(rows):
-    told = {(row.task, row.model, row.metric): row.value for row in rows}
-    assert len(told) == len(rows)
-    return told
+    result = {(row.task, row.model, row.metric): row.value for row in rows}
+    assert len(result) == len(rows)
+    return result
 
 
 def test_all_sets_are_asked_the_questions_that_all_know(options, monkeypatch, tmp_path):
     rows = analogies.run(replace(options, only=("words",)))
-    told = values(rows)
-    assert told["words", "questions", "count-overall"] == 12
-    assert told["words", "questions", "count-semantic"] == 6
-    assert told["words-categories", "questions", "count-gram1-plural"] == 6
+    result = values(rows)
+    assert result["words", "questions", "count-overall"] == 12
+    assert result["words", "questions", "count-semantic"] == 6
+    assert result["words-categories", "questions", "count-gram1-plural"] == 6
     for model in ("sgns", "sgns-tied", "cbow"):
         row = next(row for row in rows if row.model == model)
         assert row.settings["tokens"] == 6000 and row.settings["words"] == len(WORDS)
-        parts = [told["words", model, f"cosine-{name}"] for name in ("semantic", "syntactic")]
-        assert np.mean(parts) == pytest.approx(told["words", model, "cosine-overall"])
-        alone = told["words", f"{model}-c-alone", "cosine-overall"]
-        assert alone != told["words", model, "cosine-overall"]
-    cosines = [told["words", model, "cosine-overall"] for model in ("sgns", "sgns-tied", "cbow")]
+        parts = [result["words", model, f"cosine-{name}"] for name in ("semantic", "syntactic")]
+        assert np.mean(parts) == pytest.approx(result["words", model, "cosine-overall"])
+        alone = result["words", f"{model}-c-alone", "cosine-overall"]
+        assert alone != result["words", model, "cosine-overall"]
+    cosines = [result["words", model, "cosine-overall"] for model in ("sgns", "sgns-tied", "cbow")]
     assert len(set(cosines)) == 3
     missing = [row for row in rows if row.model == "minilm"]
     assert [(row.value, row.note) for row in missing] == [(None, "not installed")]
@@ -83,7 +83,7 @@ def test_all_sets_are_asked_the_questions_that_all_know(options, monkeypatch, tm
 
 
 def test_scores_are_those_of_the_vectors_that_are_kept(options):
-    told = values(analogies.run(replace(options, only=("words",), seeds=2)))
+    result = values(analogies.run(replace(options, only=("words",), seeds=2)))
     files = sorted(options.folder.glob("analogies/text-head/cbow-*/*.safetensors"))
     assert [file.stem for file in files] == ["00", "01"]
     asked = questions()
@@ -92,17 +92,17 @@ def test_scores_are_those_of_the_vectors_that_are_kept(options):
         answer_by_offsets(single_words(WordVectors.load(file)), known).overall for file in files
     ]
     mean = np.mean([score.cosine for score in scores])
-    assert told["words", "cbow", "cosine-overall"] == pytest.approx(mean)
+    assert result["words", "cbow", "cosine-overall"] == pytest.approx(mean)
     assert scores[0].cosine != scores[1].cosine
 
 
 @NEEDS_TOKENIZERS
 def test_a_masked_language_model_is_compared_where_it_is_asked_for(options, monkeypatch):
     rows = analogies.run(replace(options, only=("masked-lm",)))
-    told = values(rows)
+    result = values(rows)
     row = next(row for row in rows if row.model == "masked-lm")
     assert row.settings["tokens"] == 6000 and row.settings["words"] == len(WORDS)
-    assert -1 <= told["masked-lm", "masked-lm", "cosine-overall"] <= 1
+    assert -1 <= result["masked-lm", "masked-lm", "cosine-overall"] <= 1
     assert {row.model for row in rows} >= {"sgns", "cbow", "minilm", "paper's bert"}
     monkeypatch.setattr(MaskedLanguageModel, "fit", lambda *_, **__: pytest.fail("fitted again"))
     assert analogies.run(replace(options, only=("masked-lm",))) == rows
@@ -123,8 +123,8 @@ def test_a_fit_that_was_cut_short_is_not_kept(options, monkeypatch):
 
 def test_a_model_whose_package_is_absent_is_told(options, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    told = analogy_sets.fitted_set("masked-lm", lambda: pytest.fail("read"), options)
-    assert told.vectors == () and told.note == "not installed"
+    result = analogy_sets.fitted_set("masked-lm", lambda: pytest.fail("read"), options)
+    assert result.vectors == () and result.note == "not installed"
 
 
 def test_vectors_of_all_kinds_can_be_given(options, tmp_path):
@@ -138,11 +138,11 @@ def test_vectors_of_all_kinds_can_be_given(options, tmp_path):
     text = [" ".join(random.choice(WORDS, size=200)) for _ in range(3)]
     own = SkipGram(dim=4, epochs=1, min_count=1, progress=False).fit(text)
     own.save(place / "own")
-    told = {each.model: each for each in given_sets(place)}
-    assert list(told) == ["bert", "glove.txt", "own"]
-    np.testing.assert_array_equal(told["own"].vectors[0]["ban"], own.vectors_["ban"])
-    np.testing.assert_allclose(told["glove.txt"].vectors[0]["ban"], matrix[0], rtol=1e-5)
-    assert told["bert"].settings == {
+    result = {each.model: each for each in given_sets(place)}
+    assert list(result) == ["bert", "glove.txt", "own"]
+    np.testing.assert_array_equal(result["own"].vectors[0]["ban"], own.vectors_["ban"])
+    np.testing.assert_allclose(result["glove.txt"].vectors[0]["ban"], matrix[0], rtol=1e-5)
+    assert result["bert"].settings == {
         "corpus": "not known", "tokens": "not known", "words": len(WORDS), "dim": 16
     }  # fmt: skip
     rows = analogies.run(replace(options, only=("words",), vectors=place))
@@ -192,14 +192,14 @@ def test_the_real_questions_are_those_of_the_papers_file(data_folder, monkeypatc
 
 def test_terms_of_errors_are_told_of_all_explained_sets(options, monkeypatch):
     rows = analogies.run(replace(options, only=("explanation",)))
-    told = values(rows)
+    result = values(rows)
     for model in EXPLAINED:
-        assert told["explanation", model, "count-questions"] == 12
+        assert result["explanation", model, "count-questions"] == 12
         shares = [
-            value for (_, own, name), value in told.items() if own == model and "share" in name
+            value for (_, own, name), value in result.items() if own == model and "share" in name
         ]
         assert sum(shares) == pytest.approx(1.0) and len(shares) == 4
-        assert 0 < told["explanation", model, "coverage-seen"] < 1
+        assert 0 < result["explanation", model, "coverage-seen"] < 1
     ranked = [row for row in rows if row.metric == "auc-gap"]
     assert ranked and all(
         row.settings["low"] <= row.value <= row.settings["high"] for row in ranked
@@ -210,13 +210,13 @@ def test_terms_of_errors_are_told_of_all_explained_sets(options, monkeypatch):
 
 def test_answers_of_the_explanation_are_among_the_words_of_the_law(options, monkeypatch):
     monkeypatch.setitem(analogy_errors._FAST_LAW, "words", 16)
-    told = values(analogies.run(replace(options, only=("explanation",))))
+    result = values(analogies.run(replace(options, only=("explanation",))))
     (file,) = options.folder.glob("analogies/text-head/cbow-*/00.safetensors")
     vectors = WordVectors.load(file, limit=16)
     known = common_questions([vectors], questions())
-    assert told["explanation", "cbow", "count-questions"] == len(known) < 12
+    assert result["explanation", "cbow", "count-questions"] == len(known) < 12
     accuracy = answer_by_offsets(vectors, known).overall.accuracy
-    assert told["explanation", "cbow", "accuracy-overall"] == pytest.approx(accuracy)
+    assert result["explanation", "cbow", "accuracy-overall"] == pytest.approx(accuracy)
 
 
 def test_a_text_without_the_words_of_a_question_has_none_to_explain(options, monkeypatch):
@@ -227,10 +227,10 @@ def test_a_text_without_the_words_of_a_question_has_none_to_explain(options, mon
 
 def test_attention_is_less_symmetric_than_counts_and_by_as_much_as_its_weights_say(options):
     rows = analogies.run(replace(options, only=("symmetry",), seeds=2))
-    told = values(rows)
+    result = values(rows)
     name = "factor-asymmetry"
-    assert told["symmetry", "cbow", name] < 1e-12 < 1e-6 < told["symmetry", "attention", name]
-    assert told["symmetry", "attention", "nats"] > 0 and rows[0].n_seeds == 2
+    assert result["symmetry", "cbow", name] < 1e-12 < 1e-6 < result["symmetry", "attention", name]
+    assert result["symmetry", "attention", "nats"] > 0 and rows[0].n_seeds == 2
     text = stretches(read_corpus(options, min_count=5), n_words=30, n_tokens=4000)
     (file,) = options.folder.glob("analogies/text-head/symmetry-*/00.json")
     kept = json.loads(file.read_text())
@@ -247,8 +247,8 @@ def test_stretches_are_of_frequent_words_in_their_order():
     words = random.choice(WORDS, size=500, p=np.arange(1, 31) / 465).tolist()
     cut = stretches(prepare_text([words], min_count=1), n_words=7, n_tokens=300, length=4)
     known = set(cut.vocabulary.words)
-    told = [cut.vocabulary.words[code] for code in cut.tokens[cut.tokens >= 0]]
+    result = [cut.vocabulary.words[code] for code in cut.tokens[cut.tokens >= 0]]
     kept = [word for word in words[:300] if word in known]
-    assert len(known) == 7 and told == kept[: len(told)] and len(kept) - len(told) <= 1
+    assert len(known) == 7 and result == kept[: len(result)] and len(kept) - len(result) <= 1
     lengths = np.diff(np.flatnonzero(np.append(-1, cut.tokens) == -1)) - 1
     assert (lengths[:-1] == 4).all() and 2 <= lengths[-1] <= 4

@@ -191,9 +191,9 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
     )
     expected = log_likelihood(mean, centers, matrices)
     log_p = network.eta(batch(whole)).log_softmax(-1).numpy()
-    told = [log_p[0, i, w] for i, w in enumerate(tokens[:6])]
-    told += [log_p[1, i, w] for i, w in enumerate(tokens[7:])]
-    np.testing.assert_allclose(told, expected, atol=1e-5)
+    result = [log_p[0, i, w] for i, w in enumerate(tokens[:6])]
+    result += [log_p[1, i, w] for i, w in enumerate(tokens[7:])]
+    np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 def test_center_weights_without_queries_are_even():

@@ -31,10 +31,10 @@ def small(monkeypatch, tmp_path):
 def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
     options = Options(fast=True, folder=tmp_path / "kept")
     rows = expert_weights.run(options)
-    told = [(row.task, row.model, row.settings.get("offsets")) for row in rows]
+    result = [(row.task, row.model, row.settings.get("offsets")) for row in rows]
     toy = [("toy-corpus", "unigram", None), ("toy-corpus", "truth", None)]
     toy += [("toy-corpus", *kind) for kind in KINDS]
-    assert told == toy + [("ptb", "unigram", None)] + [("ptb", *kind) for kind in KINDS]
+    assert result == toy + [("ptb", "unigram", None)] + [("ptb", *kind) for kind in KINDS]
     assert {row.metric for row in rows} == {"nats"}
     by_model = {row.model: row.value for row in rows if row.task == "toy-corpus"}
     assert all(value > by_model["truth"] for name, value in by_model.items() if name != "truth")
@@ -71,7 +71,7 @@ def test_the_toy_law_is_that_of_the_sentences_that_are_drawn():
 def test_conditionals_of_the_toy_law_are_its_quotients():
     law = dict(zip(*toy_population(), strict=True))
     sentence = ("statistics", "is", "fun", "and", "easy")
-    told = np.exp(toy_conditionals([sentence])[0])
+    result = np.exp(toy_conditionals([sentence])[0])
     for place in range(5):
         alike = [
             chance
@@ -80,8 +80,8 @@ def test_conditionals_of_the_toy_law_are_its_quotients():
                 a == b for i, (a, b) in enumerate(zip(other, sentence, strict=True)) if i != place
             )
         ]
-        assert told[place] == pytest.approx(law[sentence] / sum(alike))
-    assert told.std() > 0.1
+        assert result[place] == pytest.approx(law[sentence] / sum(alike))
+    assert result.std() > 0.1
     impossible = ("statistics", "is", "boring", "and", "easy")
     for wrong in (impossible, ("statistics",)):
         with pytest.raises(ExfamError, match="`sentences` must be of the law, got 'statistics"):

@@ -47,9 +47,9 @@ def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch, ptb):
     }
     bands = {row.settings["band"] for row in rows if row.task == "ptb" and "band" in row.settings}
     assert bands == {"all pairs", "below 50", "50 and more"}
-    told = [row for row in rows if row.metric in ("spearman", "pearson")]
-    assert all(row.settings["cells"] >= row.settings["defined"] > 1 for row in told)
-    assert all(-1 <= row.value <= 1 for row in told) and len({row.value for row in told}) > 40
+    result = [row for row in rows if row.metric in ("spearman", "pearson")]
+    assert all(row.settings["cells"] >= row.settings["defined"] > 1 for row in result)
+    assert all(-1 <= row.value <= 1 for row in result) and len({row.value for row in result}) > 40
     kept = json.loads(next(tmp_path.rglob("attention/**/00.json")).read_text())
     assert {"nats", "factor-asymmetry", "factor-zeta-spread"} < kept["figures"].keys()
     monkeypatch.setattr(factorization, "_figures", lambda *_: pytest.fail("fitted again"))
@@ -95,9 +95,9 @@ def test_attention_that_starts_as_cbow_is_better_than_words_frequencies(toy):
     assert baseline.figures["nats"] == pytest.approx(-(share @ np.log(share)), abs=0.05)
     assert judged.figures["nats"] < baseline.figures["nats"] - 1
     assert 0.005 < judged.figures["factor-asymmetry"] < 0.3
-    told = [factorization.agreement(products, matrix) for _, products, matrix in judged.compared]
+    result = [factorization.agreement(products, matrix) for _, products, matrix in judged.compared]
     lonely = [factorization.agreement(each.products, each.matrix) for each in baseline.compared]
-    assert min(each.spearman for each in told) > max(each.spearman for each in lonely[1:]) + 0.1
+    assert min(each.spearman for each in result) > max(each.spearman for each in lonely[1:]) + 0.1
 
 
 def test_attention_that_is_not_trained_stays_with_all_alike(toy):

@@ -66,8 +66,8 @@ def instances(codes, window):
 def gradient(loss, values):
     """Of the loss at a matrix of products that are free to be anything."""
     products = torch.tensor(values, requires_grad=True)
-    (told,) = torch.autograd.grad(loss(products), products)
-    return told.numpy()
+    (result,) = torch.autograd.grad(loss(products), products)
+    return result.numpy()
 
 
 @pytest.mark.parametrize("window", [None, 1, 3])
@@ -188,8 +188,8 @@ def test_sgns_matrix_is_the_least_of_the_expected_loss(excused, exponent):
                 drawn_for = torch.tensor(noise.copy())
                 if excused:
                     drawn_for[center] = 0
-                told = torch.nn.functional.logsigmoid(-products[:, context])
-                total = total - k * (drawn_for * told).sum()
+                result = torch.nn.functional.logsigmoid(-products[:, context])
+                total = total - k * (drawn_for * result).sum()
         return total
 
     of = sgns_excused_matrix if excused else sgns_matrix
@@ -266,9 +266,9 @@ def test_attentions_matrix_is_the_least_of_its_linearized_loss(lengths):
     text = text_of(drawn)
     log_tau = 0.7 * np.random.default_rng(5).standard_normal(6)
     matrix = attention_matrix(gamma_sums(text, log_tau))
-    told = [each for each in matrix.failed_assumptions if each.startswith("all sentences must")]
+    result = [each for each in matrix.failed_assumptions if each.startswith("all sentences must")]
     uneven = f"all sentences must have one length, got {lengths[0]} to {lengths[-1]} words"
-    assert told == ([uneven] if len(lengths) > 1 else [])
+    assert result == ([uneven] if len(lengths) > 1 else [])
     # The last column is MASK's, whose products the others do not depend on.
     products = np.column_stack([matrix.values, np.full(5, 0.3)])
     found = gradient(bounded_attention(coded(text, drawn), log_tau), products)
@@ -354,15 +354,15 @@ def random_case(seed=0, n=40):
 
 def test_agreement_is_scipys():
     products, matrix, _ = random_case()
-    told = agreement(products.astype(np.float32), matrix)
+    result = agreement(products.astype(np.float32), matrix)
     known, finite = ~np.isnan(matrix.values), np.isfinite(matrix.values)
     # scipy ranks no infinite numbers.
     ranked = np.where(finite, matrix.values, -1e9)[known]
     spearman = scipy.stats.spearmanr(products[known], ranked).statistic
     pearson = scipy.stats.pearsonr(products[finite], matrix.values[finite]).statistic
-    assert told.spearman == pytest.approx(spearman, abs=1e-6)
-    assert told.pearson == pytest.approx(pearson, abs=1e-6)
-    assert (told.n_cells, told.n_defined) == (known.sum(), finite.sum())
+    assert result.spearman == pytest.approx(spearman, abs=1e-6)
+    assert result.pearson == pytest.approx(pearson, abs=1e-6)
+    assert (result.n_cells, result.n_defined) == (known.sum(), finite.sum())
 
 
 def test_bands_part_the_cells_by_the_rarer_word():
@@ -385,8 +385,8 @@ def test_bands_part_the_cells_by_the_rarer_word():
 
 def test_what_is_all_alike_has_no_correlation():
     products, matrix, _ = random_case()
-    told = agreement(np.ones_like(products), matrix)
-    assert np.isnan([told.spearman, told.pearson]).all() and told.n_cells > 0
+    result = agreement(np.ones_like(products), matrix)
+    assert np.isnan([result.spearman, result.pearson]).all() and result.n_cells > 0
 
 
 def test_what_does_not_go_with_the_matrix_is_refused():

@@ -39,11 +39,11 @@ def sentences(*, masks=True, absent=True, seed=1):
 @pytest.mark.parametrize("n_heads", [1, 3])
 def test_tables_of_pairs_are_the_network(n_heads):
     pairs, rows = pair_experts(network(n_heads), TARGETS), sentences()
-    told, expected = pairs.experts(rows), as_experts(network(n_heads), rows, TARGETS)
-    torch.testing.assert_close(told.weights, expected.weights, **EXACT)
-    torch.testing.assert_close(told.contributions, expected.contributions, **EXACT)
-    torch.testing.assert_close(told.logits, forward(network(n_heads), rows, TARGETS), **EXACT)
-    assert float(told.logits.std(0).min()) > 1e-2
+    result, expected = pairs.experts(rows), as_experts(network(n_heads), rows, TARGETS)
+    torch.testing.assert_close(result.weights, expected.weights, **EXACT)
+    torch.testing.assert_close(result.contributions, expected.contributions, **EXACT)
+    torch.testing.assert_close(result.logits, forward(network(n_heads), rows, TARGETS), **EXACT)
+    assert float(result.logits.std(0).min()) > 1e-2
 
 
 def test_an_expert_is_its_word_and_its_position_and_nothing_else():
@@ -71,8 +71,8 @@ def test_pairs_of_a_table_are_columns_and_their_labels():
     cells = random_cells()
     cells.fraction[...] = 0.0
     rows, places = table.sentences(cells), table.indices(["d", "a"])
-    told = pair_experts(table.attention, places).experts(rows).logits
-    torch.testing.assert_close(told, table.experts(cells, ["d", "a"]).logits, **EXACT)
+    result = pair_experts(table.attention, places).experts(rows).logits
+    torch.testing.assert_close(result, table.experts(cells, ["d", "a"]).logits, **EXACT)
     summary = summarize_pairs(table.attention, rows, places)
     # Labels of column b are the tokens 4 to 7.
     expected = np.bincount(cells.code[cells.code[:, 1] >= 0, 1], minlength=4)
@@ -126,10 +126,10 @@ def test_a_summary_is_the_mean_over_the_sentences_where_a_pair_stands(monkeypatc
 
 def test_the_strongest_pairs_come_first():
     summary = summarize_pairs(network(), sentences(), TARGETS)
-    told = summary.strongest(5, names=list("abcdef"))
-    nats = [each["nats"] for each in told]
+    result = summary.strongest(5, names=list("abcdef"))
+    nats = [each["nats"] for each in result]
     assert nats == sorted(nats, reverse=True) and nats[0] == summary.nats.max()
-    first = told[0]
+    first = result[0]
     at = TARGETS.index(first["target"]), first["place"], "abcdef".index(first["unit"])
     assert summary.nats[at] == first["nats"] and summary.count[at] == first["count"]
     often = summary.strongest(1, by="share", least=ROWS)[0]

@@ -113,15 +113,15 @@ def test_blame_is_told_by_relation():
     halves = ("one",) * 72 + ("two",) * 72
     questions = WordQuestions("toy", asked.questions, halves, {})
     errors = analogy_errors(factors, law, questions)
-    told = by_relation(errors)
-    assert [each.category for each in told] == ["one", "two"]
-    assert [each.n_questions for each in told] == [72, 72]
-    for each, own in zip(told, (slice(0, 72), slice(72, 144)), strict=True):
+    result = by_relation(errors)
+    assert [each.category for each in result] == ["one", "two"]
+    assert [each.n_questions for each in result] == [72, 72]
+    for each, own in zip(result, (slice(0, 72), slice(72, 144)), strict=True):
         assert sum(each.shares) == pytest.approx(1) and sum(each.blamed) == pytest.approx(1)
         assert each.gap == pytest.approx(errors.gap_norm[own].mean())
         assert each.blamed[0] == pytest.approx((errors.to_blame[own] == 0).mean())
         assert each.norms == pytest.approx(tuple(errors.norms[own].mean(axis=0)))
-    assert told[0].gap != told[1].gap
+    assert result[0].gap != result[1].gap
 
 
 def test_no_gap_has_no_shares():

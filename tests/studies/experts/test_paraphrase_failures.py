@@ -35,12 +35,12 @@ def drawn(n=400, seed=0):
 def test_figures_are_those_of_scikit_learn_and_scipy():
     errors, answered = drawn()
     failed = ~answered[::2]
-    told = {each.name: each for each in failure_predictors(errors, answered, seed=0, n=20)}
-    assert list(told) == ["gap", *TERMS, "statistics", "rarity"]
+    result = {each.name: each for each in failure_predictors(errors, answered, seed=0, n=20)}
+    assert list(result) == ["gap", *TERMS, "statistics", "rarity"]
     numbers = {"gap": errors.gap_norm, "Delta": errors.norms[:, 1], "rarity": -errors.log_frequency}
     for name, number in numbers.items():
-        assert told[name].auc.mean == pytest.approx(roc_auc_score(failed, number))
-        assert told[name].correlation.mean == pytest.approx(
+        assert result[name].auc.mean == pytest.approx(roc_auc_score(failed, number))
+        assert result[name].correlation.mean == pytest.approx(
             scipy.stats.pointbiserialr(failed, number).statistic
         )
 
@@ -54,16 +54,16 @@ def test_within_relations_only_their_own_questions_are_compared():
         of = failed[own].sum() * (~failed[own]).sum()
         won += of * roc_auc_score(failed[own], errors.norms[own, 1])
         pairs += of
-    told = failure_predictors(errors, answered, seed=0, n=20)[2]
-    assert told.auc_within.mean == pytest.approx(won / pairs) != told.auc.mean
+    result = failure_predictors(errors, answered, seed=0, n=20)[2]
+    assert result.auc_within.mean == pytest.approx(won / pairs) != result.auc.mean
 
 
 def test_the_term_that_matters_is_found_and_the_others_are_not():
-    told = {each.name: each for each in failure_predictors(*drawn(seed=3), seed=1, n=300)}
-    assert told["Delta"].auc.low > 0.6 and told["Delta"].correlation.low > 0.2
+    result = {each.name: each for each in failure_predictors(*drawn(seed=3), seed=1, n=300)}
+    assert result["Delta"].auc.low > 0.6 and result["Delta"].correlation.low > 0.2
     for name in ("rho", "delta", "rarity"):
-        assert told[name].auc.low < 0.5 < told[name].auc.high
-        assert told[name].correlation.low < 0 < told[name].correlation.high
+        assert result[name].auc.low < 0.5 < result[name].auc.high
+        assert result[name].correlation.low < 0 < result[name].correlation.high
 
 
 def test_intervals_are_those_of_redrawn_pairs():
@@ -90,19 +90,19 @@ def test_a_term_that_is_rounding_tells_nothing():
     errors, answered = drawn()
     terms = errors.terms.copy()
     terms[:, 3] *= 1e-15
-    told = failure_predictors(
+    result = failure_predictors(
         AnalogyErrors(**{**vars(errors), "terms": terms}), answered, seed=0, n=20
     )[4]
-    assert told.name == "residual" and told.auc == (0.5, 0.5, 0.5)
-    assert told.correlation == (0.0, 0.0, 0.0)
+    assert result.name == "residual" and result.auc == (0.5, 0.5, 0.5)
+    assert result.correlation == (0.0, 0.0, 0.0)
 
 
 def test_one_relation_without_both_kinds_has_no_figure_within():
     errors, answered = drawn(n=40)
     categories = tuple("right" if each else "wrong" for each in answered[::2])
     split = AnalogyErrors(**{**vars(errors), "categories": categories})
-    told = failure_predictors(split, answered, seed=0, n=10)[0]
-    assert told.auc_within is None
+    result = failure_predictors(split, answered, seed=0, n=10)[0]
+    assert result.auc_within is None
 
 
 def test_answers_that_are_none_are_refused():

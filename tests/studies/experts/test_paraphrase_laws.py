@@ -67,8 +67,8 @@ def test_sets_have_the_probabilities_of_enumeration(size, window, attention):
         assert law.probability(words) == pytest.approx(sum(expected))
         if sum(expected):
             found += 1
-            told = [slow.context_given(frozenset(words), word) for word in law.words]
-            np.testing.assert_allclose(law.context_given(words), told, atol=1e-12)
+            result = [slow.context_given(frozenset(words), word) for word in law.words]
+            np.testing.assert_allclose(law.context_given(words), result, atol=1e-12)
     assert found >= 3 or (size, window) == (3, 1)
 
 

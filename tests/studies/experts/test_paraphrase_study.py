@@ -14,10 +14,10 @@ def figures(rows, model):
 def test_the_identities_hold_to_rounding():
     rows = paraphrase.run(Options(fast=True, only=["toy-grammar"]))
     for model in ("cbow", "attention"):
-        told = figures(rows, model)
-        assert told["max-difference-lemma"] < 1e-8
-        assert max(told[f"max-difference-proposition-{dim}"] for dim in paraphrase.DIMS) < 1e-6
-        assert (told["count-finite-cells"], told["count-cells"]) == (5549, 17820)
+        result = figures(rows, model)
+        assert result["max-difference-lemma"] < 1e-8
+        assert max(result[f"max-difference-proposition-{dim}"] for dim in paraphrase.DIMS) < 1e-6
+        assert (result["count-finite-cells"], result["count-cells"]) == (5549, 17820)
     assert figures(rows, "cbow")["paraphrase-asymmetry"] < 1e-12
     assert figures(rows, "attention")["paraphrase-asymmetry"] > 0.1
 
@@ -26,9 +26,9 @@ def test_fitted_vectors_have_a_residual_and_truncated_ones_none(tmp_path, monkey
     options = Options(fast=True, only=["toy-corpus"], folder=tmp_path)
     rows = paraphrase.run(options)
     assert figures(rows, "truncated-svd")["paraphrase-norm-residual"] < 1e-10
-    told = figures(rows, "cbow-softmax")
-    assert told["paraphrase-norm-residual"] > 0.01
-    shares = [told[f"paraphrase-share-{name}"] for name in paraphrase.TERMS]
+    result = figures(rows, "cbow-softmax")
+    assert result["paraphrase-norm-residual"] > 0.01
+    shares = [result[f"paraphrase-share-{name}"] for name in paraphrase.TERMS]
     assert sum(shares) == pytest.approx(1)
     monkeypatch.setattr(paraphrase, "_toy_errors", lambda *_: pytest.fail("fitted again"))
     assert paraphrase.run(options) == rows

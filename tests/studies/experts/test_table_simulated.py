@@ -6,8 +6,8 @@ from exfam_studies.experts.tables.simulated import simulate_shifted_tables
 
 
 def drawn(**changed):
-    told = {"n_informative": 5, "noise": 0.0, "corr": 0.9, "seed": 0, **changed}
-    return simulate_shifted_tables(**told)
+    result = {"n_informative": 5, "noise": 0.0, "corr": 0.9, "seed": 0, **changed}
+    return simulate_shifted_tables(**result)
 
 
 def correlations(x):

@@ -31,13 +31,13 @@ def model():
 
 def mixture(factors, of_mask, sentence):
     """Logits at every place by equation 1 of appendix G."""
-    told = []
+    result = []
     for m in range(len(sentence)):
         others = [word for at, word in enumerate(sentence) if at != m]
         tau = np.exp(factors.log_tau[[*others, -1]])
         rows = np.vstack([factors.contexts[others], of_mask])
-        told.append(factors.words @ rows.T @ (tau / tau.sum()))
-    return np.array(told)
+        result.append(factors.words @ rows.T @ (tau / tau.sum()))
+    return np.array(result)
 
 
 def test_logits_are_the_mixture_of_products(model):
@@ -59,12 +59,12 @@ def test_logits_are_the_mixture_of_products(model):
 def test_logits_do_not_see_the_center_or_padding_or_order(model):
     tokens = torch.tensor([[0, 3, 3, 5]])
     present = torch.ones_like(tokens, dtype=torch.bool)
-    told = model(tokens, present)
+    result = model(tokens, present)
     other = model(torch.tensor([[0, 1, 3, 5]]), present)
-    torch.testing.assert_close(told[:, 1], other[:, 1])
-    assert (told[:, 0] - other[:, 0]).abs().max() > 1e-3
+    torch.testing.assert_close(result[:, 1], other[:, 1])
+    assert (result[:, 0] - other[:, 0]).abs().max() > 1e-3
     padded = model(torch.tensor([[5, 0, 3, 3, 2]]), torch.tensor([[True, True, True, True, False]]))
-    torch.testing.assert_close(padded[:, [1, 2, 3, 0]], told)
+    torch.testing.assert_close(padded[:, [1, 2, 3, 0]], result)
 
 
 def test_the_objective_is_of_words_that_have_a_context(model):
@@ -116,10 +116,10 @@ def test_factors_of_a_linear_network_are_its_logits():
     network = without_residual()
     factors, sentence = attention_factors(network), [4, 0, 4]
     expected = forward(network, Sentences(torch.tensor([sentence])), [0, 1, 2])[0].numpy()
-    told = mixture(factors, network.mask.numpy(), sentence)
+    result = mixture(factors, network.mask.numpy(), sentence)
     # A constant that is the same for all words is none of the factors.
-    np.testing.assert_allclose(told - told[:, :1], expected - expected[:, :1], atol=1e-10)
-    assert np.abs(told).max() > 0.05
+    np.testing.assert_allclose(result - result[:, :1], expected - expected[:, :1], atol=1e-10)
+    assert np.abs(result).max() > 0.05
 
 
 def test_models_of_which_the_proposition_says_nothing_are_refused():

@@ -40,11 +40,11 @@ def one_by_one(vectors, question):
 def test_answers_are_what_loops_find():
     vectors, questions = some_vectors(), asked()
     found = answer_by_offsets(vectors, questions)
-    told = [one_by_one(vectors, question) for question in questions.questions]
-    assert list(found.answer) == [word for word, _ in told] and len(set(found.answer)) > 5
-    np.testing.assert_allclose(found.cosine, [cosine for _, cosine in told], atol=1e-6)
+    result = [one_by_one(vectors, question) for question in questions.questions]
+    assert list(found.answer) == [word for word, _ in result] and len(set(found.answer)) > 5
+    np.testing.assert_allclose(found.cosine, [cosine for _, cosine in result], atol=1e-6)
     right = [
-        word == question[3] for (word, _), question in zip(told, questions.questions, strict=True)
+        word == question[3] for (word, _), question in zip(result, questions.questions, strict=True)
     ]
     assert found.correct.tolist() == right
 
@@ -77,9 +77,9 @@ def test_scores_are_of_categories_kinds_and_all():
 def test_more_words_to_choose_from_leave_cosines_as_they_are():
     many, questions = some_vectors(), asked(words=12)
     few = answer_by_offsets(WordVectors(many.words[:12], many.center[:12]), questions)
-    told = answer_by_offsets(many, questions)
-    np.testing.assert_array_equal(told.cosine, few.cosine)
-    assert told.overall.accuracy < few.overall.accuracy
+    result = answer_by_offsets(many, questions)
+    np.testing.assert_array_equal(result.cosine, few.cosine)
+    assert result.overall.accuracy < few.overall.accuracy
 
 
 def test_neighbors_are_those_of_c_alone():
@@ -106,11 +106,11 @@ def test_vectors_that_point_one_way_are_near_all_answers():
 
 
 def test_without_another_word_no_answer_is_right():
-    told = answer_by_offsets(
+    result = answer_by_offsets(
         some_vectors(rows=3), WordQuestions("x", (("w0", "w1", "w2", "w2"),), ("x",), {})
     )
-    assert told.answer == ("",) and not told.correct.any()
-    assert answer_by_offsets(some_vectors(rows=3), told.questions).by_kind() == []
+    assert result.answer == ("",) and not result.correct.any()
+    assert answer_by_offsets(some_vectors(rows=3), result.questions).by_kind() == []
 
 
 def test_a_sum_of_zeros_has_cosine_zero():
@@ -147,8 +147,8 @@ def test_common_questions_are_those_that_every_set_can_be_asked():
 
 
 def test_a_question_with_an_unknown_word_is_refused_by_its_place():
-    told = (("w0", "w1", "w2", "w3"), ("w0", "W1", "w2", "gone"))
-    questions = WordQuestions("x", told, ("x", "x"), {})
+    result = (("w0", "w1", "w2", "w3"), ("w0", "W1", "w2", "gone"))
+    questions = WordQuestions("x", result, ("x", "x"), {})
     with pytest.raises(DataError, match=r"got 'gone' in question 1\. Take `common_questions`"):
         answer_by_offsets(some_vectors(), questions)
     with pytest.raises(ExfamError, match="`of` must be one of"):
@@ -168,7 +168,7 @@ def test_plain_words_keep_all_their_vectors():
 
 def test_sets_cut_to_what_they_have_in_common_keep_their_vectors():
     one, other = some_vectors(rows=9), some_vectors(1, rows=20)
-    told = words_in_common([other, one])
-    assert [set(each.words) for each in told] == [set(one.words)] * 2
-    for cut, whole in zip(told, (other, one), strict=True):
+    result = words_in_common([other, one])
+    assert [set(each.words) for each in result] == [set(one.words)] * 2
+    for cut, whole in zip(result, (other, one), strict=True):
         np.testing.assert_array_equal(cut.center, np.stack([whole[word] for word in cut.words]))

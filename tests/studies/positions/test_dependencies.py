@@ -40,15 +40,15 @@ class Scripted:
 
     def word_attention(self, sentences):
         self.asked.append(len(sentences))
-        told = []
+        result = []
         for words in sentences:
             n = len(words)
             targets = [np.maximum(np.arange(n) - 1, 0), np.arange(n), np.zeros(n, int)]
             weights = torch.full((1, 3, n, n), 0.1)
             for head, target in enumerate(targets):
                 weights[0, head, torch.arange(n), torch.from_numpy(target)] = 0.9
-            told.append(weights)
-        return told
+            result.append(weights)
+        return result
 
 
 PARSES = [parse([1, -1, 1]), parse([-1, 0, 0, 2]), parse([-1])]
@@ -59,16 +59,16 @@ def test_a_dependency_is_found_where_most_attention_is():
     assert hits.hits.shape == (8, 6) and hits.relation.tolist()[:3] == ["r1", "root", "r-1"]
     assert hits.sentence.tolist() == [0, 0, 0, 1, 1, 1, 1, 2]
     assert hits.distance.tolist() == [1, 0, 1, 0, 1, 2, 1, 0]
-    told = dict(zip(hits.predictors, hits.hits.T.tolist(), strict=True))
-    before = told["layer 1 head 1 to-head"]
+    result = dict(zip(hits.predictors, hits.hits.T.tolist(), strict=True))
+    before = result["layer 1 head 1 to-head"]
     # Words whose head is the one before; at the start of a sentence that is the word itself.
     assert before == [False, False, True, True, True, False, True, True]
     # The head attends to its dependent: w1 to w0.
-    assert told["layer 1 head 1 to-dependent"][0] and not told["layer 1 head 1 to-dependent"][2]
+    assert result["layer 1 head 1 to-dependent"][0] and not result["layer 1 head 1 to-dependent"][2]
     # A root's edge is to itself.
-    assert [told["layer 1 head 2 to-head"][at] for at in (1, 3, 7)] == [True] * 3
-    assert sum(told["layer 1 head 2 to-head"]) == 3
-    assert told["layer 1 head 3 to-head"][4:6] == [True, True]
+    assert [result["layer 1 head 2 to-head"][at] for at in (1, 3, 7)] == [True] * 3
+    assert sum(result["layer 1 head 2 to-head"]) == 3
+    assert result["layer 1 head 3 to-head"][4:6] == [True, True]
 
 
 def test_batches_change_nothing():
@@ -105,10 +105,10 @@ def test_a_word_with_a_blank_is_given_as_several_and_counts_as_one():
 
 def test_offsets_are_those_of_the_other_word():
     hits = offset_hits(PARSES, furthest=2)
-    told = dict(zip(hits.predictors, hits.hits.T, strict=True))
+    result = dict(zip(hits.predictors, hits.hits.T, strict=True))
     for name, relation in (("+1", "r1"), ("-1", "r-1"), ("+0", "root"), ("-2", "r-2")):
-        assert told[f"offset {name} to-head"].tolist() == (hits.relation == relation).tolist()
-    assert (told["offset -1 to-dependent"] == told["offset +1 to-head"]).all()
+        assert result[f"offset {name} to-head"].tolist() == (hits.relation == relation).tolist()
+    assert (result["offset -1 to-dependent"] == result["offset +1 to-head"]).all()
 
 
 def test_the_best_of_each_relation_is_chosen_and_scored_elsewhere():
@@ -179,9 +179,9 @@ def test_attention_to_a_word_is_summed_and_from_it_averaged(encoder):
 def test_company_in_a_batch_changes_no_attention(encoder):
     sentences = [["the", "cat"], ["the", "dog", "ran", "the", "cats"], ["ran"]]
     together = encoder.word_attention(sentences)
-    for sentence, told in zip(sentences, together, strict=True):
+    for sentence, result in zip(sentences, together, strict=True):
         (alone,) = encoder.word_attention([sentence])
-        torch.testing.assert_close(told, alone, atol=1e-6, rtol=0)
+        torch.testing.assert_close(result, alone, atol=1e-6, rtol=0)
 
 
 def test_words_of_byte_level_tokens_stay_apart(tmp_path):

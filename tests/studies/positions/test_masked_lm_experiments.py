@@ -50,14 +50,14 @@ class Interrupted:
 
 
 def values(rows):
-    told = {}
+    result = {}
     for row in rows:
         named = [str(each) for name, each in row.settings.items() if name not in ("low", "high")]
-        told[row.task, row.model, row.metric, *sorted(named)] = row.value
+        result[row.task, row.model, row.metric, *sorted(named)] = row.value
         if "low" in row.settings:
             assert row.settings["low"] <= row.value + 1e-3
             assert row.value <= row.settings["high"] + 1e-3
-    return told
+    return result
 
 
 def test_models_are_fitted_once_and_kept(options, monkeypatch):
@@ -112,21 +112,21 @@ def test_encodings_are_compared_by_nats_positions_and_sentences(options, monkeyp
     monkeypatch.setattr(positions_pretraining, "RATES", (1e-3, 1e-2))
     monkeypatch.setattr(positions_pretraining, "SENTENCE_SETS", ("mr", "mrpc"))
     wanted = Options(fast=True, folder=options.folder, only=["small", "small-five-rates"])
-    told = values(positions_pretraining.run(wanted))
-    assert 4 < told["small", "counts", "nats"] < 6.3
-    assert told["small", "tupe", "nats"] < np.log(500) + 0.1
+    result = values(positions_pretraining.run(wanted))
+    assert 4 < result["small", "counts", "nats"] < 6.3
+    assert result["small", "tupe", "nats"] < np.log(500) + 0.1
     before, after = (
-        told["small", "tupe", "position-locality", when] for when in ("before", "after")
+        result["small", "tupe", "position-locality", when] for when in ("before", "after")
     )
     assert before != after
     for name in ("mr", "mrpc"):
-        assert 0.3 <= told[f"small-{name}", "majority", "accuracy"] <= 0.8
+        assert 0.3 <= result[f"small-{name}", "majority", "accuracy"] <= 0.8
         for model in ("frozen", "tuned"):
-            assert 0 <= told[f"small-{name}", "tupe", "accuracy", model] <= 1
-            assert ("small-five-rates-mr", "tupe", "accuracy", model) in told
+            assert 0 <= result[f"small-{name}", "tupe", "accuracy", model] <= 1
+            assert ("small-five-rates-mr", "tupe", "accuracy", model) in result
     monkeypatch.setattr(MaskedLanguageModel, "fit", cut_short)
     monkeypatch.setattr(SentenceClassifier, "fit", cut_short)
-    assert values(positions_pretraining.run(wanted)) == told
+    assert values(positions_pretraining.run(wanted)) == result
 
 
 def test_tuning_is_on_the_models_device_and_at_the_rates_asked_for(options, monkeypatch):
@@ -154,11 +154,14 @@ def test_of_equal_penalties_the_largest_is_taken_whatever_the_test_part_says(mon
     def fitted(features, targets, penalty):
         seen.append(penalty)
         calls = iter([float(penalty == min(sentence_scores.PENALTIES)), 1.0])
-        return lambda vectors, told: next(calls)
+        return lambda vectors, result: next(calls)
 
     monkeypatch.setattr(sentence_scores, "_fitted_labels", fitted)
-    told = sentence_scores.word_score(task)
-    assert told.settings == {"penalty": max(seen)} and (told.test, told.validation) == (0.0, 1.0)
+    result = sentence_scores.word_score(task)
+    assert result.settings == {"penalty": max(seen)} and (result.test, result.validation) == (
+        0.0,
+        1.0,
+    )
 
 
 def test_tasks_that_files_are_given_of_are_scored_too(folder, options, tmp_path, monkeypatch):
@@ -198,12 +201,12 @@ def test_own_models_are_scored_before_and_after_training(options, monkeypatch, t
     monkeypatch.setattr(positions_figure2, "COMPARED", ("tupe",))
     wanted = Options(fast=True, folder=options.folder, only=["masked-lms"])
     rows = positions_figure2.run(wanted)
-    told = {
+    result = {
         row.settings["training"]: row.value
         for row in rows
         if row.settings["matrix"] == "mean" and row.metric == "position-locality"
     }
-    assert told["before"] != told["after"]
+    assert result["before"] != result["after"]
     # The row of an encoder that is not installed has no symmetry beside it.
     absent = positions_figure2.Row(
         task="encoder", model="minilm", metric="position-locality", note="not installed"
@@ -255,13 +258,13 @@ def test_layers_are_probed_by_term(options, monkeypatch, tmp_path):
     monkeypatch.setattr(positions_linguistic, "PROBED", ("tupe",))
     wanted = Options(fast=True, folder=options.folder, only=["SentLen"])
     rows = positions_linguistic.run(wanted)
-    told = values(rows)
-    assert told["SentLen", "length", "accuracy"] == 1.0
-    assert told["SentLen", "examples", "count-train"] == 18
+    result = values(rows)
+    assert result["SentLen", "length", "accuracy"] == 1.0
+    assert result["SentLen", "examples", "count-train"] == 18
     for term in ("both", "contextual", "positional"):
         for layer in ("1", "2"):
-            assert 0 <= told["SentLen", f"tupe-{term}", "accuracy", layer] <= 1
-            assert ("SentLen", f"tupe-{term}", "shuffled-accuracy", layer) in told
+            assert 0 <= result["SentLen", f"tupe-{term}", "accuracy", layer] <= 1
+            assert ("SentLen", f"tupe-{term}", "shuffled-accuracy", layer) in result
     positions_linguistic.plot(rows, tmp_path)
     assert (tmp_path / "positions-linguistic.png").stat().st_size > 1000
     positions_linguistic.plot([], tmp_path / "none")
@@ -270,17 +273,17 @@ def test_layers_are_probed_by_term(options, monkeypatch, tmp_path):
 def test_swaps_are_scored_before_and_after(options, monkeypatch):
     monkeypatch.setattr(positions_swaps, "COMPARED", ("tupe",))
     rows = positions_swaps.run(Options(fast=True, folder=options.folder))
-    told = values(rows)
-    assert told["swap-roles", "pairs", "count-pairs"] > 5
+    result = values(rows)
+    assert result["swap-roles", "pairs", "count-pairs"] > 5
     # All pairs of it are entailments, and contradictions after.
     before, after = (
-        told["swap-roles", "majority", "accuracy", when] for when in ("before", "after")
+        result["swap-roles", "majority", "accuracy", when] for when in ("before", "after")
     )
     assert {before, after} <= {0.0, 1.0}
     for model in ("majority", "words", "tupe"):
         for name in ("shuffle-3", "shuffle-all", "swap-roles"):
-            change = told[name, model, "change-of-accuracy", "change"]
-            accuracies = [told[name, model, "accuracy", when] for when in ("before", "after")]
+            change = result[name, model, "change-of-accuracy", "change"]
+            accuracies = [result[name, model, "accuracy", when] for when in ("before", "after")]
             assert change == pytest.approx(accuracies[1] - accuracies[0])
 
 

@@ -30,16 +30,16 @@ def treebank(monkeypatch):
 
 def test_predictors_are_chosen_at_dev_and_scored_at_test(treebank, tmp_path, capsys):
     rows = positions_dependencies.run(Options(only=["offset"]))
-    told = {(row.task, row.metric): row for row in rows}
-    nsubj = told["relation-nsubj", "accuracy"]
+    result = {(row.task, row.metric): row for row in rows}
+    nsubj = result["relation-nsubj", "accuracy"]
     assert nsubj.value == 0.5 and nsubj.validation == 1.0
     assert nsubj.settings["predictor"] == "offset +1 to-head"
     assert nsubj.settings["dependencies"] == 30
     assert 0.3 < nsubj.settings["low"] < 0.5 < nsubj.settings["high"] < 0.7
-    assert told["relation-root", "accuracy"].value == 1.0
+    assert result["relation-root", "accuracy"].value == 1.0
     # Seen in the test part alone: nothing was chosen for it.
-    assert ("relation-rare", "accuracy") not in told
-    assert told["all", "accuracy"].value == told["all", "accuracy-mean"].value == 0.75
+    assert ("relation-rare", "accuracy") not in result
+    assert result["all", "accuracy"].value == result["all", "accuracy-mean"].value == 0.75
 
 
 def test_an_encoder_is_scored_like_offsets_and_told_where_absent(monkeypatch, treebank):
@@ -67,6 +67,6 @@ def test_the_published_treebank_is_scored(data_folder, monkeypatch):
     # Intervals cost most of the time, and are not looked at.
     monkeypatch.setattr(dependencies, "paired_bootstrap", partial(paired_bootstrap, n=20))
     rows = reproduce("positions-dependencies", options=Options(only=["offset"]))
-    told = {(row.task, row.metric): row.value for row in rows}
-    assert told["all", "accuracy"] == pytest.approx(0.466, abs=0.001)
-    assert told["short", "accuracy"] > told["long", "accuracy"]
+    result = {(row.task, row.metric): row.value for row in rows}
+    assert result["all", "accuracy"] == pytest.approx(0.466, abs=0.001)
+    assert result["short", "accuracy"] > result["long", "accuracy"]

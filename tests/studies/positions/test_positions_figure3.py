@@ -42,8 +42,8 @@ def test_w_is_worked_out_for_a_locality():
     # Figures of the reference: locality .162 and .3 at these w.
     assert w_for(0.162, s=1.0) == pytest.approx(0.008844, rel=1e-2)
     assert w_for(0.3, s=1.0) == pytest.approx(0.038105, rel=1e-3)
-    told = positions_figure3._scores(w_for(0.2, s=0.1), 0.1)
-    assert told["locality"] == pytest.approx(0.2, abs=1e-6) and told["symmetry"] < 0.75
+    result = positions_figure3._scores(w_for(0.2, s=0.1), 0.1)
+    assert result["locality"] == pytest.approx(0.2, abs=1e-6) and result["symmetry"] < 0.75
 
 
 def test_settings_baselines_and_trends_have_rows_and_are_kept(options, monkeypatch, capsys):
@@ -102,11 +102,11 @@ def test_trends_are_signed_and_of_their_span():
     row = Row(task="t", model="trend", metric="")
     low = Trend("locality", x, (-np.inf, 0.3))
     rows = trend_rows(row, [low, Trend("locality", x, (0.7, 1.0))], test=scores, validation=-scores)
-    told = {each.metric: each for each in rows}
-    assert len(rows) == 2 and told["position-slope"].settings["over"] == "0.1 to 0.3"
-    assert told["position-slope"].value == pytest.approx(1.5)
-    assert told["position-spearman"].value == pytest.approx(1.0)
-    assert told["position-spearman"].validation == pytest.approx(-1.0)
+    result = {each.metric: each for each in rows}
+    assert len(rows) == 2 and result["position-slope"].settings["over"] == "0.1 to 0.3"
+    assert result["position-slope"].value == pytest.approx(1.5)
+    assert result["position-spearman"].value == pytest.approx(1.0)
+    assert result["position-spearman"].validation == pytest.approx(-1.0)
 
 
 def test_slopes_and_rank_correlations_are_those_of_numpy_and_scipy():
@@ -125,5 +125,5 @@ def test_the_gain_of_symmetry_is_within_a_locality():
     rows = gain_of_symmetry(
         Row(task="t", model="trend", metric=""), held, even, test=scores, validation=scores
     )
-    told = {row.settings["locality"]: row.value for row in rows}
-    assert told == {0.1: pytest.approx(0.3), 0.5: pytest.approx(-0.1)}
+    result = {row.settings["locality"]: row.value for row in rows}
+    assert result == {0.1: pytest.approx(0.3), 0.5: pytest.approx(-0.1)}

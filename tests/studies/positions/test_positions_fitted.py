@@ -19,8 +19,8 @@ def of(rows, **wanted):
     """By task, model and encoding: the rows that have all that is wanted."""
     found = {}
     for row in rows:
-        told = {"metric": row.metric, "model": row.model, **row.settings}
-        if all(told.get(name) == value for name, value in wanted.items()):
+        result = {"metric": row.metric, "model": row.model, **row.settings}
+        if all(result.get(name) == value for name, value in wanted.items()):
             found[row.task, row.settings["encoding"]] = row
     return found
 

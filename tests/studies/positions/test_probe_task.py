@@ -48,17 +48,17 @@ class Recording:
 
 @pytest.mark.parametrize("encoder", [HashedWords(dim=32), LengthAlone(), random_vectors])
 def test_batches_change_nothing(encoder):
-    told = []
+    result = []
     for at_once in (1, 7, 10_000):
         recording = Recording(encoder)
         features = task_features(recording, SHIFTS, sentences_at_once=at_once)
         assert max(recording.asked) == min(at_once, sum(SHIFTS.sizes.values()))
         assert sum(recording.asked) == sum(SHIFTS.sizes.values())
-        told.append(features)
-    for features in told[1:]:
+        result.append(features)
+    for features in result[1:]:
         for part in SHIFTS.parts:
-            np.testing.assert_array_equal(getattr(features, part), getattr(told[0], part))
-    assert len({probe_task(features, SHIFTS, penalties=[0.1]).accuracy for features in told}) == 1
+            np.testing.assert_array_equal(getattr(features, part), getattr(result[0], part))
+    assert len({probe_task(features, SHIFTS, penalties=[0.1]).accuracy for features in result}) == 1
 
 
 def test_a_length_tells_the_length_and_no_more():

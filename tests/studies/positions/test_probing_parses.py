@@ -129,8 +129,8 @@ FILLERS = [pair(f"C{spelled(at)}s") for at in range(40)]
     ],
 )  # fmt: skip
 def test_clauses_change_places(case, inverted):
-    told = everything(coordination_inversion_task([case, *FILLERS]))
-    own = {each.label: each.words for each in told if each.group == " ".join(case.words)}
+    result = everything(coordination_inversion_task([case, *FILLERS]))
+    own = {each.label: each.words for each in result if each.group == " ".join(case.words)}
     assert own == {"original": case.words, "inverted": tuple(inverted.split())}
 
 
@@ -153,8 +153,8 @@ def test_clauses_change_places(case, inverted):
 )
 def test_other_sentences_are_no_two_clauses(text):
     case = parsed(text)
-    told = everything(coordination_inversion_task([case, *FILLERS]))
-    assert told and not [each for each in told if each.group == " ".join(case.words)]
+    result = everything(coordination_inversion_task([case, *FILLERS]))
+    assert result and not [each for each in result if each.group == " ".join(case.words)]
 
 
 @pytest.mark.parametrize("seed", range(3))

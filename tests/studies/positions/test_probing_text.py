@@ -99,8 +99,8 @@ def test_a_shift_is_one_swap_of_neighbors():
 def test_sentences_that_cannot_be_shifted_are_left_out():
     fit = [("It", f"r{at}".replace("0", "o"), "x", "y") for at in "abcdefghijkl"]
     unfit = [("It", "is", "is", "."), ("It", "1", "is", ".")]
-    told = everything(bigram_shift_task([*fit, *unfit]))
-    assert told and {example.group for example in told} <= {" ".join(words) for words in fit}
+    result = everything(bigram_shift_task([*fit, *unfit]))
+    assert result and {example.group for example in result} <= {" ".join(words) for words in fit}
 
 
 def test_an_odd_word_is_one_of_like_frequency():
@@ -133,7 +133,7 @@ def test_replacements_agree_in_kind_and_neighbors():
 
 
 def _alike(source, changed, at, counts):
-    def told(words):
+    def result(words):
         return (
             counts.words[words[at]],
             counts.after[words[at - 1]][words[at]],
@@ -142,7 +142,7 @@ def _alike(source, changed, at, counts):
 
     same_kind = KINDS[source[at]] == KINDS[changed[at]]
     return same_kind and all(
-        0.5 <= one / other <= 2 for one, other in zip(told(source), told(changed), strict=True)
+        0.5 <= one / other <= 2 for one, other in zip(result(source), result(changed), strict=True)
     )
 
 

@@ -22,8 +22,8 @@ def plain(text, names=()):
 
 
 def swapped(sentence, *roles):
-    told = swap_roles(sentence, roles)
-    return None if told is None else str(told.sentence)
+    result = swap_roles(sentence, roles)
+    return None if result is None else str(result.sentence)
 
 
 # Given spans
@@ -42,10 +42,10 @@ def swapped(sentence, *roles):
         ("Today he and I see them.", 4, (1, 3), (5, 5), "Today they see he and I."),
     ],
 )
-def test_spans_change_places_and_pronouns_their_case(text, verb, agent, patient, told):
+def test_spans_change_places_and_pronouns_their_case(text, verb, agent, patient, result):
     sentence = plain(text, names=("Ann",))
     swap = swap_roles(sentence, [Roles(verb, agent, patient)])
-    assert str(swap.sentence) == told
+    assert str(swap.sentence) == result
     again = swap_roles(swap.sentence, [swap.roles])
     assert str(again.sentence) == text and again.roles == Roles(verb, agent, patient)
     assert swap.sentence.words[swap.roles.verb] == sentence.words[verb]
@@ -135,9 +135,9 @@ TREES = [
 
 
 @pytest.mark.parametrize(("text", "brackets", "told"), TREES, ids=[each[0] for each in TREES])
-def test_constituents_tell_the_roles(text, brackets, told):
+def test_constituents_tell_the_roles(text, brackets, result):
     sentence, tree = parsed(text, brackets)
-    assert swapped(sentence, *tree_roles(tree)) == told
+    assert swapped(sentence, *tree_roles(tree)) == result
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def check_twice(sentence, roles):
 
 def test_twice_is_once_on_real_constituents(data_folder, tmp_path):
     pairs = real_pairs(data_folder, tmp_path)
-    told = [
+    result = [
         check_twice(tree_sentence(each.premise_parse, text=each.premise),
                     tree_roles(each.premise_parse))
         for each in pairs
     ]  # fmt: skip
-    assert 50 < sum(told) < 150
+    assert 50 < sum(result) < 150

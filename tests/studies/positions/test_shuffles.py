@@ -42,12 +42,12 @@ def test_marks_that_a_parser_rewrote_are_those_of_the_text():
 def test_phrases_are_counted_in_written_words_without_punctuation():
     sentence, tree = parsed(*GUITAR)
     whole, _ = written_words(sentence)
-    told = {
+    result = {
         length: [[whole.words[place] for place in each] for each in
                  phrases_of_length(sentence, tree, length=length)]
         for length in range(2, 9)
     }  # fmt: skip
-    assert told == {
+    assert result == {
         2: [["the", "man's"], ["on", "stage"]],
         3: [["A", "young", "man"]],
         4: [["the", "man's", "electric", "guitar"]],
@@ -76,16 +76,16 @@ def test_phrases_of_the_same_words_are_one():
 @pytest.mark.parametrize("length", [2, 3, 4, 8])
 def test_words_move_inside_their_phrases_alone(seed, length):
     sentence, tree = parsed(*GUITAR)
-    told = shuffle_phrases(sentence, tree, length=length, rng=rng(seed))
-    old, new = words_of(GUITAR[0]), words_of(told)
+    result = shuffle_phrases(sentence, tree, length=length, rng=rng(seed))
+    old, new = words_of(GUITAR[0]), words_of(result)
     whole, _ = written_words(sentence)
     bare = [place for place, word in enumerate(whole.words) if word not in ",."]
     moving = {bare.index(p) for each in phrases_of_length(sentence, tree, length=length)
               for p in each}  # fmt: skip
     assert sorted(old) == sorted(new) and old != new
     assert all(new[place] == old[place] for place in range(len(old)) if place not in moving)
-    assert told[0].isupper() and told.endswith(".") and told.count(",") == 2
-    assert told[1:] == told[1:].lower()
+    assert result[0].isupper() and result.endswith(".") and result.count(",") == 2
+    assert result[1:] == result[1:].lower()
 
 
 def test_all_other_orders_are_equally_probable():
@@ -125,10 +125,10 @@ def test_laws_hold_on_real_parses(data_folder, tmp_path):
         sentence = tree_sentence(pair.premise_parse, text=pair.premise)
         assert str(sentence) == " ".join(pair.premise.split())
         old = words_of(pair.premise)
-        told = shuffle_phrases(sentence, pair.premise_parse, length=3, rng=generator)
-        if told is not None:
+        result = shuffle_phrases(sentence, pair.premise_parse, length=3, rng=generator)
+        if result is not None:
             n += 1
-            assert words_of(told) != old and sorted(words_of(told)) == sorted(old)
+            assert words_of(result) != old and sorted(words_of(result)) == sorted(old)
         whole = shuffle_words(sentence, rng=generator)
         assert words_of(whole) != old and sorted(words_of(whole)) == sorted(old)
     assert n > 70

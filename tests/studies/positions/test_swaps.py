@@ -53,8 +53,8 @@ def test_whole_premises_need_a_phrase_as_well():
 
 def test_one_side_of_an_entailment_changes_the_premise_first():
     swaps = role_swaps(PAIRS)
-    told = [(each.premise, each.hypothesis, each.side) for each in swaps.pairs]
-    assert told == [
+    result = [(each.premise, each.hypothesis, each.side) for each in swaps.pairs]
+    assert result == [
         ("The man's electric guitar plays a young man, loudly, on stage.", PLAIN[0], "premise"),
         (MAN[0], "he sees her", "hypothesis"),
         ("No parse.", "he sees her", "hypothesis"),
@@ -67,8 +67,8 @@ def test_a_premise_is_shuffled_in_the_same_way_in_any_company():
     assert len({each.premise for each in swaps.pairs}) == 1
     alone = phrase_shuffles(PAIRS[:0:-1], length=4)
     assert alone.pairs == swaps.pairs[1:] and len(alone) == 1
-    told = {phrase_shuffles(PAIRS, length=4, seed=seed).pairs for seed in range(8)}
-    assert len(told) > 3
+    result = {phrase_shuffles(PAIRS, length=4, seed=seed).pairs for seed in range(8)}
+    assert len(result) > 3
     assert phrase_shuffles(PAIRS, length=4, seed=3) == phrase_shuffles(PAIRS, length=4, seed=3)
 
 

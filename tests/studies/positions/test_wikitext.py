@@ -39,7 +39,7 @@ def test_whole_sentences_are_cut_out(line, found):
 
 def test_sentences_have_as_many_words_as_asked_for():
     lines = [" ".join(["A", *"b" * n, "."]) for n in range(1, 9)]
-    told = [len(each.split()) for each in sentences(*lines, least=4, most=7)]
-    assert told == [4, 5, 6, 7]
+    result = [len(each.split()) for each in sentences(*lines, least=4, most=7)]
+    assert result == [4, 5, 6, 7]
     # What is joined counts as one word.
     assert sentences("A b @-@ c .", least=3, most=3) == ["A b-c ."]

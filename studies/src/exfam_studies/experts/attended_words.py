@@ -53,17 +53,7 @@ class WordExperts:
 
 @dataclass(frozen=True, eq=False)
 class WordAttention:
-    """A model of words and its experts.
-
-    >>> import numpy as np
-    >>> from exfam.groups import Groups
-    >>> from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
-    >>> sentence = Groups(start=[0], stop=[3], item=[2, 0, 2], vocabulary={"item": np.arange(5)})
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> model = build_context_words(5, ContextWordsSettings(), generator=generator)
-    >>> experts = WordAttention(model).experts(sentence.pad([0]))
-    >>> torch.testing.assert_close(experts.eta, model.eta(sentence.pad([0])).detach())
-    """
+    """A model of words and its experts."""
 
     network: ContextWords
 

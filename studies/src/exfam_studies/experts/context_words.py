@@ -256,16 +256,7 @@ class ContextWordsSettings:
 def build_context_words(
     n_words: int, settings: ContextWordsSettings, *, generator: torch.Generator
 ) -> ContextWords:
-    """A network of these sizes; outputs start at 0.
-
-    >>> import numpy as np
-    >>> from exfam.groups import Groups
-    >>> sentence = Groups(start=[0], stop=[3], item=[2, 0, 2], vocabulary={"item": np.arange(5)})
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> model = build_context_words(5, ContextWordsSettings(), generator=generator)
-    >>> model.eta(sentence.pad([0])).softmax(-1).sum(-1).round(decimals=5)
-    tensor([[1., 1., 1.]], grad_fn=<RoundBackward1>)
-    """
+    """A network of these sizes; outputs start at 0."""
     given = ItemEmbedding(n_words, settings.dim, generator=generator, scale=settings.dim**-0.5)
     predicted = ItemEmbedding(n_words, settings.dim, generator=generator, scale=0.0)
     scores = CONTEXT_WEIGHTS[settings.weights](given, settings, generator)

@@ -53,12 +53,6 @@ class PairSummary:
         `least`: how often a pair must stand (default 1)
 
         Raises ExfamError for another `by`, or numbers that are not whole.
-
-        >>> one = np.ones((1, 1, 2))
-        >>> nats = np.array([[[1.0, 2.0]]])
-        >>> summary = PairSummary(("all",), (-1,), one.astype(int), one, one, one, nats)
-        >>> summary.strongest(1, names=["a", "b"])[0]["unit"]
-        'b'
         """
         check_choice("by", by, ("weight", "share", "size", "nats"))
         check_whole("k", k)
@@ -90,12 +84,6 @@ def summarize_pairs(
     table, `TableAttention.attention`, `.sentences(cells)` and `.indices(names)` are what is asked
     for. Raises ExfamError without sentences, for those of another network, or with cells between
     two tokens, which are no units.
-
-    >>> from exfam.experts import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> summary = summarize_pairs(network, Sentences(torch.tensor([[0, 1, 2], [0, 4, 2]])), [2])
-    >>> summary.count.shape, summary.count[0, 0, 0], round(summary.share.sum(), 6)
-    ((1, 3, 8), np.int64(2), np.float64(1.0))
     """
     m = list(targets)
     tally = _Tally((len(m), attention.n_positions, len(attention.tokens) + 1))
@@ -120,13 +108,6 @@ def summarize_context_pairs(network: ContextWords, groups: Groups) -> PairSummar
     `weight` is that of the word that stands at the center, where weights depend on it. Raises
     ExfamError without sentences, or for a network that takes whole sentences as context, which has
     no distances of its own.
-
-    >>> from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
-    >>> sentence = Groups(start=[0], stop=[3], item=[2, 0, 2], vocabulary={"item": np.arange(5)})
-    >>> generator, settings = torch.Generator().manual_seed(0), ContextWordsSettings(window=2)
-    >>> network = build_context_words(5, settings, generator=generator)
-    >>> summarize_context_pairs(network, sentence).count[0].sum(axis=1)  # at -2, -1, 1, 2
-    array([1, 2, 2, 1])
     """
     if network.window is None:
         raise ExfamError("`network` must have a window to have distances, got None for it.")

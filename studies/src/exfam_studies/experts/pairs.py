@@ -74,14 +74,6 @@ def pair_experts(attention: LinearAttention, targets: Sequence[int]) -> PairExpe
 
     They have as many numbers as units, targets, heads, positions and outputs multiply to. Raises
     ExfamError for targets that the network does not have.
-
-    >>> from exfam.experts import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> pairs, rows = pair_experts(network, [2]), Sentences(torch.tensor([[0, 1, 2], [3, -1, 5]]))
-    >>> pairs.contributions.shape  # 7 tokens and MASK, 1 target, 2 heads, 3 positions, 4 outputs
-    torch.Size([8, 1, 2, 3, 4])
-    >>> from exfam.experts import forward
-    >>> torch.testing.assert_close(pairs.experts(rows).logits, forward(network, rows, [2]))
     """
     # A sentence of one and the same token for each of them, and one of MASK alone.
     n_tokens, n_positions = len(attention.tokens), attention.n_positions

@@ -98,12 +98,6 @@ def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], In
     """Minus the log-likelihood of all words that have a context, in nats, and how many they are.
 
     The objective of `exfam.training.steps.fit`. Raises ExfamError for groups without items.
-
-    >>> from exfam.groups import Groups
-    >>> model = build_word_attention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
-    >>> nats, n = word_nats(model, Groups(start=[0, 2], stop=[2, 3], item=[0, 1, 2]).pad([0, 1]))
-    >>> round(nats.item() / n.item(), 4) == round(math.log(4), 4), int(n)
-    (True, 2)
     """
     if batch.item is None:
         raise ExfamError("`item` must be given for this model, got groups without items.")

@@ -77,14 +77,6 @@ def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
     Each line has the fields `sentence1`, `sentence2` and `gold_label` ("-" for none), and may have
     `sentence1_parse` and `sentence2_parse`; others are left aside. Raises DataError, naming file
     and line, for anything else, and for a file without a pair.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> path = Path(tempfile.mkdtemp(), "pairs.jsonl")
-    >>> pair = {"sentence1": "Men sing.", "sentence2": "Men.", "gold_label": "entailment"}
-    >>> _ = path.write_text(json.dumps(pair))
-    >>> [pair.label for pair in read_snli(path)]
-    ['entailment']
     """
     with opened(path) as file:
         return _from_lines(file.read(), os.fspath(path))

@@ -22,12 +22,6 @@ def wikitext_sentences(
 
     `least`: words of a sentence, punctuation included (default 5)
     `most`: of them (default 28)
-
-    >>> lines = ["= Cats =", "Cats are cat @-@ like . They <unk> . Why do they sleep ?"]
-    >>> for words in wikitext_sentences(map(str.split, lines), least=4):
-    ...     print(" ".join(words))
-    Cats are cat-like .
-    Why do they sleep ?
     """
     for line in lines:
         if line and line[0] != "=":

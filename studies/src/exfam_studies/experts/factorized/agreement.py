@@ -67,14 +67,6 @@ def agreement_by_band(
 
     Raises DataError for products or frequencies that do not go with the matrix, ExfamError for
     bounds that do not rise.
-
-    >>> matrix = FactorMatrix(np.array([[1.0, 2.0], [3.0, 4.0]]), "i", ())
-    >>> bands = agreement_by_band(
-    ...     matrix.values, matrix, frequency=np.array([9, 2]), bounds=[5]
-    ... )
-    >>> print(*bands, sep="; ")
-    below 5: Spearman 1.000 of 3 cells, Pearson 1.000 of the 3 defined; 5 and more: Spearman nan \
-of 1 cells, Pearson nan of the 1 defined
     """
     _check_products(products, matrix)
     if frequency.shape != (len(products),):

@@ -107,14 +107,6 @@ def attention_factors(model: object) -> AttentionFactors:
     Raises ExfamError, naming why, for any model of which the proposition says nothing: with layer
     norm, positions, a residual connection that changes logits, several heads or layers.
     Source: "Bidirectional attention as a mixture of continuous word experts", proposition 14.
-
-    >>> from exfam_studies.experts.word_attention import build_word_attention
-    >>> model = build_word_attention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
-    >>> attention_factors(model).products.shape
-    (4, 4)
-    >>> attention_factors("a model")
-    Traceback (most recent call last):
-    exfam.checks.ExfamError: `model` must be a WordAttention or LinearAttention, got str. ...
     """
     # Estimators live on a higher floor: they are known by what fitting gives them.
     found = getattr(model, "model_", model)
@@ -182,14 +174,6 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
         changes nothing
 
     Raises DataError for a text without any pair, or `log_tau` that does not go with it.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b", "a c"], min_count=1)
-    >>> sums = gamma_sums(text, np.log([3.0, 1.0, 1.0, 1.0]))
-    >>> sums.total, sums.zeta
-    (array([[0.  , 0.5 , 0.5 ],
-           [0.75, 0.  , 0.  ],
-           [0.75, 0.  , 0.  ]]), array([0.75, 0.5 , 0.5 ]))
     """
     _check_log_tau(log_tau, len(text.vocabulary))
     _, length = by_sentence(text.tokens)
@@ -220,16 +204,6 @@ def attention_matrix(sums: GammaSums) -> FactorMatrix:
     pair's own sentence stands in the sum, for which the proof goes through as well. Where all tau
     are alike it is `cbow_linear_matrix` of whole sentences.
     Source: "Bidirectional attention as a mixture of continuous word experts", propositions 6, 14.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
-    >>> attention_matrix(gamma_sums(text, np.zeros(4))).values.round(3)
-    array([[-1. ,  2. ,  2. ],
-           [ 0.5, -1. , -1. ],
-           [ 0.5, -1. , -1. ]])
-    >>> uneven = prepare_text(["a b a", "b a"], min_count=1)
-    >>> attention_matrix(gamma_sums(uneven, np.zeros(3))).failed_assumptions
-    ('all sentences must have one length, got 2 to 3 words',)
     """
     n_words = len(sums.total)
     with np.errstate(invalid="ignore"):
@@ -243,12 +217,6 @@ def attention_log_matrix(sums: GammaSums) -> FactorMatrix:
 
     Assumes what `attention_matrix` does, that every pair occurs, and log(1 + x) ~ x.
     Source: "Bidirectional attention as a mixture of continuous word experts", appendix G.2.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> sums = gamma_sums(prepare_text(["a b a", "b a b"], min_count=1), np.zeros(3))
-    >>> attention_log_matrix(sums).values.round(3)
-    array([[-0.405,  0.288],
-           [ 0.288, -0.405]])
     """
     values, linear = log_form(sums.p_bar), linear_form(sums.p_bar)
     failed = _uneven(sums) + unsupported(values) + too_large(linear)

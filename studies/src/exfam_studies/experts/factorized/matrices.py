@@ -57,17 +57,6 @@ def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
     (Taylor, Cauchy-Schwarz). Assumes that all centers have contexts of one size, that every word is
     a context, and that entries are small, for only then do the expansions come near the loss.
     Source: "Bidirectional attention as a mixture of continuous word experts", appendix H.
-
-    >>> from exfam_studies.experts.factorized.pairs import count_word_pairs
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
-    >>> cbow_linear_matrix(count_word_pairs(text, window=None)).values.round(3)
-    array([[-1. ,  2. ,  2. ],
-           [ 0.5, -1. , -1. ],
-           [ 0.5, -1. , -1. ]])
-    >>> uneven = count_word_pairs(prepare_text(["a b", "a c b"], min_count=1), window=None)
-    >>> cbow_linear_matrix(uneven).failed_assumptions[0]
-    'all contexts must have one size, got 1 to 2 words'
     """
     values = linear_form(pairs.weights)
     failed = _uneven(pairs) + unsupported(values) + too_large(values)
@@ -80,14 +69,6 @@ def cbow_log_matrix(pairs: CountedPairs) -> FactorMatrix:
     log(p(w_i, c_j) / p(c_j)) + log |V|, in nats. Assumes what `cbow_linear_matrix` does, of which
     it is log(1 + x), and that every pair occurs.
     Source: "Bidirectional attention as a mixture of continuous word experts", propositions 3 and 9.
-
-    >>> from exfam_studies.experts.factorized.pairs import count_word_pairs
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b a", "b a b"], min_count=1)
-    >>> matrix = cbow_log_matrix(count_word_pairs(text, window=None))
-    >>> matrix.values.round(3), matrix.failed_assumptions
-    (array([[-0.405,  0.288],
-           [ 0.288, -0.405]]), ())
     """
     values, linear = log_form(pairs.weights), linear_form(pairs.weights)
     failed = _uneven(pairs) + unsupported(values) + too_large(linear)
@@ -107,13 +88,6 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, exponent: float = 1.0) -
     `sgns_excused_matrix`.
     Raises ExfamError unless `negatives` is an integer above 0 and `exponent` above 0.
     Source: Levy & Goldberg (2014), eq. 11.
-
-    >>> from exfam_studies.experts.factorized.pairs import count_word_pairs
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
-    >>> matrix = sgns_matrix(count_word_pairs(text, window=None), negatives=1)
-    >>> matrix.values[1].round(3), matrix.failed_assumptions
-    (array([0.693,  -inf,  -inf]), ('every pair must occur, got 5 of 9 that do not',))
     """
     check_whole("negatives", negatives)
     kind = Association(shift=float(np.log(negatives)), exponent=exponent)
@@ -135,13 +109,6 @@ def sgns_excused_matrix(
     its context. The more words, the less it differs from `sgns_matrix`, whose parameters it has.
     Raises ExfamError as `sgns_matrix`.
     Source: Levy & Goldberg (2014), eqs. 5 to 7, with #(c_j) - #(w_i, c_j) in place of #(c_j).
-
-    >>> from exfam_studies.experts.factorized.pairs import count_word_pairs
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b", "a c"] * 3, min_count=1)
-    >>> matrix = sgns_excused_matrix(count_word_pairs(text, window=None), negatives=1)
-    >>> matrix.values[:, 0].round(3), matrix.failed_assumptions[1]
-    (array([ -inf, 1.386, 1.386]), 'no word may be alone near a context, got 2 that are')
     """
     plain = sgns_matrix(pairs, negatives=negatives, exponent=exponent)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -58,12 +58,6 @@ def paraphrase_terms(
     Without smoothing, terms of contexts around which a set does not occur are infinite or NaN.
     Raises DataError for a set that is empty or never occurs, or holds a word twice;
     UnknownWordError, with near spellings, for unknown words.
-
-    >>> from exfam_studies.experts.paraphrases import sentence_windows
-    >>> law = WordLaw(sentence_windows([["a", "b"], ["a", "b"], ["a", "c"]]))
-    >>> terms = paraphrase_terms(law, ["b"], ["c"])
-    >>> terms.rho.round(3), round(terms.delta, 3), terms.finite
-    (array([ 0., nan, nan]), -0.693, array([ True, False, False]))
     """
     given, seen = law.given_and_seen(words)
     given_star, seen_star = law.given_and_seen(star)

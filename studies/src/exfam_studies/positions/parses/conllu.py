@@ -47,15 +47,6 @@ def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     empty, numbers that do not count up, heads that are not in the sentence, sentences without
     exactly one root or whose heads go round in a circle, for text that is not UTF-8, and for a file
     without a sentence.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> path = Path(tempfile.mkdtemp(), "a.conllu")
-    >>> _ = path.write_text("1\\tCats\\tcat\\tNOUN\\t_\\t_\\t2\\tnsubj\\t_\\t_\\n"
-    ...     "2\\tsleep\\tsleep\\tVERB\\t_\\t_\\t0\\troot\\t_\\t_\\n\\n")
-    >>> (parse,) = read_conllu(path)
-    >>> parse.words, parse.heads.tolist(), parse.relations
-    (('Cats', 'sleep'), [1, -1], ('nsubj', 'root'))
     """
     with opened(path) as file:
         return parses_of(file.read(), where=os.fspath(path))

@@ -73,12 +73,6 @@ def tree_sentence(tree: Tree, *, text: str) -> Sentence | None:
 
     None where the text is not made of the tree's words, in this order and with blanks at most
     between them: a parser may have rewritten some.
-
-    >>> from exfam_studies.positions.parses import parse_brackets
-    >>> tree = parse_brackets("(S (NP (PRP It)) (VP (VBZ 's) (ADJP (JJ new))) (. .))", where="here")
-    >>> tree_sentence(tree, text="It's new.").words
-    ('It', "'s", 'new', '.')
-    >>> tree_sentence(tree, text="It is new.")
     """
     at, words, glued = 0, [], []
     for word in plain_words(tree):
