@@ -1,4 +1,4 @@
-"""Numbers that tell failures are found, those that do not are not."""
+"""Numbers that predict failures are found, those that do not are not."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_the_term_that_matters_is_found_and_the_others_are_not():
 
 
 def test_intervals_are_those_of_redrawn_pairs():
-    """Copies of each question, of the same pair, tell nothing new."""
+    """Copies of each question, of the same pair, say nothing new."""
     errors, answered = drawn(n=120)
     many = AnalogyErrors(
         **{

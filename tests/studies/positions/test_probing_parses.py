@@ -27,7 +27,7 @@ def spelled(at):
 
 
 def clause(at, *, tense="Past", subject="Sing", object_="Sing"):
-    """Subject, verb, object and a full stop, of words whose forms tell their features."""
+    """Subject, verb, object and a full stop, of words whose forms show their features."""
     verb = f"v{tense}{at}/{FINITE}{tense}/root/0"
     return parsed(
         f"x{subject}{spelled(at)}/NOUN/Number={subject}/nsubj/2 {verb} "

@@ -1,4 +1,4 @@
-"""Agents and patients: where parses tell them, and how they change places."""
+"""Agents and patients: where parses show them, and how they change places."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def swapped(sentence, *roles):
 
 
 @pytest.mark.parametrize(
-    ("text", "verb", "agent", "patient", "told"),
+    ("text", "verb", "agent", "patient", "result"),
     [
         ("A man sees two dogs.", 2, (0, 1), (3, 4), "Two dogs sees a man."),
         ("A song is sung by two men.", 3, (5, 6), (0, 1), "Two men is sung by a song."),
@@ -134,7 +134,7 @@ TREES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "brackets", "told"), TREES, ids=[each[0] for each in TREES])
+@pytest.mark.parametrize(("text", "brackets", "result"), TREES, ids=[each[0] for each in TREES])
 def test_constituents_tell_the_roles(text, brackets, result):
     sentence, tree = parsed(text, brackets)
     assert swapped(sentence, *tree_roles(tree)) == result

@@ -84,5 +84,5 @@ def test_the_published_extracts_are_read(data_folder):
     assert all(pair.premise_parse is None for pair in test)
     assert len(parsed) == 1277 and sum(pair.label is None for pair in parsed) == 23
     assert all(pair.premise_parse and pair.hypothesis_parse for pair in parsed)
-    # As told: it is not a part of the test set.
+    # As documented: it is not a part of the test set.
     assert not {pair.premise for pair in test} & {pair.premise for pair in parsed}
