@@ -30,7 +30,7 @@ class OffsetScore:
     `cosine`: of b + c - a and the right answer, mean over questions, from -1 to 1; it does not
         depend on how many other words there are, as `accuracy` does
     `cosine_others`: the same with the right answers of all questions of the set in place of its
-        own: near `cosine` where all vectors point one way, and `cosine` then tells little
+        own: near `cosine` where all vectors point one way, and `cosine` then means little
 
     >>> score = OffsetScore(
     ...     "family", "semantic", n_questions=2, accuracy=0.5, cosine=0.6, cosine_others=0.1
