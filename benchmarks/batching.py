@@ -16,8 +16,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
 from exfam.estimator.schema import Schema
 from exfam.groups import Groups
@@ -55,7 +54,7 @@ def simulated(n_groups: int, folder: Path | None = None) -> Groups:
 
 def efa(groups: Groups) -> TwoPartModel:
     """The default network of the estimator: d=32, 2 heads, 2 layers."""
-    settings = ModelSettings(network=EFASettings(), items=True, values=False)
+    settings = EFASettings(values=False)
     generator = torch.Generator().manual_seed(0)
     return build_efa(Schema.of(groups, families={}), settings, generator=generator)
 

@@ -28,8 +28,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from exfam.catalog import (
-    Choice,
     ContextItems,
+    ItemChoice,
     ItemSampler,
     LinearEta,
     log_prob_of,
@@ -79,20 +79,20 @@ def loss(way: str, n_items: int) -> Callable[[Tensor, Tensor, Tensor, Tensor], T
             h, w, t, linear_bias=b, reduction="sum", options=options
         )
     if way == "exact":
-        return lambda h, w, b, t: -log_prob_of(Choice(LinearEta(h, w, b, n_items)), t).sum()
+        return lambda h, w, b, t: -log_prob_of(ItemChoice(LinearEta(h, w, b, n_items)), t).sum()
     if way == "exact, context excluded":
         code = torch.from_numpy(baskets(n_items, ROWS).pad(np.arange(ROWS)).item.numpy())
         where = (torch.arange(ROWS), torch.zeros(ROWS).long())
         seen = ContextItems.of(code, where, n_items=n_items, causal=False)
 
         def excluding(h: Tensor, w: Tensor, b: Tensor, t: Tensor) -> Tensor:
-            choice = Choice(LinearEta(h, w, b, n_items), excluded=(seen,))
+            choice = ItemChoice(LinearEta(h, w, b, n_items), excluded=(seen,))
             return -log_prob_of(choice, code[:, 0]).sum()
 
         return excluding
     sampler = ItemSampler(torch.ones(n_items), n=N_SAMPLED)
     return lambda h, w, b, t: (
-        -sampled_log_prob(Choice(LinearEta(h, w, b, n_items)), t, sampler()).sum()
+        -sampled_log_prob(ItemChoice(LinearEta(h, w, b, n_items)), t, sampler()).sum()
     )
 
 

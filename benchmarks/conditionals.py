@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.training.batching import epoch_batches
@@ -73,7 +72,7 @@ def groups_of(lengths: np.ndarray, *, n_items: int) -> Groups:
 
 def efa_step(groups: Groups, conditional: str, direction: str = "bidirectional") -> Step:
     """Loss of a batch under our network: residual attention layers, relative encoding."""
-    network = EFASettings(
+    settings = EFASettings(
         direction=direction,
         embed_dim=EMBED_DIM,
         n_heads=N_HEADS,
@@ -82,8 +81,8 @@ def efa_step(groups: Groups, conditional: str, direction: str = "bidirectional")
         connection="residual",
         encoding="relative",
         conditional=conditional,
+        values=False,
     )
-    settings = ModelSettings(network=network, values=False)
     schema = Schema.of(groups, families={})
     model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0))
     return lambda batch: -model.log_prob(batch).total().sum()

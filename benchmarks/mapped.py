@@ -23,8 +23,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian, Poisson
 from exfam.likelihoods.terms import likelihood_for
@@ -133,7 +132,7 @@ class Trainer:
         families = {"price": Gaussian(), "count": Poisson()}
         # Sizes and scales of a part stand for all: the same model for every folder.
         schema = Schema.of(self.groups[:10_000], families=families)
-        settings = ModelSettings(network=EFASettings(encoding="none"), items=False, values=True)
+        settings = EFASettings(encoding="none", items=False)
         self.model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0))
         self.optimizer = make_optimizer(self.model, TrainingSettings())
         self.objective = likelihood_for(self.model.direction)

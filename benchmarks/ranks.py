@@ -20,8 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.groups import Groups
 from exfam.likelihoods.terms import likelihood_for
@@ -51,7 +50,7 @@ def train(folder: str, batch_tokens: int, n_threads: int) -> None:
     """What each rank does; the main one prints seconds of the clock and CPU seconds of all."""
     torch.set_num_threads(n_threads)
     groups = open_prepared(folder)
-    settings = ModelSettings(network=EFASettings(dropout=0.0), items=True, values=False)
+    settings = EFASettings(values=False)
     schema = Schema.of(groups, families={})
     model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0))
     likelihood = likelihood_for(model.direction)

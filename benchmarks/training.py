@@ -19,8 +19,7 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_values
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
@@ -53,11 +52,7 @@ class Loss(nn.Module):
 
 def efa(schema: Schema, seed: int, *, direction: str = "bidirectional") -> TwoPartModel:
     """The default network: static, d=32, 2 heads, 2 pre-norm layers, relative encoding."""
-    settings = ModelSettings(
-        network=EFASettings(direction=direction),
-        items=not schema.values,
-        values=bool(schema.values),
-    )
+    settings = EFASettings(direction, items=not schema.values, values=bool(schema.values))
     return build_efa(schema, settings, generator=torch.Generator().manual_seed(seed))
 
 

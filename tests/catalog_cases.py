@@ -2,7 +2,7 @@
 
 import torch
 
-from exfam.catalog import Choice, ContextItems, LinearEta
+from exfam.catalog import ContextItems, ItemChoice, LinearEta
 
 N_ITEMS, DIM = 11, 3
 
@@ -41,12 +41,12 @@ def make_choice(*, support="none", dtype=torch.float32, causal=False, seed=0, sc
     free = pairs(seen, len(where[0]), N_ITEMS).long().argmin(1)
     own = torch.where(code[where] < N_ITEMS, code[where], free)
     if support == "hard":
-        return Choice(eta, excluded=(seen,)), own
+        return ItemChoice(eta, excluded=(seen,)), own
     if support == "penalty":
         penalty = torch.tensor(1.5, dtype=dtype, requires_grad=True)
         again = pairs(seen, len(own), N_ITEMS)[torch.arange(len(own)), own]
-        return Choice(eta, penalized=(seen,), penalty=penalty, again=again), own
-    return Choice(eta), own
+        return ItemChoice(eta, penalized=(seen,), penalty=penalty, again=again), own
+    return ItemChoice(eta), own
 
 
 def tensors(choice):

@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Family, Gaussian, Ordinal
 from exfam.groups import Groups
@@ -49,14 +48,11 @@ def rich_schema(groups: Groups, *, attributes=ATTRIBUTES, known=()) -> Schema:
     return Schema.of(groups, families=FAMILIES, attributes=attributes, known=known)
 
 
-def small_model(
-    schema: Schema, *, seed: int = 0, network: dict | None = None, **choices
-) -> TwoPartModel:
+def small_model(schema: Schema, *, seed: int = 0, **choices) -> TwoPartModel:
     """A small model whose parameters are all random."""
-    sizes = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, **(network or {})}
+    sizes: dict = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 6}
     generator = torch.Generator().manual_seed(seed)
-    choices.setdefault("head_hidden_dim", 6)
-    settings = ModelSettings(network=EFASettings(**sizes), **choices)
+    settings = EFASettings(**sizes | choices)
     model = build_efa(schema, settings, generator=generator)
     with torch.no_grad():
         for parameter in model.parameters():

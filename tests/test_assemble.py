@@ -11,14 +11,13 @@ from efa_cases import FAMILIES, N_ITEMS, rich_groups, rich_schema, small_model
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
-from exfam.efa.networks.assemble import (
+from exfam.efa.networks.efa_network import (
     JOINS,
     TIES,
     VALUE_EMBEDDINGS,
-    ModelSettings,
-    build_value_network,
+    EFASettings,
+    build_efa,
 )
-from exfam.efa.networks.efa_network import EFASettings
 from exfam.encodings import ENCODINGS
 from exfam.estimator.schema import Schema
 from exfam.families import Binomial, Categorical, Gaussian, Ordinal, Poisson
@@ -68,7 +67,7 @@ NETWORKS = [
 def test_every_network_builds_and_learns(network):
     connection = "residual" if network["conditional"] == "exact" else "pre-norm"
     choices = {**network, "connection": connection}
-    assert_works(small_model(SCHEMA, network=choices))
+    assert_works(small_model(SCHEMA, **choices))
 
 
 @pytest.mark.parametrize("parts", PARTS)
@@ -85,7 +84,7 @@ def test_every_model_builds_and_learns(parts, tie, join, support):
 @pytest.mark.parametrize(
     "network",
     [
-        {"kernel": kernel, "connection": connection, "null_token": null, "sees_mask": sees_mask}
+        {"attention": kernel, "connection": connection, "null_token": null, "sees_mask": sees_mask}
         for kernel, connection in itertools.product(SCORE_KERNELS, CONNECTIONS)
         for null, sees_mask in [(True, False), (False, True)]
         # A score below 0 has no gradient there, and the null token's key has one score alone.
@@ -94,7 +93,7 @@ def test_every_model_builds_and_learns(parts, tie, join, support):
     ids=lambda network: "-".join(map(str, network.values())),
 )
 def test_every_block_builds_and_learns(network):
-    assert_works(small_model(SCHEMA, network={**network, "feed_forward_dim": 6}))
+    assert_works(small_model(SCHEMA, **network, feed_forward_dim=6))
 
 
 @pytest.mark.parametrize("kind", VALUE_EMBEDDINGS)
@@ -117,7 +116,7 @@ def test_every_value_part_builds_and_learns(kind, dispersion, head_hidden_dim):
 
 
 def test_dropout_is_off_when_evaluating():
-    model = small_model(SCHEMA, network={"dropout": 0.5, "feed_forward_dim": 6})
+    model = small_model(SCHEMA, dropout=0.5, feed_forward_dim=6)
     batch = batch_of(rich_groups())
     with torch.random.fork_rng():
         once, again = (model.train().log_prob(batch).total() for _ in range(2))
@@ -139,7 +138,7 @@ class TestLeakLaw:
     def model(self, direction, conditional, sees_values):
         network = {"direction": direction, "conditional": conditional, "connection": "residual"}
         choices = {"item_sees_values": sees_values, "group_offset": sees_values}
-        return small_model(SCHEMA, network=network, **choices).eval()
+        return small_model(SCHEMA, **network, **choices).eval()
 
     def batch(self):
         """Of the first group, a row for each of its five elements to be changed in; the others."""
@@ -271,48 +270,13 @@ class TestRefusals:
 
     def test_exact_needs_the_algebra(self):
         with pytest.raises(ExfamError, match="`conditional` must be one that serves this network"):
-            small_model(SCHEMA, network={"conditional": "exact", "feed_forward_dim": 6})
-
-    @pytest.mark.parametrize(
-        ("choice", "message"),
-        [
-            ({"support": "soft"}, "`support` must be one of"),
-            ({"tie": "all"}, "`tie` must be one of 'none', 'reflection'"),
-            ({"join": "outer"}, "`join` must be one of 'concatenate', 'sum'"),
-            ({"value_embedding": "one-hot"}, "`value_embedding` must be one of 'auto', 'network'"),
-            ({"dispersion": "local"}, "`dispersion` must be one of 'global', 'item'"),
-        ],
-    )
-    def test_choices_of_models(self, choice, message):
-        with pytest.raises(ExfamError, match=message):
-            ModelSettings(**choice)
-
-    @pytest.mark.parametrize(
-        ("choice", "message"),
-        [
-            ({"direction": "left"}, "`direction` must be one of 'bidirectional', 'causal'"),
-            ({"connection": "dense"}, "`connection` must be one of"),
-            (
-                {"kernel": "relu"},
-                "`kernel` must be one of 'linear', 'mean', 'relu-mean', 'softmax'",
-            ),
-            ({"embed_dim": 0}, "`embed_dim` must be"),
-            ({"n_heads": -1}, "`n_heads` must be"),
-            ({"head_dim": 0}, "`head_dim` must be"),
-            ({"n_layers": 0}, "`n_layers` must be"),
-            ({"feed_forward_dim": -1}, "`feed_forward_dim` must be"),
-            ({"dropout": 1.5}, "`dropout` must be"),
-        ],
-    )
-    def test_choices_of_networks(self, choice, message):
-        with pytest.raises(ExfamError, match=message):
-            EFASettings(**choice)
+            small_model(SCHEMA, conditional="exact", feed_forward_dim=6)
 
     def test_an_unknown_encoding_or_conditional(self):
         with pytest.raises(ExfamError, match="`encoding` must be one of"):
-            small_model(SCHEMA, network={"encoding": "fourier"})
+            small_model(SCHEMA, encoding="fourier")
         with pytest.raises(ExfamError, match="`conditional` must be one of 'auto'"):
-            small_model(SCHEMA, network={"conditional": "all"})
+            small_model(SCHEMA, conditional="all")
 
 
 @pytest.mark.parametrize(
@@ -325,8 +289,8 @@ def test_group_offset_starts_as_a_shift_of_the_mean(family):
     value = np.tile([1.0, 2.0, 2.0, 3.0, 4.0], 40)
     groups = Groups(start=[0], stop=[len(value)], values={"stars": value})
     schema = Schema.of(groups, families={"stars": family})
-    settings = ModelSettings(items=False, group_offset=True)
-    part = build_value_network(schema, settings, generator=torch.Generator().manual_seed(0))
+    settings = EFASettings(items=False, group_offset=True)
+    part = build_efa(schema, settings, generator=torch.Generator().manual_seed(0)).value_part
     eta = torch.tensor(schema.values[0].initial_eta)
     n_location = family.n_params - family.n_dispersion
     moved = eta.clone()

@@ -6,7 +6,7 @@ import pytest
 
 from estimator_cases import COLUMNS, KINDS, fitted_on, make, ratings
 from exfam import DataError, ExfamError, Groups, SupportError
-from exfam.estimator.levels import chosen_levels
+from exfam.estimator.evaluate import chosen_levels
 from exfam.families import Binomial, Categorical, Gamma, Poisson
 
 FRAME = ratings(least=2)

@@ -7,12 +7,13 @@ import torch
 
 from baseline_cases import BY_MEAN, DRAWS, N_ITEMS, RATINGS, drawn, groups_of, score
 from exfam.checks import ExfamError
-from exfam.efa.networks.frequencies import (
+from exfam.efa.networks.marginals import (
+    Sample,
     fit_marginal_items,
     fit_marginal_values,
-    fit_shrunk_offset,
+    most_likely,
 )
-from exfam.efa.networks.most_likely import Sample, most_likely
+from exfam.efa.networks.shrunk_offsets import fit_shrunk_offset
 from exfam.families import (
     Bernoulli,
     Categorical,

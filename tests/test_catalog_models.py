@@ -7,13 +7,13 @@ import torch
 from efa_cases import small_model
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
-from exfam.efa.networks.frequencies import MarginalItems
+from exfam.efa.networks.marginals import MarginalItems
 from exfam.estimator import evaluate
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
+from exfam.likelihoods import two_part
 from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
-from exfam.likelihoods.terms import two_part
 from exfam.likelihoods.two_part import TwoPartModel
 from model_cases import make_groups, more_padding, whole
 
@@ -53,7 +53,7 @@ def latent_factor(direction, support):
 def efa(direction, support, **choices):
     schema = Schema.of(make_groups(), families={"value": Gaussian()})
     network = {"direction": direction, "n_layers": 1}
-    return small_model(schema, network=network, values=False, support=support, **choices)
+    return small_model(schema, **network, values=False, support=support, **choices)
 
 
 def reflected(direction, support):
@@ -139,7 +139,7 @@ def test_all_that_is_told_of_groups_is_the_same(support, direction, both):
         for rows, items, each in evaluate.top_items(members, groups, k=4):
             best[rows], chance[rows] = np.where(each > 0, items, -1), each
         rank = evaluate.item_ranks(members, groups)
-        return [probability, best, chance, rank, evaluate.log_probs(members, groups).item]
+        return [probability, best, chance, rank, evaluate.log_probs(members, groups)["item"]]
 
     small, large = both(told)
     for one, other in zip(small, large, strict=True):

@@ -7,7 +7,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
-from exfam.catalog import Choice, LinearEta, OnePerRow, linear, log_normalizer, log_prob_of
+from exfam.catalog import ItemChoice, LinearEta, OnePerRow, linear, log_normalizer, log_prob_of
 
 SUPPORTS = ("none", "hard", "penalty")
 
@@ -25,7 +25,7 @@ def tile(monkeypatch):
 
 def with_tensors(choice, state, vectors, bias, penalty=None):
     eta = choice.eta._replace(state=state, vectors=vectors, bias=bias)
-    return Choice(eta, choice.excluded, choice.penalized, penalty, choice.again)
+    return ItemChoice(eta, choice.excluded, choice.penalized, penalty, choice.again)
 
 
 def gradients(nats, choice, seed=1):
@@ -102,7 +102,9 @@ def test_log_probabilities_are_never_positive(tile):
     tile(16, 4)
     state = torch.linspace(-30, 30, 401)[:, None]
     eta = LinearEta(state, torch.tensor([[1.0], [-1.0], [0.3]]), None, 3)
-    told = torch.stack([log_prob_of(Choice(eta), torch.full((401,), code)) for code in range(3)])
+    told = torch.stack(
+        [log_prob_of(ItemChoice(eta), torch.full((401,), code)) for code in range(3)]
+    )
     assert told.max() <= 0 and told.max() > -1e-6
     torch.testing.assert_close(told.exp().sum(0), torch.ones(401))
 
@@ -112,11 +114,11 @@ def test_no_rows_no_bias_and_nothing_to_choose_from_but_one(item):
     state = torch.ones(0, 2, requires_grad=True)
     eta = LinearEta(state, torch.ones(4, 2), None, 3)
     ask = partial(log_prob_of, item=torch.ones(0).long()) if item else log_normalizer
-    nothing = ask(Choice(eta))
+    nothing = ask(ItemChoice(eta))
     assert nothing.shape == (0,)
     nothing.sum().backward()
     assert state.grad.shape == (0, 2)
-    only = Choice(eta._replace(state=torch.ones(2, 2), n_items=1))
+    only = ItemChoice(eta._replace(state=torch.ones(2, 2), n_items=1))
     torch.testing.assert_close(log_prob_of(only, torch.zeros(2).long()), torch.zeros(2))
 
 
@@ -128,7 +130,7 @@ def test_rows_that_exclude_all_but_one_item_are_sure(tile):
         OnePerRow(torch.where(torch.arange(rows) % N_ITEMS == code, -1, code))
         for code in range(N_ITEMS)
     )
-    sure = Choice(choice.eta, excluded=others)
+    sure = ItemChoice(choice.eta, excluded=others)
     told = log_prob_of(sure, torch.arange(rows) % N_ITEMS)
     torch.testing.assert_close(told, torch.zeros(rows))
     assert all(g.abs().max() < 1e-6 for g in gradients(told, sure))
@@ -144,7 +146,7 @@ def test_nan_is_told():
 
 def test_frozen_vectors_have_no_gradient():
     choice, own = make_choice()
-    frozen = Choice(choice.eta._replace(vectors=choice.eta.vectors.detach()))
+    frozen = ItemChoice(choice.eta._replace(vectors=choice.eta.vectors.detach()))
     log_prob_of(frozen, own).sum().backward()
     assert frozen.eta.vectors.grad is None and choice.eta.state.grad is not None
 
@@ -164,7 +166,7 @@ class Largest(TorchFunctionMode):
 def test_no_tensor_is_larger_than_a_tile(tile):
     tile(1024, 32)
     state, vectors = (torch.randn(n, 2, generator=generator()) for n in (64, 400))
-    choice, item = Choice(LinearEta(state, vectors, None, 400)), torch.zeros(64).long()
+    choice, item = ItemChoice(LinearEta(state, vectors, None, 400)), torch.zeros(64).long()
     with Largest() as largest:
         log_prob_of(choice, item)
     assert largest.numbers == 1024

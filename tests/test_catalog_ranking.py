@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from catalog_cases import N_ITEMS, dense_log_probs, make_choice
-from exfam.catalog import Choice, LinearEta, all_log_probs, best_items, item_rank, linear
+from exfam.catalog import ItemChoice, LinearEta, all_log_probs, best_items, item_rank, linear
 from exfam.scores.metrics import ranks
 
 SUPPORTS = ("none", "hard", "penalty")
@@ -54,12 +54,12 @@ def test_ranks_are_those_of_the_table(support, size, tile):
 def test_equals_share_ranks_and_come_by_code(size, tile):
     """Two items score 3, one 0 and one -0, and all others lower."""
     bias = torch.tensor([-1.0, 3.0, 0.0, 3.0, -0.0, -5.0])
-    choices = [Choice(LinearEta(torch.ones(2, 0), torch.ones(6, 0), bias, 6))] * size
+    choices = [ItemChoice(LinearEta(torch.ones(2, 0), torch.ones(6, 0), bias, 6))] * size
     for code, rank in enumerate([5, 1.5, 3.5, 1.5, 3.5, 6]):
         told = item_rank(choices, torch.tensor([code, code]))
         assert told.tolist() == [rank, rank]
     assert best_items(choices, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
-    swapped = [Choice(choice.eta._replace(bias=bias[[0, 1, 4, 3, 2, 5]])) for choice in choices]
+    swapped = [ItemChoice(choice.eta._replace(bias=bias[[0, 1, 4, 3, 2, 5]])) for choice in choices]
     assert best_items(swapped, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
 
 

@@ -8,12 +8,11 @@ from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tens
 from estimator_cases import TRAINED, make, ratings, same_bits
 from exfam import ExfamError, load
 from exfam.catalog import (
-    Choice,
     Drawn,
+    ItemChoice,
     ItemSampler,
     LinearEta,
     OnePerRow,
-    item_sampler,
     log_prob_of,
     sampled_log_prob,
 )
@@ -109,14 +108,14 @@ def test_gradients_are_those_of_differences():
         def told(state, vectors, bias, penalty=None, choice=choice, item=item):
             eta = choice.eta._replace(state=state, vectors=vectors, bias=bias)
             lists = choice.excluded, choice.penalized
-            return sampled_log_prob(Choice(eta, *lists, penalty, choice.again), item, drawn)
+            return sampled_log_prob(ItemChoice(eta, *lists, penalty, choice.again), item, drawn)
 
         assert torch.autograd.gradcheck(told, tensors(choice), fast_mode=True)
 
 
 def test_a_row_that_may_choose_none_of_the_drawn_is_sure():
     eta = LinearEta(torch.ones(2, 1), torch.ones(4, 1), None, 4)
-    choice = Choice(eta, excluded=(OnePerRow(torch.tensor([2, -1])),))
+    choice = ItemChoice(eta, excluded=(OnePerRow(torch.tensor([2, -1])),))
     drawn = Drawn(torch.tensor([1, 2]), torch.zeros(2))
     told = sampled_log_prob(choice, torch.tensor([1, 1]), drawn)
     torch.testing.assert_close(told, torch.tensor([0.0, -np.log(2.0)]).float())
@@ -128,12 +127,6 @@ def test_numbers_to_draw(n):
         ExfamError, match=rf"`n` must be from 1 to the number of items, 11, got {n}"
     ):
         ItemSampler(FREQUENCY, n=n)
-
-
-def test_no_sampler_where_all_items_count():
-    nats = FREQUENCY.clamp_min(1e-3).log()
-    assert item_sampler(nats, n=0) is None and item_sampler(nats, n=11) is None
-    assert item_sampler(nats, n=10).n == 10
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from efa_cases import rich_groups, rich_schema
 from exfam.checks import ExfamError, SupportError
-from exfam.efa.networks.frequencies import fit_marginal_items
+from exfam.efa.networks.marginals import fit_marginal_items
 from exfam.efa.plan import _has_target
-from exfam.estimator.columns import moments, sampled
-from exfam.estimator.schema import Schema, check_values
+from exfam.estimator.schema import Schema, check_in_support, moments, sampled
 from exfam.families import Gaussian, Ordinal, Poisson
 from exfam.groups import arrange
 from group_cases import bounds, full_groups
@@ -143,7 +142,7 @@ class TestSameInChunks:
         value[[9, 30]] = (7, 2.5)
         groups = groups.with_(values={"value": value}, source_row=100 - np.arange(34))
         with pytest.raises(SupportError, match=r"got 7 at row 91 \(2 of 34.*Code half steps"):
-            check_values(groups, {"value": Ordinal(5)})
+            check_in_support(groups, {"value": Ordinal(5)})
 
     @pytest.mark.parametrize("family", [Gaussian(), Poisson()])
     def test_a_column_without_values(self, in_chunks, family):

@@ -72,7 +72,7 @@ class TestWhatIsAsked:
     def test_items_have_no_quantiles(self, kind, asked):
         estimator = make(kind, value=None).fit(FRAME)
         (name,) = asked
-        match = f"`{name}` must be asked of a model with a value part, got one of items only"
+        match = f"`{name}` needs a model with values, got one of items only"
         with pytest.raises(ExfamError, match=match):
             estimator.predict(FRAME, **asked)
 

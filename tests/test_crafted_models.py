@@ -12,7 +12,7 @@ import pytest
 import exfam
 from every_estimator import case_of
 from exfam import ExfamError, ModelFileError
-from exfam.estimator import bounds
+from exfam.estimator import saving as bounds
 from exfam.estimator.registry import kinds_of
 from exfam.estimator.storage import save_folder
 

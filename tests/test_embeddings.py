@@ -9,8 +9,8 @@ import torch
 from exfam.embeddings import (
     CategoryAttribute,
     Concatenated,
-    Hidden,
     ItemEmbedding,
+    MaskedField,
     NumberAttribute,
     NumberValue,
     RawValue,
@@ -120,7 +120,7 @@ class TestValues:
         batch = batch_with(observed=observed)
         garbage = torch.where(batch.observed, batch.values["value"], torch.nan)
         batch = replace(batch, values={"value": garbage})
-        hidden = Hidden(value_fields()[kind], generator=generator(1))
+        hidden = MaskedField(value_fields()[kind], generator=generator(1))
         content = hidden.content(batch)
         torch.testing.assert_close(content[0, 1], hidden.mask.detach())
         torch.testing.assert_close(content[1, 1], hidden.mask.detach())
@@ -133,13 +133,13 @@ class TestValues:
 class TestHidden:
     @pytest.mark.parametrize("kind", ["raw", "table", "number"])
     def test_the_center_shows_the_mask_everywhere(self, kind):
-        hidden = Hidden(value_fields()[kind], generator=generator(1))
+        hidden = MaskedField(value_fields()[kind], generator=generator(1))
         center = hidden.center(batch_with())
         torch.testing.assert_close(center, hidden.mask.detach().expand(2, 3, -1))
 
     def test_a_field_known_everywhere_is_content_as_it_is(self):
         items = ItemEmbedding(9, DIM, generator=generator())
-        hidden = Hidden(items, generator=generator(1))
+        hidden = MaskedField(items, generator=generator(1))
         torch.testing.assert_close(hidden.content(batch_with()), items(batch_with()))
 
 
@@ -182,7 +182,7 @@ class TestTokens:
     def test_content_and_center_are_joined_field_by_field(self):
         g = generator()
         items = ItemEmbedding(9, DIM, generator=g)
-        hidden = Hidden(value_fields()["table"], generator=g)
+        hidden = MaskedField(value_fields()["table"], generator=g)
         batch = batch_with()
         content, center = hidden.content(batch), hidden.center(batch)
         summed = TokenEmbedding([items, hidden])

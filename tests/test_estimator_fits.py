@@ -18,8 +18,8 @@ from estimator_cases import (
     same_bits,
 )
 from exfam import ExfamError, Groups
-from exfam.efa.networks.frequencies import ShrunkOffsetValues
-from exfam.efa.plan import hold_out
+from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues
+from exfam.efa.plan import hold_out_groups
 from exfam.families import Poisson
 
 FRAME = ratings()
@@ -150,7 +150,9 @@ class TestWeights:
         weight = np.random.default_rng(0).random(len(FRAME))
         estimator = make(kind, validation_fraction=0.4, seed=2).fit(FRAME, sample_weight=weight)
         groups = Groups.from_frame(FRAME, **COLUMNS)
-        _, held_out = hold_out(groups, np.ones(len(groups), dtype=bool), fraction=0.4, seed=2)
+        _, held_out = hold_out_groups(
+            groups, np.ones(len(groups), dtype=bool), fraction=0.4, seed=2
+        )
         score = estimator.score(
             held_out, sample_weight=weight[held_out.source_row[held_out.elements()]]
         )

@@ -54,7 +54,7 @@ class TestConventions:
         other = clone(estimator)
         assert other.get_params() == estimator.get_params()
         assert other is not estimator
-        with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
+        with pytest.raises(ValueError, match="`depth` must be a parameter of"):
             estimator.set_params(depth=3)
 
     def test_clone_forgets_the_fit(self, kind, fitted):

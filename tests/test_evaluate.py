@@ -6,8 +6,7 @@ import torch
 
 from efa_cases import small_model
 from exfam.checks import ExfamError
-from exfam.efa.networks.frequencies import MarginalItems, MarginalValues
-from exfam.estimator import evaluate
+from exfam.efa.networks.marginals import MarginalItems, MarginalValues
 from exfam.estimator.evaluate import (
     evaluation_batches,
     item_probabilities,
@@ -26,8 +25,7 @@ def members(*, n=2, items=True, values=True, conditional="auto", direction="bidi
     schema = Schema.of(GROUPS, families={"value": Gaussian()})
     network = {"direction": direction, "conditional": conditional, "n_layers": 1}
     return [
-        small_model(schema, seed=seed, network=network, items=items, values=values)
-        for seed in range(n)
+        small_model(schema, seed=seed, **network, items=items, values=values) for seed in range(n)
     ]
 
 
@@ -37,7 +35,7 @@ def told(models, **options):
         probability[rows] = each
     nats = log_probs(models, GROUPS, **options)
     eta = value_parameters(models, GROUPS, **options)["value"].numpy()
-    return [nats.item, nats.values["value"], probability, eta]
+    return [nats["item"], nats["value"], probability, eta]
 
 
 @pytest.mark.parametrize("direction", ["bidirectional", "causal"])
@@ -95,15 +93,15 @@ def test_rows_that_are_no_targets_are_nan():
     item[7] = -1
     groups = GROUPS.with_(role=role, observed=observed, item=item)
     nats = log_probs(members(), groups)
-    assert np.flatnonzero(np.isnan(nats.item)).tolist() == [3, 7]
-    assert np.flatnonzero(np.isnan(nats.values["value"])).tolist() == [3, 5]
+    assert np.flatnonzero(np.isnan(nats["item"])).tolist() == [3, 7]
+    assert np.flatnonzero(np.isnan(nats["value"])).tolist() == [3, 5]
     eta = value_parameters(members(), groups)["value"][0, :, 0]
     assert torch.isnan(eta).nonzero().flatten().tolist() == [3]
 
 
 def test_parts_that_are_not_there():
-    assert log_probs(members(items=False), GROUPS).item is None
-    assert log_probs(members(values=False), GROUPS).values == {}
+    assert "item" not in log_probs(members(items=False), GROUPS)
+    assert list(log_probs(members(values=False), GROUPS)) == ["item"]
     with pytest.raises(ExfamError, match="`model` must have a value part to predict values"):
         value_parameters(members(values=False), GROUPS)
     with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
@@ -116,8 +114,7 @@ def test_models_without_parameters_are_on_the_cpu():
         value_part=MarginalValues(torch.zeros(1, 2)),
         families={"value": Gaussian()},
     )
-    assert evaluate._device([marginal]) == torch.device("cpu")
-    assert np.isfinite(log_probs([marginal], GROUPS).values["value"]).all()
+    assert np.isfinite(log_probs([marginal], GROUPS)["value"]).all()
 
 
 def test_members_are_set_to_predict():

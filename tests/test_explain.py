@@ -5,7 +5,7 @@ import pytest
 
 from estimator_cases import COLUMNS, DIRECTIONS, fitted_on, make, ratings
 from exfam import ExfamError, Groups
-from exfam.efa.explain import explain, group_vectors
+from exfam.efa.explain import explain_groups, group_vectors
 
 FRAME = ratings(least=2)
 
@@ -103,9 +103,9 @@ class TestExplain:
     def test_only_models_with_attention(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)
         marginal = make("marginal").fit(groups)
-        for ask in (explain, group_vectors):
-            last = marginal.vocabulary_ if ask is explain else marginal.schema_
-            with pytest.raises(ExfamError, match="`explain` must be asked of a model with attent"):
+        for ask in (explain_groups, group_vectors):
+            last = marginal.vocabulary_ if ask is explain_groups else marginal.schema_
+            with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
                 ask(marginal.members_[0], groups, last)
 
 

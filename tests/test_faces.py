@@ -60,7 +60,7 @@ def test_who_has_it_is_said(kind, name):
         assert getattr(estimator, name) is not None
         return
     listed = " or ".join(class_of(owner).__name__ for owner in owners)
-    match = f"`{name}` must be asked of {listed}, got {class_of(kind).__name__}, which has none"
+    match = f"`{name}` needs {listed}, got {class_of(kind).__name__}, which has none"
     for error in (ExfamError, AttributeError):
         for asked in (estimator, clone(estimator), class_of(kind)):
             with pytest.raises(error, match=match):

@@ -8,10 +8,10 @@ import pytest
 import exfam
 from estimator_cases import COLUMNS, KINDS, fitted_on, make, ratings, same_bits
 from exfam import DataError, ExfamError, Groups, open_prepared, prepare
-from exfam.efa.inputs import read_inputs
-from exfam.efa.networks.frequencies import fit_marginal_items
+from exfam.efa.inputs import read_group_inputs
+from exfam.efa.networks.marginals import fit_marginal_items
 from exfam.efa.plan import plan_fit
-from exfam.estimator import columns
+from exfam.estimator import schema as columns
 from exfam.groups import arrange
 from exfam.groups.frames import FrameColumns
 from exfam.training.fingerprint import groups_digest
@@ -131,7 +131,7 @@ def test_a_score_in_pieces_is_the_score(monkeypatch, weighted):
     monkeypatch.setattr(arrange, "ELEMENTS_PER_CHUNK", 7)
     pieces = estimator.score_parts(FRAME, sample_weight=weight)
     assert pieces == pytest.approx(whole, rel=1e-6)
-    assert len(list(read_inputs(FRAME, FrameColumns(**COLUMNS)).pieces(None))) > 3
+    assert len(list(read_group_inputs(FRAME, FrameColumns(**COLUMNS)).pieces(None))) > 3
     with pytest.raises(ExfamError, match="must hold at least one target of positive weight"):
         estimator.score(FRAME, sample_weight=np.zeros(len(FRAME)))
 

@@ -15,9 +15,9 @@ from estimator_cases import (
     ratings,
 )
 from exfam import DataError, ExfamError, ExfamWarning, Groups, UnknownItemError
-from exfam.efa.inputs import read_inputs
+from exfam.efa.inputs import read_group_inputs
 from exfam.estimator.choices import check_no_repeats, choose_parts, choose_support
-from exfam.estimator.parameters import from_plain, to_plain
+from exfam.estimator.saving import from_plain, to_plain
 from exfam.families import Poisson
 from exfam.groups.frames import FrameColumns
 
@@ -180,7 +180,7 @@ class TestUnseenCategories:
         more = groups.with_(attributes={"genre": genre + 1})
         assert np.isfinite(estimator.log_prob(more)).all()
         estimator.set_params(unknown="error")
-        with pytest.raises(DataError, match="got 3 at 2"):
+        with pytest.raises(DataError, match="got 3 at row 2"):
             estimator.log_prob(more)
 
     def test_columns_of_another_kind(self):
@@ -238,7 +238,7 @@ class TestGroups:
             values={"stars": np.arange(6.0)},
             vocabulary={"item": np.array([*"abcdef", "new"], dtype=object)},
         )
-        with pytest.raises(UnknownItemError, match="got 'new' at row 0 \\(1 such"):
+        with pytest.raises(UnknownItemError, match="got 'new' at row 0 \\(1 of 6"):
             model("efa", unknown="error").score(groups)
         kept = model("efa", unknown="unk").log_prob(groups)
         told = model("efa", unknown="ignore").log_prob(groups)
@@ -263,7 +263,7 @@ class TestBlanks:
     @COUNTED
     def test_frames_have_none(self):
         labels = {"item": np.array(list("abcdef"), dtype=object)}
-        read = read_inputs(UNSEEN, FRAME_COLUMNS, vocabulary=labels, unknown="unk")
+        read = read_group_inputs(UNSEEN, FRAME_COLUMNS, vocabulary=labels, unknown="unk")
         assert read.blank is None and (read.groups.item == -1).any()
 
 

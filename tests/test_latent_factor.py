@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.efa.networks.dispersion import Dispersion, ItemBias, item_rows
 from exfam.efa.networks.factor_network import (
     LatentFactorItems,
     LatentFactorSettings,
@@ -14,7 +13,7 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.efa.networks.pooling import POOLINGS, visible_sum
+from exfam.efa.networks.parts import CONTEXT_POOLINGS, Dispersion, ItemBias, item_rows, visible_sum
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.families import Categorical, Gaussian, Poisson
 from exfam.likelihoods.support import DIRECTIONS
@@ -30,7 +29,7 @@ from model_cases import (
 
 N_ITEMS = 9
 FAMILIES = {"value": Poisson(shift=1), "other": Gaussian()}
-CASES = list(product(DIRECTIONS, POOLINGS))
+CASES = list(product(DIRECTIONS, CONTEXT_POOLINGS))
 
 
 def generator(seed=0):
@@ -183,7 +182,7 @@ def test_the_divisor_that_the_paper_prints_lets_the_future_leak(name):
 
 
 @pytest.mark.parametrize("name", ["items", "values"])
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", CONTEXT_POOLINGS)
 def test_bidirectional_conditionals_move_with_their_elements(name, pooling):
     part = parts("bidirectional", pooling)[name]
     batch = whole(groups_of_two_columns())
@@ -234,7 +233,7 @@ def test_centers_may_be_reflections_of_the_context_vectors():
         words,
         Reflected(words, reflection_signs(4)),
         direction="causal",
-        pooling=POOLINGS["mean"],
+        pooling=CONTEXT_POOLINGS["mean"],
     )
     assert [p.shape for p in part.parameters()] == [(N_ITEMS + 1, 4)]
     assert part.eta(whole(make_groups())).shape == (5, 6, N_ITEMS)
@@ -313,7 +312,7 @@ def test_vectors_of_the_wrong_length_are_refused():
             families=FAMILIES,
             dispersion=Dispersion(FAMILIES, torch.zeros(1)),
             direction="causal",
-            pooling=POOLINGS["mean"],
+            pooling=CONTEXT_POOLINGS["mean"],
         )
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from exfam.efa.networks.frequencies import fit_shrunk_offset
-from exfam.efa.networks.offsets import GroupOffset
+from exfam.efa.networks.parts import GroupOffset
+from exfam.efa.networks.shrunk_offsets import fit_shrunk_offset
 from exfam.families import Gaussian
 from exfam.groups import Groups
 

@@ -10,11 +10,11 @@ from exfam import ExfamError, Groups, UnknownItemError
 from exfam.efa import recommend as recommendations
 from exfam.efa.blanks import append_blank
 from exfam.efa.recommend import item_lifts
-from exfam.estimator import levels
+from exfam.estimator import evaluate
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods.terms import two_part
+from exfam.likelihoods import two_part
 
 FRAME = ratings(least=2)
 WITHOUT_VALUES = {"group": "user", "item": "movie"}
@@ -297,9 +297,9 @@ def test_large_catalogs_are_told_of_as_small_ones_are(monkeypatch):
 def test_more_probabilities_than_memory_can_hold(monkeypatch):
     estimator = make("marginal").fit(FRAME)
     size = 8 * len(FRAME) * 6
-    monkeypatch.setattr(levels, "MAX_BYTES", size)
+    monkeypatch.setattr(evaluate, "MAX_BYTES", size)
     assert estimator.predict_proba(FRAME).nbytes == size
-    monkeypatch.setattr(levels, "MAX_BYTES", size - 1)
+    monkeypatch.setattr(evaluate, "MAX_BYTES", size - 1)
     with pytest.raises(
         ExfamError,
         match=rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB. Ask",

@@ -10,7 +10,7 @@ import torch
 
 from efa_cases import ATTRIBUTES, FAMILIES, rich_groups, rich_schema, small_model
 from exfam.checks import SupportError
-from exfam.estimator.schema import Schema, check_values
+from exfam.estimator.schema import Schema, check_in_support
 from exfam.families import Binomial, Gaussian, Ordinal, PerItem, Poisson
 from exfam.families.scaled import location_and_scale
 from exfam.groups import Groups
@@ -113,14 +113,14 @@ class TestRefusals:
         ):
             Schema.of(groups, families={"value": Poisson(shift=1)})
         with pytest.raises(SupportError, match="got 0 at row 2"):
-            check_values(groups.with_(source_row=None), {"value": Poisson(shift=1)})
+            check_in_support(groups.with_(source_row=None), {"value": Poisson(shift=1)})
 
     def test_what_to_do_is_what_the_family_says(self):
         for family in (Ordinal(5), Binomial(2)):
             with pytest.raises(SupportError, match=re.escape(f"(1 of 4 rows). {family.hint}")):
-                check_values(numeric(value=[1, 2, 7, 0]), {"value": family})
+                check_in_support(numeric(value=[1, 2, 7, 0]), {"value": family})
         with pytest.raises(SupportError, match="Choose another family, or drop such rows"):
-            check_values(numeric(value=[1, 2, np.inf, 0]), {"value": Gaussian()})
+            check_in_support(numeric(value=[1, 2, np.inf, 0]), {"value": Gaussian()})
 
     def test_some_value_must_be_observed(self):
         groups = numeric(value=[1, 2, 0, 3]).with_(observed=np.zeros(4, dtype=bool))
@@ -221,4 +221,4 @@ def test_half_steps_are_not_advised_to_start_elsewhere():
     groups = Groups(start=[0], stop=[3], values={"stars": [1.0, 2.5, 5.0]})
     match = "`stars` must be an integer from 1 to 5, got 2.5 at row 1 .*Code half steps as whole"
     with pytest.raises(SupportError, match=match):
-        check_values(groups, {"stars": Ordinal(5, start=1)})
+        check_in_support(groups, {"stars": Ordinal(5, start=1)})

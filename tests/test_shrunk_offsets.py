@@ -6,7 +6,7 @@ import torch
 
 from baseline_cases import BY_MEAN, N_ITEMS, RATINGS, drawn, groups_of, score
 from exfam.checks import ExfamError
-from exfam.efa.networks.frequencies import choose_k, fit_shrunk_offset
+from exfam.efa.networks.shrunk_offsets import choose_k, fit_shrunk_offset
 from exfam.families import Categorical, Gamma, Gaussian, Poisson
 from exfam.likelihoods.support import DIRECTIONS
 from exfam_studies.efa.movielens_splits import movielens_ratings
@@ -203,7 +203,7 @@ def test_many_groups_are_worked_through_in_batches(monkeypatch):
     families = {"value": Gaussian()}
     kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
     at_once = fit_shrunk_offset(groups, families, **kwargs)
-    monkeypatch.setattr("exfam.efa.networks.frequencies.MAX_PADDED", 7)
+    monkeypatch.setattr("exfam.efa.networks.marginals.MAX_PADDED", 7)
     in_pieces = fit_shrunk_offset(groups, families, **kwargs)
     torch.testing.assert_close(in_pieces.dispersion, at_once.dispersion)
 

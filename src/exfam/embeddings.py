@@ -2,7 +2,7 @@
 
 A field maps a batch to one vector an element. A token is a sum or concatenation of fields, seen in
 two ways: as content (what the context shows) and as center (what the model may know of the element
-that it predicts). `Hidden(field)` shows a learned mask at the center in place of the field.
+that it predicts). `MaskedField(field)` shows a learned mask at the center in place of the field.
 """
 
 from abc import ABC, abstractmethod
@@ -22,8 +22,8 @@ __all__ = [
     "CategoryAttribute",
     "Concatenated",
     "Field",
-    "Hidden",
     "ItemEmbedding",
+    "MaskedField",
     "NumberAttribute",
     "NumberValue",
     "RawValue",
@@ -245,7 +245,7 @@ class NumberAttribute(Field):
         return vectors[:, None].expand(*batch.present.shape, -1) if self.of_group else vectors
 
 
-class Hidden(nn.Module):
+class MaskedField(nn.Module):
     """A field that the center does not show: there, and where it is unknown, stands a mask."""
 
     def __init__(self, field: Field, *, generator: torch.Generator) -> None:
@@ -302,10 +302,10 @@ class Concatenated:
 
 
 class TokenEmbedding(nn.Module):
-    """Tokens from fields: shown ones, and `Hidden` ones that the center does not know."""
+    """Tokens from fields: shown ones, and `MaskedField` ones that the center does not know."""
 
     def __init__(
-        self, fields: Sequence[Field | Hidden], *, join: Summed | Concatenated | None = None
+        self, fields: Sequence[Field | MaskedField], *, join: Summed | Concatenated | None = None
     ) -> None:
         super().__init__()
         if not fields:
@@ -317,11 +317,11 @@ class TokenEmbedding(nn.Module):
     def content(self, batch: Batch) -> Vectors:
         """Tokens as the context shows them."""
         return self.join.join(
-            [f.content(batch) if isinstance(f, Hidden) else f(batch) for f in self.fields]
+            [f.content(batch) if isinstance(f, MaskedField) else f(batch) for f in self.fields]
         )
 
     def center(self, batch: Batch) -> Vectors:
         """Tokens as the model knows them when it predicts them."""
         return self.join.join(
-            [f.center(batch) if isinstance(f, Hidden) else f(batch) for f in self.fields]
+            [f.center(batch) if isinstance(f, MaskedField) else f(batch) for f in self.fields]
         )

@@ -11,7 +11,7 @@ import pytest
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import EFA, Categorical, Gaussian, Marginal, Ordinal, ShrunkOffset, load, read
 from exfam.cli import main
-from exfam.efa.plan import hold_out
+from exfam.efa.plan import hold_out_groups
 from exfam.training.history import EpochProgress
 
 STARS = ("--value", "stars", "--family", "ordinal(n=5, start=1)")
@@ -45,7 +45,9 @@ def test_the_table_has_the_scores_of_model_and_baselines_on_the_held_out_groups(
     status, out, err = run("fit", place / "ratings.csv", *words)
     assert status == 0
     groups = read(place / "ratings.csv", group="user", order="time", item="movie", value="stars")
-    train, held_out = hold_out(groups, np.ones(len(groups), dtype=bool), fraction=0.1, seed=0)
+    train, held_out = hold_out_groups(
+        groups, np.ones(len(groups), dtype=bool), fraction=0.1, seed=0
+    )
     assert f"on {len(held_out)} held-out groups" in err and f"{N_ROWS} rows" in err
     names = {"group": "user", "item": "movie", "value": "stars"}
     rows = {row["model"]: row for row in table(out)}

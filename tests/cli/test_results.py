@@ -73,7 +73,7 @@ def test_a_model_of_items_predicts_items(run, place, tmp_path):
     rows = table(run("predict", tmp_path / "m", file, "--format", "csv")[1])
     assert [row["predicted_movie"] for row in rows] == load(tmp_path / "m").predict(file).tolist()
     status, _, err = run("predict", tmp_path / "m", file, "--interval", "0.5")
-    assert status == 2 and "`--interval` must be asked of a model with a value part" in err
+    assert status == 2 and "`--interval` needs a model with values" in err
 
 
 @pytest.mark.parametrize("model_name", ["marginal", "shrunk-offset"])
@@ -141,7 +141,7 @@ def test_an_explanation_needs_attention_and_groups_that_are_there(run, place, tm
     file = place / "ratings.csv"
     run("fit", file, *COLUMNS, "--model", "marginal", "-o", tmp_path / "m")
     status, _, err = run("explain", tmp_path / "m", file)
-    assert status == 2 and "`explain` must be asked of EFA" in err
+    assert status == 2 and "`explain` needs EFA" in err
 
 
 def test_info_tells_what_a_model_is(run, place, model):

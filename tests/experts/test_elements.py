@@ -14,7 +14,7 @@ from exfam_studies.experts.view import attention_as_experts
 from shape_checks import unchecked
 
 SCHEMA = rich_schema(rich_groups(), known=("genre",))
-LINEAR = {"n_layers": 1, "connection": "residual"}
+LINEAR = {"n_layers": 1, "connection": "residual", "head_hidden_dim": 0}
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 
 
@@ -34,11 +34,9 @@ def batch():
         )
 
 
-def linear_model(*, network=None, **choices):
+def linear_model(**choices):
     """A model of one linear layer in both parts, all parameters random, set to predict."""
-    choices.setdefault("head_hidden_dim", 0)
-    network = {**LINEAR, **(network or {})}
-    return small_model(SCHEMA, network=network, **choices).double().eval().requires_grad_(False)
+    return small_model(SCHEMA, **LINEAR | choices).double().eval().requires_grad_(False)
 
 
 def assert_experts_are(network, view):
@@ -66,7 +64,7 @@ NETWORKS = [
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 @pytest.mark.parametrize("part", ["items", "values"])
 def test_one_linear_layer_is_a_mixture_of_experts(part, network):
-    model = linear_model(network=network, item_sees_values=True)
+    model = linear_model(**network, item_sees_values=True)
     view = attention_as_experts(model, part=part)
     experts = assert_experts_are(getattr(model, f"{part[:-1]}_part"), view)
     total = experts.weights.sum(-1).movedim(1, -1)[batch().present]
@@ -87,7 +85,7 @@ def test_joins_ties_and_dispersions_keep_the_mixture_exact(choices):
 
 def test_with_a_mask_token_the_experts_are_those_of_theorem_2():
     """The constant, divided among the experts of each head, leaves a mixture alone."""
-    network = linear_model(network={"sees_mask": True}).value_part
+    network = linear_model(sees_mask=True).value_part
     experts = ElementAttention(network).experts(batch())
     n_heads = experts.weights.shape[1]
     f = experts.contributions + experts.constant[:, None, :, None] / n_heads
@@ -106,11 +104,11 @@ def test_some_outputs_alone():
 
 
 REFUSED = {
-    "3 layers.*Fit with n_layers=1": {"network": {"n_layers": 3}},
-    "layer norm around attention.*connection='residual'": {"network": {"connection": "post-norm"}},
-    "layer norm before the head": {"network": {"connection": "pre-norm"}},
-    "a feed-forward layer with GELU.*feed_forward_dim=0": {"network": {"feed_forward_dim": 6}},
-    "weights that do not sum to 1.*kernel='softmax'": {"network": {"kernel": "mean"}},
+    "3 layers.*Fit with n_layers=1": {"n_layers": 3},
+    "layer norm around attention.*connection='residual'": {"connection": "post-norm"},
+    "layer norm before the head": {"connection": "pre-norm"},
+    "a feed-forward layer with GELU.*feed_forward_dim=0": {"feed_forward_dim": 6},
+    "weights that do not sum to 1.*attention='softmax'": {"attention": "mean"},
     "a head with a hidden layer.*head_hidden_dim=0": {"head_hidden_dim": 6},
     "a group's level beside attention.*group_offset=False": {"group_offset": True},
 }
@@ -138,7 +136,7 @@ def test_a_head_of_another_kind_is_refused():
 
 
 def test_dropout_while_training_is_refused():
-    model = linear_model(network={"dropout": 0.5}, items=False)
+    model = linear_model(dropout=0.5, items=False)
     view = attention_as_experts(model)
     model.train()
     with pytest.raises(ExfamError, match=r"`model` must be set to predict.*`eval\(\)`"):

@@ -9,7 +9,7 @@ import pytest
 import exfam.checks
 from house.imports import Changing, change_imports, changed
 from house.raises import REACHED, mark, places, unreached
-from house.sources import FILES, ROOT, SOURCE, parsed
+from house.sources import FILES, PACKAGES, ROOT, parsed
 
 CODE = """def f(x):
     if x == "é": raise ValueError(x)
@@ -22,7 +22,7 @@ CODE = """def f(x):
     except OSError as error:
         raise
 """
-PATH = SOURCE / "some.py"
+PATH = PACKAGES[0] / "some.py"
 
 
 @pytest.fixture

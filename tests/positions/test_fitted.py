@@ -6,15 +6,15 @@ import torch
 
 from estimator_cases import make, random_weights, ratings
 from exfam.checks import ExfamError, ExfamWarning
+from exfam.efa.explain import group_attention
 from exfam.encodings import ALiBi, Attenuated
 from exfam.positions import (
     encoding_weights,
-    group_attention,
     own_weights,
     position_scores,
     renormalized,
-    table_attention,
 )
+from exfam.tables.experts.position_attention import table_attention
 from tables.table_estimator_cases import CLASSIFIER, JOINT, RESPONSES
 from tables.table_estimator_cases import FRAME as TABLE
 from tables.table_estimator_cases import make as make_table

@@ -12,16 +12,16 @@ products of, and are multiplied out, summed up and forgotten tile by tile.
 
 from exfam.catalog.linear import LinearEta, chunks_of, item_products
 from exfam.catalog.listed import ContextItems, OnePerRow, runs
-from exfam.catalog.normalizer import Choice, log_normalizer, log_prob_of
+from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 from exfam.catalog.ranking import BestItems, all_log_probs, best_items, item_rank
-from exfam.catalog.sampled import Drawn, ItemSampler, item_sampler, sampled_log_prob
+from exfam.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
 
 __all__ = [
     "LARGE_CATALOG",
     "BestItems",
-    "Choice",
     "ContextItems",
     "Drawn",
+    "ItemChoice",
     "ItemSampler",
     "LinearEta",
     "OnePerRow",
@@ -30,7 +30,6 @@ __all__ = [
     "chunks_of",
     "item_products",
     "item_rank",
-    "item_sampler",
     "log_normalizer",
     "log_prob_of",
     "runs",

@@ -14,13 +14,13 @@ Pairs = tuple[Int64[Tensor, "pairs"], Int64[Tensor, "pairs"]]
 
 @runtime_checkable
 class Listed(Protocol):
-    """Distinct pairs of a row and a class, told for any tile of the rows and classes."""
+    """Distinct pairs of a row and a class, found for any tile of the rows and classes."""
 
     def within(self, rows: slice, classes: slice) -> Pairs:
         """The pairs of a tile, counted from its first row and class."""
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "Listed":
-        """The same in a catalog of the `chosen` (increasing) items: classes are places in it."""
+        """The same in a catalog of the `chosen` (increasing) items: classes are positions in it."""
 
     def part(self, rows: slice) -> "Listed":
         """The same of some rows."""
@@ -44,13 +44,13 @@ class OnePerRow:
         return row, code[row] - classes.start
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "OnePerRow":
-        """The same in a catalog of the `chosen` (increasing) items: classes are places in it.
+        """The same in a catalog of the `chosen` (increasing) items: classes are positions in it.
 
         >>> OnePerRow(torch.tensor([4, -1, 7])).among(torch.tensor([1, 4])).code
         tensor([ 1, -1, -1])
         """
-        place, held = _places(chosen, self.code)
-        return OnePerRow(torch.where(held, place, -1))
+        position, held = _positions(chosen, self.code)
+        return OnePerRow(torch.where(held, position, -1))
 
     def part(self, rows: slice) -> "OnePerRow":
         """The same of some rows."""
@@ -61,8 +61,8 @@ class OnePerRow:
 class ContextItems:
     """The items in the context of each row, kept as the distinct items of each group.
 
-    `code`, increasing: an item of a group, at places `first` to `last`; the group's rows are
-    `start` to `stop`, and row r stands at `place[r]`. Rows that are `free` see nothing.
+    `code`, increasing: an item of a group, at positions `first` to `last`; the group's rows are
+    `start` to `stop`, and row r stands at `position[r]`. Rows that are `free` see nothing.
     """
 
     code: Int64[Tensor, "entries"]
@@ -70,7 +70,7 @@ class ContextItems:
     last: Int64[Tensor, "entries"]
     start: Int64[Tensor, "entries"]
     stop: Int64[Tensor, "entries"]
-    place: Int64[Tensor, "rows"]
+    position: Int64[Tensor, "rows"]
     causal: bool
     free: Bool[Tensor, "rows"] | None = None
 
@@ -90,21 +90,21 @@ class ContextItems:
         >>> [pairs.tolist() for pairs in seen.within(slice(0, 3), slice(0, 9))]
         [[1, 2, 2], [2, 2, 5]]
         """
-        group, place = where
-        ordered, places, again = runs(code)
+        group, position = where
+        ordered, positions, again = runs(code)
         ends = torch.ones_like(again)
         ends[:, :-1] = ~again[:, 1:]
-        known = ordered < n_items
-        begins, ends = known & ~again, known & ends
+        is_known = ordered < n_items
+        begins, ends = is_known & ~again, is_known & ends
         entry_code, order = ordered[begins].sort()
         entry_group = begins.nonzero()[:, 0][order]
         return cls(
             code=entry_code,
-            first=places[begins][order],
-            last=places[ends][order],
+            first=positions[begins][order],
+            last=positions[ends][order],
             start=torch.searchsorted(group, entry_group),
             stop=torch.searchsorted(group, entry_group, right=True),
-            place=place,
+            position=position,
             causal=causal,
         )
 
@@ -125,21 +125,21 @@ class ContextItems:
     def _seen(
         self, row: Int64[Tensor, "pairs"], entry: Int64[Tensor, "pairs"]
     ) -> Bool[Tensor, "pairs"]:
-        place = self.place[row]
+        position = self.position[row]
         if self.causal:
-            seen = self.first[entry] < place
+            seen = self.first[entry] < position
         else:
-            seen = (self.first[entry] != place) | (self.last[entry] != place)
+            seen = (self.first[entry] != position) | (self.last[entry] != position)
         return seen if self.free is None else seen & ~self.free[row]
 
     def sparing(self, n_items: int) -> "ContextItems":
         """The same, but nothing for rows that see the whole catalog."""
-        row, _ = self.within(slice(0, len(self.place)), slice(0, n_items))
-        count = torch.bincount(row, minlength=len(self.place))
+        row, _ = self.within(slice(0, len(self.position)), slice(0, n_items))
+        count = torch.bincount(row, minlength=len(self.position))
         return replace(self, free=count == n_items)
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "ContextItems":
-        """The same in a catalog of the `chosen` (increasing) items: classes are places in it.
+        """The same in a catalog of the `chosen` (increasing) items: classes are positions in it.
 
         >>> code, where = torch.tensor([[2, 5]]), torch.ones(1, 2).nonzero(as_tuple=True)
         >>> seen = ContextItems.of(code, where, n_items=9, causal=True)
@@ -147,23 +147,23 @@ class ContextItems:
         >>> [pairs.tolist() for pairs in few.within(slice(0, 2), slice(0, 3))]
         [[1], [1]]
         """
-        place, held = _places(chosen, self.code)
+        position, held = _positions(chosen, self.code)
         entries = {name: getattr(self, name)[held] for name in ("first", "last", "start", "stop")}
-        return replace(self, code=place[held], **entries)
+        return replace(self, code=position[held], **entries)
 
     def part(self, rows: slice) -> "ContextItems":
         """The same of some rows."""
         start, stop = (b.clamp(rows.start, rows.stop) - rows.start for b in (self.start, self.stop))
         free = None if self.free is None else self.free[rows]
-        return replace(self, start=start, stop=stop, place=self.place[rows], free=free)
+        return replace(self, start=start, stop=stop, position=self.position[rows], free=free)
 
 
-def _places(
+def _positions(
     chosen: Int64[Tensor, "chosen"], code: Int64[Tensor, "codes"]
 ) -> tuple[Int64[Tensor, "codes"], Bool[Tensor, "codes"]]:
     """Where codes stand among the chosen ones, and whether they do."""
-    place = torch.searchsorted(chosen, code).clamp_max(len(chosen) - 1)
-    return place, chosen[place] == code
+    position = torch.searchsorted(chosen, code).clamp_max(len(chosen) - 1)
+    return position, chosen[position] == code
 
 
 def runs(
@@ -171,12 +171,12 @@ def runs(
 ) -> tuple[
     Int64[Tensor, "batch length"], Int64[Tensor, "batch length"], Bool[Tensor, "batch length"]
 ]:
-    """Each group's codes in increasing order, their places, and which repeat the one before.
+    """Each group's codes in increasing order, their positions, and which repeat the one before.
 
     >>> [part.tolist() for part in runs(torch.tensor([[7, 3, 7]]))]
     [[[3, 7, 7]], [[1, 0, 2]], [[False, False, True]]]
     """
-    ordered, place = code.sort(dim=1, stable=True)
+    ordered, position = code.sort(dim=1, stable=True)
     again = torch.zeros_like(code, dtype=torch.bool)
     again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-    return ordered, place, again
+    return ordered, position, again

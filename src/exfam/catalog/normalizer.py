@@ -16,11 +16,11 @@ from torch.autograd.function import once_differentiable
 from exfam.catalog.linear import LinearEta, chunks_of, tile_shape
 from exfam.catalog.listed import Listed, OnePerRow
 
-__all__ = ["Choice", "log_normalizer", "log_prob_of", "tile_log_normalizer", "tiles"]
+__all__ = ["ItemChoice", "log_normalizer", "log_prob_of", "tile_log_normalizer", "tiles"]
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ItemChoice:
     """Rows that each choose one of the items: linear outputs with their support applied.
 
     `excluded` pairs of a row and an item cannot be chosen; at `penalized` pairs the (learned)
@@ -33,9 +33,9 @@ class Choice:
     penalty: Float[Tensor, ""] | None = None
     again: Bool[Tensor, "rows"] | None = None
 
-    def part(self, rows: slice) -> "Choice":
+    def part(self, rows: slice) -> "ItemChoice":
         """The same of some rows."""
-        return Choice(
+        return ItemChoice(
             self.eta.at(rows),
             excluded=tuple(listed.part(rows) for listed in self.excluded),
             penalized=tuple(listed.part(rows) for listed in self.penalized),
@@ -55,13 +55,13 @@ class _Tile:
     penalized: Tensor | None
 
 
-def log_prob_of(choice: Choice, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+def log_prob_of(choice: ItemChoice, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
     """Log-probability in nats of each row's `item`, with gradients.
 
     Raises nothing for an excluded item: its log-probability is about -1e38.
 
     >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
-    >>> log_prob_of(Choice(eta), torch.tensor([0, 3])).exp()
+    >>> log_prob_of(ItemChoice(eta), torch.tensor([0, 3])).exp()
     tensor([0.2500, 0.2500])
     """
     if not choice.eta.vectors.shape[1] and choice.penalty is None:
@@ -69,17 +69,17 @@ def log_prob_of(choice: Choice, item: Int64[Tensor, "rows"]) -> Float[Tensor, "r
     return _apply(choice, item)
 
 
-def log_normalizer(choice: Choice) -> Float[Tensor, "rows"]:
+def log_normalizer(choice: ItemChoice) -> Float[Tensor, "rows"]:
     """Log of the sum of exp over each row's classes, with gradients.
 
     >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
-    >>> log_normalizer(Choice(eta, excluded=(OnePerRow(torch.tensor([-1, 2])),))).exp()
+    >>> log_normalizer(ItemChoice(eta, excluded=(OnePerRow(torch.tensor([-1, 2])),))).exp()
     tensor([4., 3.])
     """
     return -_apply(choice, None)
 
 
-def _log_prob_of_biases(choice: Choice, item: Tensor) -> Tensor:
+def _log_prob_of_biases(choice: ItemChoice, item: Tensor) -> Tensor:
     """Where all rows have the same outputs: one sum for all, less what each row excludes."""
     assert choice.eta.bias is not None
     nats = choice.eta.bias.double().log_softmax(0)
@@ -92,7 +92,7 @@ def _log_prob_of_biases(choice: Choice, item: Tensor) -> Tensor:
     return (nats[item] - torch.log1p(-excluded)).to(choice.eta.bias.dtype)
 
 
-def _apply(choice: Choice, item: Tensor | None) -> Tensor:
+def _apply(choice: ItemChoice, item: Tensor | None) -> Tensor:
     eta = choice.eta
     out: Tensor = _LogProb.apply(eta.state, eta.vectors, eta.bias, choice.penalty, choice, item)
     return out
@@ -108,7 +108,7 @@ class _LogProb(torch.autograd.Function):
         vectors: Tensor,
         bias: Tensor | None,
         penalty: Tensor | None,
-        choice: Choice,
+        choice: ItemChoice,
         item: Tensor | None,
     ) -> Tensor:
         own = None if item is None else OnePerRow(item)
@@ -139,7 +139,7 @@ class _LogProb(torch.autograd.Function):
                 row, column = ctx.own.within(tile.rows, tile.classes)
                 softmax[row, column] += gradient[tile.rows][row]
             sums.add(tile)
-        return (*sums.told(ctx.needs_input_grad), None, None)
+        return (*sums.gradients(ctx.needs_input_grad), None, None)
 
 
 class _Gradients:
@@ -166,12 +166,12 @@ class _Gradients:
         if self.penalty is not None and tile.penalized is not None:
             self.penalty.sub_(tile.eta.view(-1)[tile.penalized].sum())
 
-    def told(self, needed: tuple[bool, ...]) -> list[Tensor | None]:
+    def gradients(self, needed: tuple[bool, ...]) -> list[Tensor | None]:
         """The gradients, in the dtypes of what they belong to."""
-        found = (self.state, self.vectors, self.bias, self.penalty)
+        gradients = (self.state, self.vectors, self.bias, self.penalty)
         return [
             None if sums is None or like is None or not need else sums.to(like.dtype)
-            for sums, like, need in zip(found, self._like, needed, strict=False)
+            for sums, like, need in zip(gradients, self._like, needed, strict=False)
         ]
 
 
@@ -187,7 +187,7 @@ def tile_log_normalizer(eta: Float[Tensor, "rows classes"]) -> tuple[Tensor, Ten
     return most.double() - softmax.amax(1).double().log(), softmax
 
 
-def tiles(choice: Choice) -> Iterator[_Tile]:
+def tiles(choice: ItemChoice) -> Iterator[_Tile]:
     """All outputs, some classes and then some rows at a time, support applied.
 
     Excluded outputs are the lowest finite number: minus infinity in all of a row would be NaN.
@@ -212,7 +212,7 @@ def tiles(choice: Choice) -> Iterator[_Tile]:
 
 
 def _apply_support(
-    choice: Choice, flat: Tensor, rows: slice, classes: slice
+    choice: ItemChoice, flat: Tensor, rows: slice, classes: slice
 ) -> Int64[Tensor, "pairs"] | None:
     """Places of the tile where the penalty was taken off."""
     penalized = None
@@ -227,5 +227,5 @@ def _apply_support(
 def _places(lists: tuple[Listed, ...], rows: slice, classes: slice) -> Int64[Tensor, "pairs"]:
     """Listed pairs as places in a flat tile."""
     width = classes.stop - classes.start
-    told = [listed.within(rows, classes) for listed in lists]
-    return torch.cat([row * width + column for row, column in told])
+    pairs = [listed.within(rows, classes) for listed in lists]
+    return torch.cat([row * width + column for row, column in pairs])

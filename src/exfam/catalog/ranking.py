@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.catalog.listed import OnePerRow
-from exfam.catalog.normalizer import Choice, log_normalizer, tile_log_normalizer, tiles
+from exfam.catalog.normalizer import ItemChoice, log_normalizer, tile_log_normalizer, tiles
 
 __all__ = ["BestItems", "all_log_probs", "best_items", "item_rank"]
 
@@ -24,12 +24,12 @@ class BestItems(NamedTuple):
     log_prob: Float[Tensor, "rows k"]
 
 
-def best_items(choices: Sequence[Choice], *, k: int) -> BestItems:
+def best_items(choices: Sequence[ItemChoice], *, k: int) -> BestItems:
     """The `k` most probable items of each row; equals in order of their codes.
 
     >>> from exfam.catalog.linear import LinearEta
     >>> eta = LinearEta(torch.ones(1, 1), torch.tensor([[1.0], [3.0], [3.0]]), None, 3)
-    >>> best_items([Choice(eta)], k=2).item
+    >>> best_items([ItemChoice(eta)], k=2).item
     tensor([[1, 2]])
     """
     eta = choices[0].eta
@@ -50,12 +50,12 @@ def best_items(choices: Sequence[Choice], *, k: int) -> BestItems:
     return BestItems(item, (_score_of(best) - total[:, None]).to(eta.state.dtype))
 
 
-def item_rank(choices: Sequence[Choice], item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+def item_rank(choices: Sequence[ItemChoice], item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
     """Rank of each row's item among all, 1 the most probable; equals share the mean of their ranks.
 
     >>> from exfam.catalog.linear import LinearEta
     >>> eta = LinearEta(torch.ones(3, 1), torch.tensor([[1.0], [3.0], [3.0]]), None, 3)
-    >>> item_rank([Choice(eta)], torch.tensor([0, 1, 2]))
+    >>> item_rank([ItemChoice(eta)], torch.tensor([0, 1, 2]))
     tensor([3.0000, 1.5000, 1.5000], dtype=torch.float64)
     """
     own_class = OnePerRow(item)
@@ -74,7 +74,7 @@ def item_rank(choices: Sequence[Choice], item: Int64[Tensor, "rows"]) -> Float[T
     return (higher + (equal.double() + 1) / 2).masked_fill(own.isnan(), torch.nan)
 
 
-def all_log_probs(choice: Choice) -> Float[Tensor, "rows items"]:
+def all_log_probs(choice: ItemChoice) -> Float[Tensor, "rows items"]:
     """Log-probabilities of all items: for few rows."""
     eta = choice.eta
     scores = eta.state.new_empty(len(eta.state), eta.n_items)
@@ -83,7 +83,7 @@ def all_log_probs(choice: Choice) -> Float[Tensor, "rows items"]:
     return scores.log_softmax(-1)
 
 
-def _scores(choices: Sequence[Choice]) -> Iterator[tuple[slice, slice, Tensor]]:
+def _scores(choices: Sequence[ItemChoice]) -> Iterator[tuple[slice, slice, Tensor]]:
     """What orders the items of each row, tile by tile: log-probabilities up to a constant."""
     if len(choices) == 1:
         yield from ((tile.rows, tile.classes, tile.eta) for tile in tiles(choices[0]))

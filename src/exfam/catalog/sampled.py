@@ -12,12 +12,12 @@ from torch import Tensor
 
 from exfam.catalog.linear import LinearEta
 from exfam.catalog.listed import OnePerRow
-from exfam.catalog.normalizer import Choice, log_normalizer
+from exfam.catalog.normalizer import ItemChoice, log_normalizer
 from exfam.checks import ExfamError
 from exfam.layers import rows_of
 from exfam.randomness import RandomPart
 
-__all__ = ["Drawn", "ItemSampler", "item_sampler", "sampled_log_prob"]
+__all__ = ["Drawn", "ItemSampler", "sampled_log_prob"]
 
 
 class Drawn(NamedTuple):
@@ -75,10 +75,10 @@ class ItemSampler(RandomPart):
         n_drawn, device = self.n - self.n_certain, self.order.device
         point = torch.rand(n_drawn, generator=self.generator, device=device).double()
         point += torch.arange(n_drawn, device=device)
-        place = torch.searchsorted(self.bounds, point, right=True)
-        place = place.clamp_max(len(self.bounds) - 1) + self.n_certain
-        place = torch.cat([torch.arange(self.n_certain, device=device), place])
-        item, times = self.order[place].unique(return_counts=True)
+        index = torch.searchsorted(self.bounds, point, right=True)
+        index = index.clamp_max(len(self.bounds) - 1) + self.n_certain
+        index = torch.cat([torch.arange(self.n_certain, device=device), index])
+        item, times = self.order[index].unique(return_counts=True)
         return Drawn(item, (times / self.expected[item]).log())
 
 
@@ -93,17 +93,8 @@ def _expected(share: Float[Tensor, "items"], n: int) -> tuple[Float[Tensor, "ite
     return torch.cat([torch.ones_like(share[:n_certain]), rest]), n_certain
 
 
-def item_sampler(log_frequency: Float[Tensor, "items"], *, n: int) -> ItemSampler | None:
-    """A sampler of `n` items; None where `n` is 0 or all items.
-
-    >>> item_sampler(torch.zeros(5), n=0), item_sampler(torch.zeros(5), n=5)
-    (None, None)
-    """
-    return ItemSampler(log_frequency.exp(), n=n) if 0 < n < len(log_frequency) else None
-
-
 def sampled_log_prob(
-    choice: Choice, item: Int64[Tensor, "rows"], drawn: Drawn
+    choice: ItemChoice, item: Int64[Tensor, "rows"], drawn: Drawn
 ) -> Float[Tensor, "rows"]:
     """Log-probability of each row's item, its normalizer estimated from the drawn items.
 
@@ -112,20 +103,20 @@ def sampled_log_prob(
 
     >>> eta = LinearEta(torch.ones(2, 1), torch.tensor([[0.0], [1.0], [2.0]]), None, 3)
     >>> drawn = Drawn(torch.tensor([0, 2]), torch.tensor([1.0, 2.0]).log())
-    >>> nats = sampled_log_prob(Choice(eta), torch.tensor([1, 2]), drawn)
+    >>> nats = sampled_log_prob(ItemChoice(eta), torch.tensor([1, 2]), drawn)
     >>> one, two = torch.tensor([1.0, 2.0]).exp()
     >>> bool(torch.isclose(nats[0].exp(), one / (1 + one + 2 * two)))
     True
     """
     eta, n = choice.eta, len(drawn.item)
-    asked = torch.cat([drawn.item, item])
-    vectors = rows_of(eta.vectors, asked)
-    bias = torch.zeros_like(vectors[:, 0]) if eta.bias is None else eta.bias[asked]
+    needed = torch.cat([drawn.item, item])
+    vectors = rows_of(eta.vectors, needed)
+    bias = torch.zeros_like(vectors[:, 0]) if eta.bias is None else eta.bias[needed]
     own = (eta.state * vectors[n:]).sum(-1) + bias[n:]
     if choice.penalty is not None and choice.again is not None:
         own = own - choice.penalty * choice.again
     excluded = [listed.among(drawn.item) for listed in (OnePerRow(item), *choice.excluded)]
-    others = Choice(
+    others = ItemChoice(
         LinearEta(eta.state, vectors[:n], bias[:n] + drawn.log_weight.to(bias.dtype), n),
         excluded=tuple(excluded),
         penalized=tuple(listed.among(drawn.item) for listed in choice.penalized),

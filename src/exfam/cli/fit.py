@@ -241,13 +241,13 @@ class _Work:
 def _work(estimator: Any, chosen: Any) -> _Work:
     from exfam.cli.scoreboard import scoreboard
     from exfam.cli.sources import describe, read_source, reading_options
-    from exfam.efa.plan import hold_out
+    from exfam.efa.plan import hold_out_groups
 
     _know_columns(estimator, chosen)
     columns, options = estimator._columns(), reading_options(chosen)
     groups, facts = read_source(chosen.file, columns, options=options)
     if chosen.validation is None:
-        train, held_out = hold_out(
+        train, held_out = hold_out_groups(
             groups,
             groups.stop > groups.start,
             fraction=float(estimator.validation_fraction),

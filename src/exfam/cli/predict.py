@@ -150,9 +150,9 @@ def _probabilities(model: Any, groups: Any, of: str | None) -> dict[str, np.ndar
     chosen = of or ("item" if model._has_items else next(iter(model.schema_.families)))
     if chosen == model.item and chosen not in model.schema_.families:
         chosen = "item"
-    if chosen == "item" and model._n_items > MOST_CLASSES:
+    if chosen == "item" and (model.schema_.n_items or 0) > MOST_CLASSES:
         raise ExfamError(
-            f"`--proba` must be asked of {MOST_CLASSES} items at most, got {model._n_items}. Use "
+            f"`--proba` is for {MOST_CLASSES} items at most, got {model.schema_.n_items}. Use "
             "`exfam recommend` for the most probable."
         )
     told = model.predict_proba(groups, of=chosen)

@@ -11,7 +11,7 @@ from jaxtyping import Int64
 
 from exfam.checks import ExfamError
 from exfam.columns.unknown import UnknownLabels, warn_unknown
-from exfam.efa.inputs import read_inputs
+from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
 from exfam.groups.frames import FrameColumns
 from exfam.reading.columns import open_columns
@@ -96,7 +96,7 @@ def read_source(
     Raises ExfamError where columns are needed, and there are none.
     """
     if options.database is None and is_prepared(file):
-        groups = read_inputs(file, columns).groups
+        groups = read_group_inputs(file, columns).groups
         return groups, prepared_facts(file) or _counted(groups)
     if columns is None:
         raise ExfamError(

@@ -6,17 +6,15 @@ from typing import Any
 import torch
 
 from exfam.checks import ExfamError
-from exfam.efa.available import OnlyIn
+from exfam.efa.declarations import OnlyIn
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.networks.frequencies import (
+from exfam.efa.networks.marginals import (
     MarginalItems,
     MarginalValues,
-    ShrunkOffsetValues,
-    choose_k,
     fit_marginal_items,
     fit_marginal_values,
-    fit_shrunk_offset,
 )
+from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues, choose_k, fit_shrunk_offset
 from exfam.efa.plan import FitPlan
 from exfam.estimator.choices import PARTS
 from exfam.estimator.declared import parameter
@@ -27,8 +25,36 @@ from exfam.likelihoods.two_part import TwoPartModel
 __all__ = ["Marginal", "ShrunkOffset"]
 
 
-class Marginal(GroupEstimator):
-    """Item frequencies and one law of values for all, or for each item; no context.
+class _Baseline(GroupEstimator):
+    """A baseline that counts, without training, attributes or positions."""
+
+    validation_fraction: float = parameter(
+        0.0, text="share of the groups held out; a fit without choices does not use them"
+    )
+    seed: int = parameter(
+        0,
+        text="of that split; groups are numbered as they first appear in the data, so that another"
+        " order of the rows is another split",
+    )
+    unknown: str = parameter(
+        "unk",
+        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
+        'counts them), "ignore" (leave such elements out) or "error"',
+    )
+    attributes = group_attributes = known = ()
+    position = None
+    explain = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
+    transform = OnlyIn("EFA", "LatentFactor")
+    fit_transform = OnlyIn("EFA", "LatentFactor")
+    history_ = OnlyIn("EFA", "LatentFactor")
+    histories_ = OnlyIn("EFA", "LatentFactor")
+    item_vectors_ = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
+
+
+class Marginal(_Baseline):
+    """Item frequencies and one distribution of values for all, or for each item; no context.
 
     With hard support the frequencies are renormalized over the items not in the context.
 
@@ -53,32 +79,11 @@ class Marginal(GroupEstimator):
         '"none", "hard", or "auto": hard if no group of the data repeats an item',
     )
     by_item: bool = parameter(
-        False, Flag(), "whether each item has its own law of values, drawn to the global one"
+        False,
+        Flag(),
+        "whether items have distributions of their own, drawn to the global one",
     )
     smoothing: float = parameter(1.0, Positive(), "occurrences added to every item")
-    validation_fraction: float = parameter(
-        0.0, text="share of the groups left out; nothing is chosen by them"
-    )
-    seed: int = parameter(
-        0,
-        text="of that split; groups are numbered as they first appear in the data, so that another"
-        " order of the rows is another split",
-    )
-    unknown: str = parameter(
-        "unk",
-        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
-        'counts them), "ignore" (leave such elements out) or "error"',
-    )
-    attributes = group_attributes = known = ()
-    position = None
-    explain = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
-    transform = OnlyIn("EFA", "LatentFactor")
-    fit_transform = OnlyIn("EFA", "LatentFactor")
-    history_ = OnlyIn("EFA", "LatentFactor")
-    histories_ = OnlyIn("EFA", "LatentFactor")
-    item_vectors_ = OnlyIn("EFA", "LatentFactor")
-    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0
@@ -107,7 +112,7 @@ class Marginal(GroupEstimator):
             support=SUPPORTS[self.support_](),
         )
 
-    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+    def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
         n_items = self.schema_.n_items or 0
         n_params = sum(family.n_params for family in self.schema_.families.values())
         rows = n_items + 1 if self.by_item else 1
@@ -117,7 +122,7 @@ class Marginal(GroupEstimator):
         )
 
 
-class ShrunkOffset(GroupEstimator):
+class ShrunkOffset(_Baseline):
     """Item mean + (sum of the group's other residuals) / (their number + k), as a family's mean.
 
     The baseline that a rating model must beat. Values only. Item means are drawn to the global mean
@@ -132,7 +137,6 @@ class ShrunkOffset(GroupEstimator):
     """
 
     kind = "shrunk-offset"
-    group: str | None = parameter(None, text="the column of groups, such as users")
     direction: str = parameter(
         "bidirectional",
         text='"bidirectional" (all others\' residuals) or "causal" (earlier ones\')',
@@ -151,27 +155,7 @@ class ShrunkOffset(GroupEstimator):
     validation_fraction: float = parameter(
         0.0, text="share of the groups held out, to choose `k` by"
     )
-    seed: int = parameter(
-        0,
-        text="of that split; groups are numbered as they first appear in the data, so that another"
-        " order of the rows is another split",
-    )
-    unknown: str = parameter(
-        "unk",
-        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
-        'counts them), "ignore" (leave such elements out) or "error"',
-    )
-    attributes = group_attributes = known = ()
-    position = None
     parts, support = "values", "none"
-    explain = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
-    transform = OnlyIn("EFA", "LatentFactor")
-    fit_transform = OnlyIn("EFA", "LatentFactor")
-    history_ = OnlyIn("EFA", "LatentFactor")
-    histories_ = OnlyIn("EFA", "LatentFactor")
-    item_vectors_ = OnlyIn("EFA", "LatentFactor")
-    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def _fit_members(self, plan: FitPlan) -> None:
         families = plan.schema.families
@@ -199,7 +183,7 @@ class ShrunkOffset(GroupEstimator):
             direction=self.direction, value_part=part, families=self.schema_.families
         )
 
-    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
+    def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
         families, n_columns = self.schema_.families, len(self.schema_.families)
         return self._member(
             ShrunkOffsetValues(

@@ -1,9 +1,9 @@
 """Parameters that estimators of groups share."""
 
-from typing import Any
+from typing import Any, NoReturn
 
-from exfam.estimator.choices import PARTS, Families
-from exfam.estimator.choices import SUPPORTS as ALL_SUPPORTS
+from exfam.checks import ExfamError
+from exfam.estimator.choices import PARTS, SUPPORT_CHOICES, Families
 from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import (
     ANY_NUMBER,
@@ -22,15 +22,17 @@ from exfam.likelihoods.support import DIRECTIONS
 
 __all__ = [
     "AttributeColumns",
-    "GroupColumns",
+    "GroupColumnNames",
     "GroupModel",
     "GroupSplit",
     "GroupTraining",
+    "OnlyIn",
     "PartsModel",
+    "UnavailableError",
 ]
 
 
-class GroupColumns(Declared, section="Columns of a frame (not needed for `Groups`)"):
+class GroupColumnNames(Declared, section="Columns of a frame (not needed for `Groups`)"):
     """Columns of a frame of groups."""
 
     group: str | None = parameter(
@@ -67,7 +69,7 @@ class AttributeColumns(Declared, section="Columns of a frame (not needed for `Gr
         (),
         OrNone(ColumnNames()),
         "attributes that may be seen of the element whose item is predicted, such as a time "
-        "gap; all others (a genre) are hidden there, since they would tell the item",
+        "gap; all others (a genre) are hidden there, since they would give the item away",
     )
     position: Any = parameter(
         None,
@@ -117,7 +119,7 @@ class PartsModel(Declared, section="Model"):
     )
     support: str = parameter(
         "auto",
-        Choice(ALL_SUPPORTS),
+        Choice(SUPPORT_CHOICES),
         'whether items of the context may occur again: "none" (they may), "hard" (never), '
         '"penalty" (learned), "auto": hard if no group of the data repeats an item',
     )
@@ -159,3 +161,29 @@ class GroupTraining(Declared, section="Training"):
     )
     device: str = parameter("cpu", Text(), '"cpu", "cuda", or "auto": CUDA if present')
     progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")
+
+
+class UnavailableError(ExfamError, AttributeError):
+    """An estimator does not have this; `hasattr` is False, as scikit-learn expects."""
+
+
+class OnlyIn:
+    """Stands for a name that an estimator lacks, and says which estimators have it.
+
+    >>> class Mean:
+    ...     explain = OnlyIn("EFA")
+    >>> hasattr(Mean(), "explain")
+    False
+    """
+
+    def __init__(self, *estimators: str) -> None:
+        self.estimators = estimators
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise UnavailableError(
+            f"`{self.name}` needs {' or '.join(self.estimators)}, got {owner.__name__}, which has "
+            "none."
+        )

@@ -8,22 +8,24 @@ from jaxtyping import Float
 from sklearn.base import TransformerMixin
 
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
-from exfam.catalog import item_sampler
+from exfam.catalog import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
-from exfam.efa.available import UnavailableError
-from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel
-from exfam.efa.explain import Explanation, explain, group_vectors
+from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
+from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFANetwork, EFASettings
-from exfam.efa.networks.frequencies import fit_marginal_items
-from exfam.efa.plan import FitPlan
-from exfam.efa.position_attention import group_attention
+from exfam.efa.networks.efa_network import (
+    JOINS,
+    TIES,
+    VALUE_EMBEDDINGS,
+    EFANetwork,
+    EFASettings,
+    build_efa,
+)
+from exfam.efa.plan import FitPlan, train
 from exfam.encodings import ENCODINGS
 from exfam.estimator.choices import check_order, choose_encoding
-from exfam.estimator.declared import parameter
-from exfam.estimator.members import train_members
+from exfam.estimator.declared import parameter, settings_from
 from exfam.estimator.rules import (
     Choice,
     Flag,
@@ -31,7 +33,6 @@ from exfam.estimator.rules import (
     OrNone,
     Positive,
     Whole,
-    python_number,
 )
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -123,73 +124,33 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._model_settings(items=True, values=True, support="none", encoding="none")
         if self.value_embedding == "raw" and self.join == "sum":
             raise ExfamError(
                 "`join` must be 'concatenate' with value_embedding='raw', whose vectors have "
                 "length 1, got 'sum'."
             )
 
-    def _network_settings(self, encoding: str) -> EFASettings:
-        return EFASettings(
-            direction=self.direction,
-            embed_dim=int(self.embed_dim),
-            n_heads=int(self.n_heads),
-            head_dim=int(self.head_dim),
-            n_layers=int(self.n_layers),
-            feed_forward_dim=int(self.feed_forward_dim),
-            connection=self.connection,
-            encoding=encoding,
-            kernel=self.attention,
-            score_scale=None if self.score_scale is None else float(self.score_scale),
-            null_token=self.null_token,
-            sees_mask=self.sees_mask,
-            conditional=self.conditional,
-            dropout=python_number(self.dropout),
-        )
-
-    def _model_settings(
-        self, *, items: bool, values: bool, support: str, encoding: str
-    ) -> ModelSettings:
-        return ModelSettings(
-            network=self._network_settings(encoding),
-            items=items,
-            values=values,
-            support=support,
-            tie=self.tie,
-            join=self.join,
-            item_sees_values=self.item_sees_values,
-            value_embedding=self.value_embedding,
-            head_hidden_dim=int(self.head_hidden_dim),
-            group_offset=self.group_offset,
-            dispersion=self.dispersion,
-        )
-
     def _check_order(self, groups: Groups) -> None:
         check_order(groups, direction=self.direction, encoding=self.encoding)
 
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_ = choose_encoding(self.encoding, plan.train)
-        settings = self._model_settings(
-            items=plan.items, values=plan.values, support=plan.support, encoding=self.encoding_
+        train(self, plan)
+
+    def _build(
+        self,
+        generator: torch.Generator,
+        *,
+        items: bool,
+        values: bool,
+        bias: Float[torch.Tensor, "items"] | None = None,
+        sampler: ItemSampler | None = None,
+    ) -> TwoPartModel:
+        fitted = {"support": self.support_, "encoding": self.encoding_}
+        settings = settings_from(self, EFASettings, items=items, values=values, **fitted)
+        return build_efa(
+            self.schema_, settings, generator=generator, item_bias=bias, sampler=sampler
         )
-        bias = sampler = None
-        if plan.items:
-            bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency.float()
-            sampler = item_sampler(bias, n=int(self.n_sampled_items))
-
-        def build(generator: torch.Generator) -> TwoPartModel:
-            return build_efa(
-                plan.schema, settings, generator=generator, item_bias=bias, sampler=sampler
-            )
-
-        self.members_, self.histories_ = train_members(self, build, plan)
-
-    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
-        settings = self._model_settings(
-            items=items, values=values, support=self.support_, encoding=self.encoding_
-        )
-        return build_efa(self.schema_, settings, generator=torch.Generator().manual_seed(0))
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
@@ -218,7 +179,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
         groups = self._inputs(X).groups
-        return explain(self.members_[0], groups, self.vocabulary_)
+        return explain_groups(self.members_[0], groups, self.vocabulary_)
 
     def position_attention(
         self, X: Any, *, length: int, part: str | None = None, term: str = "both"
@@ -229,7 +190,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         `part`: "items" or "values" of a model that has both, None for the one it has (default None)
         `term`: "both", or "contextual" for attention without the encoding (default "both")
 
-        Of the first member of an ensemble. See `exfam.efa.position_attention.group_attention`.
+        Of the first member of an ensemble. See `exfam.efa.explain.group_attention`.
         Raises ExfamError for groups that are sets.
         """
         groups = self._inputs(X).groups

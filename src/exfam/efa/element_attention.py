@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from exfam.checks import ExfamError
 from exfam.conditionals import Tokens
 from exfam.efa.networks.efa_network import EFANetwork
-from exfam.efa.networks.heads import ItemHead, ValueHead
+from exfam.efa.networks.parts import ItemHead, ValueHead
 from exfam.groups import Batch
 from exfam.randomness import Dropout
 
@@ -55,14 +55,13 @@ class ElementAttention:
     >>> import numpy as np
     >>> from exfam.families import Gaussian
     >>> from exfam.groups import Groups
-    >>> from exfam.efa.networks.assemble import ModelSettings, build_efa
-    >>> from exfam.efa.networks.efa_network import EFASettings
+    >>> from exfam.efa.networks.efa_network import EFASettings, build_efa
     >>> from exfam.estimator.schema import Schema
     >>> values = {"x": np.array([1.0, 2.0, 4.0], np.float32)}
     >>> groups = Groups(start=np.array([0]), stop=np.array([3]), values=values)
     >>> schema = Schema.of(groups, families={"x": Gaussian()})
-    >>> settings = ModelSettings(
-    ...     EFASettings(n_layers=1, connection="residual"), items=False, head_hidden_dim=0
+    >>> settings = EFASettings(
+    ...     n_layers=1, connection="residual", items=False, head_hidden_dim=0
     ... )
     >>> model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0)).eval()
     >>> batch = groups.pad(np.array([0]))
@@ -73,11 +72,11 @@ class ElementAttention:
     network: EFANetwork
 
     def __post_init__(self) -> None:
-        found = dict(_inexact(self.network))
-        if found:
+        reasons = dict(_inexact(self.network))
+        if reasons:
             raise ExfamError(
                 "`model` must be one linear attention layer for exact experts, got "
-                f"{'; '.join(found)}. Fit with {', '.join(dict.fromkeys(found.values()))}."
+                f"{'; '.join(reasons)}. Fit with {', '.join(dict.fromkeys(reasons.values()))}."
             )
 
     @torch.no_grad()
@@ -134,7 +133,7 @@ def _inexact(network: EFANetwork) -> Iterator[tuple[str, str]]:
     if block.feed_forward is not None:
         yield "a feed-forward layer with GELU", "feed_forward_dim=0"
     if not block.attention.kernel.normalizes:
-        yield "attention weights that do not sum to 1", "kernel='softmax'"
+        yield "attention weights that do not sum to 1", "attention='softmax'"
     if not isinstance(head, (ItemHead, ValueHead)):
         yield f"a head of type {type(head).__name__}", "the head of items or values"
         return
@@ -165,7 +164,7 @@ def _outputs(head: nn.Module) -> Float[Tensor, "params embed"]:
 
 def _chosen(n_outputs: int, params: Sequence[int] | None) -> list[int]:
     chosen = list(range(n_outputs)) if params is None else list(params)
-    wrong = [place for place in chosen if not 0 <= place < n_outputs]
+    wrong = [param for param in chosen if not 0 <= param < n_outputs]
     if wrong:
         raise ExfamError(f"`params` must be in 0 .. {n_outputs - 1}, got {wrong[0]}.")
     return chosen

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_whole
 from exfam.efa.blanks import append_blank
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
@@ -17,8 +17,10 @@ from exfam.estimator.evaluate import evaluation_batches
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
+from exfam.positions.attention import PositionAttention, member_of, own_weights, with_term
+from exfam.positions.weights import renormalized
 
-__all__ = ["Explanation", "explain", "group_vectors", "pooled_vectors"]
+__all__ = ["Explanation", "explain_groups", "group_attention", "group_vectors", "pooled_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Explanation:
         }
 
 
-def explain(
+def explain_groups(
     model: TwoPartModel, groups: Groups, vocabulary: dict[str, np.ndarray]
 ) -> list[Explanation]:
     """The attention weights of every group, one group at a time.
@@ -64,7 +66,7 @@ def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
     parts = {"items": model.item_part, "values": model.value_part}
     networks = {name: part for name, part in parts.items() if isinstance(part, EFANetwork)}
     if not networks:
-        raise ExfamError("`explain` must be asked of a model with attention, got one without.")
+        raise ExfamError("`explain` needs a model with attention, got one without.")
     return networks
 
 
@@ -97,7 +99,7 @@ def _element_names(
     group: Groups, element: np.ndarray, vocabulary: dict[str, np.ndarray]
 ) -> list[str]:
     if group.item is None or "item" not in vocabulary:
-        return [str(place) for place in range(len(element))]
+        return [str(index) for index in range(len(element))]
     labels = [str(label) for label in vocabulary["item"].tolist()] + ["(unknown)"]
     return [labels[code] for code in group.item[element]]
 
@@ -136,14 +138,95 @@ def pooled_vectors(
 
 
 def _sums_of_groups(
-    model: TwoPartModel, groups: Groups, tell: Callable[[Batch], Tensor], *, dim: int
+    model: TwoPartModel, groups: Groups, vectors: Callable[[Batch], Tensor], *, dim: int
 ) -> Float[np.ndarray, "groups dim"]:
-    """The sum over each group's targets of the vectors that `tell` gives them."""
+    """The sum over each group's targets of the `vectors` of a batch."""
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     device = next(model.parameters()).device
     out = np.zeros((len(groups), dim), dtype=np.float32)
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):
             rows = group[batch.element[batch.target].numpy()]
-            np.add.at(out, rows, tell(batch.to(device)).cpu()[batch.target].numpy())
+            np.add.at(out, rows, vectors(batch.to(device)).cpu()[batch.target].numpy())
     return out
+
+
+def group_attention(
+    model: object,
+    groups: Groups,
+    *,
+    length: int,
+    part: str | None = None,
+    term: str = "both",
+    member: int = 0,
+) -> PositionAttention:
+    """Attention of a fitted EFA model between the first `length` elements of groups.
+
+    Weights are summed over all groups of at least that length, cut to it, then renormalized.
+    Positions that come with the groups (times, say) act as in the model, but elements are aligned
+    by their order.
+
+    `model`: a fitted EFA estimator, or a model of one
+    `part`: "items" or "values" of a model that has both, or None for the one it has (default None)
+    `term`: "both", or "contextual" for attention without the encoding, which is taken out of all
+        layers; what it makes alone is `positional` (default "both")
+    `member`: which of an ensemble (default 0)
+
+    Raises ExfamError for a model without attention, for one whose weights are no shares, for a
+    length that no group has, and for the contextual term of an encoding that leaves none.
+    """
+    check_whole("length", length)
+    fitted = member_of(model, member)
+    if not isinstance(fitted, TwoPartModel) or not isinstance(fitted.part(part), EFANetwork):
+        raise ExfamError(
+            f"`model` must be EFA of groups, got {type(model).__name__}. Use `table_attention` for "
+            "tables; other models have no attention."
+        )
+    network = cast(EFANetwork, fitted.part(part))
+    attention = network.layers[0].attention
+    if not attention.kernel.normalizes:
+        raise ExfamError(
+            "`model` must have weights that are shares, got linear attention. Fit with "
+            "attention='softmax'."
+        )
+    cut = _cut(groups, length)
+    seen = with_term(fitted, term)
+    paid = _mean_weights(seen, cast(EFANetwork, seen.part(part)), cut)
+    own = own_weights(
+        network.encoding, length, head_dim=attention.head_dim, direction=network.direction
+    )
+    return PositionAttention(
+        weights=renormalized(paid[..., :length]),
+        positional=own,
+        elsewhere=paid[..., length:].sum(-1),
+        n_averaged=len(cut),
+        direction=network.direction,
+    )
+
+
+def _cut(groups: Groups, length: int) -> Groups:
+    """The first elements of all groups that have so many."""
+    own = groups.stop - groups.start
+    kept = groups[np.flatnonzero(own >= length)]
+    if not len(kept):
+        raise ExfamError(
+            f"`length` must be at most that of the longest group, {int(own.max(initial=0))}, got "
+            f"{length}. Take fewer positions."
+        )
+    return kept.with_(stop=kept.start + length, context_start=None, context_stop=None)
+
+
+def _mean_weights(
+    model: TwoPartModel, network: EFANetwork, groups: Groups
+) -> Float64[Tensor, "layers heads length columns"]:
+    """The mean over groups of the same length; after elements come null token and mask."""
+    model.eval()
+    device = next(model.parameters()).device
+    total: Any = 0.0
+    with torch.inference_mode():
+        for batch in evaluation_batches(groups, [model]):
+            layers = network.hidden(batch.to(device)).weights
+            total = (
+                total + torch.stack([layer.sum(0, dtype=torch.float64) for layer in layers]).cpu()
+            )
+    return total / len(groups)

@@ -1,7 +1,8 @@
 """The face that all estimators of grouped data share: fit, score, predict, save, load."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 
 from exfam.checks import ExfamError, check_choice, check_whole
-from exfam.efa.declarations import GroupColumns, GroupModel, GroupSplit
-from exfam.efa.inputs import Inputs, read_inputs
+from exfam.efa.declarations import GroupColumnNames, GroupModel, GroupSplit
+from exfam.efa.inputs import Inputs, read_group_inputs
 from exfam.efa.plan import FitPlan, plan_fit
 from exfam.efa.recommend import Recommendations, Relations, recommend, relations
 from exfam.efa.sampling import continue_groups, fill_in
@@ -20,14 +21,15 @@ from exfam.estimator.base import Estimator
 from exfam.estimator.choices import check_no_repeats, check_order, check_part_names
 from exfam.estimator.declared import attribute
 from exfam.estimator.evaluate import (
+    check_size,
+    chosen_levels,
     item_probabilities,
     log_probs,
     top_items,
     total_nats,
     value_parameters,
 )
-from exfam.estimator.levels import check_size, chosen_levels
-from exfam.estimator.parameters import check_distinct, listed
+from exfam.estimator.rules import check_distinct, listed
 from exfam.estimator.schema import Schema
 from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
 from exfam.families.mixtures import Mixture
@@ -38,7 +40,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 __all__ = ["GroupEstimator"]
 
 
-class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstimator, ABC):
+class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
 
     Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that
@@ -58,8 +60,8 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         """Set `members_` and whatever else the fit leaves behind."""
 
     @abstractmethod
-    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
-        """A member of the fitted shape, its numbers to be loaded."""
+    def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
+        """A member of these parts, by the schema, its numbers to be trained or loaded."""
 
     def fit(
         self,
@@ -105,7 +107,6 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         return overlap_of_groups(self, groups)
 
     def _check_parameters(self) -> None:
-        """Raise ExfamError for a parameter that no data could make right."""
         super()._check_parameters()
         names = ("value", "attributes", "group_attributes")
         columns = {name: listed(getattr(self, name)) for name in names}
@@ -127,7 +128,8 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         NaN where a row is no target of the part, as that of an unknown item is none of "item".
         """
         inputs = self._inputs(X)
-        return {name: inputs.spread(flat) for name, flat in self._flat_parts(inputs.groups)}
+        parts = log_probs(self.members_, inputs.groups)
+        return {name: inputs.spread(flat) for name, flat in parts.items()}
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood in nats of a target element; higher is better.
@@ -137,34 +139,32 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         with a warning that counts them. With direction="bidirectional" it is a
         pseudo-log-likelihood.
         """
-        return float(sum(nats for _, nats in self._mean_parts(X, sample_weight)))
+        return sum(self._mean_parts(X, sample_weight).values())
 
     def score_parts(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """The terms of `score`: "items" and each value column; they add up to it."""
-        return {
-            "items" if name == "item" else name: nats
-            for name, nats in self._mean_parts(X, sample_weight)
-        }
+        parts = self._mean_parts(X, sample_weight)
+        return {"items" if name == "item" else name: nats for name, nats in parts.items()}
 
-    def _mean_parts(self, X: Any, sample_weight: Any) -> list[tuple[str, float]]:
+    def _mean_parts(self, X: Any, sample_weight: Any) -> dict[str, float]:
         inputs = self._inputs(X)
         nats: dict[str, float] = {}
         total = 0.0
         for groups, weight in inputs.pieces(inputs.weights(sample_weight)):
-            parts = self._flat_parts(groups)
-            counted = ~np.isnan(total_nats(dict(parts)))
-            each = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
-            total += float(each.sum())
-            for name, flat in parts:
+            parts = log_probs(self.members_, groups)
+            counted = ~np.isnan(total_nats(parts))
+            weights = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
+            total += float(weights.sum())
+            for name, flat in parts.items():
                 # An impossible observation is minus infinity, and stays that; NaN is no target of
                 # a part.
-                told = counted & (each > 0) & ~np.isnan(flat)
-                nats[name] = nats.get(name, 0.0) + float((flat[told] * each[told]).sum())
+                rows = (weights > 0) & ~np.isnan(flat)
+                nats[name] = nats.get(name, 0.0) + float((flat[rows] * weights[rows]).sum())
         if not total:
             raise ExfamError(
                 "`X` must hold at least one target of positive weight to score, got none."
             )
-        return [(name, summed / total) for name, summed in nats.items()]
+        return {name: summed / total for name, summed in nats.items()}
 
     def predict(
         self,
@@ -173,7 +173,7 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         quantiles: Sequence[float] | None = None,
         interval: float | None = None,
     ) -> Any:
-        """Predicted values of every element given its context: means unless asked otherwise.
+        """Predicted values of every element given its context: means, unless quantiles are named.
 
         `quantiles`: levels in (0, 1), one column each. `interval`: a central probability, giving
         two columns, its ends. One array a value column, in a dict if there are several; without a
@@ -185,19 +185,19 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
             if levels is not None:
                 name = "interval" if quantiles is None else "quantiles"
                 raise ExfamError(
-                    f"`{name}` must be asked of a model with a value part, got one of items only. "
+                    f"`{name}` needs a model with values, got one of items only. "
                     "Use predict_proba for the probabilities of all items."
                 )
             return self._likely_items(inputs)
         if levels is None:
-            return self._each_value(inputs, Mixture.mean)
-        return self._each_value(
+            return self._of_values(inputs, Mixture.mean)
+        return self._of_values(
             inputs, lambda mixture: torch.stack([mixture.quantile(p) for p in levels], -1)
         )
 
     def predict_variance(self, X: Any) -> Any:
         """Variances of the values given their contexts; as `predict` otherwise."""
-        return self._each_value(self._inputs(X), Mixture.variance)
+        return self._of_values(self._inputs(X), Mixture.variance)
 
     def predict_proba(self, X: Any, *, of: str | None = None) -> Float[np.ndarray, "rows classes"]:
         """Probabilities of all items (`of="item"`), or of a finite value column's categories.
@@ -211,10 +211,10 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         chosen = names[0] if of is None else of
         check_choice("of", chosen, names)
         if chosen != "item":
-            told = self._each_value(inputs, Mixture.probs, columns=(chosen,))
-            return np.asarray(told)
-        check_size(inputs.groups.n_rows, self._n_items)
-        flat = np.full((inputs.groups.n_rows, self._n_items), np.nan)
+            return np.asarray(self._of_values(inputs, Mixture.probs, columns=(chosen,)))
+        n_rows, n_items = inputs.groups.n_rows, int(self.schema_.n_items or 0)
+        check_size(n_rows, n_items)
+        flat = np.full((n_rows, n_items), np.nan)
         for rows, probability in item_probabilities(self.members_, inputs.groups):
             flat[rows] = probability
         return inputs.spread(flat)
@@ -261,10 +261,9 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         inputs, fitted = self._inputs(X), (self.members_, self.schema_)
         check_whole("seed", seed, least=0)
         if self.direction == "causal":
-            check_whole("steps", 10 if steps is None else steps, least=0)
-            return continue_groups(
-                *fitted, inputs.groups, steps=10 if steps is None else steps, seed=seed
-            )
+            steps = 10 if steps is None else steps
+            check_whole("steps", steps, least=0)
+            return continue_groups(*fitted, inputs.groups, steps=steps, seed=seed)
         check_whole("sweeps", sweeps, least=0)
         if steps is not None:
             raise ExfamError(
@@ -274,7 +273,6 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         return fill_in(self.members_, inputs.groups, blank=inputs.blank, sweeps=sweeps, seed=seed)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members: plain JSON, and tensors."""
         first = self.members_[0]
         config = {
             "schema": self.schema_.to_config(),
@@ -287,7 +285,6 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         return config, {}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what `_state` gave."""
         self.schema_ = Schema.from_config(config["schema"])
         self.support_, self.vocabulary_ = config["support"], vocabulary
         self.ordered_ = config.get("ordered", False)
@@ -295,7 +292,8 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
             self.k_ = config["k"]
 
     def _restored_member(self, config: Any) -> TwoPartModel:
-        return self._empty_member(items=config["items"], values=config["values"])
+        generator = torch.Generator().manual_seed(0)
+        return self._build(generator, items=config["items"], values=config["values"])
 
     @property
     def _has_items(self) -> bool:
@@ -306,33 +304,20 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         """Whether what the model says depends on where an element stands among the others."""
         return False
 
-    @property
-    def _n_items(self) -> int:
-        return int(self.schema_.n_items or 0)
-
     def _columns(self) -> FrameColumns | None:
         if self.group is None:
             return None
-        return FrameColumns(
-            group=self.group,
-            order=self.order,
-            item=self.item,
-            value=self.value,
-            attributes=self.attributes,
-            group_attributes=self.group_attributes,
-            position=self.position,
-        )
+        names = [field.name for field in fields(FrameColumns)]
+        return FrameColumns(**{name: getattr(self, name) for name in names})
 
     def _read(self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None) -> Inputs:
         """What the user passed as groups, coded by a vocabulary if there is one."""
-        unknown = "error" if vocabulary is None else self.unknown
-        in_order = str(self.order) == ROWS
-        return read_inputs(
+        return read_group_inputs(
             X,
             self._columns(),
             vocabulary=vocabulary,
-            unknown=unknown,
-            ordered=in_order,
+            unknown="error" if vocabulary is None else self.unknown,
+            ordered=str(self.order) == ROWS,
             date_format=self.date_format,
         )
 
@@ -351,11 +336,6 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         self.schema_.check(inputs.groups)
         return inputs
 
-    def _flat_parts(self, groups: Groups) -> list[tuple[str, np.ndarray]]:
-        told = log_probs(self.members_, groups)
-        item = [] if told.item is None else [("item", told.item)]
-        return [*item, *told.values.items()]
-
     def _likely_items(self, inputs: Inputs) -> np.ndarray:
         flat = np.full(inputs.groups.n_rows, np.nan)
         for rows, items, _ in top_items(self.members_, inputs.groups, k=1):
@@ -364,20 +344,25 @@ class GroupEstimator(GroupColumns, GroupModel, GroupSplit, Estimator, BaseEstima
         labels = self.vocabulary_["item"].tolist()
         return np.array([None if code < 0 else labels[code] for code in codes], dtype=object)
 
-    def _each_value(self, inputs: Inputs, tell: Any, columns: Sequence[str] | None = None) -> Any:
-        """What `tell` says of each value column's predictive distribution, in the user's order."""
+    def _of_values(
+        self,
+        inputs: Inputs,
+        statistic: Callable[[Mixture], torch.Tensor],
+        columns: Sequence[str] | None = None,
+    ) -> Any:
+        """A statistic of each value column's predictive distribution, in the user's order."""
         groups, out = inputs.groups, {}
         # A copy, since the column may be a file that cannot be written.
         item = None if groups.item is None else torch.from_numpy(groups.item.astype(np.int64))
         for column, eta in value_parameters(self.members_, groups).items():
             if columns is not None and column not in columns:
                 continue
-            told = torch.isfinite(eta[0]).all(-1)
+            rows = torch.isfinite(eta[0]).all(-1)
             family = self.schema_.families[column]
-            own = None if item is None else item[told]
-            mixture = Mixture(family, eta[:, told].double(), own)
-            numbers = tell(mixture).double().numpy()
+            own = None if item is None else item[rows]
+            mixture = Mixture(family, eta[:, rows].double(), own)
+            numbers = statistic(mixture).double().numpy()
             flat = np.full((groups.n_rows, *numbers.shape[1:]), np.nan)
-            flat[told.numpy()] = numbers
+            flat[rows.numpy()] = numbers
             out[column] = inputs.spread(flat)
         return next(iter(out.values())) if len(out) == 1 else out

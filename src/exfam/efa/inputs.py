@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
-from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice
+from exfam.checks import DataError, ExfamError, check_choice
 from exfam.columns.frames import open_frame
-from exfam.columns.unknown import UnknownLabels, warn_unknown
-from exfam.estimator.parameters import listed
+from exfam.columns.unknown import UnknownLabels, look_up, warn_unknown
+from exfam.estimator.rules import listed
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns, read_frame
 from exfam.groups.groups import unchecked
@@ -20,7 +20,7 @@ from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
 from exfam.reading.reader import read_with_facts
 from exfam.training.batching import element_weights
 
-__all__ = ["Inputs", "read_inputs"]
+__all__ = ["Inputs", "read_group_inputs"]
 
 Vocabulary = Mapping[str, np.ndarray]
 
@@ -30,8 +30,8 @@ class Inputs:
     """Groups, and where each of their own elements stands in what the user passed.
 
     Outputs have `n_rows` entries, one a row of the frame or file, or one an own element of Groups;
-    NaN where the element was left out. `kept`: the places of elements of Groups, where some were
-    left out. `blank`: elements of Groups that came without an item, to be filled in; None if there
+    NaN where the element was left out. `kept`: which elements of Groups, where some were left
+    out. `blank`: elements of Groups that came without an item, to be filled in; None if there
     are none.
     """
 
@@ -41,7 +41,7 @@ class Inputs:
     kept: Int64[np.ndarray, "own"] | None = None
     blank: Bool[np.ndarray, "elements"] | None = None
 
-    def _places(self, elements: Int64[np.ndarray, "own"]) -> Int64[np.ndarray, "own"] | slice:
+    def _entries(self, elements: Int64[np.ndarray, "own"]) -> Int64[np.ndarray, "own"] | slice:
         """The entry of each own element."""
         if self.by_row:
             assert self.groups.source_row is not None
@@ -52,7 +52,7 @@ class Inputs:
         """Numbers of the flat columns in the user's order."""
         elements = self.groups.elements()
         out = np.full((self.n_rows, *flat.shape[1:]), np.nan)
-        out[self._places(elements)] = flat[elements]
+        out[self._entries(elements)] = flat[elements]
         return out
 
     def weights(self, sample_weight: Any) -> Float[np.ndarray, "elements"] | None:
@@ -68,7 +68,7 @@ class Inputs:
                 f"`sample_weight` must be {self.n_rows} finite numbers >= 0, one an element, got "
                 f"shape {weight.shape} with minimum {weight.min(initial=0):g}."
             )
-        return element_weights(self.groups, weight[self._places(self.groups.elements())])
+        return element_weights(self.groups, weight[self._entries(self.groups.elements())])
 
     def pieces(
         self, weight: Float[np.ndarray, "elements"] | None
@@ -80,13 +80,13 @@ class Inputs:
             return
         for chunk in chunks:
             own = chunk.compact()
-            each = None if weight is None else np.zeros(own.n_rows)
-            if weight is not None and each is not None:
-                each[: own.n_elements] = weight[chunk.elements()]
-            yield own, each
+            own_weight = None if weight is None else np.zeros(own.n_rows)
+            if weight is not None and own_weight is not None:
+                own_weight[: own.n_elements] = weight[chunk.elements()]
+            yield own, own_weight
 
 
-def read_inputs(
+def read_group_inputs(
     data: Any,
     columns: FrameColumns | None,
     *,
@@ -156,7 +156,7 @@ def _open(folder: Any, columns: FrameColumns | None) -> Groups:
     if columns is None or held is None:
         return open_prepared(folder)
     for argument in fields(FrameColumns):
-        named, there = (listed(getattr(each, argument.name)) for each in (columns, held))
+        named, there = (listed(getattr(names, argument.name)) for names in (columns, held))
         if list(named) != list(there) and (argument.name, columns.order) != ("order", ROWS):
             raise DataError(
                 f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "
@@ -179,17 +179,20 @@ def _from_groups(
     n_rows = data.n_elements
     if vocabulary is None:
         return Inputs(data, n_rows)
-    recoded = _with_known_attributes(data, vocabulary, unknown, found)
+    recoded = _with_fitted_attributes(data, vocabulary, unknown, found)
     if data.item is None or "item" not in vocabulary:
         return Inputs(recoded.with_(item=data.item), n_rows)
     item, lost = _recoded(data, "item", data.item, vocabulary["item"])
     recoded = recoded.with_(item=item)
     visible = np.zeros(0, dtype=np.int64) if lost is None else _visible(data)
     if lost is not None and lost[visible].any():
-        unseen = visible[lost[visible]]
+        rows = visible[lost[visible]]
+        missing = _unknown_labels(data, "item", "item", data.item, rows)
         if unknown == "error":
-            raise UnknownItemError(_unknown_item(data, unseen))
-        found.append(_counted(data, "item", "item", data.item[unseen]))
+            row = rows[0] if data.source_row is None else data.source_row[rows[0]]
+            n_labels = len(vocabulary["item"])
+            raise missing.error(f"row {row}", n_known=n_labels, n_rows=data.n_rows)
+        found.append(missing)
         if unknown == "ignore":
             kept = np.flatnonzero(~lost[data.elements()])
             recoded, blank = _without(recoded, lost, data.item < 0)
@@ -223,25 +226,26 @@ def _recoded(
 ) -> tuple[np.ndarray, Bool[np.ndarray, "codes"] | None]:
     """Codes in the fitted vocabulary, -1 where it has none, and which ones lost theirs so."""
     own = groups.vocabulary.get(name)
-    is_known = own is labels or (own is not None and np.array_equal(own, labels))
-    if is_known or (own is None and int(codes.max(initial=-1)) < len(labels)):
+    is_fitted = own is labels or (own is not None and np.array_equal(own, labels))
+    if is_fitted or (own is None and int(codes.max(initial=-1)) < len(labels)):
         return codes, None  # no copy: the column may be a mapped file
     if own is None:
         new = np.where(codes < len(labels), codes.astype(np.int64), -1)
     else:
-        place = {label: code for code, label in enumerate(labels.tolist())}
-        known = np.array([place.get(label, -1) for label in own.tolist()] + [-1], dtype=np.int64)
-        new = known[codes]
+        new = np.append(look_up(own, labels), -1)[codes]
     return new, (new < 0) & (codes >= 0)
 
 
-def _counted(groups: Groups, argument: str, name: str, codes: np.ndarray) -> UnknownLabels:
-    """What is said of labels that the fitted vocabulary lacks, from their codes row by row."""
-    n_labels, example = len(np.unique(codes)), _label(groups, name, int(codes[0]))
-    return UnknownLabels(argument, name, len(codes), n_labels, example)
+def _unknown_labels(
+    groups: Groups, argument: str, name: str, codes: np.ndarray, rows: np.ndarray
+) -> UnknownLabels:
+    """What is said of the labels in these rows, which the fitted vocabulary lacks."""
+    code, labels = int(codes[rows[0]]), groups.vocabulary.get(name)
+    example = code if labels is None else labels.tolist()[code]
+    return UnknownLabels(argument, name, len(rows), len(np.unique(codes[rows])), example)
 
 
-def _with_known_attributes(
+def _with_fitted_attributes(
     groups: Groups, vocabulary: Vocabulary, unknown: str, found: list[UnknownLabels]
 ) -> Groups:
     """Groups with the fitted vocabulary, codes of attributes recoded to it."""
@@ -252,48 +256,17 @@ def _with_known_attributes(
             if name not in vocabulary or codes.dtype.kind not in "iu" or codes.ndim > 1:
                 continue
             columns[name], lost = _recoded(groups, name, codes, vocabulary[name])
-            if lost is None or not lost.any():
-                continue
-            if unknown == "error":
-                raise DataError(_unknown_category(groups, kind, name, codes, lost))
-            found.append(_counted(groups, kind, name, codes[lost]))
+            rows = np.flatnonzero(lost is not None and lost)
+            if len(rows):
+                missing = _unknown_labels(groups, kind, name, codes, rows)
+                if unknown == "error":
+                    where = f"{'row' if kind == 'attributes' else 'group'} {rows[0]}"
+                    n_labels = len(vocabulary[name])
+                    raise missing.error(where, n_known=n_labels, n_rows=len(codes))
+                found.append(missing)
         changes[kind] = columns
     # The item column still has its own codes, which the new vocabulary may not know.
     return groups.with_(**changes, item=None)
-
-
-def _label(groups: Groups, name: str, code: int) -> Any:
-    labels = groups.vocabulary.get(name)
-    return int(code) if labels is None else labels.tolist()[code]
-
-
-def _unknown_category(
-    groups: Groups, kind: str, name: str, codes: np.ndarray, lost: np.ndarray
-) -> str:
-    at = int(np.flatnonzero(lost)[0])
-    return (
-        f"`{kind}` must be in the vocabulary of {name!r} known from training, got "
-        f"{_label(groups, name, int(codes[at]))!r} at {at} ({lost.sum()} of {lost.size}). "
-        "Choose unknown='ignore' or unknown='unk'."
-    )
-
-
-def _unknown_item(groups: Groups, lost: Int64[np.ndarray, "lost"]) -> str:
-    assert groups.item is not None
-    element = int(lost[0])
-    row = element if groups.source_row is None else groups.source_row[element]
-    label = _label(groups, "item", int(groups.item[element]))
-    return (
-        f"`item` must be one seen in training, got {label!r} at row {row} ({len(lost)} such rows). "
-        "Use unknown='ignore' to leave such elements out, or unknown='unk' to keep them as unknown."
-    )
-
-
-def _still_tied(
-    tied: Bool[np.ndarray, "elements"], keep: Bool[np.ndarray, "elements"]
-) -> Bool[np.ndarray, "kept"]:
-    """Which of the elements kept are tied to the one kept before them."""
-    return np.diff(np.cumsum(~tied)[keep], prepend=-1) == 0
 
 
 def _without(
@@ -303,7 +276,7 @@ def _without(
     # `compact` reorders rows: the two masks travel as one more column.
     marked = groups.with_(values={**groups.values, "\0": lost + 2 * blank}).compact()
     mark = marked.values["\0"]
-    keep = mark % 2 == 0
+    keep, tied = mark % 2 == 0, marked.tied
     before = np.concatenate([[0], np.cumsum(keep)])
     flat = {
         name: column[keep]
@@ -319,7 +292,8 @@ def _without(
         values={name: marked.values[name][keep] for name in groups.values},
         attributes={name: column[keep] for name, column in marked.attributes.items()},
         ignored=(marked.stop - marked.start) - (bounds["stop"] - bounds["start"]),
-        tied=None if marked.tied is None else _still_tied(marked.tied, keep),
+        # Tied to the element kept before them.
+        tied=tied if tied is None else np.diff(np.cumsum(~tied)[keep], prepend=-1) == 0,
         **flat,
         **bounds,
     )

@@ -7,10 +7,9 @@ import torch
 from jaxtyping import Float
 from sklearn.base import TransformerMixin
 
-from exfam.catalog import ItemSampler, item_sampler
+from exfam.catalog import ItemSampler
 from exfam.checks import ExfamError
-from exfam.efa.available import OnlyIn
-from exfam.efa.declarations import GroupTraining, PartsModel
+from exfam.efa.declarations import GroupTraining, OnlyIn, PartsModel
 from exfam.efa.explain import pooled_vectors
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.factor_network import (
@@ -18,13 +17,10 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.efa.networks.frequencies import fit_marginal_items
-from exfam.efa.networks.pooling import POOLINGS
-from exfam.efa.plan import FitPlan
-from exfam.estimator.declared import parameter
-from exfam.estimator.members import train_members
+from exfam.efa.networks.parts import CONTEXT_POOLINGS
+from exfam.efa.plan import FitPlan, train
+from exfam.estimator.declared import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Whole
-from exfam.estimator.schema import Schema
 from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -53,7 +49,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     dim: int = parameter(32, Whole(), "number of factors")
     pooling: str = parameter(
         "mean",
-        Choice(tuple(POOLINGS)),
+        Choice(tuple(CONTEXT_POOLINGS)),
         '"mean" over the context, "sum", or "paper": the sum over the group\'s final length '
         "minus 1, which in a causal model sees the future",
     )
@@ -70,19 +66,13 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     explain = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
 
-    def _settings(self) -> LatentFactorSettings:
-        return LatentFactorSettings(
-            direction=self.direction,
-            dim=int(self.dim),
-            pooling=self.pooling,
-            intercept=self.intercept,
-            mask_vector=self.mask_vector,
-            item_dispersion=self.dispersion == "item",
-        )
+    def _fit_members(self, plan: FitPlan) -> None:
+        if plan.schema.n_items is None:
+            raise ExfamError("`item` must be given, since items have the factors, got none.")
+        train(self, plan)
 
     def _build(
         self,
-        schema: Schema,
         generator: torch.Generator,
         *,
         items: bool,
@@ -90,14 +80,14 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
         bias: Float[torch.Tensor, "items"] | None = None,
         sampler: ItemSampler | None = None,
     ) -> TwoPartModel:
-        settings, n_items = self._settings(), schema.n_items or 0
-        initial = {spec.column: torch.tensor(spec.initial_eta) for spec in schema.values}
-        item_part = value_part = None
+        schema, settings = self.schema_, settings_from(self, LatentFactorSettings)
+        n_items, item_part, value_part = schema.n_items or 0, None, None
         if items:
             item_part = build_latent_factor_items(
                 n_items, settings, generator=generator, intercept=bias
             )
         if values:
+            initial = {spec.column: torch.tensor(spec.initial_eta) for spec in schema.values}
             value_part = build_latent_factor_values(
                 n_items, schema.families, settings, generator=generator, initial_eta=initial
             )
@@ -109,24 +99,6 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
             support=SUPPORTS[self.support_](),
             sampler=sampler,
         )
-
-    def _fit_members(self, plan: FitPlan) -> None:
-        if plan.schema.n_items is None:
-            raise ExfamError("`item` must be given, since items have the factors, got none.")
-        bias = sampler = None
-        if plan.items:
-            bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency
-            sampler = item_sampler(bias, n=int(self.n_sampled_items))
-        parts = {"items": plan.items, "values": plan.values}
-
-        def build(generator: torch.Generator) -> TwoPartModel:
-            return self._build(plan.schema, generator, **parts, bias=bias, sampler=sampler)
-
-        self.members_, self.histories_ = train_members(self, build, plan)
-
-    def _empty_member(self, *, items: bool, values: bool) -> TwoPartModel:
-        generator = torch.Generator().manual_seed(0)
-        return self._build(self.schema_, generator, items=items, values=values)
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:

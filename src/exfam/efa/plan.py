@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float
 
+from exfam.catalog import ItemSampler
 from exfam.checks import ExfamError
 from exfam.efa.inputs import Inputs
+from exfam.efa.networks.marginals import fit_marginal_items
 from exfam.estimator.choices import (
     check_part_names,
     choose_families,
@@ -17,13 +20,15 @@ from exfam.estimator.choices import (
     choose_support,
     vocabulary_of,
 )
-from exfam.estimator.parameters import listed
-from exfam.estimator.schema import Schema, check_values
+from exfam.estimator.members import train_members
+from exfam.estimator.rules import listed
+from exfam.estimator.schema import Schema, check_in_support
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
+from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.checkpoints import checkpoint_path
 
-__all__ = ["FitPlan", "hold_out", "plan_fit"]
+__all__ = ["FitPlan", "hold_out_groups", "plan_fit", "train"]
 
 Weight = Float[np.ndarray, "elements"] | None
 
@@ -65,7 +70,7 @@ def plan_fit(
         columns = {"value": groups.values, "attributes": groups.attributes}
         check_part_names(columns | {"group_attributes": groups.group_attributes})
     families = choose_families(estimator.family, groups) if values else {}
-    check_values(groups, families)
+    check_in_support(groups, families)
     train, held_out = _train_and_held_out(estimator, groups, has_target, validation, families)
     seen = [groups] if held_out is None else [groups, held_out]
     return FitPlan(
@@ -82,6 +87,21 @@ def plan_fit(
     )
 
 
+def train(estimator: Any, plan: FitPlan) -> None:
+    """Set the members and histories of an estimator whose networks are trained."""
+    bias = sampler = None
+    if plan.items:
+        bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency
+        n_sampled = int(estimator.n_sampled_items)
+        sampler = ItemSampler(bias.exp(), n=n_sampled) if 0 < n_sampled < len(bias) else None
+
+    def build(generator: torch.Generator) -> TwoPartModel:
+        parts = {"items": plan.items, "values": plan.values}
+        return estimator._build(generator, **parts, bias=bias, sampler=sampler)
+
+    estimator.members_, estimator.histories_ = train_members(estimator, build, plan)
+
+
 def _train_and_held_out(
     estimator: Any,
     groups: Groups,
@@ -92,9 +112,9 @@ def _train_and_held_out(
     """What to train on, and what to choose the epoch by: data given for it, or a share."""
     if validation is None:
         fraction = float(estimator.validation_fraction)
-        return hold_out(groups, has_target, fraction=fraction, seed=int(estimator.seed))
+        return hold_out_groups(groups, has_target, fraction=fraction, seed=int(estimator.seed))
     held_out = _read_validation(estimator, validation, groups.vocabulary).groups
-    check_values(held_out, families)
+    check_in_support(held_out, families)
     return groups, held_out
 
 
@@ -124,8 +144,8 @@ def _has_target(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
     """Which groups have an element that counts in the loss."""
     if groups.role is None and weight is None:
         return groups.stop > groups.start
-    told = [_has_counted(chunk, weight) for chunk in groups.chunks()]
-    return np.concatenate([np.zeros(0, dtype=bool), *told])
+    counted = [_has_counted(chunk, weight) for chunk in groups.chunks()]
+    return np.concatenate([np.zeros(0, dtype=bool), *counted])
 
 
 def _has_counted(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
@@ -138,7 +158,7 @@ def _has_counted(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
     return total[stop] > total[stop - (groups.stop - groups.start)]
 
 
-def hold_out(
+def hold_out_groups(
     groups: Groups, has_target: Bool[np.ndarray, "groups"], *, fraction: float, seed: int
 ) -> tuple[Groups, Groups | None]:
     """Groups to train on, and a random share of those with a target to choose the epoch by.
@@ -146,7 +166,7 @@ def hold_out(
     None are held out where the share is less than one group.
 
     >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
-    >>> train, held_out = hold_out(groups, np.ones(10, dtype=bool), fraction=0.2, seed=0)
+    >>> train, held_out = hold_out_groups(groups, np.ones(10, dtype=bool), fraction=0.2, seed=0)
     >>> len(train), len(held_out)
     (8, 2)
     """

@@ -83,8 +83,8 @@ def recommend(
     k = min(int(k), len(labels))
     top = np.zeros((len(groups), k), dtype=np.int64)
     chance = np.zeros((len(groups), k))
-    found = _top_in_gaps if in_gaps else _top_at_ends
-    for which, items, probability in found(members, groups, schema, k):
+    search = _top_in_gaps if in_gaps else _top_at_ends
+    for which, items, probability in search(members, groups, schema, k):
         top[which], chance[which] = items, probability
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     return Recommendations(names, labels[top], chance)
@@ -225,10 +225,9 @@ def _lifts_of(
     """Lift of item `code` by each of the given ones, with no other item's."""
     alone = append_blank(_alone(schema, given), schema)
     assert alone.item is not None and alone.role is not None
-    asked = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
-    nats = log_probs(members, asked).item
-    assert nats is not None
-    nats = np.maximum(nats[asked.stop - 1], np.log(TINY))
+    with_item = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
+    nats = log_probs(members, with_item)["item"]
+    nats = np.maximum(nats[with_item.stop - 1], np.log(TINY))
     return nats[:-1] - nats[-1]
 
 

@@ -181,8 +181,8 @@ def _held(groups: Groups) -> scipy.sparse.csr_array:
     element = groups.elements()
     item = groups.item[element]
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    known = item >= 0
-    return _indicator(group[known], item[known], (len(groups), groups.n_items))
+    is_known = item >= 0
+    return _indicator(group[is_known], item[is_known], (len(groups), groups.n_items))
 
 
 def _indicator(
@@ -214,8 +214,8 @@ def _contexts(
     assert batch.item is not None
     item = np.where(batch.present.numpy(), batch.item.numpy(), -1)
     target = batch.target.numpy()
-    place = np.arange(item.shape[1])
-    sees = place < place[:, None] if direction == "causal" else place != place[:, None]
+    position = np.arange(item.shape[1])
+    sees = position < position[:, None] if direction == "causal" else position != position[:, None]
     group, at, seen = np.nonzero(target[:, :, None] & sees & (item >= 0)[:, None, :])
     row = np.cumsum(target.ravel()).reshape(target.shape)[group, at] - 1
     present = _indicator(row, item[group, seen], (int(target.sum()), n_items))

@@ -38,10 +38,12 @@ def continue_groups(
         last = current.stop - 1
         current = _draw(members, current, (last, last), rng, generator)
     n_own = int(current.stop[-1]) if len(current) else 0
-    place = np.arange(n_own) - np.repeat(current.start, current.stop - current.start)
+    position = np.arange(n_own) - np.repeat(current.start, current.stop - current.start)
     roles = np.full(current.n_rows, TARGET, dtype=np.int8)
     if role is not None:
-        roles[:n_own][place < np.repeat(given, current.stop - current.start)] = role[: given.sum()]
+        roles[:n_own][position < np.repeat(given, current.stop - current.start)] = role[
+            : given.sum()
+        ]
     return current.with_(role=None if role is None else roles)
 
 
@@ -55,7 +57,7 @@ def fill_in(
 ) -> Groups:
     """The `blank` elements' items and all unobserved values, drawn given the rest.
 
-    First in order of place, each from what is there; then by Gibbs sweeps, each in turn given all
+    First in order of position, given what is there; then by Gibbs sweeps, in turn given all
     others. At a time one element of every group is drawn. An item is drawn given the other
     elements; the value beside it, if observed, has no say.
     """
@@ -75,7 +77,7 @@ def fill_in(
 
 
 def _one_of_each_group(groups: Groups, rows: np.ndarray) -> list[np.ndarray]:
-    """Rows split into rounds, each with at most one row of a group, in order of place."""
+    """Rows split into rounds, each with at most one row of a group, in order of position."""
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)[rows]
     first = np.searchsorted(group, group, side="left")
     turn = np.arange(len(rows)) - first

@@ -13,7 +13,7 @@ from exfam.groups import Groups
 
 __all__ = [
     "PARTS",
-    "SUPPORTS",
+    "SUPPORT_CHOICES",
     "Families",
     "check_families",
     "check_no_repeats",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 PARTS = ("auto", "both", "items", "values")
-SUPPORTS = ("auto", "hard", "none", "penalty")
+SUPPORT_CHOICES = ("auto", "hard", "none", "penalty")
 _ORDERED = (
     "Name the column to sort by, order='time', or pass order='rows' if the rows, or the elements "
     "of Groups, come in an order that means something."
@@ -55,7 +55,7 @@ def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
 def check_part_names(columns: Mapping[str, Iterable[str]]) -> None:
     """Raise ExfamError for a column that has the item part's name, "item" or "items".
 
-    Scores, probabilities and labels of items are told under these.
+    Scores, probabilities and labels of items have these names.
 
     >>> check_part_names({"value": ["stars"]})
     """
@@ -111,7 +111,7 @@ def _by_code(family: PerItem, labels: np.ndarray) -> PerItem:
             f"`family` must name a family for every item, got none for {without[0]!r} "
             f"({len(without)} of {len(codes)} items). Pass PerItem(families, default=...)."
         )
-    return PerItem({codes[label]: one for label, one in family.families.items()}, family.default)
+    return PerItem({codes[label]: own for label, own in family.families.items()}, family.default)
 
 
 def check_families(family: Any) -> None:
@@ -152,12 +152,12 @@ def choose_family(given: Any) -> Family:
 def choose_support(support: str, seen: Sequence[Groups]) -> str:
     """The support of items: "auto" is hard where no group of `seen` repeats an item.
 
-    Raises ExfamError if hard support is asked for and an item repeats.
+    Raises ExfamError for "hard" where an item repeats.
 
     >>> choose_support("auto", [Groups(start=[0], stop=[2], item=[1, 1])])
     'none'
     """
-    check_choice("support", support, SUPPORTS)
+    check_choice("support", support, SUPPORT_CHOICES)
     if support == "hard":
         for groups in seen:
             check_no_repeats(groups)

@@ -14,20 +14,22 @@ one again replaces what it gives: `smoothing: float = parameter(0.5)` changes th
 import difflib
 import inspect
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, dataclass_transform
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from exfam.checks import ExfamError
-from exfam.estimator.rules import Rule
+from exfam.estimator.rules import Rule, python_number
 
-__all__ = ["Declared", "Parameter", "attribute", "parameter", "section_rank"]
+__all__ = ["Declared", "Parameter", "attribute", "parameter", "section_rank", "settings_from"]
 
 # In the order in which documentation and signatures have them.
 _SECTIONS = ("Columns", "Text", "Model", "Training")
 _MARK = "{parameters}"
 _WIDTH = 96
+
+_Settings = TypeVar("_Settings")
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,17 @@ class Declared:
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
+def settings_from(estimator: Any, kind: Callable[..., _Settings], **given: Any) -> _Settings:
+    """A dataclass of settings: `given` fields, the others from parameters of the same names.
+
+    >>> from types import SimpleNamespace
+    >>> settings_from(SimpleNamespace(default=3), Parameter, text="a number").default
+    3
+    """
+    names = [field.name for field in fields(kind) if hasattr(estimator, field.name)]  # type: ignore[arg-type]
+    return kind(**{name: python_number(getattr(estimator, name)) for name in names} | given)
+
+
 def _take_parameters(cls: type, section: str | None) -> None:
     """Complete the class's own declarations; attributes that are no parameters leave the class."""
     annotations = inspect.get_annotations(cls)
@@ -139,13 +152,14 @@ def _take_parameters(cls: type, section: str | None) -> None:
 
 def _collected(cls: type) -> dict[str, Parameter]:
     """All parameters, by section, those of the most general class first."""
-    found: dict[str, Parameter] = {}
+    declarations: dict[str, Parameter] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, Parameter):
-                found[name] = value.over(found.get(name))
+                declarations[name] = value.over(declarations.get(name))
     complete = {
-        name: replace(value, section=value.section or "Model") for name, value in found.items()
+        name: replace(declaration, section=declaration.section or "Model")
+        for name, declaration in declarations.items()
     }
     return dict(sorted(complete.items(), key=lambda item: section_rank(item[1].section)))
 

@@ -1,19 +1,19 @@
 """What fitted models say of groups, in bounded memory: log-probabilities, parameters, states.
 
 Every function takes the members of an ensemble (one model is an ensemble of one) and returns flat
-arrays with one entry a row of the groups' columns, NaN where there is nothing to tell. Batches are
+arrays with one entry a row of the groups' columns, NaN for other rows. Batches are
 cut so that memory stays bounded; results do not depend on how they are cut.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
-from exfam.catalog import Choice, all_log_probs, best_items, chunks_of, item_rank
+from exfam.catalog import ItemChoice, all_log_probs, best_items, chunks_of, item_rank
 from exfam.checks import ExfamError
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -21,7 +21,9 @@ from exfam.scores.metrics import ranks
 from exfam.training.batching import sequential_batches
 
 __all__ = [
-    "LogProbs",
+    "MAX_BYTES",
+    "check_size",
+    "chosen_levels",
     "evaluation_batches",
     "item_probabilities",
     "item_ranks",
@@ -36,13 +38,6 @@ __all__ = [
 MAX_NUMBERS = 4_000_000
 
 
-class LogProbs(NamedTuple):
-    """Log-probabilities in nats, one a row; NaN where a row is no target of that part."""
-
-    item: Float[np.ndarray, "rows"] | None
-    values: dict[str, Float[np.ndarray, "rows"]]
-
-
 def evaluation_batches(
     groups: Groups, members: Sequence[TwoPartModel], *, max_numbers: int = MAX_NUMBERS
 ) -> Iterator[Batch]:
@@ -51,8 +46,8 @@ def evaluation_batches(
     A group that needs more is a batch of its own.
     """
     longest = int(groups.lengths.max(initial=1))
-    each = max(_numbers_an_element(member, groups.n_items, longest) for member in members)
-    for index in sequential_batches(groups, max_tokens=max(1, max_numbers // each)):
+    needed = max(_numbers_an_element(member, groups.n_items, longest) for member in members)
+    for index in sequential_batches(groups, max_tokens=max(1, max_numbers // needed)):
         yield groups.pad(index)
 
 
@@ -67,19 +62,13 @@ def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int
     return max(needs)
 
 
-def _device(members: Sequence[nn.Module]) -> torch.device:
-    parameter = next(members[0].parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
-
-
-def _each_batch(
-    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
-) -> Iterator[Batch]:
+def _batches(members: Sequence[TwoPartModel], groups: Groups, max_numbers: int) -> Iterator[Batch]:
     """Batches on the members' device, with the members set to predict."""
     for member in members:
         member.eval()
+    parameter = next(members[0].parameters(), torch.zeros(0))
     for batch in evaluation_batches(groups, members, max_numbers=max_numbers):
-        yield batch.to(_device(members))
+        yield batch.to(parameter.device)
 
 
 def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
@@ -88,16 +77,16 @@ def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
     return stacked.logsumexp(0) - float(np.log(len(nats)))
 
 
-def _place(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
+def _write(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
     rows = batch.element[where].cpu().numpy()
     out[rows] = nats[where].double().cpu().numpy()
     # NaN in `out` means "no target": one that a model computed must not pass for that.
     _check_numbers(rows, out[rows])
 
 
-def _check_numbers(rows: np.ndarray, told: np.ndarray) -> None:
-    """Raise where what a model tells of a row is NaN."""
-    wrong = rows[np.isnan(told)]
+def _check_numbers(rows: np.ndarray, numbers: np.ndarray) -> None:
+    """Raise where a model's number for a row is NaN."""
+    wrong = rows[np.isnan(numbers)]
     if len(wrong):
         raise ExfamError(
             f"`X` must lead to log-probabilities that are numbers, got NaN at element {wrong[0]} "
@@ -108,26 +97,27 @@ def _check_numbers(rows: np.ndarray, told: np.ndarray) -> None:
 
 def log_probs(
     members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
-) -> LogProbs:
-    """Log-probability of every target's item and of every observed value.
+) -> dict[str, Float[np.ndarray, "rows"]]:
+    """Log-probabilities in nats of "item", where items are modeled, and of each value column.
 
-    An ensemble's probability is the mean of its members' probabilities, conditional by conditional.
+    NaN where a row is no target of that part, or its value was not observed. An ensemble's
+    probability is the mean of its members' probabilities, conditional by conditional.
     Raises ExfamError if a model's numbers are NaN.
     """
     first = members[0]
-    item = None if first.item_part is None else np.full(groups.n_rows, np.nan)
-    values = {column: np.full(groups.n_rows, np.nan) for column in first.families}
+    names = (["item"] if first.item_part is not None else []) + list(first.families)
+    out = {name: np.full(groups.n_rows, np.nan) for name in names}
     with torch.inference_mode():
-        for batch in _each_batch(members, groups, max_numbers):
-            told = [member.log_prob(batch) for member in members]
-            if item is not None:
+        for batch in _batches(members, groups, max_numbers):
+            parts = [member.log_prob(batch) for member in members]
+            if first.item_part is not None:
                 assert batch.item is not None
-                nats = _mean_of_exp([one.item for one in told if one.item is not None])
-                _place(item, batch, batch.target & (batch.item >= 0), nats)
-            for column, out in values.items():
-                nats = _mean_of_exp([one.value[column] for one in told])
-                _place(out, batch, batch.target & batch.observed, nats)
-    return LogProbs(item, values)
+                nats = _mean_of_exp([part.item for part in parts if part.item is not None])
+                _write(out["item"], batch, batch.target & (batch.item >= 0), nats)
+            for column in first.families:
+                nats = _mean_of_exp([part.value[column] for part in parts])
+                _write(out[column], batch, batch.target & batch.observed, nats)
+    return out
 
 
 def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
@@ -155,7 +145,7 @@ def value_parameters(
         for column, family in first.families.items()
     }
     with torch.inference_mode():
-        for batch in _each_batch(members, groups, max_numbers):
+        for batch in _batches(members, groups, max_numbers):
             rows = batch.element[batch.target]
             for m, member in enumerate(members):
                 for column, eta in member.value_eta(batch).items():
@@ -171,10 +161,10 @@ def item_probabilities(
         yield from _probabilities_of_many(members, groups, max_numbers)
         return
     with torch.inference_mode():
-        for batch in _each_batch(members, groups, max_numbers):
-            told = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
+        for batch in _batches(members, groups, max_numbers):
+            probs = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
             rows = batch.element[batch.target]
-            yield rows.cpu().numpy(), told.double().mean(0).cpu().numpy()
+            yield rows.cpu().numpy(), probs.double().mean(0).cpu().numpy()
 
 
 def top_items(
@@ -192,9 +182,9 @@ def top_items(
             yield rows, best, np.take_along_axis(probability, best, axis=1)
         return
     with torch.inference_mode():
-        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+        for batch, targets, choices in _choices(members, groups, max_numbers):
             item, nats = best_items(choices, k=k)
-            rows = batch.element[row, place].cpu().numpy()
+            rows = batch.element[targets].cpu().numpy()
             probability = nats.double().exp().cpu().numpy()
             _check_numbers(rows, probability.sum(1))
             yield rows, item.cpu().numpy(), probability
@@ -236,9 +226,9 @@ def item_ranks(
             out[rows] = ranks(probability, groups.item[rows])
         return out
     with torch.inference_mode():
-        for batch, (row, place), choices in _choices(members, groups, max_numbers):
+        for batch, targets, choices in _choices(members, groups, max_numbers):
             assert batch.item is not None
-            item, rows = batch.item[row, place], batch.element[row, place].cpu().numpy()
+            item, rows = batch.item[targets], batch.element[targets].cpu().numpy()
             rank = item_rank(choices, item).masked_fill(item < 0, torch.inf)
             out[rows] = rank.cpu().numpy()
             _check_numbers(rows, out[rows])
@@ -253,11 +243,12 @@ def _has_large_catalog(members: Sequence[TwoPartModel]) -> bool:
 
 def _choices(
     members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
-) -> Iterator[tuple[Batch, tuple[Tensor, Tensor], list[Choice]]]:
+) -> Iterator[tuple[Batch, tuple[Tensor, Tensor], list[ItemChoice]]]:
     """Batches, where their targets are, and what each member says that these may choose."""
-    for batch in _each_batch(members, groups, max_numbers):
-        row, place = batch.target.nonzero(as_tuple=True)
-        yield batch, (row, place), [member.choice(batch, (row, place)) for member in members]
+    for batch in _batches(members, groups, max_numbers):
+        row, position = batch.target.nonzero(as_tuple=True)
+        targets = (row, position)
+        yield batch, targets, [member.choice(batch, targets) for member in members]
 
 
 def _probabilities_of_many(
@@ -265,8 +256,59 @@ def _probabilities_of_many(
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """As `item_probabilities`, some targets at a time, however many a group has."""
     with torch.inference_mode():
-        for batch, (row, place), choices in _choices(members, groups, max_numbers):
-            for some in chunks_of(len(row), max(1, max_numbers // choices[0].eta.n_items)):
-                nats = [all_log_probs(choice.part(some)) for choice in choices]
-                told = torch.stack([each.exp() for each in nats]).double().mean(0)
-                yield batch.element[row[some], place[some]].cpu().numpy(), told.cpu().numpy()
+        for batch, targets, choices in _choices(members, groups, max_numbers):
+            rows = batch.element[targets]
+            for some in chunks_of(len(rows), max(1, max_numbers // choices[0].eta.n_items)):
+                probs = [all_log_probs(choice.part(some)).exp() for choice in choices]
+                mean = torch.stack(probs).double().mean(0)
+                yield rows[some].cpu().numpy(), mean.cpu().numpy()
+
+
+# Of the array that predict_proba gives.
+MAX_BYTES = 8e9
+
+
+def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:
+    """The levels of quantiles, or of the ends of a central interval; None where neither is given.
+
+    Raises ExfamError for both, or for levels that are not strictly between 0 and 1.
+
+    >>> chosen_levels(None, 0.5)
+    [0.25, 0.75]
+    """
+    if quantiles is not None and interval is not None:
+        raise ExfamError("`quantiles` and `interval` must not both be given.")
+    if interval is not None:
+        _check_level("interval", interval)
+        return [(1 - interval) / 2, (1 + interval) / 2]
+    if quantiles is None:
+        return None
+    is_list = np.iterable(quantiles) and not isinstance(quantiles, str | Mapping | Set | Iterator)
+    levels = list(quantiles) if is_list else []
+    if not levels:
+        raise ExfamError(f"`quantiles` must be a list of levels, got {quantiles!r}.")
+    for level in levels:
+        _check_level("quantiles", level)
+    return levels
+
+
+def _check_level(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+        value, bool
+    )
+    if not is_number or not 0 < value < 1:
+        raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")
+
+
+def check_size(n_rows: int, n_items: int) -> None:
+    """Raise ExfamError if the probabilities of all items in all rows would not fit in memory.
+
+    >>> check_size(n_rows=10, n_items=100)
+    """
+    size = n_rows * n_items * np.dtype(np.float64).itemsize
+    if size > MAX_BYTES:
+        raise ExfamError(
+            f"`X` must lead to at most {MAX_BYTES / 1e9:g} GB of probabilities, got {n_rows} rows "
+            f"and {n_items} items, {size / 1e9:.1f} GB. Ask for fewer rows, or recommend for the "
+            "most probable items, or log_prob for those that occurred."
+        )

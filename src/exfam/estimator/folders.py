@@ -17,13 +17,13 @@ from typing import TypeVar
 
 from exfam.files import hold_folder, lock_folder, sync
 
-__all__ = ["new_folder", "read_whole"]
+__all__ = ["read_whole", "replacing_folder"]
 
 Result = TypeVar("Result")
 
 
 @contextmanager
-def new_folder(
+def replacing_folder(
     path: Path, *, check: Callable[[Path], None], ours: Collection[str]
 ) -> Iterator[Path]:
     """An empty folder that takes the place of `path` at the end, or is gone if anything is raised.
@@ -33,7 +33,7 @@ def new_folder(
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "model")
-    >>> with new_folder(path, check=lambda path: None, ours=()) as new:
+    >>> with replacing_folder(path, check=lambda path: None, ours=()) as new:
     ...     _ = (new / "size").write_text("3")
     >>> [str(file.relative_to(path)) for file in path.iterdir()]
     ['size']

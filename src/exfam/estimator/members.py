@@ -1,7 +1,7 @@
 """From a fit's plan to trained members."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.estimator.parameters import identified
+from exfam.estimator.declared import settings_from
 from exfam.estimator.rules import python_number
+from exfam.estimator.saving import to_plain
 from exfam.groups import Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
@@ -19,27 +20,17 @@ from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import Weighted, fit
 
-__all__ = ["Training", "train_members", "training_settings"]
+__all__ = ["Training", "identified", "train_members"]
 
 # Parameters that a fit may change between two runs of the same checkpoint.
-IRRELEVANT = ("ensemble", "progress", "unknown")
-TRAINING_FIELDS = (
-    "learning_rate",
-    "weight_decay",
-    "batch_size",
-    "batch_tokens",
-    "max_epochs",
-    "patience",
-    "warmup",
-    "clip",
-    "seed",
-    "device",
-)
+_IRRELEVANT = {"ensemble", "progress", "unknown"} | {
+    field.name for field in fields(TrainingSettings)
+}
 
 
 @runtime_checkable
 class Training(Protocol):
-    """What training asks of a plan: groups, weights of their elements, a folder to go on from."""
+    """What training needs of a plan: groups, weights of their elements, a folder to go on from."""
 
     @property
     def train(self) -> Groups: ...
@@ -57,17 +48,6 @@ class Training(Protocol):
     def checkpoint(self) -> Path | None: ...
 
 
-def training_settings(estimator: Any) -> TrainingSettings:
-    """The training choices among an estimator's parameters."""
-    return TrainingSettings(
-        **{
-            name: python_number(getattr(estimator, name))
-            for name in TRAINING_FIELDS
-            if hasattr(estimator, name)
-        }
-    )
-
-
 def train_members(
     estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: Training
 ) -> tuple[list[TwoPartModel], list[History]]:
@@ -75,19 +55,23 @@ def train_members(
 
     Ctrl-C ends the member at hand with its best weights, and the ensemble with it.
     """
-    settings = training_settings(estimator)
+    settings = settings_from(estimator, TrainingSettings)
+    held_out = None
+    if plan.validation is not None:
+        held_out = Weighted(plan.validation, plan.validation_weight)
     members: list[TwoPartModel] = []
     histories: list[History] = []
     for seed in range(settings.seed, settings.seed + int(estimator.ensemble)):
+        folder = None if plan.checkpoint is None else plan.checkpoint / str(seed)
         model = build(torch.Generator().manual_seed(seed)).to(choose_device(settings.device))
         history = fit(
             model,
             objective=likelihood_for(model.direction),
             train=Weighted(plan.train, plan.weight),
-            validation=_held_out(plan),
+            validation=held_out,
             settings=replace(settings, seed=seed),
             progress=estimator.progress,
-            checkpoint=_checkpoint(estimator, plan, seed),
+            checkpoint=identified(folder, estimator, irrelevant=_IRRELEVANT),
         )
         members.append(model)
         histories.append(history)
@@ -96,13 +80,23 @@ def train_members(
     return members, histories
 
 
-def _held_out(plan: Training) -> Weighted | None:
-    if plan.validation is None:
+def identified(
+    given: Checkpoint | str | Path | None, estimator: Any, *, irrelevant: Collection[str]
+) -> Checkpoint | None:
+    """A checkpoint that belongs to fits of an estimator with these parameters alone.
+
+    `irrelevant`: names of parameters that fits may differ in
+
+    >>> identified(None, None, irrelevant=()) is None
+    True
+    """
+    if given is None:
         return None
-    return Weighted(plan.validation, plan.validation_weight)
-
-
-def _checkpoint(estimator: Any, plan: Training, seed: int) -> Checkpoint | None:
-    """Where member `seed` keeps its checkpoints."""
-    folder = None if plan.checkpoint is None else plan.checkpoint / str(seed)
-    return identified(folder, estimator, irrelevant=(*TRAINING_FIELDS, *IRRELEVANT))
+    checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
+    parameters = {
+        name: to_plain(name, python_number(value))
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in irrelevant
+    }
+    identity = {"kind": estimator.kind, **parameters, **checkpoint.identity}
+    return replace(checkpoint, identity=identity)

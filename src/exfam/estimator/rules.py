@@ -35,6 +35,8 @@ __all__ = [
     "Text",
     "TextByColumn",
     "Whole",
+    "check_distinct",
+    "listed",
     "python_number",
 ]
 
@@ -199,6 +201,30 @@ def python_number(value: Any) -> Any:
     8
     """
     return value.item() if isinstance(value, np.generic) else value
+
+
+def listed(names: Any) -> tuple[str, ...]:
+    """Names of columns, from one name, several, or None.
+
+    >>> listed("gap"), listed(None)
+    (('gap',), ())
+    """
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
+    """Raise ExfamError unless each argument names every column once.
+
+    >>> check_distinct({"value": ["stars", "seen"]})
+    """
+    for argument, names in columns.items():
+        for name in names:
+            if (times := names.count(name)) > 1:
+                raise ExfamError(
+                    f"`{argument}` must name every column once, got {name!r} {times} times."
+                )
 
 
 def _listed(value: Any) -> Sequence[Any]:

@@ -13,12 +13,18 @@ import torch
 from torch import Tensor
 
 from exfam.checks import ExfamError, support_error, with_types
-from exfam.estimator.columns import moments, sampled
 from exfam.families import Family, Scaled, family_from_config, family_to_config, scaled_to
 from exfam.families.scaled import location_and_scale
 from exfam.groups import Groups
 
-__all__ = ["AttributeSpec", "Schema", "ValueSpec", "check_values"]
+__all__ = [
+    "AttributeSpec",
+    "Schema",
+    "ValueSpec",
+    "check_in_support",
+    "moments",
+    "sampled",
+]
 
 # Squares of values, such as variances, are numbers below this.
 _LARGEST = 1e150
@@ -58,10 +64,10 @@ class AttributeSpec:
         """Raise ExfamError unless the groups have the attribute as it was in training."""
         column = _attribute(groups, self.name, self.of_group)
         width = 1 if column.ndim == 1 else column.shape[1]
-        found = "categories" if _is_code(column) else f"{width} number(s) each"
+        got = "categories" if _is_code(column) else f"{width} number(s) each"
         wanted = "categories" if self.n is not None else f"{len(self.center)} number(s) each"
-        if found != wanted:
-            raise ExfamError(f"`{self.name}` must be {wanted}, as in training, got {found}.")
+        if got != wanted:
+            raise ExfamError(f"`{self.name}` must be {wanted}, as in training, got {got}.")
         pieces = _pieces(groups, column, self.of_group)
         if self.n is None:
             _check_finite(self.name, pieces)
@@ -122,7 +128,7 @@ class Schema:
         """Raise if groups lack a column that the model uses, or hold what it cannot take."""
         if self.n_items is not None and groups.item is None:
             raise ExfamError("`item` must be given, as it was in training, got groups without.")
-        check_values(groups, self.families)
+        check_in_support(groups, self.families)
         for spec in self.attributes:
             spec.check(groups)
 
@@ -140,7 +146,7 @@ class Schema:
         Raises ExfamError for a name that the groups do not have, SupportError for a value that
         its family cannot produce.
         """
-        check_values(groups, families)
+        check_in_support(groups, families)
         unused = sorted(set(known) - set(attributes))
         if unused:
             raise ExfamError(f"`known` must be among `attributes`, got {unused[0]!r}.")
@@ -163,10 +169,11 @@ def _observed(groups: Groups, column: str) -> Iterator[np.ndarray]:
         yield own if groups.observed is None else own[groups.observed[own]]
 
 
-def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
+def check_in_support(groups: Groups, families: Mapping[str, Family]) -> None:
     """Raise SupportError naming the source row of the first value its family cannot produce."""
     for column, plain in families.items():
-        family = _scaled_family(groups, column, plain)
+        value, item = _sample(groups, column)
+        family = scaled_to(plain, value, item=item)
         total = n_wrong = row = 0
         got, has_parts = 0.0, False
         for own in _observed(groups, column):
@@ -174,12 +181,12 @@ def check_values(groups: Groups, families: Mapping[str, Family]) -> None:
             total += len(own)
             if not len(wrong):
                 continue
-            value = np.asarray(groups.values[column][wrong], dtype=np.float64)
+            outside = np.asarray(groups.values[column][wrong], dtype=np.float64)
             if not n_wrong:
-                got = value[0]
+                got = outside[0]
                 row = int(wrong[0] if groups.source_row is None else groups.source_row[wrong[0]])
             n_wrong += len(wrong)
-            has_parts |= bool((np.isfinite(value) & (value != np.floor(value))).any())
+            has_parts |= bool((np.isfinite(outside) & (outside != np.floor(outside))).any())
         if n_wrong:
             hint = _support_hint(family, has_parts, got)
             counts = (n_wrong, total)
@@ -215,12 +222,6 @@ def _sample(groups: Groups, column: str) -> tuple[Tensor, Tensor | None]:
     return value, None if groups.item is None else torch.as_tensor(groups.item[own]).long()
 
 
-def _scaled_family(groups: Groups, column: str, family: Family) -> Family:
-    """The family on values standardized as the groups' are; one that is fitted as it is."""
-    value, item = _sample(groups, column)
-    return scaled_to(family, value, item=item)
-
-
 def _value_spec(groups: Groups, column: str, plain: Family) -> ValueSpec:
     value, item = _sample(groups, column)
     if not len(value):
@@ -241,8 +242,8 @@ def _of_inputs(groups: Groups, column: str, family: Family) -> tuple[float, floa
     if isinstance(family, Scaled):
         value, _ = _sample(groups, column)
         return location_and_scale(family.network_input(value).numpy())
-    told = moments(_inputs(groups, column, family))
-    return float(told.mean), float(told.spread) or 1.0
+    mean, spread = moments(_inputs(groups, column, family))
+    return float(mean), float(spread) or 1.0
 
 
 def _inputs(groups: Groups, column: str, family: Family) -> Iterator[np.ndarray]:
@@ -308,7 +309,7 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
         return AttributeSpec(name, of_group, known, n=n)
     _check_finite(name, _pieces(groups, column, of_group))
     width = 1 if column.ndim == 1 else column.shape[1]
-    told = moments(
+    mean, spread = moments(
         np.asarray(piece, dtype=np.float64)
         .clip(-_LARGEST_NUMBER, _LARGEST_NUMBER)
         .reshape(-1, width)
@@ -318,8 +319,8 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
         name,
         of_group,
         known,
-        center=tuple(told.mean.tolist()),
-        spread=tuple(np.where(told.spread > 0, told.spread, 1.0).tolist()),
+        center=tuple(mean.tolist()),
+        spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
     )
 
 
@@ -351,7 +352,49 @@ def _steps(groups: Groups, position: np.ndarray) -> Iterator[np.ndarray]:
     """Distances above 0 between neighbors in a group."""
     for chunk in groups.chunks():
         own = chunk.elements()
-        place = np.asarray(position[own], dtype=np.float64).reshape(len(own), -1)
-        step = np.linalg.norm(np.diff(place, axis=0), axis=1)
+        points = np.asarray(position[own], dtype=np.float64).reshape(len(own), -1)
+        step = np.linalg.norm(np.diff(points, axis=0), axis=1)
         within = np.repeat(np.arange(len(chunk)), chunk.stop - chunk.start)
         yield step[(np.diff(within) == 0) & (step > 0)]
+
+
+# Rows that stand for all where a statistic needs them at once, such as a median.
+MAX_SAMPLE = 1 << 20
+
+
+def moments(pieces: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of all rows; of one piece as NumPy has them, to the bit.
+
+    Pieces are merged one by one. Source: Chan, Golub & LeVeque (1983), eq. 2.1.
+
+    >>> moments([np.array([1.0, 3.0]), np.array([8.0])])[0]
+    array(4.)
+    """
+    n, mean, variance = 0, np.zeros(()), np.zeros(())
+    for piece in pieces:
+        if not len(piece):
+            continue
+        own_mean, own_variance = piece.mean(axis=0), piece.var(axis=0)
+        total = n + len(piece)
+        apart, share = own_mean - mean, len(piece) / total
+        within = (n * variance + len(piece) * own_variance) / total
+        mean = mean + apart * share if n else own_mean
+        variance = within + apart**2 * (n / total) * share if n else own_variance
+        n = total
+    return np.asarray(mean), np.asarray(np.sqrt(variance))
+
+
+def sampled(pieces: Iterable[np.ndarray], *, total: int, most: int | None = None) -> np.ndarray:
+    """All rows if `total` is at most `most`, else about `most` of them, drawn alike.
+
+    The same pieces give the same sample.
+
+    `most`: 2 ** 20 if None (default None)
+
+    >>> sampled([np.array([1.0, 3.0]), np.array([8.0])], total=3)
+    array([1., 3., 8.])
+    """
+    draw = np.random.default_rng(0)
+    share = (MAX_SAMPLE if most is None else most) / max(total, 1)
+    kept = [piece if share >= 1 else piece[draw.random(len(piece)) < share] for piece in pieces]
+    return np.concatenate(kept or [np.zeros(0)])

@@ -191,7 +191,7 @@ class Seen:
         """
         elements = {} if self.elements is None else {"seen_elements": self.elements.hashes}
         return {
-            name: each.view(np.int64) for name, each in {"seen": self.hashes, **elements}.items()
+            name: array.view(np.int64) for name, array in {"seen": self.hashes, **elements}.items()
         }
 
     @classmethod

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
 from exfam.checks import ExfamError, ModelFileError, check_path
-from exfam.estimator.folders import new_folder, read_whole
+from exfam.estimator.folders import read_whole, replacing_folder
 from exfam.files import sync
 
 __all__ = [
@@ -57,7 +57,7 @@ _TABLE = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a saved model holds; `tensors`: torch's, or NumPy's arrays, as it was asked for."""
+    """What a saved model holds; `tensors`: torch's, or NumPy's arrays."""
 
     tensors: dict[str, Any]
     config: dict[str, Any]
@@ -89,7 +89,7 @@ def save_folder(
     check = partial(check_replaceable, overwrite=overwrite)
     _check_json(config)
     try:
-        with new_folder(path, check=check, ours=_OURS) as new:
+        with replacing_folder(path, check=check, ours=_OURS) as new:
             _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
     except (OSError, SafetensorError) as error:
         raise ExfamError(

@@ -1,7 +1,7 @@
 """Theorem 2: the logits of one linear attention layer as a mixture of additive experts.
 
 F = sum_h sum_j pi^h_j f^h_j, where pi^h = softmax_j of x_j^T W^KQ_h (c_MASK + p_m) and
-f^h_j = W^LOV_h x_j + (g + D e_m) / H. The expert at the target's own place is its MASK token.
+f^h_j = W^LOV_h x_j + (g + D e_m) / H. The expert at the target's own positions is its MASK token.
 Biases: b_Q belongs to the query, b_V, b_O, b' and b'' are in g.
 Source: "Bidirectional attention as a mixture of continuous word experts", lemma 1 and theorem 2.
 """
@@ -146,18 +146,18 @@ def score_components(
     torch.Size([2, 3])
     """
     cells = _cells(attention, sentences, targets)
-    place = attention.positions
+    positions = attention.positions
     # W_K^T W_Q applied to the query's two terms: what a key is compared with.
     key = attention.scale * attention.key
     of_mask = torch.einsum(
         "hde,hd->he", key, attention.query @ attention.mask + attention.query_bias
     )
-    of_place = torch.einsum("hde,hdf,tf->the", key, attention.query, place[list(targets)])
+    of_position = torch.einsum("hde,hdf,tf->the", key, attention.query, positions[list(targets)])
     return ScoreComponents(
         token=torch.einsum("rtse,he->rths", cells, of_mask),
-        token_position=torch.einsum("rtse,the->rths", cells, of_place),
-        position=of_mask @ place.T,
-        position_position=of_place @ place.T,
+        token_position=torch.einsum("rtse,the->rths", cells, of_position),
+        position=of_mask @ positions.T,
+        position_position=of_position @ positions.T,
     )
 
 
@@ -204,8 +204,8 @@ def _cells(
 
 
 def _at_target(sentences: Sentences, targets: Sequence[int]) -> Bool[Tensor, "1 targets positions"]:
-    place = torch.arange(sentences.code.shape[1])
-    return (place == torch.tensor(list(targets), dtype=torch.int64)[:, None])[None]
+    positions = torch.arange(sentences.code.shape[1])
+    return (positions == torch.tensor(list(targets), dtype=torch.int64)[:, None])[None]
 
 
 def _weighs(

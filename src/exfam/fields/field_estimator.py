@@ -16,7 +16,7 @@ from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute
 from exfam.estimator.evaluate import value_parameters
-from exfam.estimator.schema import check_values
+from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
@@ -236,7 +236,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
                 f"{next(iter(groups.values))!r}."
             )
         check_places(groups, self.site_coordinates_, length=self.shape_.length)
-        check_values(groups, {self.shape_.column: self.family_})
+        check_in_support(groups, {self.shape_.column: self.family_})
         if not self.reads_around_new_sites:
             part: Any = self.members_[0].value_part  # nn.Module's attributes have no better type
             warn_of_new_sites(groups, part.seen.numpy(), estimator=type(self).__name__)

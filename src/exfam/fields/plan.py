@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from exfam.checks import DataError, ExfamError
 from exfam.estimator.choices import choose_families
-from exfam.estimator.schema import check_values
+from exfam.estimator.schema import check_in_support
 from exfam.families import Family
 from exfam.fields.data.field_checks import observed_own
 from exfam.fields.data.lags import time_step
@@ -82,7 +82,7 @@ def plan_field_fit(
     (family,) = choose_families(estimator.family, groups).values()
     check_field_family(family)
     (column,) = groups.values
-    check_values(groups, {column: family})
+    check_in_support(groups, {column: family})
     lags = int(estimator.lags)
     step = _step(estimator, groups)
     groups = arranged(groups, lags=lags, step=step)
@@ -91,7 +91,7 @@ def plan_field_fit(
         train, held_out = _hold_out(groups, fraction=float(estimator.validation_fraction))
     else:
         train, held_out = groups, _validation(estimator, validation, groups, shape)
-        check_values(held_out, {column: family})
+        check_in_support(held_out, {column: family})
     family = fitted_to(family, train)
     check_range(train, family)
     return FieldPlan(

@@ -15,9 +15,8 @@ from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.members import training_settings
-from exfam.estimator.parameters import identified
+from exfam.estimator.declared import attribute, parameter, settings_from
+from exfam.estimator.members import identified
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs
@@ -39,6 +38,7 @@ from exfam.reading.text.subwords import (
 )
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
+from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 
 __all__ = ["MaskedLanguageModel"]
@@ -144,7 +144,7 @@ class MaskedLanguageModel(
             objective=self._objective(),
             train=self._source(pieces),
             validation=None if held is None else self._scored(held),
-            settings=training_settings(self),
+            settings=settings_from(self, TrainingSettings),
             progress=self.progress,
             checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
         )

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float64
 
-from exfam.catalog import Choice, log_prob_of
+from exfam.catalog import ItemChoice, log_prob_of
 from exfam.language.networks.masked_lm import MaskedLM
 
 __all__ = ["masked_choices", "sentence_log_probs"]
@@ -65,6 +65,6 @@ def _log_probs(model: MaskedLM, piece: torch.Tensor, n_special: int) -> Float64[
         with torch.inference_mode():
             states = model(shown.to(device), torch.ones_like(shown, dtype=torch.bool).to(device))
             asked = states.states[-1][rows, some]
-            log_probs = log_prob_of(Choice(model.linear(asked)), piece[some].to(device))
+            log_probs = log_prob_of(ItemChoice(model.linear(asked)), piece[some].to(device))
         told[first : first + size] = log_probs.double().cpu().numpy()
     return told

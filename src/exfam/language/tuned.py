@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from exfam.checks import DataError, ExfamError
 from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.members import training_settings
-from exfam.estimator.parameters import identified, to_plain
+from exfam.estimator.declared import attribute, parameter, settings_from
+from exfam.estimator.members import identified
 from exfam.estimator.rules import Choice
+from exfam.estimator.saving import to_plain
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.fitted import LabelPredictions
 from exfam.language.masked import MaskedLanguageModel
@@ -40,6 +40,7 @@ from exfam.language.text_encoders import POOLINGS, TextEncoder, sentence_list
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
+from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import Objective, fit
 
 __all__ = ["SentenceClassifier", "SentenceRegressor"]
@@ -109,7 +110,7 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
             objective=self._objective(),
             train=train,
             validation=held,
-            settings=training_settings(self),
+            settings=settings_from(self, TrainingSettings),
             progress=self.progress,
             checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
         )

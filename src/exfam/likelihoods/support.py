@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from exfam.catalog import Choice, ContextItems, LinearEta, runs
+from exfam.catalog import ContextItems, ItemChoice, LinearEta, runs
 from exfam.checks import ExfamError, check_choice
 from exfam.groups import Batch
 
@@ -101,9 +101,9 @@ class NoExclusion(nn.Module):
         """`eta` as it is."""
         return eta
 
-    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> Choice:
+    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
         """The choice of the elements at `where`, whose outputs are `eta`."""
-        return Choice(eta)
+        return ItemChoice(eta)
 
 
 class HardExclusion(nn.Module):
@@ -126,7 +126,7 @@ class HardExclusion(nn.Module):
             excluded = excluded & ~excluded.all(-1, keepdim=True)
         return eta.masked_fill(excluded, -torch.inf)
 
-    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> Choice:
+    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
         """The choice of the elements at `where`, whose outputs are `eta`.
 
         Raises ExfamError if a target repeats an item of its context, naming the element.
@@ -135,7 +135,7 @@ class HardExclusion(nn.Module):
         seen = _context_of(batch, direction, where, eta.n_items)
         if batch.present.shape[1] > eta.n_items:
             seen = seen.sparing(eta.n_items)
-        return Choice(eta, excluded=(seen,))
+        return ItemChoice(eta, excluded=(seen,))
 
 
 class RepeatPenalty(nn.Module):
@@ -159,9 +159,9 @@ class RepeatPenalty(nn.Module):
         """`eta` with the penalty taken off at the context's items."""
         return eta - self.penalty * context_items(batch, direction, eta.shape[-1])
 
-    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> Choice:
+    def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
         """The choice of the elements at `where`, whose outputs are `eta`."""
-        return Choice(
+        return ItemChoice(
             eta,
             penalized=(_context_of(batch, direction, where, eta.n_items),),
             penalty=self.penalty,

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from exfam.catalog import LARGE_CATALOG, Choice, ItemSampler, log_prob_of, sampled_log_prob
+from exfam.catalog import LARGE_CATALOG, ItemChoice, ItemSampler, log_prob_of, sampled_log_prob
 from exfam.checks import ExfamError, check_choice
 from exfam.families import Family
 from exfam.groups import Batch
@@ -78,7 +78,7 @@ class TwoPartModel(nn.Module):
         """Whether items are so many that their outputs are kept as factors."""
         return getattr(self.item_part, "n_items", 0) >= LARGE_CATALOG
 
-    def choice(self, batch: Batch, where: tuple[Index, Index]) -> Choice:
+    def choice(self, batch: Batch, where: tuple[Index, Index]) -> ItemChoice:
         """What the elements at `where` (in order) may choose of the items, as factors."""
         part: Any = self.item_part  # nn.Module's attributes have no better type
         support: Any = self.support

@@ -1,7 +1,7 @@
 """What fitted models pay to positions: their attention, averaged over groups or rows.
 
-Groups are aligned by the place of their elements, 0 for the first; a table's columns are its
-positions. What a null token or a hidden element's own mask takes is told apart, and rows are
+Groups are aligned by the position of their elements, 0 for the first; a table's columns are its
+positions. What a null token or a hidden element's own mask takes is reported apart, and rows are
 renormalized over what is left, so that they are probabilities again.
 
 An element of a group never sees itself: the diagonal is 0, and locality at most 1/2. In a causal
@@ -63,8 +63,8 @@ class PositionAttention:
         Raises ExfamError for fewer than 3 positions.
         """
         check_choice("by", by, BY)
-        told = {"model": self.mean, "layer": self.weights.mean(1), "head": self.weights}
-        return position_scores(told[by])
+        weights = {"model": self.mean, "layer": self.weights.mean(1), "head": self.weights}
+        return position_scores(weights[by])
 
     def positional_scores(self) -> PositionScores:
         """Locality and symmetry of what the encoding makes by itself, the mean over its heads."""

@@ -128,8 +128,8 @@ def identical_word_probe(
     chosen = _chosen(encoder, words, seed)
     total: Tensor | None = None
     for some in _batches(chosen, words_at_once):
-        told = encoder.repeated(some, length, special_tokens=special_tokens != "none")
-        summed = told.sum(0, dtype=torch.float64)
+        attention = encoder.repeated(some, length, special_tokens=special_tokens != "none")
+        summed = attention.sum(0, dtype=torch.float64)
         total = summed if total is None else total + summed
     assert total is not None
     weights = total / len(chosen)
@@ -154,13 +154,13 @@ def _chosen(encoder: RepeatingEncoder, words: Words, seed: int) -> tuple[str, ..
             raise ExfamError(f"`words` must be a number or a list of words, got {words!r}.")
         return tuple(words)
     check_whole("words", words)
-    known = list(encoder.probe_words())
-    if words > len(known):
+    candidates = list(encoder.probe_words())
+    if words > len(candidates):
         raise ExfamError(
-            f"`words` must be at most the {len(known)} words of one token that the encoder has, "
-            f"got {words}. Ask for fewer."
+            f"`words` must be at most the {len(candidates)} words of one token that the encoder "
+            f"has, got {words}. Pass fewer."
         )
-    drawn = np.random.default_rng(seed).choice(known, words, replace=False)
+    drawn = np.random.default_rng(seed).choice(candidates, words, replace=False)
     return tuple(drawn.tolist())
 
 

@@ -17,7 +17,7 @@ _TOLERANCE = 5e-3
 def check_weights(weights: Any) -> None:
     """Raise unless these are tensors of square matrices whose rows are probabilities, or zeros.
 
-    Raises DataError, naming the place, for what is no tensor, for matrices that are not square, for
+    Raises DataError, naming the index, for what is no tensor, for matrices that are not square, for
     weights that are NaN, infinite or negative, and for rows that sum neither to 1 (within .005) nor
     to 0.
 
@@ -33,7 +33,7 @@ def check_weights(weights: Any) -> None:
             "`weights` must be square matrices, a row and a column a position, got shape "
             f"{tuple(weights.shape)}. Leave out columns of null tokens, then `renormalized`."
         )
-    # Two passes tell whether anything is wrong; what it is takes more of them.
+    # Two passes find whether anything is wrong; what it is takes more of them.
     total = weights.sum(-1, dtype=torch.promote_types(weights.dtype, torch.float32))
     wrong = ~((total - 1).abs() <= _TOLERANCE) & (total != 0)
     if weights.amin() >= 0 and not wrong.any():
@@ -50,9 +50,9 @@ def check_weights(weights: Any) -> None:
 
 def _refuse(wrong: Tensor, numbers: Tensor, rule: str, advice: str = "") -> None:
     if bool(wrong.any()):
-        place = tuple(wrong.nonzero()[0].tolist())
+        index = tuple(wrong.nonzero()[0].tolist())
         raise DataError(
-            f"`weights` must be {rule}, got {numbers[place].item():g} at {list(place)} "
+            f"`weights` must be {rule}, got {numbers[index].item():g} at {list(index)} "
             f"({int(wrong.sum())} of {wrong.numel()}). {advice}".rstrip()
         )
 

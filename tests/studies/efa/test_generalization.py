@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from exfam.checks import DataError, ExfamError
-from exfam.efa.networks.assemble import ModelSettings, build_efa
-from exfam.efa.networks.efa_network import EFASettings
+from exfam.efa.networks.efa_network import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import Groups
@@ -139,7 +138,7 @@ def efa(**settings):
     values = {"value": np.array([1.0, 2.0, 4.0], np.float32)}
     groups = Groups(start=np.array([0]), stop=np.array([3]), values=values)
     schema = Schema.of(groups, families={"value": Gaussian()})
-    choices = ModelSettings(EFASettings(**settings), items=False, head_hidden_dim=4)
+    choices = EFASettings(**settings, items=False, head_hidden_dim=4)
     return build_efa(schema, choices, generator=torch.Generator().manual_seed(0))
 
 
@@ -147,9 +146,12 @@ def efa(**settings):
     ("settings", "reasons"),
     [
         ({}, ["softmax attention, not ReLU / n", "layer norm", "biases", "not clipped"]),
-        ({"kernel": "mean", "connection": "residual"}, ["mean attention, not ReLU / n", "biases"]),
         (
-            {"kernel": "relu-mean", "connection": "residual", "feed_forward_dim": 8},
+            {"attention": "mean", "connection": "residual"},
+            ["mean attention, not ReLU / n", "biases"],
+        ),
+        (
+            {"attention": "relu-mean", "connection": "residual", "feed_forward_dim": 8},
             ["feed-forward layers with GELU", "biases", "that are not clipped"],
         ),
     ],

@@ -290,10 +290,8 @@ def test_fits_of_unequal_lengths_are_no_case_of_the_theorem():
 def test_a_layer_norm_leaves_contexts_in_a_plane():
     groups = rich_groups(lengths=(6,) * 12)
     schema = rich_schema(groups)
-    normed = item_embeddings(small_model(schema, network={"embed_dim": 6}), groups)
-    plain = item_embeddings(
-        small_model(schema, network={"embed_dim": 6, "connection": "residual"}), groups
-    )
+    normed = item_embeddings(small_model(schema, embed_dim=6), groups)
+    plain = item_embeddings(small_model(schema, embed_dim=6, connection="residual"), groups)
     assert shift_diversity(normed).rank == 6 and shift_diversity(plain).rank == 7
     assert any("no plane" in text for text in failed_diversity(normed))
     assert failed_diversity(plain) == ()

@@ -14,7 +14,7 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.efa.networks.pooling import POOLINGS
+from exfam.efa.networks.parts import CONTEXT_POOLINGS
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.families import Gaussian, Poisson
 from exfam.likelihoods.two_part import TwoPartModel
@@ -24,7 +24,7 @@ from model_cases import make_groups, whole
 N_ITEMS, DIM = 9, 4
 CASES = [
     (direction, pooling, conditional)
-    for direction, pooling in itertools.product(["bidirectional", "causal"], POOLINGS)
+    for direction, pooling in itertools.product(["bidirectional", "causal"], CONTEXT_POOLINGS)
     for conditional in ("copies", "exact", "static", "two_stream")
     if (direction, pooling) != ("causal", "paper")
     if conditional != "two_stream" or direction == "causal"
@@ -113,7 +113,9 @@ def test_unknown_items_and_tied_centers_carry_over():
     context = ItemEmbedding(N_ITEMS, DIM, generator=generator)
     center = Reflected(context, reflection_signs(DIM))
     part = randomized(
-        LatentFactorItems(context, center, direction="bidirectional", pooling=POOLINGS["mean"])
+        LatentFactorItems(
+            context, center, direction="bidirectional", pooling=CONTEXT_POOLINGS["mean"]
+        )
     )
     network = items_from_latent_factor(part)
     groups = make_groups()

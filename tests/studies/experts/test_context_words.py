@@ -8,7 +8,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorItems
-from exfam.efa.networks.pooling import POOLINGS
+from exfam.efa.networks.parts import CONTEXT_POOLINGS
 from exfam.embeddings import ItemEmbedding
 from exfam.groups import Groups
 from exfam.likelihoods.terms import LeaveOneOut
@@ -174,7 +174,7 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
         network.given,
         network.predicted,
         direction="bidirectional",
-        pooling=POOLINGS["mean"],
+        pooling=CONTEXT_POOLINGS["mean"],
         intercept=network.constant.detach(),
     )
     whole = Groups([0, 6], [6, 8], item=CORPUS.item[:8], vocabulary=CORPUS.vocabulary)

@@ -1,4 +1,4 @@
-"""Exponential family attention: one network for items or for values, and its default wiring."""
+"""Exponential family attention: the network of items or of values, built from a schema of data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.attention import (
-    CONNECTIONS,
     SCORE_KERNELS,
     Attention,
     Block,
@@ -17,22 +16,62 @@ from exfam.attention import (
     Visibility,
     build_block,
 )
-from exfam.catalog import LinearEta
-from exfam.checks import check_choice, check_fraction, check_positive
+from exfam.catalog import ItemSampler, LinearEta
+from exfam.checks import ExfamError
 from exfam.conditionals import Conditional, Copies, Hidden, Tokens, choose_conditional
-from exfam.embeddings import TokenEmbedding
+from exfam.efa.networks.parts import (
+    Dispersion,
+    GroupOffset,
+    ItemBias,
+    ItemHead,
+    ValueHead,
+    split_initial,
+)
+from exfam.embeddings import (
+    CategoryAttribute,
+    Concatenated,
+    Field,
+    ItemEmbedding,
+    MaskedField,
+    NumberAttribute,
+    NumberValue,
+    RawValue,
+    Reflected,
+    Summed,
+    TableValue,
+    TokenEmbedding,
+    reflection_signs,
+)
 from exfam.encodings import Encoding, EncodingSizes, build_encoding, share_positions
+from exfam.estimator.schema import AttributeSpec, Schema, ValueSpec
+from exfam.families import PerItem
 from exfam.groups import Batch
+from exfam.layers import linear, mlp
+from exfam.likelihoods.support import SUPPORTS
+from exfam.likelihoods.two_part import TwoPartModel
 from exfam.randomness import Dropout
 
-__all__ = ["EFANetwork", "EFASettings", "build_network"]
+__all__ = ["EFANetwork", "EFASettings", "build_efa"]
+
+JOINS: dict[str, type[Summed] | type[Concatenated]] = {
+    "concatenate": Concatenated,
+    "sum": Summed,
+}
+TIES = ("none", "reflection")
+VALUE_EMBEDDINGS = ("auto", "network", "raw", "table")
 
 
 @dataclass(frozen=True)
 class EFASettings:
-    """Sizes and choices of one EFA network; every field is a part or a number."""
+    """Choices of a model of one or two EFA networks; the estimator's parameters have their names.
+
+    `items`, `values`: the parts that the model has. `support`: of its items
+    """
 
     direction: str = "bidirectional"
+    items: bool = True
+    values: bool = True
+    support: str = "none"
     embed_dim: int = 32
     n_heads: int = 2
     head_dim: int = 16
@@ -40,21 +79,19 @@ class EFASettings:
     feed_forward_dim: int = 0
     connection: str = "pre-norm"
     encoding: str = "relative"
-    kernel: str = "softmax"
+    attention: str = "softmax"
     score_scale: float | None = None
     null_token: bool = True
     sees_mask: bool = False
     conditional: str = "auto"
     dropout: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_choice("direction", self.direction, ["bidirectional", "causal"])
-        check_choice("connection", self.connection, CONNECTIONS)
-        check_choice("kernel", self.kernel, SCORE_KERNELS)
-        for name in ("embed_dim", "n_heads", "head_dim", "n_layers"):
-            check_positive(name, getattr(self, name))
-        check_positive("feed_forward_dim", self.feed_forward_dim, zero=True)
-        check_fraction("dropout", self.dropout)
+    tie: str = "none"
+    join: str = "sum"
+    item_sees_values: bool = False
+    value_embedding: str = "auto"
+    head_hidden_dim: int = 32
+    group_offset: bool = False
+    dispersion: str = "global"
 
 
 class EFANetwork(nn.Module):
@@ -119,7 +156,7 @@ class EFANetwork(nn.Module):
 
     @property
     def n_items(self) -> int:
-        """How many items its head has outputs for, as factors; 0 if it has no such head."""
+        """Items that the head has outputs for, as factors; 0 if it has no such head."""
         return int(getattr(self.head, "n_items", 0))
 
     def linear(self, batch: Batch) -> LinearEta:
@@ -128,58 +165,206 @@ class EFANetwork(nn.Module):
         return head.linear(self.hidden(batch).state)
 
 
-def build_network(
-    embedding: TokenEmbedding,
-    head: nn.Module,
-    *,
+def build_efa(
+    schema: Schema,
     settings: EFASettings,
-    n_positions: int,
-    position_scale: float = 1.0,
+    *,
     generator: torch.Generator,
-) -> EFANetwork:
-    """The default wiring: one encoding shared by all layers, the same kind of block in each."""
-    visibility = Visibility(settings.direction, settings.sees_mask)
-    sizes = EncodingSizes(
-        n_heads=settings.n_heads,
-        head_dim=settings.head_dim,
-        embed_dim=embedding.dim,
-        n_positions=n_positions,
-        position_scale=position_scale,
-        generator=generator,
-    )
-    encoding = build_encoding(settings.encoding, sizes)
-    blocks = [
-        _block(embedding.dim, settings, encoding, generator) for _ in range(settings.n_layers)
-    ]
-    return EFANetwork(
-        embedding,
-        encoding,
-        blocks,
-        head,
-        conditional=choose_conditional(settings.conditional, blocks=blocks, visibility=visibility),
-        visibility=visibility,
-        dropout=settings.dropout,
+    item_bias: Float[Tensor, "items"] | None = None,
+    sampler: ItemSampler | None = None,
+) -> TwoPartModel:
+    """Exponential family attention for data of this schema.
+
+    `item_bias` starts the items' biases (log-frequencies, say); zeros unless given. `sampler` draws
+    the items that training sums over; all unless given.
+    """
+    builder = _Builder(schema, settings, generator)
+    return TwoPartModel(
+        direction=settings.direction,
+        item_part=builder.item_part(item_bias) if settings.items else None,
+        value_part=builder.value_part() if settings.values else None,
+        families=schema.families if settings.values else None,
+        support=SUPPORTS[settings.support]() if settings.items else None,
+        sampler=sampler,
     )
 
 
-def _block(
-    embed_dim: int, settings: EFASettings, encoding: Encoding, generator: torch.Generator
-) -> Block:
-    heads = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
-    attention = Attention(
-        embed_dim,
-        **heads,
-        generator=generator,
-        scale=settings.score_scale,
-        kernel=SCORE_KERNELS[settings.kernel](),
-        encoding=encoding,
-        null=NullToken(**heads, generator=generator) if settings.null_token else None,
-    )
-    return build_block(
-        attention,
-        embed_dim,
-        connection=settings.connection,
-        feed_forward_dim=settings.feed_forward_dim,
-        generator=generator,
-        dropout=settings.dropout,
-    )
+@dataclass(frozen=True)
+class _Builder:
+    """The parts of a model, their weights drawn in this order."""
+
+    schema: Schema
+    settings: EFASettings
+    generator: torch.Generator
+
+    def item_part(self, bias: Float[Tensor, "items"] | None) -> EFANetwork:
+        """p(item | context), the center's item, values and unknown attributes hidden."""
+        schema, settings, generator = self.schema, self.settings, self.generator
+        if schema.n_items is None:
+            raise ExfamError("`item` must be given for an item part, got data without items.")
+        items = ItemEmbedding(schema.n_items, settings.embed_dim, generator=generator)
+        fields: list[Field | MaskedField] = [MaskedField(items, generator=generator)]
+        if settings.item_sees_values:
+            fields += self._value_fields()
+        for spec in schema.attributes:
+            field = self._attribute_field(spec)
+            seen = spec.known or spec.of_group
+            fields.append(field if seen else MaskedField(field, generator=generator))
+        embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
+        centers = self._centers(items, embedding.dim)
+        bias = torch.zeros(schema.n_items) if bias is None else bias
+        head = ItemHead(centers, norm=self._last_norm(embedding.dim), bias=bias)
+        return self._network(embedding, head)
+
+    def value_part(self) -> EFANetwork:
+        """p(value | item, context), the center's values hidden, all else shown."""
+        schema, settings = self.schema, self.settings
+        if not schema.values:
+            raise ExfamError("`value` must be given for a value part, got data without values.")
+        fields: list[Field | MaskedField] = []
+        if schema.n_items is not None:
+            dim = settings.embed_dim
+            fields.append(ItemEmbedding(schema.n_items, dim, generator=self.generator))
+        fields += [self._attribute_field(spec) for spec in schema.attributes]
+        fields += self._value_fields()
+        embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
+        return self._network(embedding, self._value_head(embedding.dim))
+
+    def _network(self, embedding: TokenEmbedding, head: nn.Module) -> EFANetwork:
+        """The default wiring: one encoding shared by all layers, the same kind of block in each."""
+        settings = self.settings
+        visibility = Visibility(settings.direction, settings.sees_mask)
+        sizes = EncodingSizes(
+            n_heads=settings.n_heads,
+            head_dim=settings.head_dim,
+            embed_dim=embedding.dim,
+            n_positions=self.schema.n_positions,
+            position_scale=self.schema.position_scale,
+            generator=self.generator,
+        )
+        encoding = build_encoding(settings.encoding, sizes)
+        blocks = [self._block(embedding.dim, encoding) for _ in range(settings.n_layers)]
+        conditional = choose_conditional(settings.conditional, blocks=blocks, visibility=visibility)
+        return EFANetwork(
+            embedding,
+            encoding,
+            blocks,
+            head,
+            conditional=conditional,
+            visibility=visibility,
+            dropout=settings.dropout,
+        )
+
+    def _block(self, dim: int, encoding: Encoding) -> Block:
+        settings, generator = self.settings, self.generator
+        heads = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
+        attention = Attention(
+            dim,
+            **heads,
+            generator=generator,
+            scale=settings.score_scale,
+            kernel=SCORE_KERNELS[settings.attention](),
+            encoding=encoding,
+            null=NullToken(**heads, generator=generator) if settings.null_token else None,
+        )
+        return build_block(
+            attention,
+            dim,
+            connection=settings.connection,
+            feed_forward_dim=settings.feed_forward_dim,
+            generator=generator,
+            dropout=settings.dropout,
+        )
+
+    def _centers(self, items: ItemEmbedding, dim: int) -> ItemEmbedding | Reflected:
+        if self.settings.tie == "none":
+            return ItemEmbedding(items.n_items, dim, generator=self.generator)
+        if dim != items.dim:
+            raise ExfamError(
+                "`tie` must be 'none' where tokens hold more than items side by side, got "
+                f"'reflection' with tokens of length {dim}. Use join='sum'."
+            )
+        return Reflected(items, reflection_signs(dim))
+
+    def _last_norm(self, dim: int) -> nn.Module:
+        """Pre-norm blocks leave their stream unnormalized; the others need nothing more."""
+        return nn.LayerNorm(dim) if self.settings.connection == "pre-norm" else nn.Identity()
+
+    def _value_head(self, dim: int) -> ValueHead:
+        schema, generator = self.schema, self.generator
+        initial = {value.column: torch.tensor(value.initial_eta) for value in schema.values}
+        location, spread = split_initial(schema.families, initial)
+        of_item = schema.n_items if self.settings.dispersion == "item" else None
+        dispersion = Dispersion(schema.families, spread, n_items=of_item)
+        hidden, n_location = self.settings.head_hidden_dim, dispersion.n_location
+        network: nn.Module = (
+            mlp([dim, hidden, n_location], generator=generator)
+            if hidden
+            else linear(dim, n_location, generator=generator)
+        )
+        return ValueHead(
+            network,
+            norm=self._last_norm(dim),
+            dispersion=dispersion,
+            intercept=ItemBias(location, n_items=schema.n_items),
+            offset=self._group_offset() if self.settings.group_offset else None,
+        )
+
+    def _group_offset(self) -> GroupOffset:
+        schema = self.schema
+        return GroupOffset(
+            schema.families,
+            slope=torch.block_diag(*(_location_slopes(value) for value in schema.values)),
+            center=torch.tensor([value.center for value in schema.values]),
+            direction=self.settings.direction,
+            n_items=schema.n_items,
+        )
+
+    def _value_fields(self) -> list[MaskedField]:
+        fields = (self._value_field(spec) for spec in self.schema.values)
+        return [MaskedField(field, generator=self.generator) for field in fields]
+
+    def _value_field(self, spec: ValueSpec) -> Field:
+        column, family, kind = spec.column, spec.family, self.settings.value_embedding
+        if kind == "raw":
+            return RawValue(column, family)
+        if kind == "table" and not family.n_categories:
+            raise ExfamError(
+                f"`value_embedding` must not be 'table' for family {family.name!r}, whose values "
+                "are not a few categories. Use 'network'."
+            )
+        sizes: dict[str, Any] = {"dim": self.settings.embed_dim, "generator": self.generator}
+        if family.n_categories and kind != "network":
+            return TableValue(column, family, **sizes)
+        return NumberValue(column, family, center=spec.center, spread=spec.spread, **sizes)
+
+    def _attribute_field(self, spec: AttributeSpec) -> Field:
+        sizes: dict[str, Any] = {
+            "dim": self.settings.embed_dim,
+            "generator": self.generator,
+            "of_group": spec.of_group,
+        }
+        if spec.n is not None:
+            return CategoryAttribute(spec.name, n=spec.n, **sizes)
+        center, spread = torch.tensor(spec.center), torch.tensor(spec.spread)
+        return NumberAttribute(spec.name, center=center, spread=spread, **sizes)
+
+
+def _location_slopes(spec: ValueSpec) -> Float[Tensor, "1 outputs"]:
+    """How location outputs change with the mean, standardized, at the outputs that fit all values.
+
+    Categorical outputs move along the categories' values, as an exponential tilt does. 0 where
+    the mean depends on the item.
+    """
+    family = spec.family.of_units
+    n_location = family.n_params - family.n_dispersion
+    eta = torch.tensor(spec.initial_eta).requires_grad_()
+    if isinstance(family, PerItem):
+        return torch.zeros(1, n_location)
+    mean = family.mean(eta)
+    (gradient,) = torch.autograd.grad(mean, eta)
+    gradient = gradient[:n_location]
+    direction = gradient
+    if n_location == family.n_categories:
+        direction = torch.tensor(family.categories) - mean.detach()
+    return (direction / (gradient * direction).sum())[None]

@@ -8,14 +8,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.catalog import LinearEta, item_products
-from exfam.checks import ExfamError, check_choice, check_positive
-from exfam.efa.networks.dispersion import Dispersion, ItemBias, split_initial
-from exfam.efa.networks.pooling import POOLINGS, Pooling, pool, value_inputs
+from exfam.checks import ExfamError
+from exfam.efa.networks.parts import (
+    CONTEXT_POOLINGS,
+    Dispersion,
+    ItemBias,
+    Pooling,
+    pooled_context,
+    split_initial,
+    value_inputs,
+)
 from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import normal
-from exfam.likelihoods.support import DIRECTIONS
 
 __all__ = [
     "LatentFactorItems",
@@ -33,8 +39,8 @@ class LatentFactorSettings:
     `pooling`: "mean" over the visible context, "sum" (the notebooks' item models) or "paper" (the
     sum over the group's final length minus 1: as printed, but a causal model then sees the future).
     `intercept`: one an item, and in a value part a global one. `mask_vector`: a learned context
-    vector that is always there (item part only). `item_dispersion`: scales and the like of each
-    item's own instead of global ones (value part only).
+    vector that is always there (item part only). `dispersion`: scales and the like, "global" or of
+    each "item" (value part only).
     """
 
     direction: str = "bidirectional"
@@ -42,12 +48,7 @@ class LatentFactorSettings:
     pooling: str = "mean"
     intercept: bool = True
     mask_vector: bool = False
-    item_dispersion: bool = False
-
-    def __post_init__(self) -> None:
-        check_choice("direction", self.direction, DIRECTIONS)
-        check_choice("pooling", self.pooling, POOLINGS)
-        check_positive("dim", self.dim)
+    dispersion: str = "global"
 
 
 class LatentFactorItems(nn.Module):
@@ -75,7 +76,7 @@ class LatentFactorItems(nn.Module):
 
     def pooled(self, batch: Batch) -> Float[Tensor, "batch length dim"]:
         """The context of every element as one vector."""
-        pooled = pool(
+        pooled = pooled_context(
             self.context(batch), batch.present, direction=self.direction, pooling=self.pooling
         )
         return pooled if self.mask_vector is None else pooled + self.mask_vector
@@ -133,7 +134,7 @@ class LatentFactorValues(nn.Module):
         alpha = self.context(batch).unflatten(-1, (len(self.families), -1))
         value = value_inputs(self.families, batch).to(alpha.dtype)
         token = (alpha * value[..., None]).sum(-2)
-        return pool(token, batch.observed, direction=self.direction, pooling=self.pooling)
+        return pooled_context(token, batch.observed, direction=self.direction, pooling=self.pooling)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """The parameters of the value columns, given each element's item and context."""
@@ -163,7 +164,7 @@ def build_latent_factor_items(
         ItemEmbedding(n_items, settings.dim, generator=generator),
         ItemEmbedding(n_items, settings.dim, generator=generator),
         direction=settings.direction,
-        pooling=POOLINGS[settings.pooling],
+        pooling=CONTEXT_POOLINGS[settings.pooling],
         intercept=start if settings.intercept else None,
         mask_vector=(
             normal(settings.dim, scale=0.1, generator=generator) if settings.mask_vector else None
@@ -191,7 +192,7 @@ def build_latent_factor_values(
     zeros = {name: torch.zeros(family.n_params) for name, family in families.items()}
     start, spread = split_initial(families, zeros if initial_eta is None else initial_eta)
     dispersion = Dispersion(
-        families, spread.float(), n_items=n_items if settings.item_dispersion else None
+        families, spread.float(), n_items=n_items if settings.dispersion == "item" else None
     )
     n_location = dispersion.n_location
     return LatentFactorValues(
@@ -200,6 +201,6 @@ def build_latent_factor_values(
         families=families,
         dispersion=dispersion,
         direction=settings.direction,
-        pooling=POOLINGS[settings.pooling],
+        pooling=CONTEXT_POOLINGS[settings.pooling],
         intercept=ItemBias(start.float(), n_items=n_items) if settings.intercept else None,
     )

@@ -13,8 +13,8 @@ from exfam.attention import Attention, Block, NullToken, build_block
 from exfam.checks import with_types
 from exfam.embeddings import (
     Field,
-    Hidden,
     ItemEmbedding,
+    MaskedField,
     NumberAttribute,
     NumberValue,
     TokenEmbedding,
@@ -119,7 +119,7 @@ def build_field_network(
     generator: torch.Generator,
 ) -> FieldNetwork:
     """The default wiring; outputs start at `start`, in units of anomalies."""
-    fields: list[Field | Hidden] = [
+    fields: list[Field | MaskedField] = [
         NumberAttribute(
             "coordinates",
             center=torch.tensor(shape.center),
@@ -145,7 +145,7 @@ def build_field_network(
     )
     for field in (fields[0], value):
         _spread_kinks(cast(NumberAttribute | NumberValue, field).network, generator)
-    place, hidden = TokenEmbedding(fields), Hidden(value, generator=generator)
+    place, hidden = TokenEmbedding(fields), MaskedField(value, generator=generator)
     blocks = [_block(shape, settings, generator) for _ in range(settings.n_layers)]
     n_location = family.n_params - family.n_dispersion
     head = FieldHead(settings, start=start, n_location=n_location, generator=generator)

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from exfam.attention import Attention, Block
 from exfam.checks import ExfamError
-from exfam.embeddings import Hidden, TokenEmbedding
+from exfam.embeddings import MaskedField, TokenEmbedding
 from exfam.encodings import KeyPosition, Position, QueryPosition
 from exfam.families import Family
 from exfam.fields.networks.climate import Climate, Normal
@@ -90,7 +90,7 @@ class FieldNetwork(nn.Module):
     def __init__(
         self,
         place: TokenEmbedding,
-        value: Hidden,
+        value: MaskedField,
         blocks: Sequence[Block],
         head: nn.Module,
         *,

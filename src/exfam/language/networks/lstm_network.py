@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from exfam.catalog import Choice, LinearEta, item_products, log_prob_of
+from exfam.catalog import ItemChoice, LinearEta, item_products, log_prob_of
 from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.language.networks.summed_nats import summed_nats
@@ -100,7 +100,7 @@ class LSTMNetwork(nn.Module):
     ) -> tuple[Float[Tensor, "length batch"], LSTMState]:
         """Log-probability in nats of each target after the tokens up to its place."""
         states, after = self(tokens, state)
-        nats = log_prob_of(Choice(self.linear(states)), targets.flatten())
+        nats = log_prob_of(ItemChoice(self.linear(states)), targets.flatten())
         return nats.view(targets.shape), after
 
     def nats(

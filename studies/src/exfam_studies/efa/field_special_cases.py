@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from exfam.attention import Block, Linear, Plain
 from exfam.checks import ExfamError
 from exfam.conditionals.base import Tokens, attend
-from exfam.efa.networks.dispersion import Dispersion, ItemBias
-from exfam.efa.networks.heads import ValueHead
+from exfam.efa.networks.parts import Dispersion, ItemBias, ValueHead
 from exfam.embeddings import Concatenated, RawValue, TokenEmbedding
 from exfam.families import Gaussian
 from exfam.fields.networks.factor_network import FieldLatentFactorPart, NearestObserved

@@ -18,9 +18,8 @@ from exfam.checks import ExfamError
 from exfam.conditionals import choose_conditional
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
-from exfam.efa.networks.heads import ItemHead, ValueHead
-from exfam.efa.networks.pooling import Pooling, paper, plain_sum
-from exfam.embeddings import Concatenated, Field, Hidden, RawValue, TokenEmbedding
+from exfam.efa.networks.parts import ItemHead, Pooling, ValueHead, paper, plain_sum
+from exfam.embeddings import Concatenated, Field, MaskedField, RawValue, TokenEmbedding
 from exfam.encodings import NoEncoding
 
 __all__ = [
@@ -134,9 +133,9 @@ def _check_pooling(pooling: Pooling, direction: str) -> None:
         )
 
 
-def hidden_by_zeros(field: Field) -> Hidden:
+def hidden_by_zeros(field: Field) -> MaskedField:
     """The field, hidden at the center behind a vector of zeros."""
-    hidden = Hidden(field, generator=torch.Generator())
+    hidden = MaskedField(field, generator=torch.Generator())
     nn.init.zeros_(hidden.mask)
     return hidden
 

@@ -1,29 +1,132 @@
-"""The most likely constant parameters of a family, for all values or for each item's."""
+"""Marginal models, without context: item frequencies, and the most likely constant parameters.
 
-from collections.abc import Callable
+They are fitted in closed form, or by a convex search over a handful of numbers.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
-from exfam.checks import ExfamError
+from exfam.catalog import LinearEta
+from exfam.checks import ExfamError, check_positive
+from exfam.efa.networks.parts import item_rows
 from exfam.families import Family
-from exfam.groups import TARGET, Groups
+from exfam.groups import TARGET, Batch, Groups
 
 __all__ = [
+    "ElementWeight",
+    "MarginalItems",
+    "MarginalValues",
     "Sample",
-    "in_units",
+    "fit_marginal_items",
+    "fit_marginal_values",
     "minimize",
     "most_likely",
     "most_likely_of_items",
     "observed_sample",
-    "target_elements",
+    "standardized",
 ]
+
+ElementWeight = Float[np.ndarray, "elements"] | None
 
 # Stand-ins for the distribution of all values, where items borrow from it.
 MAX_PRIOR_POINTS = 64
+
+
+class MarginalItems(nn.Module):
+    """Every element's item drawn from one frequency table, whatever the context."""
+
+    log_frequency: Tensor
+
+    def __init__(self, log_frequency: Float[Tensor, "items"]) -> None:
+        super().__init__()
+        self.register_buffer("log_frequency", log_frequency)
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
+        """Log-frequencies, the same for every element."""
+        return self.log_frequency.expand(*batch.present.shape, -1)
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        return len(self.log_frequency)
+
+    def linear(self, batch: Batch) -> LinearEta:
+        """The outputs as factors: states of length 0, and biases."""
+        empty = self.log_frequency.new_zeros
+        state, vectors = empty(*batch.present.shape, 0), empty(self.n_items, 0)
+        return LinearEta(state, vectors, self.log_frequency, self.n_items)
+
+
+class MarginalValues(nn.Module):
+    """Every element's values drawn from one law, or from its item's own, whatever the context.
+
+    The last row of `table` serves unknown items, and all elements if it is the only one.
+    """
+
+    table: Tensor
+
+    def __init__(self, table: Float[Tensor, "rows eta"]) -> None:
+        super().__init__()
+        self.register_buffer("table", table)
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
+        """The parameters of each element's item."""
+        return self.table[item_rows(batch, len(self.table) - 1)]
+
+
+def fit_marginal_items(
+    groups: Groups, n_items: int, *, smoothing: float = 1.0, weight: ElementWeight = None
+) -> MarginalItems:
+    """Frequencies of the targets' items, `smoothing` occurrences added to each.
+
+    >>> groups = Groups(start=[0], stop=[3], item=[0, 0, 1])
+    >>> fit_marginal_items(groups, 3, smoothing=1.0).log_frequency.exp()
+    tensor([0.5000, 0.3333, 0.1667])
+    """
+    check_positive("smoothing", smoothing)
+    if groups.item is None:
+        raise ExfamError("`item` must be given for item frequencies, got groups without items.")
+    count = np.zeros(n_items)
+    for chunk in groups.chunks():
+        own = target_elements(chunk)
+        own = own[groups.item[own] >= 0]
+        times = None if weight is None else weight[own]
+        count += np.bincount(groups.item[own], weights=times, minlength=n_items)
+    log_count = np.log(count + smoothing)
+    # Counts of any size: their sum may be beyond the largest float.
+    return MarginalItems(torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float())
+
+
+def fit_marginal_values(
+    groups: Groups,
+    families: Mapping[str, Family],
+    *,
+    n_items: int = 0,
+    prior: float = 5.0,
+    weight: ElementWeight = None,
+) -> MarginalValues:
+    """The most likely constant parameters of each value column.
+
+    With `n_items`, each item's own, drawn to the global ones by `prior` observations that are
+    spread as all values are; items never seen have the global ones.
+    """
+    check_positive("prior", prior)
+    columns = []
+    for column, family in families.items():
+        sample = standardized(observed_sample(groups, column, weight=weight), family)
+        table = most_likely(family, sample)[None]
+        if n_items:
+            items = most_likely_of_items(
+                family, sample, n_items=n_items, prior=prior, start=table[0]
+            )
+            table = torch.cat([items, table])
+        columns.append(table.float())
+    return MarginalValues(torch.cat(columns, dim=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +174,12 @@ def observed_sample(
     )
 
 
-def in_units(sample: Sample, family: Family) -> Sample:
+def standardized(sample: Sample, family: Family) -> Sample:
     """The sample with standardized values.
 
     >>> from exfam.families import Gaussian, Scaled
     >>> one = torch.ones(1)
-    >>> in_units(Sample(5 * one, one.long(), one), Scaled(Gaussian(), 1.0, 2.0)).value
+    >>> standardized(Sample(5 * one, one.long(), one), Scaled(Gaussian(), 1.0, 2.0)).value
     tensor([2.], dtype=torch.float64)
     """
     return replace(sample, value=family.standardize(sample.value, item=sample.item))
@@ -119,8 +222,8 @@ def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
     sample = _distinct(sample)
 
     def loss(eta: Tensor) -> Tensor:
-        each = eta.expand(len(sample.value), -1)
-        nats = family.unit_log_prob(sample.value, each, item=sample.item)
+        etas = eta.expand(len(sample.value), -1)
+        nats = family.unit_log_prob(sample.value, etas, item=sample.item)
         return -(sample.times * nats).sum() / sample.times.sum()
 
     value = family.restore(sample.value, item=sample.item)

@@ -1,7 +1,4 @@
-"""Cheap baselines with the face of every model: marginals, and means shifted by shrunk residuals.
-
-They are fitted in closed form, or by a convex search over a handful of numbers.
-"""
+"""Item means shifted by the shrunk residuals of the context, as a family's mean."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -10,84 +7,27 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.catalog import LinearEta
-from exfam.checks import ExfamError, check_positive
-from exfam.efa.networks.dispersion import item_rows
-from exfam.efa.networks.most_likely import (
+from exfam.checks import check_positive
+from exfam.efa.networks.marginals import (
+    ElementWeight,
     Sample,
-    in_units,
     minimize,
-    most_likely,
-    most_likely_of_items,
     observed_sample,
-    target_elements,
+    standardized,
 )
-from exfam.efa.networks.pooling import value_inputs, visible_sum
+from exfam.efa.networks.parts import item_rows, value_inputs, visible_sum
 from exfam.families import Family
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = [
-    "MarginalItems",
-    "MarginalValues",
-    "ShrunkOffsetValues",
-    "choose_k",
-    "fit_marginal_items",
-    "fit_marginal_values",
-    "fit_shrunk_offset",
-]
-
-Families = Mapping[str, Family]
-ElementWeight = Float[np.ndarray, "elements"] | None
+__all__ = ["ShrunkOffsetValues", "choose_k", "fit_shrunk_offset"]
 
 # Padded elements at a time: bounds memory.
 MAX_PADDED = 2**18
 # Predicted means stay this share of the training values' range away from its ends: a count model
 # whose mean is at the end of its support gives anything else almost no probability.
 CLIP = 0.05
-
-
-class MarginalItems(nn.Module):
-    """Every element's item drawn from one frequency table, whatever the context."""
-
-    log_frequency: Tensor
-
-    def __init__(self, log_frequency: Float[Tensor, "items"]) -> None:
-        super().__init__()
-        self.register_buffer("log_frequency", log_frequency)
-
-    def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
-        """Log-frequencies, the same for every element."""
-        return self.log_frequency.expand(*batch.present.shape, -1)
-
-    @property
-    def n_items(self) -> int:
-        """How many outputs there are."""
-        return len(self.log_frequency)
-
-    def linear(self, batch: Batch) -> LinearEta:
-        """The outputs as factors: states of length 0, and biases."""
-        empty = self.log_frequency.new_zeros
-        state, vectors = empty(*batch.present.shape, 0), empty(self.n_items, 0)
-        return LinearEta(state, vectors, self.log_frequency, self.n_items)
-
-
-class MarginalValues(nn.Module):
-    """Every element's values drawn from one law, or from its item's own, whatever the context.
-
-    The last row of `table` serves unknown items, and all elements if it is the only one.
-    """
-
-    table: Tensor
-
-    def __init__(self, table: Float[Tensor, "rows eta"]) -> None:
-        super().__init__()
-        self.register_buffer("table", table)
-
-    def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
-        """The parameters of each element's item."""
-        return self.table[item_rows(batch, len(self.table) - 1)]
 
 
 class ShrunkOffsetValues(nn.Module):
@@ -106,7 +46,7 @@ class ShrunkOffsetValues(nn.Module):
 
     def __init__(
         self,
-        families: Families,
+        families: Mapping[str, Family],
         *,
         k: float,
         direction: str,
@@ -128,9 +68,9 @@ class ShrunkOffsetValues(nn.Module):
         shown = batch.observed & batch.present
         own = self.item_mean[item_rows(batch, len(self.item_mean) - 1)]
         value = value_inputs(self.families, batch).to(own)
-        one = shown[..., None].to(own)
+        is_shown = shown[..., None].to(own)
         residuals = visible_sum(value - own, shown, self.direction)
-        shrunk = residuals / (visible_sum(one, shown, self.direction) + self.k)
+        shrunk = residuals / (visible_sum(is_shown, shown, self.direction) + self.k)
         return (own + shrunk).clamp(self.low, self.high)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
@@ -147,59 +87,9 @@ class ShrunkOffsetValues(nn.Module):
         return torch.cat(etas, dim=-1).to(self.item_mean.dtype)
 
 
-def fit_marginal_items(
-    groups: Groups, n_items: int, *, smoothing: float = 1.0, weight: ElementWeight = None
-) -> MarginalItems:
-    """Frequencies of the targets' items, `smoothing` occurrences added to each.
-
-    >>> groups = Groups(start=[0], stop=[3], item=[0, 0, 1])
-    >>> fit_marginal_items(groups, 3, smoothing=1.0).log_frequency.exp()
-    tensor([0.5000, 0.3333, 0.1667])
-    """
-    check_positive("smoothing", smoothing)
-    if groups.item is None:
-        raise ExfamError("`item` must be given for item frequencies, got groups without items.")
-    count = np.zeros(n_items)
-    for chunk in groups.chunks():
-        own = target_elements(chunk)
-        own = own[groups.item[own] >= 0]
-        times = None if weight is None else weight[own]
-        count += np.bincount(groups.item[own], weights=times, minlength=n_items)
-    log_count = np.log(count + smoothing)
-    # Counts of any size: their sum may be beyond the largest float.
-    return MarginalItems(torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float())
-
-
-def fit_marginal_values(
-    groups: Groups,
-    families: Families,
-    *,
-    n_items: int = 0,
-    prior: float = 5.0,
-    weight: ElementWeight = None,
-) -> MarginalValues:
-    """The most likely constant parameters of each value column.
-
-    With `n_items`, each item's own, drawn to the global ones by `prior` observations that are
-    spread as all values are; items never seen have the global ones.
-    """
-    check_positive("prior", prior)
-    columns = []
-    for column, family in families.items():
-        sample = in_units(observed_sample(groups, column, weight=weight), family)
-        table = most_likely(family, sample)[None]
-        if n_items:
-            items = most_likely_of_items(
-                family, sample, n_items=n_items, prior=prior, start=table[0]
-            )
-            table = torch.cat([items, table])
-        columns.append(table.float())
-    return MarginalValues(torch.cat(columns, dim=-1))
-
-
 def fit_shrunk_offset(
     groups: Groups,
-    families: Families,
+    families: Mapping[str, Family],
     *,
     k: float,
     direction: str,
@@ -237,7 +127,7 @@ def fit_shrunk_offset(
 def choose_k(
     train: Groups,
     validation: Groups,
-    families: Families,
+    families: Mapping[str, Family],
     *,
     direction: str,
     grid: Sequence[float] = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0),
@@ -263,9 +153,9 @@ def _bounds(value: Float[Tensor, "n"]) -> tuple[float, float]:
 def _item_means(sample: Sample, *, n_items: int, prior: float) -> Float[Tensor, "rows"]:
     """Item means, drawn to the mean of all by `prior` observations; in the last row that mean."""
     overall = (sample.times * sample.value).sum() / sample.times.sum()
-    known = (sample.item >= 0) & (sample.item < n_items)
-    item, times = sample.item[known], sample.times[known]
-    total = torch.bincount(item, weights=times * sample.value[known], minlength=n_items)
+    is_known = (sample.item >= 0) & (sample.item < n_items)
+    item, times = sample.item[is_known], sample.times[is_known]
+    total = torch.bincount(item, weights=times * sample.value[is_known], minlength=n_items)
     count = torch.bincount(item, weights=times, minlength=n_items)
     return torch.cat([(total + prior * overall) / (count + prior), overall[None]])
 
@@ -296,14 +186,14 @@ def _most_likely_dispersion(
     times = gathered(
         [torch.ones(b.present.shape) if b.weight is None else b.weight for b in batches]
     )
-    found = []
+    dispersions = []
     for index, (column, family) in enumerate(part.families.items()):
         if family.n_dispersion:
             value = gathered([batch.values[column] for batch in batches])
-            sample = in_units(Sample(value, item, times.double()), family)
+            sample = standardized(Sample(value, item, times.double()), family)
             restored = family.restore(mean[:, index], item=item)
-            found.append(_dispersion_of(family, sample, restored))
-    return torch.cat([*found, mean.new_zeros(0)]).float()
+            dispersions.append(_dispersion_of(family, sample, restored))
+    return torch.cat([*dispersions, mean.new_zeros(0)]).float()
 
 
 def _item_or_none(batch: Batch) -> Tensor:
