@@ -59,7 +59,7 @@ def values_part(direction, pooling, *, families=FAMILIES, **kwargs):
 def parts(direction, pooling):
     return {
         "items": items_part(direction, pooling, mask_vector=True),
-        "values": values_part(direction, pooling, item_dispersion=True),
+        "values": values_part(direction, pooling, dispersion="item"),
     }
 
 
@@ -314,16 +314,3 @@ def test_vectors_of_the_wrong_length_are_refused():
             direction="causal",
             pooling=CONTEXT_POOLINGS["mean"],
         )
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"direction": "both"}, "`direction` must be one of 'causal', 'bidirectional', got 'both'"),
-        ({"pooling": "max"}, "`pooling` must be one of 'mean', 'sum', 'paper', got 'max'"),
-        ({"dim": 0}, "`dim` must be a number > 0, got 0"),
-    ],
-)
-def test_settings_are_checked(settings, message):
-    with pytest.raises(ExfamError, match=message):
-        LatentFactorSettings(**settings)

@@ -203,7 +203,7 @@ def test_many_groups_are_worked_through_in_batches(monkeypatch):
     families = {"value": Gaussian()}
     kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
     at_once = fit_shrunk_offset(groups, families, **kwargs)
-    monkeypatch.setattr("exfam.efa.networks.marginals.MAX_PADDED", 7)
+    monkeypatch.setattr("exfam.efa.networks.shrunk_offsets.MAX_PADDED", 7)
     in_pieces = fit_shrunk_offset(groups, families, **kwargs)
     torch.testing.assert_close(in_pieces.dispersion, at_once.dispersion)
 

@@ -78,7 +78,7 @@ def test_proposition_3(direction, pooling, conditional):
 @every_case
 def test_proposition_3_with_two_columns_scales_and_intercepts(direction, pooling, conditional):
     families = {"value": Poisson(shift=1), "other": Gaussian()}
-    part = value_part(families, direction=direction, pooling=pooling, item_dispersion=True)
+    part = value_part(families, direction=direction, pooling=pooling, dispersion="item")
     network = values_from_latent_factor(part, conditional=conditional)
     random = np.random.default_rng(3)
     values = {"value": random.integers(1, 4, 18), "other": random.normal(size=18)}
