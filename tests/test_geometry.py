@@ -112,7 +112,7 @@ def test_what_is_no_place_is_named(row, message):
         check_coordinates(np.array([[1.0, 2.0], row]), metric="haversine")
 
 
-def test_swapped_coordinates_are_told_from_wrong_ones():
+def test_swapped_coordinates_differ_from_wrong_ones():
     with pytest.raises(DataError, match="Latitude comes first: these look like longitude and"):
         check_coordinates(np.array([[151.2, -33.9], [24.9, 60.2]]), metric="haversine")
     with pytest.raises(DataError, match="Give degrees, latitude first, or choose metric='eucl"):

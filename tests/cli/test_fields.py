@@ -1,4 +1,4 @@
-"""Models of fields on the command line tell what the library tells."""
+"""Models of fields on the command line report what the library reports."""
 
 import csv
 import io
@@ -83,14 +83,16 @@ def test_the_table_has_the_scores_on_the_last_maps(run, place, tmp_path):
     plan = plan_field_fit(fitted, place / "weather.csv", validation=None, checkpoint=None)
     assert plan.validation is not None
     assert f"on {len(plan.validation)} held-out maps" in err and "24 times x 5 sites" in err
-    told = {
+    expected = {
         "FieldEFA": fitted,
         "FieldClimatology": FieldClimatology(**NAMES).fit(plan.train),
         "FieldKriging": FieldKriging(**NAMES).fit(plan.train),
     }
-    assert set(rows) == set(told)
-    for name, each in told.items():
-        assert float(rows[name]["nats"]) == pytest.approx(each.score(plan.validation), abs=1e-9)
+    assert set(rows) == set(expected)
+    for name, estimator in expected.items():
+        assert float(rows[name]["nats"]) == pytest.approx(
+            estimator.score(plan.validation), abs=1e-9
+        )
     assert int(rows["FieldEFA"]["epochs"]) == 2 and rows["FieldKriging"]["epochs"] == ""
 
 
@@ -104,7 +106,7 @@ def test_validation_may_be_a_file(run, place, tmp_path):
 @pytest.mark.parametrize(
     "name", [name for name, model in MODELS.items() if model.reads == "fields"]
 )
-def test_every_model_is_fitted_saved_and_asked(run, place, tmp_path, name):
+def test_every_model_is_fitted_saved_and_used(run, place, tmp_path, name):
     small = {"field-efa": TINY, "field-latent-factor": ["--max-epochs", "2"]}.get(name, [])
     words = [*PLACES, *VALUE, *small, "-o", tmp_path / "m"]
     status, out, err = run("fit", place / "weather.csv", "--model", name, *words)
@@ -141,50 +143,50 @@ def test_new_maps_are_compared_with_baselines(run, place, tmp_path):
 
 def test_scores_are_the_model_s(run, place, model):
     file = place / "weather.csv"
-    law = model.predict_dist(file)
+    dist = model.predict_dist(file)
     value = np.array([row[-1] if row[-1] not in ("", -99) else np.nan for row in weather()])
     (row,) = table(run("score", place / "model", file, "--format", "csv")[1])
     assert float(row["nats"]) == pytest.approx(model.score(file), abs=1e-5)
-    assert float(row["crps"]) == pytest.approx(np.nanmean(law.crps(value)))
+    assert float(row["crps"]) == pytest.approx(np.nanmean(dist.crps(value)))
     assert int(row["targets"]) == np.isfinite(value).sum() < len(value)
     rows = table(run("score", place / "model", file, "--per-row", "--format", "csv")[1])
     assert np.allclose(numbers(rows, "nats"), model.log_prob(file), atol=1e-5, equal_nan=True)
-    assert np.allclose(numbers(rows, "crps"), law.crps(value), equal_nan=True)
+    assert np.allclose(numbers(rows, "crps"), dist.crps(value), equal_nan=True)
     assert [each["station"] for each in rows] == [each[1] for each in weather()]
     assert [int(each["row"]) for each in rows] == list(range(len(rows)))
 
 
 def test_predictions_are_the_model_s(run, place, model):
     file = place / "weather.csv"
-    law = model.predict_dist(file)
+    dist = model.predict_dist(file)
     words = ["predict", place / "model", file, "--format", "csv"]
     rows = table(run(*words, "--interval", "0.8")[1])
     assert [each["day"] for each in rows] == [str(each[0]) for each in weather()]
-    low, high = law.interval(0.8)
-    for name, wanted in {"mean": law.mean, "sd": law.sd, "low": low, "high": high}.items():
+    low, high = dist.interval(0.8)
+    for name, wanted in {"mean": dist.mean, "sd": dist.sd, "low": low, "high": high}.items():
         assert np.array_equal(numbers(rows, f"celsius_{name}"), wanted) and np.ptp(wanted) > 0
     rows = table(run(*words, "--quantiles", "0.25", "0.5")[1])
-    assert np.array_equal(numbers(rows, "celsius_q0.25"), law.quantile(0.25))
+    assert np.array_equal(numbers(rows, "celsius_q0.25"), dist.quantile(0.25))
 
 
 def test_a_new_place_is_predicted(run, place, tmp_path, model):
     rows = weather(2)
     file = write_csv(tmp_path / "r.csv", [*rows, [rows[0][0], "new", 40.0, -100.0, ""]], HEADER)
-    told = table(run("predict", place / "model", file, "--format", "csv")[1])
-    assert told[-1]["station"] == "new"
-    assert numbers(told, "celsius_mean")[-1] == model.predict(file)[-1]
+    rows = table(run("predict", place / "model", file, "--format", "csv")[1])
+    assert rows[-1]["station"] == "new"
+    assert numbers(rows, "celsius_mean")[-1] == model.predict(file)[-1]
 
 
-def test_info_tells_what_a_model_is(run, place, model):
-    told = json.loads(run("info", place / "model", "--format", "json")[1])
-    assert (told["estimator"], told["value"], told["sites"]) == ("FieldEFA", "celsius", N_SITES)
-    assert (told["lags"], told["step"], told["metric"]) == (1, 1.0, "haversine")
-    assert told["family"]["name"] == "gaussian" and told["history"][0]["epochs"] == 2
-    assert told["numbers"] == sum(each.numel() for each in model.members_[0].parameters())
+def test_info_reports_what_a_model_is(run, place, model):
+    facts = json.loads(run("info", place / "model", "--format", "json")[1])
+    assert (facts["estimator"], facts["value"], facts["sites"]) == ("FieldEFA", "celsius", N_SITES)
+    assert (facts["lags"], facts["step"], facts["metric"]) == (1, 1.0, "haversine")
+    assert facts["family"]["name"] == "gaussian" and facts["history"][0]["epochs"] == 2
+    assert facts["numbers"] == sum(each.numel() for each in model.members_[0].parameters())
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "told"),
+    ("command", "words", "message"),
     [
         ("recommend", [], "`MODEL` must be of groups, not of fields, got FieldEFA. Use `exfam pre"),
         ("explain", [], "not of fields, got FieldEFA. Use FieldEFA.explain"),
@@ -197,14 +199,16 @@ def test_info_tells_what_a_model_is(run, place, model):
         ("score", ["--database", "sqlite:///a.db"], "`--database` must be left out"),
     ],
 )
-def test_what_a_field_has_not_is_told(run, place, tmp_path, monkeypatch, command, words, told):
+def test_what_a_field_has_not_is_refused(
+    run, place, tmp_path, monkeypatch, command, words, message
+):
     monkeypatch.chdir(tmp_path)
     status, out, err = run(command, place / "model", place / "weather.csv", *words)
-    assert status == 2 and out == "" and err.count("\n") == 1 and told in err
+    assert status == 2 and out == "" and err.count("\n") == 1 and message in err
 
 
 @pytest.mark.parametrize("name", ["time", "site", "coordinates", "value"])
-def test_a_column_that_is_not_named_is_told(run, place, tmp_path, name):
+def test_a_column_that_is_not_named_is_an_error(run, place, tmp_path, name):
     words = [*PLACES, *VALUE]
     at = words.index(f"--{name}")
     del words[at : at + 2]
@@ -213,7 +217,7 @@ def test_a_column_that_is_not_named_is_told(run, place, tmp_path, name):
     assert status == 2 and re.search(f"`--{name}` must name a column to read .*weather.csv", err)
 
 
-def test_what_is_wrong_in_a_file_is_told(run, tmp_path):
+def test_what_is_wrong_in_a_file_is_named(run, tmp_path):
     rows = weather(4)
     file = write_csv(tmp_path / "r.csv", [*rows, rows[0]], HEADER)
     words = [*PLACES, *VALUE, "--model", "field-climatology", "-o", tmp_path / "m"]
@@ -222,7 +226,7 @@ def test_what_is_wrong_in_a_file_is_told(run, tmp_path):
     assert "`FILE` must have one row for each time and site" in err and "r.csv" in err
 
 
-def test_nothing_to_score_is_told(run, place, tmp_path):
+def test_nothing_to_score_is_an_error(run, place, tmp_path):
     rows = [[*row[:4], ""] for row in weather(2)]
     file = write_csv(tmp_path / "r.csv", rows, HEADER)
     status, _, err = run("score", place / "model", file)

@@ -48,7 +48,7 @@ PLACING = ("field-efa", "field-gaussian-process", "field-kriging", "field-latent
 # Kinds that know the sites of training alone.
 BOUND = ("field-ridge", "field-ridge-covariance")
 LAGGING = ("field-efa", "field-gaussian-process", "field-ridge", "field-ridge-covariance")
-# Conditionals of one Gaussian law of each map: drawing one value after the other draws from it.
+# Conditionals of one Gaussian distribution of each map: draws one by one are draws from it.
 JOINT = ("field-gaussian-process", "field-ridge-covariance")
 
 

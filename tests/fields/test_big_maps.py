@@ -72,10 +72,10 @@ def test_parts_change_neither_parameters_nor_gradients(monkeypatch, n_neighbors,
     # Without neighbors, maps with and without one before them are computed apart.
     assert len(calls) == (2 if n_neighbors is None else 1)
     monkeypatch.setattr(network_module, "MOST_NUMBERS", most)
-    told = eta_and_gradients(network, batch)
+    parted = eta_and_gradients(network, batch)
     assert len(calls) > 4
-    torch.testing.assert_close(told[0], whole[0], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(told[1], whole[1], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(parted[0], whole[0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(parted[1], whole[1], atol=1e-4, rtol=1e-4)
     with torch.inference_mode():
         torch.testing.assert_close(network.eta(batch), whole[0], atol=1e-5, rtol=1e-4)
 

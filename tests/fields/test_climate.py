@@ -6,7 +6,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.networks import surface
-from exfam.fields.networks.climate import CLIMATES, Climate, empty_climate, fit_climate
+from exfam.fields.networks.climate import CLIMATES, Climate, fit_climate
 from exfam.fields.networks.places import chord_distances, great_circle, to_points
 from exfam.fields.networks.seasons import fit_courses
 from fields.maps import everything, field
@@ -110,10 +110,10 @@ def test_a_new_site_lies_between_its_neighbors_and_is_doubted_with_the_distance(
     at = np.linspace(0, 10, 15)[:, None]
     groups = field(3 * at[:, 0] + rng.normal(size=(50, 15)), at)
     climate = fit_climate(groups, kind="site", metric="euclidean")
-    asked = np.array([[4.6], [5.3], [10.5], [13.0], [17.0]])
-    new = field(np.zeros((1, 5)), asked, item=np.full(5, -1))
+    new_sites = np.array([[4.6], [5.3], [10.5], [13.0], [17.0]])
+    new = field(np.zeros((1, 5)), new_sites, item=np.full(5, -1))
     normal = climate(everything(new))
-    np.testing.assert_allclose(normal.location[0, :2], 3 * asked[:2, 0], atol=1.0)
+    np.testing.assert_allclose(normal.location[0, :2], 3 * new_sites[:2, 0], atol=1.0)
     doubt = normal.doubt[0]
     assert (doubt[1:].diff() > 0).all()
     assert float(doubt[-1]) > 3 * float(climate(groups.pad([0])).doubt.max())
@@ -192,7 +192,7 @@ def test_a_yearly_course_is_recovered_at_known_and_new_sites():
     assert np.sqrt((error**2).mean()) < 0.4 * np.sqrt((apart**2).mean())
 
 
-def test_a_month_a_year_tells_its_own_course_and_nothing_wild_of_the_others():
+def test_a_month_per_year_gives_its_own_course_and_nothing_wild_elsewhere():
     rng = np.random.default_rng(0)
     month = np.arange(273, 304.0)
     times = np.concatenate([14_000 + round(YEAR * year) + month for year in range(6)])
@@ -209,7 +209,7 @@ def test_a_month_a_year_tells_its_own_course_and_nothing_wild_of_the_others():
     assert float(normal.doubt.max()) > 3 * float(inside)
 
 
-def test_a_few_days_tell_nothing_wild_of_the_rest_of_the_year():
+def test_a_few_days_say_nothing_wild_of_the_rest_of_the_year():
     rng = np.random.default_rng(0)
     at = np.zeros((4, 2))
     days = field(rng.normal(size=(5, 4)), at, times=14_273 + np.arange(5.0))
@@ -252,17 +252,6 @@ def test_padding_moves_nothing():
         assert other.isfinite().all()
 
 
-@pytest.mark.parametrize("kind", CLIMATES)
-def test_an_empty_climate_of_the_same_shape_takes_the_state(kind):
-    values, at = levels()
-    groups = field(values, at)
-    climate = fit_climate(groups, kind=kind, metric="haversine", step=2.0)
-    again = empty_climate(**climate.config)
-    again.load_state_dict(climate.state_dict())
-    for one, other in zip(climate(groups.pad([0])), again(groups.pad([0])), strict=True):
-        assert torch.equal(one, other)
-
-
 def test_a_climate_needs_observed_values():
     values, at = levels()
     groups = field(values, at, observed=np.zeros(values.shape, dtype=bool))
@@ -282,13 +271,13 @@ def test_sizes_that_are_none_are_refused(wrong, value):
 
 def test_surfaces_at_new_places_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
-    at, asked = rng.normal(size=(30, 2)), rng.normal(size=(5, 2))
+    at, new_sites = rng.normal(size=(30, 2)), rng.normal(size=(5, 2))
     value, noise = rng.normal(size=(30, 1)), 0.1 * rng.random((30, 1))
     mean, variance, length, nugget = 0.7, 2.0, 1.5, 0.3
     kernel = ConstantKernel(variance) * Matern(length, nu=1.5)
     peer = GaussianProcessRegressor(kernel, alpha=nugget + noise[:, 0], optimizer=None)
-    expected, sd = peer.fit(at, value[:, 0] - mean).predict(asked, return_std=True)
-    tensors = [torch.from_numpy(array) for array in (asked, at, value, noise)]
+    expected, sd = peer.fit(at, value[:, 0] - mean).predict(new_sites, return_std=True)
+    tensors = [torch.from_numpy(array) for array in (new_sites, at, value, noise)]
     row = torch.tensor([[mean, variance, length, nugget]], dtype=torch.float64)
     found, spread = surface.at_places(
         tensors[0], tensors[1], value=tensors[2], noise=tensors[3], surfaces=row
@@ -326,8 +315,8 @@ def test_spreads_of_sites_and_errors_are_found_again():
 
 
 def test_points_of_the_globe_have_great_circle_distances():
-    asked = torch.tensor([[0.0, 0.0], [90.0, 0.0], [0.0, 179.0], [0.0, -179.0]])
-    at = to_points(asked, "haversine")
+    new_sites = torch.tensor([[0.0, 0.0], [90.0, 0.0], [0.0, 179.0], [0.0, -179.0]])
+    at = to_points(new_sites, "haversine")
     along = great_circle(chord_distances(at, at))
     assert float(along[0, 1]) == pytest.approx(6371 * np.pi / 2)
     assert float(along[2, 3]) == pytest.approx(6371 * np.radians(2))

@@ -36,13 +36,15 @@ VALUES = FRAME.v.to_numpy()
 @every_kind
 def test_gaps_are_filled_and_nothing_else_is_touched(kind):
     estimator, before = fitted(kind), FRAME.copy()
-    law, full = estimator.predict_dist(FRAME), estimator.impute(FRAME, level=0.8)
+    dist, full = estimator.predict_dist(FRAME), estimator.impute(FRAME, level=0.8)
     pd.testing.assert_frame_equal(FRAME, before)
     assert list(full) == [*FRAME, "v_imputed", "v_low", "v_high"]
     pd.testing.assert_frame_equal(full[["day", "site", "x", "y"]], FRAME.drop(columns="v"))
     np.testing.assert_array_equal(full.v_imputed, ~SEEN)
-    for name, told in zip(("v", "v_low", "v_high"), (law.mean, *law.interval(0.8)), strict=True):
-        np.testing.assert_array_equal(full[name], np.where(SEEN, VALUES, told))
+    for name, expected in zip(
+        ("v", "v_low", "v_high"), (dist.mean, *dist.interval(0.8)), strict=True
+    ):
+        np.testing.assert_array_equal(full[name], np.where(SEEN, VALUES, expected))
 
 
 def test_a_frame_is_filled_as_the_kind_it_is():
@@ -69,7 +71,7 @@ def test_numbers_that_stand_for_nothing_are_replaced():
     pd.testing.assert_frame_equal(estimator.impute(marked), fitted("field-kriging").impute(FRAME))
 
 
-def test_a_column_in_the_way_of_what_is_told_is_named():
+def test_a_column_in_the_way_of_marks_is_named():
     with pytest.raises(DataError, match=r"no column 'v_low', which marks .* Rename it"):
         fitted("field-kriging").impute(FRAME.assign(v_low=0.0))
 
@@ -99,15 +101,15 @@ def exact(estimator, day, missing):
     """Mean and covariance of the missing values of a map, from the conditionals of one Gaussian.
 
     Its precision has 1 / var(i | all others) on the diagonal; off it, what a step of value j moves
-    the mean of i by tells the rest.
+    the mean of i by shows the rest.
     """
     full = day.assign(v=day.v.fillna(12.0))
-    law = estimator.predict_dist(full)
-    precision = np.diag(1 / law.variance)
+    dist = estimator.predict_dist(full)
+    precision = np.diag(1 / dist.variance)
     for j in missing:
         step = full.v.to_numpy(copy=True)
         step[j] += 1.0
-        slope = estimator.predict(full.assign(v=step)) - law.mean
+        slope = estimator.predict(full.assign(v=step)) - dist.mean
         for i in missing:
             if i != j:
                 precision[i, j] = -slope[i] * precision[i, i]
@@ -139,43 +141,43 @@ def test_draws_of_one_gaussian_law_have_its_covariance(kind, sweeps):
 
 
 @every_joint
-def test_measuring_tells_what_gaussian_algebra_says(kind):
+def test_measuring_reduces_as_gaussian_algebra_says(kind):
     estimator, missing = fitted(kind), [0, 1, 2, 4]
     day = a_day(missing=missing)
     _, covariance = exact(estimator, day, missing)
-    told = estimator.next_site(day, n=2)
+    sensing = estimator.next_site(day, n=2)
     variance = np.diag(covariance)
     share = covariance**2 / variance  # what measuring the column's site takes off the row's
     gain = (share.sum(0) - variance) / (len(missing) - 1)
-    np.testing.assert_allclose(told.variance[missing], variance, rtol=1e-3)
-    np.testing.assert_allclose(told.reduction[missing], gain, rtol=2e-2, atol=1e-4)
-    assert np.isnan(told.reduction[3]) and np.isnan(told.variance[3])
-    assert told.ranking.tolist() == [missing[k] for k in np.argsort(-gain)]
+    np.testing.assert_allclose(sensing.variance[missing], variance, rtol=1e-3)
+    np.testing.assert_allclose(sensing.reduction[missing], gain, rtol=2e-2, atol=1e-4)
+    assert np.isnan(sensing.reduction[3]) and np.isnan(sensing.variance[3])
+    assert sensing.ranking.tolist() == [missing[k] for k in np.argsort(-gain)]
     assert gain.max() > 2 * gain.min() > 0
 
 
 @every_kind
-def test_what_to_measure_next_is_told_of_what_is_missing(kind):
+def test_what_to_measure_next_is_ranked_among_what_is_missing(kind):
     estimator = fitted(kind)
-    told = estimator.next_site(FRAME, n=2)
-    np.testing.assert_array_equal(np.isfinite(told.variance), ~SEEN)
-    np.testing.assert_array_equal(np.isfinite(told.reduction), ~SEEN)
+    sensing = estimator.next_site(FRAME, n=2)
+    np.testing.assert_array_equal(np.isfinite(sensing.variance), ~SEEN)
+    np.testing.assert_array_equal(np.isfinite(sensing.reduction), ~SEEN)
     np.testing.assert_allclose(
-        told.variance[~SEEN], estimator.predict_dist(FRAME).variance[~SEEN], rtol=1e-4
+        sensing.variance[~SEEN], estimator.predict_dist(FRAME).variance[~SEEN], rtol=1e-4
     )
-    assert sorted(told.ranking) == np.flatnonzero(~SEEN).tolist()
-    assert (np.diff(told.reduction[told.ranking]) <= 0).all()
+    assert sorted(sensing.ranking) == np.flatnonzero(~SEEN).tolist()
+    assert (np.diff(sensing.reduction[sensing.ranking]) <= 0).all()
     again = estimator.next_site(FRAME, n=2)
-    np.testing.assert_array_equal(again.reduction, told.reduction)
-    # By row, not by the order of the maps; and a map by itself tells as much.
+    np.testing.assert_array_equal(again.reduction, sensing.reduction)
+    # By row, not by the order of the maps; and a map by itself says as much.
     assert estimator.next_site(a_day(), n=2).ranking.tolist() == []
     alone = estimator.next_site(a_day(missing=[2]), n=2)
     assert alone.ranking.tolist() == [2] and alone.reduction[2] == 0
 
 
 def test_nothing_is_learned_from_measuring_under_climatology():
-    told = fitted("field-climatology").next_site(FRAME, n=2)
-    np.testing.assert_allclose(told.reduction[~SEEN], 0, atol=1e-6)
+    sensing = fitted("field-climatology").next_site(FRAME, n=2)
+    np.testing.assert_allclose(sensing.reduction[~SEEN], 0, atol=1e-6)
 
 
 def next_day(frame, *, seen=()):
@@ -200,19 +202,21 @@ def test_later_draws_depend_on_earlier_ones(kind):
 @pytest.mark.parametrize("kind", LAGGING)
 def test_forecasts_go_on_from_the_last_day(kind):
     estimator = fitted(kind, lags=2)
-    told = estimator.forecast(FRAME, steps=3, n=60)
-    assert told.draws.shape == (60, 3, N_SITES) and np.isfinite(told.draws).all()
+    future = estimator.forecast(FRAME, steps=3, n=60)
+    assert future.draws.shape == (60, 3, N_SITES) and np.isfinite(future.draws).all()
     last = FRAME.day.max()
-    assert [pd.Timestamp(t) for t in told.times] == [last + pd.Timedelta(days=k) for k in (1, 2, 3)]
-    assert told.sites.tolist() == SITES
-    np.testing.assert_array_equal(told.coordinates, PLACES)
-    np.testing.assert_allclose(told.mean, told.draws.mean(0))
-    assert told.mean.shape == told.sd.shape == (3, N_SITES) and (told.sd > 0.05).all()
-    low, high = told.interval(0.8)
-    inside = ((told.draws >= low) & (told.draws <= high)).mean()
-    assert (low < told.quantile(0.5)).all() and 0.75 < inside < 0.85
-    np.testing.assert_array_equal(estimator.forecast(FRAME, steps=3, n=60).draws, told.draws)
-    assert (estimator.forecast(FRAME, steps=3, n=60, seed=1).draws != told.draws).any()
+    assert [pd.Timestamp(t) for t in future.times] == [
+        last + pd.Timedelta(days=k) for k in (1, 2, 3)
+    ]
+    assert future.sites.tolist() == SITES
+    np.testing.assert_array_equal(future.coordinates, PLACES)
+    np.testing.assert_allclose(future.mean, future.draws.mean(0))
+    assert future.mean.shape == future.sd.shape == (3, N_SITES) and (future.sd > 0.05).all()
+    low, high = future.interval(0.8)
+    inside = ((future.draws >= low) & (future.draws <= high)).mean()
+    assert (low < future.quantile(0.5)).all() and 0.75 < inside < 0.85
+    np.testing.assert_array_equal(estimator.forecast(FRAME, steps=3, n=60).draws, future.draws)
+    assert (estimator.forecast(FRAME, steps=3, n=60, seed=1).draws != future.draws).any()
     # The draws of the next maps are draws of a map without values after the last.
     np.testing.assert_allclose(
         estimator.forecast(FULL, n=60).draws[:, 0],
@@ -233,9 +237,9 @@ def test_forecasts_are_at_all_sites_even_those_silent_of_late():
     silent = FULL[(FULL.site != "s3") | (FULL.day < FULL.day.max() - pd.Timedelta(days=5))]
     assert estimator.forecast(silent, n=2).sites.tolist() == SITES
     renamed = FULL.assign(site=FULL.site.where(FULL.site != "s1", "new"))
-    told = estimator.forecast(renamed, n=2)
-    assert told.sites.tolist() == ["s0", "s2", "s3", "s4", None]
-    np.testing.assert_array_equal(told.coordinates[-1], PLACES[1])
+    future = estimator.forecast(renamed, n=2)
+    assert future.sites.tolist() == ["s0", "s2", "s3", "s4", None]
+    np.testing.assert_array_equal(future.coordinates[-1], PLACES[1])
 
 
 def test_forecasts_of_groups_with_plain_times_before_zero():
@@ -243,8 +247,8 @@ def test_forecasts_of_groups_with_plain_times_before_zero():
         group_names=None, group_attributes={"time": np.arange(-40.0, -40 + 2 * N_DAYS, 2)}
     )
     estimator = fitted("field-gaussian-process", lags=1, step=2.0)
-    told = estimator.forecast(groups, steps=2, n=3)
-    assert told.times.tolist() == [-40 + 2 * N_DAYS, -38 + 2 * N_DAYS]
+    future = estimator.forecast(groups, steps=2, n=3)
+    assert future.times.tolist() == [-40 + 2 * N_DAYS, -38 + 2 * N_DAYS]
     with pytest.raises(DataError, match="at least one element, got none"):
         estimator.forecast(groups[:0])
 
@@ -252,11 +256,11 @@ def test_forecasts_of_groups_with_plain_times_before_zero():
 def test_forecasts_need_lags_and_levels_in_range():
     with pytest.raises(ExfamError, match="`lags` must be at least 1 to forecast, got 0"):
         fitted("field-ridge").forecast(FRAME)
-    told = fitted("field-gaussian-process", lags=1).forecast(FULL, n=2)
+    future = fitted("field-gaussian-process", lags=1).forecast(FULL, n=2)
     with pytest.raises(ExfamError, match="`p` must be a number in"):
-        told.quantile(1.5)
+        future.quantile(1.5)
     with pytest.raises(ExfamError, match="`level` must be a number in"):
-        told.interval(1.5)
+        future.interval(1.5)
 
 
 @pytest.mark.parametrize("name", ["sample", "forecast", "next_site"])

@@ -1,4 +1,4 @@
-"""The contract of every estimator of fields: what it takes, what it sees, what it tells."""
+"""The contract of every estimator of fields: what it takes, what it sees, what it predicts."""
 
 import numpy as np
 import pandas as pd
@@ -45,10 +45,10 @@ SEEN = FRAME.v.notna().to_numpy()
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
-def told(estimator, X):
+def mean_and_log_sd(estimator, X):
     """Mean and log sd of every row."""
-    law = estimator.predict_dist(X)
-    return np.column_stack([law.mean, np.log(law.sd)])
+    dist = estimator.predict_dist(X)
+    return np.column_stack([dist.mean, np.log(dist.sd)])
 
 
 def test_the_frame_is_worth_testing_on():
@@ -108,7 +108,10 @@ def test_a_fit_is_the_same_from_a_file_and_from_groups(kind, tmp_path):
 def test_a_value_is_not_seen_by_its_own_prediction_nor_by_other_days(kind, more):
     estimator = fitted(kind, **more)
     place = row_of(FRAME, 4, "s2")
-    before, after = told(estimator, FRAME), told(estimator, with_cell(FRAME, place, 3.0))
+    before, after = (
+        mean_and_log_sd(estimator, FRAME),
+        mean_and_log_sd(estimator, with_cell(FRAME, place, 3.0)),
+    )
     elsewhere = DAYS[place] != DAYS
     elsewhere[place] = True
     np.testing.assert_allclose(after[elsewhere], before[elsewhere], **CLOSE)
@@ -121,7 +124,10 @@ def test_a_value_is_not_seen_by_its_own_prediction_nor_by_other_days(kind, more)
 def test_later_days_see_a_value_and_earlier_ones_do_not(kind, lags):
     estimator = fitted(kind, lags=lags)
     place = row_of(FRAME, 4, "s2")
-    before, after = told(estimator, FRAME), told(estimator, with_cell(FRAME, place, 3.0))
+    before, after = (
+        mean_and_log_sd(estimator, FRAME),
+        mean_and_log_sd(estimator, with_cell(FRAME, place, 3.0)),
+    )
     moved = np.abs(after - before).max(1)
     days = (DAYS - DAYS[place]) / np.timedelta64(1, "D")
     assert moved[(days < 0) | (days > lags)].max() < 1e-5
@@ -136,80 +142,86 @@ def test_later_days_see_a_value_and_earlier_ones_do_not(kind, lags):
 def test_what_is_not_observed_is_not_seen(kind):
     estimator = fitted(kind)
     hidden = FRAME[SEEN]
-    np.testing.assert_allclose(told(estimator, hidden), told(estimator, FRAME)[SEEN], **CLOSE)
+    np.testing.assert_allclose(
+        mean_and_log_sd(estimator, hidden), mean_and_log_sd(estimator, FRAME)[SEEN], **CLOSE
+    )
     further = pd.concat([FRAME, FRAME[:2].assign(site="new", x=[2.0, 2.0], y=0.5, v=np.nan)])
     with new_sites(kind):
-        wide = told(estimator, further)
+        wide = mean_and_log_sd(estimator, further)
     assert np.isfinite(wide).all()
-    np.testing.assert_allclose(wide[:-2], told(estimator, FRAME), **CLOSE)
+    np.testing.assert_allclose(wide[:-2], mean_and_log_sd(estimator, FRAME), **CLOSE)
     # Values that are there and not observed are not seen either.
     missing = only_observed(GROUPS, GROUPS.observed[GROUPS.elements()])
     garbage = GROUPS.with_(
         values={"v": np.where(GROUPS.observed, GROUPS.values["v"], 1e6)}, observed=missing.observed
     )
-    np.testing.assert_allclose(told(estimator, garbage), told(estimator, GROUPS), **CLOSE)
+    np.testing.assert_allclose(
+        mean_and_log_sd(estimator, garbage), mean_and_log_sd(estimator, GROUPS), **CLOSE
+    )
 
 
 @every_kind
 def test_days_are_predicted_alike_whatever_days_are_beside_them(kind):
     estimator = fitted(kind)
-    whole = told(estimator, FRAME)
+    whole = mean_and_log_sd(estimator, FRAME)
     ragged = np.random.default_rng(3).random(N_ROWS) < 0.7
     some = FRAME[ragged]
     sizes = some.groupby("day").size()
     assert sizes.nunique() > 1
-    together = told(estimator, some)
+    together = mean_and_log_sd(estimator, some)
     for day in sizes.index:
         on = some.day.to_numpy() == np.datetime64(day)
-        np.testing.assert_allclose(together[on], told(estimator, some[on]), **CLOSE)
+        np.testing.assert_allclose(together[on], mean_and_log_sd(estimator, some[on]), **CLOSE)
         if on.sum() == N_SITES:
             np.testing.assert_allclose(together[on], whole[day.to_datetime64() == DAYS], **CLOSE)
     one = GROUPS[3:7]
     start, stop = GROUPS.start[3], GROUPS.stop[6]
-    np.testing.assert_allclose(told(estimator, one), told(estimator, GROUPS)[start:stop], **CLOSE)
+    np.testing.assert_allclose(
+        mean_and_log_sd(estimator, one), mean_and_log_sd(estimator, GROUPS)[start:stop], **CLOSE
+    )
 
 
 @every_kind
 def test_a_distribution_agrees_with_itself(kind):
     estimator = fitted(kind)
-    law, value = estimator.predict_dist(FRAME), FRAME.v.to_numpy()
-    assert len(law) == N_ROWS and (law.variance > 0).all()
-    nats = law.log_prob(value)
+    dist, value = estimator.predict_dist(FRAME), FRAME.v.to_numpy()
+    assert len(dist) == N_ROWS and (dist.variance > 0).all()
+    nats = dist.log_prob(value)
     np.testing.assert_allclose(nats, estimator.log_prob(FRAME), rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(np.isnan(nats), ~SEEN)
     assert estimator.score(FRAME) == pytest.approx(np.nanmean(nats), abs=1e-4)
-    np.testing.assert_allclose(law.cdf(law.quantile(0.3)), 0.3, atol=1e-6)
-    low, high = law.interval(0.8)
-    np.testing.assert_allclose(law.cdf(high) - law.cdf(low), 0.8, atol=1e-6)
+    np.testing.assert_allclose(dist.cdf(dist.quantile(0.3)), 0.3, atol=1e-6)
+    low, high = dist.interval(0.8)
+    np.testing.assert_allclose(dist.cdf(high) - dist.cdf(low), 0.8, atol=1e-6)
     # All are Gaussian here: scipy is the witness.
-    normal = stats.norm(law.mean, law.sd)
+    normal = stats.norm(dist.mean, dist.sd)
     np.testing.assert_allclose(nats[SEEN], normal.logpdf(value)[SEEN], rtol=1e-6)
     np.testing.assert_allclose(low, normal.ppf(0.1), rtol=1e-6)
-    draws = law.sample(400, seed=1)
-    assert np.abs((draws.mean(0) - law.mean) / law.sd).max() < 5 / 20
+    draws = dist.sample(400, seed=1)
+    assert np.abs((draws.mean(0) - dist.mean) / dist.sd).max() < 5 / 20
 
 
 @every_placing_kind
 def test_places_are_predicted_one_row_a_time_and_place(kind):
     estimator = fitted(kind)
     places = [[0.7, 0.3], [30.0, 40.0], PLACES[2]]
-    law = estimator.predict_dist(FRAME, at=places)
-    assert law.mean.shape == (N_DAYS * 3,) and np.isfinite(law.mean).all() and (law.sd > 0).all()
-    np.testing.assert_array_equal(estimator.predict(FRAME, at=places), law.mean)
+    dist = estimator.predict_dist(FRAME, at=places)
+    assert dist.mean.shape == (N_DAYS * 3,) and np.isfinite(dist.mean).all() and (dist.sd > 0).all()
+    np.testing.assert_array_equal(estimator.predict(FRAME, at=places), dist.mean)
     # Times in order, and all places of a time together: as rows without a value, appended.
     days = np.sort(FRAME.day.unique())
     rows = [
         (day, f"p{k}", *place, np.nan) for day in days for k, place in enumerate(np.array(places))
     ]
     appended = pd.DataFrame(rows, columns=list(FRAME))
-    wide = told(estimator, pd.concat([FRAME, appended]))[N_ROWS:]
-    np.testing.assert_allclose(np.column_stack([law.mean, np.log(law.sd)]), wide, **CLOSE)
+    wide = mean_and_log_sd(estimator, pd.concat([FRAME, appended]))[N_ROWS:]
+    np.testing.assert_allclose(np.column_stack([dist.mean, np.log(dist.sd)]), wide, **CLOSE)
     alone = estimator.predict(FRAME, at=places[1:2])
-    np.testing.assert_allclose(alone, law.mean.reshape(N_DAYS, 3)[:, 1], **CLOSE)
+    np.testing.assert_allclose(alone, dist.mean.reshape(N_DAYS, 3)[:, 1], **CLOSE)
     if kind in PLACING:
         place = row_of(FRAME, 4, "s2")
         moved = estimator.predict(with_cell(FRAME, place, 3.0), at=places).reshape(N_DAYS, 3)
-        moved = np.abs(moved - law.mean.reshape(N_DAYS, 3)).max(1)
+        moved = np.abs(moved - dist.mean.reshape(N_DAYS, 3)).max(1)
         assert moved[4] > 1e-3 and np.delete(moved, 4).max() < 1e-5
 
 
@@ -259,11 +271,11 @@ def test_a_site_that_only_held_out_maps_observe_counts_as_new(kind):
 def test_many_places_are_predicted_as_few_are(n_places):
     estimator = fitted("field-efa", lags=1)
     places = np.random.default_rng(0).uniform(0, 5, (n_places, 2))
-    law = estimator.predict_dist(FRAME, at=places).mean.reshape(N_DAYS, n_places)
+    dist = estimator.predict_dist(FRAME, at=places).mean.reshape(N_DAYS, n_places)
     first = estimator.predict(FRAME, at=places[:1])
     last = estimator.predict(FRAME, at=places[-1:])
-    np.testing.assert_allclose(law[:, 0], first, **CLOSE)
-    np.testing.assert_allclose(law[:, -1], last, **CLOSE)
+    np.testing.assert_allclose(dist[:, 0], first, **CLOSE)
+    np.testing.assert_allclose(dist[:, -1], last, **CLOSE)
 
 
 @pytest.mark.parametrize("kind", ["field-climatology", "field-gaussian-process", "field-efa"])
@@ -281,9 +293,9 @@ def test_a_site_that_training_never_observed_is_a_new_one():
         assert estimator.vocabulary_["item"].tolist() == SITES[:4]
         renamed = frame.assign(site=frame.site.where(frame.site != "s4", "other"))
         with new_sites(kind):
-            law, other = told(estimator, frame), told(estimator, renamed)
-        assert np.isfinite(law).all()
-        np.testing.assert_allclose(other, law, **CLOSE)
+            dist, other = mean_and_log_sd(estimator, frame), mean_and_log_sd(estimator, renamed)
+        assert np.isfinite(dist).all()
+        np.testing.assert_allclose(other, dist, **CLOSE)
 
 
 @every_kind
@@ -292,20 +304,20 @@ def test_a_map_without_values_is_predicted_from_climate(kind):
     place = np.flatnonzero(DAYS[0] == DAYS)
     column = FRAME.v.to_numpy(copy=True)
     column[place] = np.nan
-    law = estimator.predict_dist(FRAME.assign(v=column))
+    dist = estimator.predict_dist(FRAME.assign(v=column))
     climate = fitted("field-climatology").predict_dist(FRAME)
-    assert np.isfinite(law.mean).all() and np.isfinite(law.sd).all()
-    assert (np.abs(law.mean - climate.mean)[place] < 1.5 * climate.sd[place]).all()
+    assert np.isfinite(dist.mean).all() and np.isfinite(dist.sd).all()
+    assert (np.abs(dist.mean - climate.mean)[place] < 1.5 * climate.sd[place]).all()
     if kind in TRAINED:
         return  # hardly trained here
-    assert (law.sd[place] > 0.5 * climate.sd[place]).all()
+    assert (dist.sd[place] > 0.5 * climate.sd[place]).all()
 
 
 @every_kind
 @pytest.mark.parametrize("standardize", ["none", "global", "site", "seasonal"])
 def test_every_way_to_standardize(kind, standardize):
     if (kind, standardize) == ("field-climatology", "none"):
-        return  # nothing is left to tell
+        return  # nothing is left to predict by
     estimator = make(kind, standardize=standardize)
     nats = estimator.fit(FULL).log_prob(FRAME)
     assert np.isfinite(nats[SEEN]).all()
@@ -342,13 +354,13 @@ FAMILIES = ("poisson", "negative-binomial")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_counts_have_probabilities(family):
     estimator = fitted("field-efa", frame=COUNTS, family=family, lags=1)
-    law, value = estimator.predict_dist(COUNTS), COUNTS.v.to_numpy()
+    dist, value = estimator.predict_dist(COUNTS), COUNTS.v.to_numpy()
     nats = estimator.log_prob(COUNTS)
     assert np.isfinite(nats[COUNTS.v.notna()]).all() and (nats[COUNTS.v.notna()] <= 0).all()
-    assert (law.mean > 0).all() and law.mean.std() > 0.1
-    total = sum(np.exp(law.log_prob(float(k))) for k in range(400))
+    assert (dist.mean > 0).all() and dist.mean.std() > 0.1
+    total = sum(np.exp(dist.log_prob(float(k))) for k in range(400))
     np.testing.assert_allclose(total, 1.0, atol=1e-3)
-    assert estimator.score(COUNTS) == pytest.approx(np.nanmean(law.log_prob(value)), abs=1e-4)
+    assert estimator.score(COUNTS) == pytest.approx(np.nanmean(dist.log_prob(value)), abs=1e-4)
     filled = estimator.sample(COUNTS, n=2)
     assert (filled >= 0).all() and (filled == filled.round()).all()
 
@@ -361,10 +373,10 @@ def test_heavy_tails_and_known_scales():
 
 
 def test_global_scales_are_the_same_at_all_places_of_the_same_climate():
-    law = fitted("field-efa", scale="global", standardize="global").predict_dist(FRAME)
-    np.testing.assert_allclose(law.sd, law.sd[0], rtol=1e-6)
-    law = fitted("field-efa", scale="input", standardize="global").predict_dist(FRAME)
-    assert law.sd.std() > 1e-3
+    dist = fitted("field-efa", scale="global", standardize="global").predict_dist(FRAME)
+    np.testing.assert_allclose(dist.sd, dist.sd[0], rtol=1e-6)
+    dist = fitted("field-efa", scale="input", standardize="global").predict_dist(FRAME)
+    assert dist.sd.std() > 1e-3
 
 
 def test_the_same_place_named_in_other_degrees_and_metrics():

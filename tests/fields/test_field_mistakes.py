@@ -37,7 +37,7 @@ METHODS = (
 
 
 @every_kind
-def test_nothing_is_told_before_a_fit(kind):
+def test_nothing_is_predicted_before_a_fit(kind):
     for method in METHODS:
         with pytest.raises(ValueError, match="not fitted yet"):
             getattr(make(kind), method)("x" if method == "save" else FRAME)
@@ -234,7 +234,7 @@ def test_seeds_and_numbers_of_draws_are_judged(kind):
                 draw(2, seed=wrong)
 
 
-def test_numbers_that_are_none_are_not_told():
+def test_parameters_that_are_not_finite_are_refused():
     estimator = fitted("field-efa")
     estimator.members_[0].value_part.head.constant.data[:] = np.nan
     for method in ("predict", "log_prob", "score", "impute"):
@@ -272,8 +272,8 @@ def test_counts_beyond_what_a_family_can_have_as_mean_are_refused(family):
     with pytest.raises(SupportError, match=message):
         make("field-efa", family=family).fit(with_value(1e15, counts))
     large = make("field-efa", family=family).fit(with_value(1e12, counts))
-    law = large.predict_dist(with_value(1e15, counts))
-    assert np.isfinite(law.mean).all() and np.isfinite(law.sd).all()
+    dist = large.predict_dist(with_value(1e15, counts))
+    assert np.isfinite(dist.mean).all() and np.isfinite(dist.sd).all()
 
 
 @pytest.mark.parametrize("times", [np.arange(12) + (2**63 - 20), 1e308 * np.array([-1.0, 1.0])])

@@ -1,6 +1,6 @@
 """The network of a field: what its conditionals see, by whatever neighborhood and path."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -189,9 +189,9 @@ def test_maps_of_several_layouts_are_computed_by_layout():
     each = [eta_of(network, batch_of(groups[i : i + 1])) for i in range(12)]
     alone = torch.cat([_widened(eta, batch) for eta in each])
     own = batch.present & (batch.steps_back == 0)
-    told = eta_of(network, batch)
-    torch.testing.assert_close(told[own], alone[own], rtol=1e-5, atol=1e-5)
-    assert told[own].std() > 0.1
+    eta = eta_of(network, batch)
+    torch.testing.assert_close(eta[own], alone[own], rtol=1e-5, atol=1e-5)
+    assert eta[own].std() > 0.1
 
 
 def _widened(eta, batch):
@@ -215,20 +215,20 @@ def test_scores_too_far_apart_to_be_shared_are_computed_row_by_row():
 def test_weights_are_shares_of_the_others(choice):
     groups = maps(lags=1)
     network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
-    told = network.weights(batch)
-    own, keys = told.keys.own.column, told.keys
+    weights = network.weights(batch)
+    own, keys = weights.keys.own.column, weights.keys
     n_keys = keys.may_attend.shape[-1]
     places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.column is None else keys.column
     forbidden = ~keys.may_attend[:, :, None]
     assert ((places == own[..., None]) & keys.may_attend).sum() == 0
-    assert len(told.layers) == len(network.blocks)
-    for layer in told.layers:
+    assert len(weights.layers) == len(network.blocks)
+    for layer in weights.layers:
         assert (layer >= 0).all()
         assert (layer[..., :n_keys] * forbidden).max() == 0
         torch.testing.assert_close(layer.sum(-1), torch.ones(layer.shape[:-1]), **CLOSE)
-    if told.read_out is not None:
-        assert (told.read_out >= 0).all() and (told.read_out * forbidden).max() == 0
-        assert (told.read_out.sum(-1) <= 1 + 1e-5).all()
+    if weights.read_out is not None:
+        assert (weights.read_out >= 0).all() and (weights.read_out * forbidden).max() == 0
+        assert (weights.read_out.sum(-1) <= 1 + 1e-5).all()
 
 
 @every_choice
@@ -293,7 +293,7 @@ def test_placing_undoes_anomalies(family):
     eta = placed(outputs, normal, family)
     torch.testing.assert_close(eta[..., 0], value)
     if family.n_params > 1:
-        # A law in the unit of the value: its log-density is that of the anomaly less the log scale.
+        # In the unit of the value, the log-density is that of the anomaly less the log scale.
         at = value + 0.3
         there = family.log_prob(anomaly(at, normal, family), outputs) - scale.log()
         torch.testing.assert_close(family.log_prob(at, eta), there)
@@ -323,7 +323,7 @@ def test_families_of_fields_are_judged():
 
 def test_a_shape_is_what_its_config_says():
     shape = field_shape(maps(), lags=2, step=0.5, metric="haversine")
-    assert FieldShape.from_config(shape.to_config()) == shape
+    assert FieldShape.from_config(asdict(shape)) == shape
     assert shape.n_dims == 2 and shape.n_sites == N_SITES and shape.unit > 0
     alone = field(np.ones((2, 1)), [[3.0, 4.0]])
     assert field_shape(alone, lags=0, step=1.0, metric="euclidean").unit == 1.0

@@ -26,18 +26,18 @@ def assert_same_but_for_the_unit(one, other, a, b, frame=FRAME):
         other.log_prob(X)[seen] + np.log(a), one.log_prob(frame)[seen], rtol=0, atol=1e-5
     )
     assert other.score(X) + np.log(a) == pytest.approx(one.score(frame), abs=1e-5)
-    law, plain = other.predict_dist(X), one.predict_dist(frame)
+    dist, plain = other.predict_dist(X), one.predict_dist(frame)
 
     def same(found, wanted, by=1.0):
         np.testing.assert_allclose(found / (by * a), wanted, rtol=1e-6, atol=1e-6 + 1e-13 * abs(b))
 
-    same(law.mean, plain.mean + b)
-    same(law.sd, plain.sd)
-    same(law.quantile(0.1), plain.quantile(0.1) + b)
-    for end, wanted in zip(law.interval(0.8), plain.interval(0.8), strict=True):
+    same(dist.mean, plain.mean + b)
+    same(dist.sd, plain.sd)
+    same(dist.quantile(0.1), plain.quantile(0.1) + b)
+    for end, wanted in zip(dist.interval(0.8), plain.interval(0.8), strict=True):
         same(end, wanted + b)
-    same(law.crps(X.v), plain.crps(frame.v))
-    np.testing.assert_allclose(law.cdf(X.v), plain.cdf(frame.v), atol=1e-6)
+    same(dist.crps(X.v), plain.crps(frame.v))
+    np.testing.assert_allclose(dist.cdf(X.v), plain.cdf(frame.v), atol=1e-6)
     same(other.impute(X).v, one.impute(frame).v + b)
     some, same_days = X[:15], frame[:15]
     same(

@@ -10,7 +10,7 @@ P = 5
 
 
 @pytest.fixture
-def law():
+def joint():
     return JointNormal(torch.arange(P, dtype=torch.float64), torch.from_numpy(true_covariance(P)))
 
 
@@ -21,9 +21,9 @@ def draw(n, *, missing, seed=0):
     return SlotRows(torch.from_numpy(value), torch.from_numpy(known))
 
 
-def test_conditionals_are_ratios_of_joint_densities(law):
+def test_conditionals_are_ratios_of_joint_densities(joint):
     rows = draw(12, missing=0.4)
-    mean, variance = leave_one_out(law, rows)
+    mean, variance = leave_one_out(joint, rows)
     checked = 0
     for value, known, m, v in zip(rows.value, rows.known, mean, variance, strict=True):
         for i in range(P):
@@ -32,8 +32,8 @@ def test_conditionals_are_ratios_of_joint_densities(law):
             def log_density(at, value=value):
                 if not at:
                     return 0.0
-                part = law.covariance[at][:, at].numpy()
-                return multivariate_normal(law.mean[at].numpy(), part).logpdf(value[at].numpy())
+                part = joint.covariance[at][:, at].numpy()
+                return multivariate_normal(joint.mean[at].numpy(), part).logpdf(value[at].numpy())
 
             expected = log_density([*others, i]) - log_density(others)
             normal = torch.distributions.Normal(m[i], v[i].sqrt())
@@ -42,10 +42,10 @@ def test_conditionals_are_ratios_of_joint_densities(law):
     assert checked > 10
 
 
-def test_values_that_are_not_known_do_not_matter(law):
+def test_values_that_are_not_known_do_not_matter(joint):
     rows = draw(20, missing=0.2)
     garbage = SlotRows(torch.where(rows.known, rows.value, 1e6), rows.known)
-    for one, two in zip(leave_one_out(law, rows), leave_one_out(law, garbage), strict=True):
+    for one, two in zip(leave_one_out(joint, rows), leave_one_out(joint, garbage), strict=True):
         torch.testing.assert_close(one, two)
     one, two = fit_normal(rows, ridge=0.1), fit_normal(garbage, ridge=0.1)
     torch.testing.assert_close(one, two)
@@ -53,17 +53,17 @@ def test_values_that_are_not_known_do_not_matter(law):
 
 def test_complete_rows_give_their_moments_and_the_ridge():
     rows = draw(40, missing=0.0)
-    law = fit_normal(rows, ridge=0.3)
+    joint = fit_normal(rows, ridge=0.3)
     expected = np.cov(rows.value.numpy().T, bias=True) + 0.3 * np.eye(P)
-    np.testing.assert_allclose(law.covariance, expected)
-    np.testing.assert_allclose(law.mean, rows.value.mean(0))
+    np.testing.assert_allclose(joint.covariance, expected)
+    np.testing.assert_allclose(joint.mean, rows.value.mean(0))
 
 
 def test_em_ends_where_the_penalized_likelihood_of_what_is_known_is_highest():
     rows, ridge = draw(60, missing=0.3), 0.2
-    law = fit_normal(rows, ridge=ridge)
+    joint = fit_normal(rows, ridge=ridge)
     for _ in range(3):
-        law = fit_normal(rows, ridge=ridge, start=law)
+        joint = fit_normal(rows, ridge=ridge, start=joint)
 
     def objective(mean, covariance):
         total = -0.5 * len(rows.value) * ridge * torch.linalg.inv(covariance).trace()
@@ -74,25 +74,28 @@ def test_em_ends_where_the_penalized_likelihood_of_what_is_known_is_highest():
                 total = total + normal.log_prob(value[known])
         return total
 
-    mean, covariance = law.mean.clone().requires_grad_(), law.covariance.clone().requires_grad_()
+    mean, covariance = (
+        joint.mean.clone().requires_grad_(),
+        joint.covariance.clone().requires_grad_(),
+    )
     best = objective(mean, covariance)
     best.backward()
     # Of what 60 rows weigh: a gradient of 60 / 2 is the pull of one standard error or more.
     assert mean.grad.abs().max() < 0.05 and covariance.grad.abs().max() < 0.05
     with torch.no_grad():
-        assert objective(law.mean, law.covariance + 0.05 * torch.eye(P)) < best
-        assert objective(law.mean + 0.1, law.covariance) < best
+        assert objective(joint.mean, joint.covariance + 0.05 * torch.eye(P)) < best
+        assert objective(joint.mean + 0.1, joint.covariance) < best
 
 
 def test_the_truth_is_found_though_a_third_is_missing():
-    law = fit_normal(draw(4000, missing=0.33), ridge=1e-6)
-    assert np.abs(law.covariance.numpy() - true_covariance(P)).max() < 0.12
-    assert np.abs(law.mean.numpy() - np.arange(P)).max() < 0.08
+    joint = fit_normal(draw(4000, missing=0.33), ridge=1e-6)
+    assert np.abs(joint.covariance.numpy() - true_covariance(P)).max() < 0.12
+    assert np.abs(joint.mean.numpy() - np.arange(P)).max() < 0.08
 
 
 def test_a_slot_that_no_row_knows_stays_apart():
     rows = draw(30, missing=0.2)
     rows = SlotRows(rows.value, rows.known & (torch.arange(P) != 2))
-    law = fit_normal(rows, ridge=0.1)
-    assert law.mean[2] == 0 and law.covariance[2, 2] == pytest.approx(1.1)
-    assert law.covariance[2].count_nonzero() == 1
+    joint = fit_normal(rows, ridge=0.1)
+    assert joint.mean[2] == 0 and joint.covariance[2, 2] == pytest.approx(1.1)
+    assert joint.covariance[2].count_nonzero() == 1

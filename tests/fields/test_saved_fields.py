@@ -1,4 +1,4 @@
-"""Field estimators saved and loaded, ensembles, checkpoints, and what training is told."""
+"""Field estimators saved and loaded, ensembles, checkpoints, and what training does."""
 
 import signal
 
@@ -192,9 +192,9 @@ def test_scales_are_calibrated_on_maps_held_out(family):
 def test_what_a_map_attends_to():
     for more in ({}, {"n_neighbors": 2}, {"null_token": True}, {"read_out_heads": 0}):
         estimator = fitted("field-efa", lags=1, **more)
-        told = estimator.explain(FRAME)
-        assert len(told) == len(GROUPS)
-        for g, one in enumerate(told):
+        explained = estimator.explain(FRAME)
+        assert len(explained) == len(GROUPS)
+        for g, one in enumerate(explained):
             own = np.arange(GROUPS.start[g], GROUPS.stop[g])
             n = len(own)
             assert one.time == GROUPS.group_names[g]
@@ -219,5 +219,5 @@ def test_what_a_map_attends_to():
             if "n_neighbors" in more:
                 there = (one.attention[0] > 0).sum(-1)
                 assert there.max() <= 2 * 2
-        assert told[5].steps_back.max() == 1
-        assert (told[5].read_out is None) == ("read_out_heads" in more)
+        assert explained[5].steps_back.max() == 1
+        assert (explained[5].read_out is None) == ("read_out_heads" in more)

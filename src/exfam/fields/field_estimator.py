@@ -3,6 +3,7 @@
 import math
 import os
 from abc import ABC, abstractmethod
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from exfam.fields.forecasts import Forecast, forecast
 from exfam.fields.imputation import filled
 from exfam.fields.inputs import FieldInputs, arranged, check_places, read_field_inputs
 from exfam.fields.networks.assemble import FieldShape
-from exfam.fields.networks.climate import Climate, empty_climate, fit_climate
+from exfam.fields.networks.climate import Climate, fit_climate
 from exfam.fields.networks.links import counts
 from exfam.fields.new_sites import refuse_places, warn_of_new_sites
 from exfam.fields.plan import FieldPlan, plan_field_fit
@@ -180,7 +181,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         drawn = fill_maps(self.members_, inputs.groups, **draws)
         values = self.family_.restore(torch.from_numpy(drawn)).numpy()
         flat = np.where(is_observed(inputs.groups), inputs.values, values)
-        out = np.empty((n, inputs.n_rows))
+        out = np.empty((n, len(inputs.rows)))
         out[:, inputs.rows] = flat[:, inputs.groups.elements()]
         return out
 
@@ -277,7 +278,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
 
     def _empty_climate(self) -> Climate:
         shape = self.shape_
-        return empty_climate(
+        return Climate(
             self.standardize,
             n_sites=shape.n_sites,
             n_dims=shape.n_dims,
@@ -288,7 +289,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members: plain JSON, and tensors."""
-        config = {"shape": self.shape_.to_config(), "family": family_to_config(self.family_)}
+        config = {"shape": asdict(self.shape_), "family": family_to_config(self.family_)}
         return config, {"site_coordinates": torch.from_numpy(self.site_coordinates_)}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:

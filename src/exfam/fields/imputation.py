@@ -22,7 +22,7 @@ def filled(
 
     Raises DataError where the frame has a column of one of these names.
     """
-    observed = np.empty(inputs.n_rows, dtype=bool)
+    observed = np.empty(len(inputs.rows), dtype=bool)
     observed[inputs.rows] = is_observed(inputs.groups)[inputs.groups.elements()]
     values = inputs.spread(inputs.values)
     low, high = prediction.interval(level)

@@ -47,14 +47,9 @@ class FieldInputs:
         (values,) = self.given.values.values()
         return values
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the user's data."""
-        return len(self.rows)
-
     def spread(self, flat: Float[np.ndarray, "elements"]) -> Float[np.ndarray, "rows"]:
         """Numbers of the flat columns in the user's order."""
-        out = np.empty(self.n_rows)
+        out = np.empty(len(self.rows))
         out[self.rows] = flat[self.groups.elements()]
         return out
 

@@ -36,9 +36,6 @@ def warn_of_new_sites(groups: Groups, seen: Bool[np.ndarray, "slots"], *, estima
     """Warn (ExfamWarning) of rows whose sites training did not observe, with their number.
 
     `seen`: by code, whether training observed a site often enough to learn from
-
-    >>> groups = Groups(start=[0], stop=[2], item=[0, 1])
-    >>> warn_of_new_sites(groups, np.array([True, True]), estimator="FieldRidge")
     """
     assert groups.item is not None
     rows = groups.elements()

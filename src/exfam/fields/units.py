@@ -34,13 +34,7 @@ MOST_COUNT = 1e12
 
 
 def fitted_to(family: Family, groups: Groups) -> Family:
-    """`family` on values standardized by the observed own values of training groups.
-
-    >>> from exfam.families import Gaussian
-    >>> groups = Groups(start=[0], stop=[3], values={"t": [1e9, 3e9, 2e9]})
-    >>> fitted_to(Gaussian(), groups).center
-    2000000000.0
-    """
+    """`family` on values standardized by the observed own values of training groups."""
     (column,) = groups.values.values()
     return scaled_to(family, torch.from_numpy(column[observed_own(groups)].astype(np.float64)))
 
@@ -83,22 +77,12 @@ def check_range(groups: Groups, family: Family) -> None:
 
 
 def family_in_units(family: Family) -> Family:
-    """The family of standardized values.
-
-    >>> from exfam.families import Gaussian
-    >>> family_in_units(Scaled(Gaussian(scale=6.0), center=1.0, scale=2.0))
-    Gaussian(scale=3.0)
-    """
+    """The family of standardized values."""
     return family.of_units if isinstance(family, Scaled) else family
 
 
 def unit_of(family: Family) -> float:
-    """How much of the value one standardized unit is.
-
-    >>> from exfam.families import Gaussian
-    >>> unit_of(Gaussian())
-    1.0
-    """
+    """How much of the value one standardized unit is."""
     return family.scale if isinstance(family, Scaled) else 1.0
 
 
@@ -118,11 +102,6 @@ def with_origin(groups: Groups, origin: tuple[float, ...], length: float) -> Gro
     """The groups with coordinates less `origin`, divided by `length`; as they are without one.
 
     Raises DataError for places that are more than 1e9 lengths away.
-
-    >>> place = np.array([[5.0], [9.0]])
-    >>> groups = Groups(start=[0], stop=[2], attributes={"coordinates": place}, position=place)
-    >>> with_origin(groups, (7.0,), 2.0).position.ravel()
-    array([-1.,  1.])
     """
     if not origin:
         return groups

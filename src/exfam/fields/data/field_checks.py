@@ -51,20 +51,12 @@ def check_field(groups: Groups) -> None:
 
 
 def is_observed(groups: Groups) -> Bool[np.ndarray, "elements"]:
-    """Whether elements of the flat columns have an observed value.
-
-    >>> is_observed(Groups(start=[0], stop=[2]))
-    array([ True,  True])
-    """
+    """Whether elements of the flat columns have an observed value."""
     return np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
 
 
 def observed_own(groups: Groups) -> Int64[np.ndarray, "own"]:
-    """Own elements with an observed value.
-
-    >>> observed_own(Groups(start=[0], stop=[2], values={"t": [1.0, 2.0]}, observed=[True, False]))
-    array([0])
-    """
+    """Own elements with an observed value."""
     own = groups.elements()
     return own[is_observed(groups)[own]]
 

@@ -25,12 +25,6 @@ class Anomalies:
 
     `doubt` is what is not known of the normal location, in the same units; `steps_back` counts
     maps back. `signature` is equal for maps that differ in their values only.
-
-    >>> z, flag = torch.zeros(1, 2).double(), torch.ones(1, 2, dtype=torch.bool)
-    >>> same = dict(doubt=z, steps_back=z, scale=z, location=z)
-    >>> maps = Anomalies(z, flag, torch.zeros(1, 2, 1).double(), **same)
-    >>> maps.signature.shape
-    torch.Size([1, 8])
     """
 
     value: Float64[Tensor, "batch length"]
@@ -48,26 +42,13 @@ class Anomalies:
         return torch.cat(parts, -1)
 
     def above(self, level: Float64[Tensor, ""]) -> "Anomalies":
-        """The same maps with that much taken from every observed anomaly.
-
-        >>> one, flag = torch.ones(1, 1).double(), torch.ones(1, 1, dtype=torch.bool)
-        >>> same = dict(doubt=one, steps_back=one, scale=one, location=one)
-        >>> Anomalies(one, flag, one[..., None], **same).above(one[0, 0]).value
-        tensor([[0.]], dtype=torch.float64)
-        """
+        """The same maps with that much taken from every observed anomaly."""
         return replace(self, value=torch.where(self.observed, self.value - level, 0.0))
 
     def to_eta(
         self, mean: Float64[Tensor, "batch length"], variance: Float64[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length 2"]:
-        """Mean and log standard deviation in the value's unit, of those of anomalies.
-
-        >>> one, flag = torch.ones(1, 1).double(), torch.ones(1, 1, dtype=torch.bool)
-        >>> same = dict(doubt=one, steps_back=one, scale=one, location=one)
-        >>> maps = Anomalies(one, flag, one[..., None], **same)
-        >>> maps.to_eta(one, one)
-        tensor([[[2., 0.]]])
-        """
+        """Mean and log standard deviation in the value's unit, of those of anomalies."""
         log_sd = self.scale.log() + 0.5 * variance.clamp_min(1e-12).log()
         return torch.stack([self.location + self.scale * mean, log_sd], -1).float()
 

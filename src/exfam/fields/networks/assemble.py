@@ -1,7 +1,7 @@
 """From numbers to a field network: the default wiring."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -63,26 +63,16 @@ class FieldShape:
         """Coordinates of a place."""
         return len(self.center)
 
-    def to_config(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self)
-
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":
-        """The shape that `to_config` wrote."""
+        """The shape that a saved model holds as plain JSON."""
         names = {"center", "spread", "origin"} & set(config)  # older files have no origin
         numbers = {name: tuple(config[name]) for name in names}
         return with_types(cls(**{**config, **numbers}))
 
 
 def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
-    """The shape of training groups that are a field.
-
-    >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 2.0]},
-    ...     attributes={"coordinates": np.array([[0.0, 0.0], [0.0, 8.0]])})
-    >>> field_shape(groups, lags=0, step=1.0, metric="euclidean").unit
-    2.0
-    """
+    """The shape of training groups that are a field."""
     assert groups.item is not None
     own = groups.elements()
     places = groups.attributes["coordinates"][own]
@@ -182,14 +172,7 @@ def _spread_kinks(network: nn.Sequential, generator: torch.Generator) -> None:
 
 
 class FieldHead(nn.Module):
-    """lambda_2: the family's outputs from a hidden state; those of scale, or constants for them.
-
-    >>> g = torch.Generator().manual_seed(0)
-    >>> settings = FieldNetworkParameters(embed_dim=8)
-    >>> head = FieldHead(settings, start=torch.zeros(2), n_location=1, generator=g)
-    >>> head(torch.zeros(1, 3, 8)).shape
-    torch.Size([1, 3, 2])
-    """
+    """lambda_2: the family's outputs from a hidden state; those of scale, or constants for them."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Climate: what is normal at a place and a time, from training data only."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.checks import DataError, check_choice, check_positive
+from exfam.fields.data.field_checks import is_observed
 from exfam.fields.networks.places import to_points
 from exfam.fields.networks.seasons import (
     MOST_HARMONICS,
@@ -21,7 +22,7 @@ from exfam.fields.networks.surface import at_places, fit_surface
 from exfam.geometry import check_metric
 from exfam.groups import Batch, Groups
 
-__all__ = ["CLIMATES", "Climate", "Normal", "empty_climate", "fit_climate"]
+__all__ = ["CLIMATES", "Climate", "Normal", "fit_climate"]
 
 CLIMATES = ("none", "global", "site", "seasonal")
 PERIOD = 365.25
@@ -34,9 +35,6 @@ class Normal(NamedTuple):
 
     `doubt` is the standard deviation of what is not known of the location: small where training
     observed the site well, large at sites that it never saw.
-
-    >>> Normal(torch.zeros(1, 2), torch.ones(1, 2), torch.zeros(1, 2)).scale
-    tensor([[1., 1.]])
     """
 
     location: Values
@@ -106,12 +104,6 @@ class Climate(nn.Module):
         """Whether places differ in what is normal there."""
         return self.kind in ("site", "seasonal")
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """The arguments of `empty_climate` that give a climate of the same shape."""
-        names = ("kind", "n_sites", "n_dims", "metric", "period", "step")
-        return {name: getattr(self, name) for name in names}
-
     @torch.no_grad()
     def forward(self, batch: Batch) -> Normal:
         """Location, scale and doubt of every element, those of earlier maps included."""
@@ -160,18 +152,6 @@ class Climate(nn.Module):
             surfaces=self.surfaces,
         )
         return mean[back], variance[back]
-
-
-def empty_climate(
-    kind: str, *, n_sites: int, n_dims: int, metric: str, period: float, step: float
-) -> Climate:
-    """A climate of that shape for `load_state_dict` to fill; `Climate.config` has the arguments.
-
-    >>> sizes = dict(n_sites=3, n_dims=2, metric="haversine", period=365.25, step=1.0)
-    >>> empty_climate("site", **sizes).points.shape
-    torch.Size([3, 3])
-    """
-    return Climate(kind, n_sites=n_sites, n_dims=n_dims, metric=metric, period=period, step=step)
 
 
 def fit_climate(
@@ -227,11 +207,10 @@ class _Rows(NamedTuple):
 
 
 def _observations(groups: Groups) -> _Rows:
-    elements, of_group = groups.elements(), np.repeat(np.arange(len(groups)), _own(groups))
+    elements = groups.elements()
+    of_group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     assert groups.item is not None
-    keep = groups.item[elements] >= 0
-    if groups.observed is not None:
-        keep &= groups.observed[elements]
+    keep = (groups.item[elements] >= 0) & is_observed(groups)[elements]
     elements, of_group = elements[keep], of_group[keep]
     if not len(elements):
         raise DataError(
@@ -246,10 +225,6 @@ def _observations(groups: Groups) -> _Rows:
         time=time[of_group].astype(np.float64),
         coordinates=groups.attributes["coordinates"][elements].astype(np.float64),
     )
-
-
-def _own(groups: Groups) -> Int64[np.ndarray, "groups"]:
-    return groups.stop - groups.start
 
 
 def _fill(climate: Climate, courses: SiteCourses, rows: _Rows) -> None:

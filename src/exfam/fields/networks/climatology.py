@@ -11,18 +11,7 @@ __all__ = ["ClimatologyPart"]
 
 
 class ClimatologyPart(nn.Module):
-    """A Gaussian around what is normal, of the normal spread; the others on the map are not read.
-
-    >>> import numpy as np
-    >>> from exfam.groups import Groups
-    >>> from exfam.fields.networks.climate import fit_climate
-    >>> values = {"t": [1.0, 7.0, 3.0, 9.0]}
-    >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 1], values=values,
-    ...     attributes={"coordinates": np.zeros((4, 2))})
-    >>> part = ClimatologyPart(fit_climate(groups, kind="global", metric="euclidean"))
-    >>> part.eta(groups.pad([0]))[0, :, 0]
-    tensor([5., 5.])
-    """
+    """A Gaussian around what is normal, of the normal spread; nothing else of the map is read."""
 
     direction = "bidirectional"
 

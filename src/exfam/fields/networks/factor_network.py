@@ -134,15 +134,6 @@ def build_field_latent_factor(
 
     Coordinates are standardized by those of the training `groups`; the scale starts at the
     standard deviation of the values. Raises ExfamError if no value is observed.
-
-    >>> place = np.array([[0.0], [1.0], [3.0]])
-    >>> groups = Groups(start=[0], stop=[3], values={"t": [1.0, 2.0, 3.0]},
-    ...     attributes={"coordinates": place})
-    >>> settings = LatentFactorParameters(k=2)
-    >>> part = build_field_latent_factor(
-    ...     groups, settings, metric="euclidean", generator=torch.Generator())
-    >>> part.eta(groups.pad([0])).shape
-    torch.Size([1, 3, 2])
     """
     elements = groups.elements()
     (column,) = groups.values.values()
@@ -182,14 +173,7 @@ def _average_neighbors(factors: NumberAttribute, *, n: int) -> None:
 def distinct_places(
     batch: Batch,
 ) -> tuple[Float[Tensor, "places dims"], Int64[Tensor, "batch length"]]:
-    """The distinct coordinates of a batch, in sorted order, and which of them each element has.
-
-    >>> place = np.array([[3.0], [1.0], [3.0]])
-    >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": place})
-    >>> distinct_places(groups.pad([0]))
-    (tensor([[1.],
-            [3.]]), tensor([[1, 0, 1]]))
-    """
+    """The distinct coordinates of a batch, in sorted order, and which of them each element has."""
     coordinates = batch.attributes["coordinates"].flatten(0, 1)
     code = torch.zeros(len(coordinates), dtype=torch.int64, device=coordinates.device)
     # Column by column: torch.unique of whole rows takes twenty times as long.

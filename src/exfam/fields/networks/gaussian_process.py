@@ -41,14 +41,6 @@ class GaussianProcessPart(nn.Module):
     adds to its own part and does not fade. Distances on the globe are straight ones, in km.
     Raises ExfamError for another kernel.
     Source: Rasmussen & Williams (2006), eq. 5.10 to 5.12 for the leave-one-out conditionals.
-
-    >>> from exfam.fields.networks.climate import empty_climate
-    >>> sizes = dict(n_sites=2, n_dims=1, metric="euclidean", period=1.0, step=1.0)
-    >>> part = GaussianProcessPart(empty_climate("none", **sizes), kernel="matern")
-    >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 7.0]},
-    ...     attributes={"coordinates": np.array([[0.0], [1.0]])})
-    >>> part.eta(groups.pad([0])).shape
-    torch.Size([1, 2, 2])
     """
 
     direction = "bidirectional"

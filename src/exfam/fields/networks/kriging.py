@@ -55,9 +55,9 @@ class KrigingPart(nn.Module):
     Raises ExfamError for another variogram.
     Source: Cressie (1993), section 3.2.
 
-    >>> from exfam.fields.networks.climate import empty_climate
+    >>> from exfam.fields.networks.climate import Climate
     >>> sizes = dict(n_sites=2, n_dims=1, metric="euclidean", period=1.0, step=1.0)
-    >>> part = KrigingPart(empty_climate("none", **sizes), kind="exponential",
+    >>> part = KrigingPart(Climate("none", **sizes), kind="exponential",
     ...     parameters=torch.tensor([1.0, 3.0, 0.0]).double())
     >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 7.0]},
     ...     attributes={"coordinates": np.array([[0.0], [1.0]])})

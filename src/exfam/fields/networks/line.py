@@ -63,14 +63,7 @@ class AlongLine(Encoding):
 
 
 class PlaceVectors(Field):
-    """The vectors of an encoding that gives each place one.
-
-    >>> from exfam.encodings import Sinusoidal
-    >>> from exfam.groups import Groups
-    >>> field = PlaceVectors(Sinusoidal(4), dim=4)
-    >>> field(Groups(start=[0], stop=[3]).pad([0])).shape
-    torch.Size([1, 3, 4])
-    """
+    """The vectors of an encoding that gives each place one."""
 
     def __init__(self, encoding: Encoding, *, dim: int) -> None:
         super().__init__()

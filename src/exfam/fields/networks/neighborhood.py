@@ -23,14 +23,7 @@ class OwnElements(NamedTuple):
 
 
 def own_elements(batch: Batch) -> OwnElements:
-    """The own elements of each group, in order.
-
-    >>> from exfam.groups import Groups
-    >>> before = {"context_start": [[0], [0]], "context_stop": [[0], [2]]}
-    >>> own_elements(Groups(start=[0, 2], stop=[2, 3], **before).pad([0, 1])).column
-    tensor([[0, 1],
-            [2, 0]])
-    """
+    """The own elements of each group, in order."""
     is_own = batch.present & (batch.steps_back == 0)
     count = is_own.sum(1)
     nth = torch.arange(max(1, int(count.max())), device=count.device)

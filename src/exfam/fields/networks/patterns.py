@@ -23,12 +23,7 @@ MOST_MULTIPLICATIONS = 1e8
 
 
 def gaps(steps_back: Float64[Tensor, "rows length"]) -> Float64[Tensor, "rows length length"]:
-    """How many steps lie between the maps of each two elements.
-
-    >>> gaps(torch.tensor([[1.0, 0.0]]).double())
-    tensor([[[0., 1.],
-             [1., 0.]]], dtype=torch.float64)
-    """
+    """How many steps lie between the maps of each two elements."""
     return (steps_back[:, :, None] - steps_back[:, None]).abs()
 
 
@@ -38,11 +33,6 @@ class Patterns:
 
     `before` marks observed elements of earlier maps; `gap` is in steps. Anomalies are 0 where
     they are not observed.
-
-    >>> z, flag = torch.zeros(1, 2, 2).double(), torch.ones(1, 2, dtype=torch.bool)
-    >>> one = torch.ones(1).double()
-    >>> Patterns(z, z, observed=flag, before=~flag, squares=z, count=one).own
-    tensor([[True, True]])
     """
 
     distance: Float64[Tensor, "patterns length length"]
@@ -59,15 +49,7 @@ class Patterns:
 
 
 def thinned(groups: Groups, climate: Climate) -> Anomalies:
-    """Anomalies of at most 400 sites on at most 500 maps, evenly taken; doubts are left out.
-
-    >>> from exfam.fields.networks.climate import fit_climate
-    >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 1], values={"t": np.arange(4.0)},
-    ...     attributes={"coordinates": np.zeros((4, 2))})
-    >>> thinned(groups, fit_climate(groups, kind="none", metric="euclidean")).value
-    tensor([[0., 1.],
-            [2., 3.]], dtype=torch.float64)
-    """
+    """Anomalies of at most 400 sites on at most 500 maps, evenly taken; doubts are left out."""
     longest = max(1, int(groups.lengths.max()))
     n_maps = min(MOST_MAPS, max(1, MOST_PADDED // longest))
     index = np.unique(np.linspace(0, len(groups) - 1, n_maps).round().astype(np.int64))
@@ -89,14 +71,7 @@ def thinned(groups: Groups, climate: Climate) -> Anomalies:
 
 
 def patterns_of(maps: Anomalies) -> Patterns:
-    """The most frequent patterns of observed sites, as many as a search can afford.
-
-    >>> z, flag = torch.tensor([[1.0], [2.0]]).double(), torch.ones(2, 1, dtype=torch.bool)
-    >>> zero = 0 * z
-    >>> maps = Anomalies(z, flag, zero[..., None], doubt=zero, steps_back=zero, scale=z, location=z)
-    >>> patterns_of(maps).squares
-    tensor([[[5.]]], dtype=torch.float64)
-    """
+    """The most frequent patterns of observed sites, as many as a search can afford."""
     like, count = torch.unique(maps.signature, dim=0, return_inverse=True, return_counts=True)[1:]
     afford = max(1, int(MOST_MULTIPLICATIONS / maps.value.shape[1] ** 3))
     chosen = count.argsort(descending=True, stable=True)[:afford]

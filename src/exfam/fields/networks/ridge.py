@@ -163,12 +163,12 @@ def fit_ridge_covariance(
     vary.
 
     >>> import numpy as np
-    >>> from exfam.fields.networks.climate import empty_climate
+    >>> from exfam.fields.networks.climate import Climate
     >>> groups = Groups(start=np.arange(0, 40, 2), stop=np.arange(2, 42, 2),
     ...     item=np.tile([0, 1], 20), values={"t": np.sin(np.arange(40) // 2)},
     ...     group_attributes={"time": np.arange(20.0)})
     >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
-    >>> part = fit_ridge_covariance(groups, climate=empty_climate("none", **sizes))
+    >>> part = fit_ridge_covariance(groups, climate=Climate("none", **sizes))
     >>> bool((part.eta(groups.pad([3]))[..., 0] - np.sin(3)).abs().max() < 0.01)
     True
     """

@@ -26,10 +26,6 @@ class SiteCourses:
 
     `shared` are the coefficients that sites are drawn to, `covariance` what is not known of each
     site's own, `scale` the standard deviation of the values around the course.
-
-    >>> one = np.ones(1)
-    >>> SiteCourses(one[None], one[None, None], one, shared=one, within=1.0).within
-    1.0
     """
 
     coefficient: Float64[np.ndarray, "sites terms"]
@@ -40,22 +36,14 @@ class SiteCourses:
 
 
 def angle(time: Float64[Tensor, "*shape"], period: float) -> Float64[Tensor, "*shape"]:
-    """The place in the period, in [0, 2 pi): from float64, before anything is rounded.
-
-    >>> angle(torch.tensor([10.0, 12.5]).double(), 10.0)
-    tensor([0.0000, 1.5708], dtype=torch.float64)
-    """
+    """The place in the period, in [0, 2 pi): from float64, before anything is rounded."""
     return torch.remainder(time, period) * (2 * torch.pi / period)
 
 
 def harmonics(
     angles: Float64[Tensor, "*shape"], n_harmonics: int
 ) -> Float64[Tensor, "*shape terms"]:
-    """cos and sin of 1, 2, ... times the angle, side by side.
-
-    >>> harmonics(torch.zeros(1).double(), 2)
-    tensor([[1., 0., 1., 0.]], dtype=torch.float64)
-    """
+    """cos and sin of 1, 2, ... times the angle, side by side."""
     columns = [
         wave(k * angles) for k in range(1, n_harmonics + 1) for wave in (torch.cos, torch.sin)
     ]
@@ -63,11 +51,7 @@ def harmonics(
 
 
 def harmonics_supported(angles: Float64[Tensor, "times"]) -> int:
-    """2 if the times leave no quarter of the period without data, else 1.
-
-    >>> harmonics_supported(torch.linspace(0, 6, 12).double())
-    2
-    """
+    """2 if the times leave no quarter of the period without data, else 1."""
     ordered = torch.sort(angles).values
     gaps = torch.diff(torch.cat([ordered, ordered[:1] + 2 * torch.pi]))
     return MOST_HARMONICS if float(gaps.max()) < torch.pi / 2 else 1

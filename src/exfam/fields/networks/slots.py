@@ -71,14 +71,7 @@ def slot_rows(batch: Batch, climate: nn.Module, *, n_sites: int, n_lags: int) ->
 
 
 def slot_table(groups: Groups, climate: nn.Module, *, n_sites: int, n_lags: int) -> SlotRows:
-    """All maps of the groups as rows of anomalies.
-
-    >>> from exfam.fields.networks.climate import empty_climate
-    >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
-    >>> groups = Groups(start=[0], stop=[2], item=[1, 0], values={"t": [5.0, 7.0]})
-    >>> slot_table(groups, empty_climate("none", **sizes), n_sites=2, n_lags=1).known
-    tensor([[ True,  True, False, False]])
-    """
+    """All maps of the groups as rows of anomalies."""
     parts = [
         slot_rows(part.pad(np.arange(len(part))), climate, n_sites=n_sites, n_lags=n_lags).rows
         for part in groups.chunks()

@@ -19,11 +19,6 @@ class StepsBack(Field):
     """A learned vector for each number of steps back, 0 for the map itself: the paper's lambda_d.
 
     Source: "Exponential Family Attention", appendix H.4.
-
-    >>> from exfam.groups import Groups
-    >>> field = StepsBack(1, dim=4, generator=torch.Generator().manual_seed(0))
-    >>> field(Groups(start=[0], stop=[3]).pad([0])).shape
-    torch.Size([1, 3, 4])
     """
 
     def __init__(self, lags: int, *, dim: int, generator: torch.Generator) -> None:
