@@ -189,7 +189,9 @@ def test_the_best_can_be_kept():
 
 def test_words_a_second_are_drawn():
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with EpochProgress(shown=True, max_epochs=2, console=console, told=lambda: "12 words/s") as bar:
+    with EpochProgress(
+        shown=True, max_epochs=2, console=console, extra=lambda: "12 words/s"
+    ) as bar:
         bar.draw([], fraction=0.5)
     assert "12 words/s" in console.file.getvalue()
     engine = TextEngine(Recorder(), tokens=TOKENS, arrays={}, settings=settings())

@@ -43,7 +43,7 @@ class Encoding(nn.Module, ABC):
     rotates = False
     replaces = False
     separable = True
-    # How many heads it tells apart.
+    # How many heads it distinguishes.
     n_heads = 1
     # Length of the queries and keys that it is for; None where any will do.
     head_dim: int | None = None

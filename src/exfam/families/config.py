@@ -94,7 +94,7 @@ def family_to_config(family: Family) -> dict[str, Any]:
     {'name': 'poisson', 'shift': 1, 'link': 'log'}
     """
     if isinstance(family, PerItem):
-        # Pairs: keys of a JSON object would not tell item 1 from item "1".
+        # Pairs: keys of a JSON object would not distinguish item 1 from item "1".
         listed = [
             [key if isinstance(key, str) else int(key), family_to_config(one)]
             for key, one in family.families.items()

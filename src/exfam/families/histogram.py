@@ -68,7 +68,7 @@ class Histogram(PlainFamily):
         return torch.tensor(numbers, dtype=eta.dtype, device=eta.device)
 
     def _left(self, eta: Tensor) -> Tensor:
-        """The edge that places in a bin are told from: its left one, but the right of the first."""
+        """The edge that a position in a bin is measured from: the left, of the first the right."""
         return self._of_bins((self.edges[0], *self.edges), eta)
 
     def _bin(self, value: Tensor, eta: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ class Histogram(PlainFamily):
         return value.isfinite()
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
-        # Logarithms of float64: edges that float32 cannot tell apart are no infinite density.
+        # Logarithms of float64: edges that are equal in float32 are no infinite density.
         log_widths = self._of_bins([math.log(width) for width in self.widths], eta)
         density = pick(eta.log_softmax(-1) - log_widths, self._bin(value, eta))
         below = (self.edges[0] - value).clamp(min=0) / self.widths[0]

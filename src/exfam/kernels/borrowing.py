@@ -30,11 +30,11 @@ def _borrow(typing_context, held):
 def _without_owner(context, builder, kind, value):
     if isinstance(kind, types.BaseTuple):
         parts = cgutils.unpack_tuple(builder, value, len(kind))
-        told = [
+        members = [
             _without_owner(context, builder, one, part)
             for one, part in zip(kind, parts, strict=True)
         ]
-        return context.make_tuple(builder, kind, told)
+        return context.make_tuple(builder, kind, members)
     if not isinstance(kind, types.Array):
         return value
     view = context.make_array(kind)(context, builder, value)

@@ -23,7 +23,7 @@ __all__ = ["train_cbow"]
 def train_cbow(tokens, vectors, tie, sampling, plan, rate, seed, totals):
     """One pass over `tokens` (int32; -1 ends a sentence); nats and their number go to `totals`.
 
-    `rate`: learning rate, float32; 0 only tells the nats. `seed`: uint64, of all that is drawn
+    `rate`: learning rate, float32; 0 only counts the nats. `seed`: uint64, of all that is drawn
     """
     state = np.full(1, seed, np.uint64)
     kept = subsample(tokens, sampling.keep, state)

@@ -86,19 +86,19 @@ def count_cooccurrences(
         counting = Counting(
             Path(place), n_words=n_words, n_dense=n_dense, max_pairs=limits.max_bytes // 48
         )
-        told = None
+        expected = None
         if folder is not None:
             settings = {"n_words": n_words, "window": window, "weights": weights}
-            told = fingerprint(tokens, {**settings, "n_dense": n_dense})
-            counting.resume(told)
+            expected = fingerprint(tokens, {**settings, "n_dense": n_dense})
+            counting.resume(expected)
         n_keys = min(limits.max_bytes // 128, len(tokens) * window)
         keys = np.empty(max(n_keys, window), np.int64)
         while counting.done < len(tokens):
             shard = _shard(tokens, counting.done, limits.shard_tokens, window)
             stop = min(limits.shard_tokens, len(shard))
             counting.add(shard, stop, amounts=amounts, keys=keys)
-            if told is not None:
-                counting.save(told)
+            if expected is not None:
+                counting.save(expected)
             if progress is not None:
                 progress(counting.done, len(tokens))
         del keys

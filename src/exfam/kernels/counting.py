@@ -22,7 +22,7 @@ _BYTES_AT_ONCE = 1 << 24
 
 
 def fingerprint(tokens: Int32[np.ndarray, "tokens"], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells one counting from another: the tokens' number and checksum, and the settings.
+    """What distinguishes countings: the tokens' number and checksum, and the settings.
 
     >>> fingerprint(np.array([0, 1, -1], np.int32), {"window": 2})
     {'n_tokens': 3, 'crc32': 1774511634, 'window': 2}
@@ -71,20 +71,20 @@ class Counting:
             self.store.add(Run(keys[:n_pairs].copy(), totals[:n_pairs].copy()))
         self.done += stop
 
-    def save(self, told: Mapping[str, Any]) -> None:
+    def save(self, expected: Mapping[str, Any]) -> None:
         """Bring the folder up to date; one that is killed meanwhile is as it was before.
 
         Raises CheckpointError if it cannot be written, as on a full disk.
         """
         try:
-            self._save(told)
+            self._save(expected)
         except OSError as error:
             raise CheckpointError(
                 f"`folder` must be where counts can be written, got {self.folder}: "
                 f"{error.strerror or error}. Free some space, or use another folder."
             ) from error
 
-    def _save(self, told: Mapping[str, Any]) -> None:
+    def _save(self, expected: Mapping[str, Any]) -> None:
         self.store.spill()
         name = f"triangle-{self.done}.npy"
         beside = self.folder / f"new-{name}"
@@ -92,17 +92,17 @@ class Counting:
         beside.replace(self.folder / name)
         size = (self.folder / name).stat().st_size
         state = {"done": self.done, "runs": self.store.sizes, "triangle": [name, size]}
-        write_atomically(self.folder / _MANIFEST, json.dumps({"of": told, **state}))
+        write_atomically(self.folder / _MANIFEST, json.dumps({"of": expected, **state}))
         self._tidy()
 
-    def resume(self, told: Mapping[str, Any]) -> None:
+    def resume(self, expected: Mapping[str, Any]) -> None:
         """Go on from what the folder holds; one that holds nothing is made.
 
         Raises CheckpointError if it holds another counting, or files are missing or cut.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if (self.folder / _MANIFEST).exists():
-            state = self._read(told)
+            state = self._read(expected)
             name, size = state["triangle"]
             self.store.sizes = {**state["runs"], name: size}
             self.store.check()
@@ -110,7 +110,7 @@ class Counting:
             self.triangle, self.done = np.load(self.folder / name), state["done"]
         self._tidy()
 
-    def _read(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, expected: Mapping[str, Any]) -> dict[str, Any]:
         path = self.folder / _MANIFEST
         try:
             state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -120,12 +120,12 @@ class Counting:
                 f"`folder` must hold a whole {_MANIFEST}, got one that cannot be read. "
                 "Remove the folder to count anew."
             ) from error
-        if found != told:
-            other = next(key for key in told if found.get(key) != told[key])
+        if found != expected:
+            other = next(key for key in expected if found.get(key) != expected[key])
             raise CheckpointError(
                 f"`folder` must hold a counting of these tokens and settings, got one of {other} = "
-                f"{found.get(other)!r} instead of {told[other]!r}. Name another folder, or remove "
-                "it to count anew."
+                f"{found.get(other)!r} instead of {expected[other]!r}. Name another folder, or "
+                "remove it to count anew."
             )
         return state
 

@@ -111,7 +111,7 @@ class RunStore:
         return self._held[0] if self._held else _NONE
 
     def _open(self, name: str) -> Run:
-        # "c": arrays that may be written to, which compiled code then need not tell from others.
+        # "c": arrays that may be written to; compiled code then need not distinguish them.
         both = np.asarray(np.load(self.folder / name, mmap_mode="c"))
         return Run(both[0], both[1])
 

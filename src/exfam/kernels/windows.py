@@ -1,4 +1,4 @@
-"""Sub-sampled text, its windows, and the errors of what is told of them by negative sampling.
+"""Sub-sampled text, its windows, and their errors under negative sampling.
 
 A group is a few windows that share their negatives. Its rows predict its targets: first the
 windows' centers, then the negatives. `members[row]` has a bit for each window that the row belongs
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     `negatives`: drawn for each group of windows
     `weight`: of each of them, float32
     `together`: windows in a group, 1 to 3
-    `nats_every`: of so many groups one is told in nats
+    `nats_every`: of so many groups one has its nats counted
     """
 
     window: int

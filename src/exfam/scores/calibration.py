@@ -84,19 +84,21 @@ def interval_coverage(
 
     >>> from exfam.families import Gaussian
     >>> law = Mixture(Gaussian(scale=1.0), torch.zeros(1, 4, 1))
-    >>> told, = interval_coverage(law, torch.tensor([-2.0, -0.1, 0.1, 2.0]), levels=[0.5])
-    >>> told.observed, round(told.promised, 6)
+    >>> half, = interval_coverage(law, torch.tensor([-2.0, -0.1, 0.1, 2.0]), levels=[0.5])
+    >>> half.observed, round(half.promised, 6)
     (0.5, 0.5)
     """
     if not len(value):
         raise DataError("`value` must hold at least one row, got none.")
-    told = []
+    coverages = []
     for level in levels:
         low, high = (mixture.quantile((1 + sign * level) / 2) for sign in (-1, 1))
         promised = mixture.cdf(high) - _cdf_below(mixture, low)
         inside = (value >= low) & (value <= high)
-        told.append(Coverage(level, float(promised.double().mean()), float(inside.double().mean())))
-    return told
+        coverages.append(
+            Coverage(level, float(promised.double().mean()), float(inside.double().mean()))
+        )
+    return coverages
 
 
 def _cdf_below(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
@@ -157,8 +159,8 @@ def reliability(
     Probabilities below 2^-19 share the last bin; pairs of exactly 0 (excluded items) are left out.
     Raises ExfamError for a target without an item.
 
-    >>> told = reliability(np.array([[0.8, 0.2], [0.7, 0.3]]), np.array([0, 1]))
-    >>> told.pairs[:3], told.predicted[:3], told.observed[:3]
+    >>> pairs = reliability(np.array([[0.8, 0.2], [0.7, 0.3]]), np.array([0, 1]))
+    >>> pairs.pairs[:3], pairs.predicted[:3], pairs.observed[:3]
     (array([2, 1, 1]), array([1.5, 0.3, 0.2]), array([1., 1., 0.]))
     """
     if (item < 0).any():

@@ -45,8 +45,8 @@ def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"
     exact = value.double()
     if isinstance(law.family, Scaled):
         unit = Mixture(law.family.of_units, law.eta, law.item)
-        told = law.family.scale * crps(unit, law.family.to_units(exact))
-        return told.to(mixture.eta.dtype)
+        scores = law.family.scale * crps(unit, law.family.to_units(exact))
+        return scores.to(mixture.eta.dtype)
     out = torch.where(exact.isinf(), torch.inf, torch.nan).to(exact)
     ready = exact.isfinite() & law.eta.isfinite().all(-1).all(0)
     jumps = has_jumps(law, exact)

@@ -36,10 +36,10 @@ class Prediction:
 
     >>> from exfam.families import Gaussian
     >>> law = Mixture(Gaussian(scale=2.0), torch.tensor([[[5.0], [7.0]]]))
-    >>> told = Prediction(law, rows=np.array([0, 2]), n_rows=3)
-    >>> told.mean
+    >>> prediction = Prediction(law, rows=np.array([0, 2]), n_rows=3)
+    >>> prediction.mean
     array([ 5., nan,  7.])
-    >>> low, high = told.interval(0.9)
+    >>> low, high = prediction.interval(0.9)
     >>> low.round(1), high.round(1)
     (array([1.7, nan, 3.7]), array([ 8.3,  nan, 10.3]))
     """
@@ -114,7 +114,7 @@ class Prediction:
 
         Raises ExfamError unless `value` is a number a row, or one number.
         """
-        return self._told(value, self._law.cdf)
+        return self._of_values(value, self._law.cdf)
 
     def log_prob(self, value: Any) -> Float[np.ndarray, "rows"]:
         """Log-probability or density of `value` in nats: the log of the members' mean.
@@ -122,7 +122,7 @@ class Prediction:
         -inf where the family cannot produce it.
         Raises ExfamError unless `value` is a number a row, or one number.
         """
-        return self._told(value, self._law.log_prob)
+        return self._of_values(value, self._law.log_prob)
 
     def crps(self, value: Any) -> Float[np.ndarray, "rows"]:
         """Continuous ranked probability score, in the unit of the value; lower is better.
@@ -130,7 +130,7 @@ class Prediction:
         See `exfam.scores.crps.crps`.
         Raises ExfamError unless `value` is a number a row, or one number.
         """
-        return self._told(value, lambda each: crps(self._law, each))
+        return self._of_values(value, lambda each: crps(self._law, each))
 
     def pit(self, value: Any, *, seed: int = 0) -> Float[np.ndarray, "rows"]:
         """The cdf at `value`, uniform in [0, 1] over rows if all distributions are right.
@@ -141,7 +141,7 @@ class Prediction:
         from 0 to 2^63 - 1.
         """
         check_seed("seed", seed)
-        return self._told(
+        return self._of_values(
             value, lambda each: torch.from_numpy(probability_integral(self._law, each, seed=seed))
         )
 
@@ -176,10 +176,10 @@ class Prediction:
         out[self.rows] = numbers.numpy()
         return out
 
-    def _told(self, value: Any, tell: Callable[[Tensor], Tensor]) -> np.ndarray:
-        """What `tell` says of the rows' own values, NaN where there is no value."""
+    def _of_values(self, value: Any, measure: Callable[[Tensor], Tensor]) -> np.ndarray:
+        """What `measure` gives for the rows' own values, NaN where there is no value."""
         own = torch.from_numpy(self._checked(value)[self.rows])
-        return self._placed(torch.where(own.isnan(), torch.nan, tell(own)))
+        return self._placed(torch.where(own.isnan(), torch.nan, measure(own)))
 
     def _checked(self, value: Any) -> np.ndarray:
         rule = f"`value` must be a number for each of {self.n_rows} rows, or one number"

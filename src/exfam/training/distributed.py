@@ -69,16 +69,16 @@ class ManyRanks:
         A parameter has no gradient after it only if it had none on any rank.
         """
         has_gradient = [float(p.grad is not None) for p in parameters]
-        told = [*has_gradient, *numbers, float(self._requested)]
+        flags = [*has_gradient, *numbers, float(self._requested)]
         sizes = [p.numel() for p in parameters]
-        message = self._message(sum(sizes) + len(told), _dtype(parameters), keep=bool(parameters))
-        *sums, tail = message.split([*sizes, len(told)])
+        message = self._message(sum(sizes) + len(flags), _dtype(parameters), keep=bool(parameters))
+        *sums, tail = message.split([*sizes, len(flags)])
         for part, parameter in zip(sums, parameters, strict=True):
             if parameter.grad is None:
                 part.zero_()
             else:
                 part.copy_(parameter.grad.reshape(-1))
-        tail.copy_(torch.tensor(told, dtype=message.dtype))
+        tail.copy_(torch.tensor(flags, dtype=message.dtype))
         self._send(torch.distributed.all_reduce, message)
         counts = tail.tolist()
         for part, parameter, count in zip(sums, parameters, counts, strict=False):
@@ -120,7 +120,7 @@ class ManyRanks:
         except RuntimeError as error:
             raise ExfamError(
                 f"All {self.size} ranks must stay until the fit ends, got one that has left it "
-                f"(told to rank {self.rank}). See what the others say, and start all ranks again."
+                f"(seen by rank {self.rank}). See what the others say, and start all ranks again."
             ) from error
 
 
@@ -135,9 +135,9 @@ def _dtype(parameters: Sequence[nn.Parameter]) -> torch.dtype:
 
 def _packed(state: State) -> bytes:
     arrays, facts = state
-    told = json.dumps(facts).encode()
+    header = json.dumps(facts).encode()
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    return len(told).to_bytes(8, "little") + told + safetensors.numpy.save(whole)
+    return len(header).to_bytes(8, "little") + header + safetensors.numpy.save(whole)
 
 
 def _unpacked(content: bytes) -> State:

@@ -88,7 +88,7 @@ class TextEngine:
     """Pieces of text in their order, a few to a step; what a `Run` asks of an engine.
 
     `arrays`: all that `train` changes, by name. Of a step, pieces are shared among the threads.
-    Raises DataError at the end of an epoch that told nothing.
+    Raises DataError at the end of an epoch that had nothing to learn from.
     """
 
     def __init__(
@@ -144,21 +144,21 @@ class TextEngine:
         first = index * self._per_step
         pieces = range(first, min(first + self._per_step, self._n_pieces))
         if self._threads == 1:
-            told = [self._piece(piece) for piece in pieces]
+            results = [self._piece(piece) for piece in pieces]
         else:
             with ThreadPoolExecutor(self._threads) as threads:
-                told = list(threads.map(self._piece, pieces))
+                results = list(threads.map(self._piece, pieces))
         self._learning_rate = self._rate(pieces[-1])
         _forget(self.tokens)
         self._tokens_done += len(pieces) * self._size
-        weight = sum(weight for _, weight in told)
+        weight = sum(weight for _, weight in results)
         self._weight = weight + (self._weight if index else 0.0)
         if self._weight == 0 and pieces[-1] == self._n_pieces - 1:
             raise DataError(
                 f"The text must have words beside each other, got none in epoch {self._epoch + 1} "
                 "after frequent words were left out. Take more text, or `subsample=0`."
             )
-        return sum(nats for nats, _ in told), weight
+        return sum(nats for nats, _ in results), weight
 
     def _piece(self, piece: int) -> Sums:
         # A copy: the text may be a file that cannot be written, another type to compiled code.
@@ -227,7 +227,7 @@ def fit_text(
     True
     """
     engine = TextEngine(train, tokens=tokens, arrays=arrays, settings=settings)
-    bar = EpochProgress(shown=progress, max_epochs=settings.epochs, told=engine.pace)
+    bar = EpochProgress(shown=progress, max_epochs=settings.epochs, extra=engine.pace)
     return Run(
         engine,
         max_epochs=settings.epochs,
@@ -247,10 +247,10 @@ def _checkpoint_folder(
         return None
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    told: dict[str, Any] = {f"shape of {name}": list(a.shape) for name, a in arrays.items()}
-    told |= {f"initial {name}": _digest(array) for name, array in arrays.items()}
-    told |= asdict(settings) | {"text": _digest(tokens)} | dict(checkpoint.identity)
-    return CheckpointFolder(checkpoint.folder, fingerprint=told, seconds=checkpoint.seconds)
+    fingerprint: dict[str, Any] = {f"shape of {name}": list(a.shape) for name, a in arrays.items()}
+    fingerprint |= {f"initial {name}": _digest(array) for name, array in arrays.items()}
+    fingerprint |= asdict(settings) | {"text": _digest(tokens)} | dict(checkpoint.identity)
+    return CheckpointFolder(checkpoint.folder, fingerprint=fingerprint, seconds=checkpoint.seconds)
 
 
 def _forget(tokens: np.ndarray) -> None:

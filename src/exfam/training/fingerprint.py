@@ -24,19 +24,19 @@ def fit_fingerprint(
 ) -> dict[str, Any]:
     """Settings as they are; shape of every initial array; their digest; the data's fingerprints.
 
-    >>> told = fit_fingerprint({"bias": np.zeros(2)}, parts={}, settings=TrainingSettings())
-    >>> told["shape of bias"], told["batch_size"]
+    >>> facts = fit_fingerprint({"bias": np.zeros(2)}, parts={}, settings=TrainingSettings())
+    >>> facts["shape of bias"], facts["batch_size"]
     ([2], 64)
     """
     shapes = {f"shape of {name}": list(array.shape) for name, array in initial.items()}
-    told: dict[str, Any] = asdict(settings) | shapes
+    facts: dict[str, Any] = asdict(settings) | shapes
     # Fits that began when AdamW was the only optimizer go on.
     if settings.optimizer == "adamw":
-        del told["optimizer"]
-    told["initial weights"] = digest(initial.values())
+        del facts["optimizer"]
+    facts["initial weights"] = digest(initial.values())
     for name, part in parts.items():
-        told |= {f"{what} of {name}": text for what, text in part.items()}
-    return told
+        facts |= {f"{what} of {name}": text for what, text in part.items()}
+    return facts
 
 
 def digest(arrays: Iterable[np.ndarray | None]) -> str:

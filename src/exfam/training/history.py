@@ -127,7 +127,7 @@ class EpochProgress:
     """A line with epochs, current and best validation and time left.
 
     Drawn only where `console` is a terminal or a notebook, and only with `shown`. Without patience
-    running out the time left is exact; early stopping only shortens it. `told`: what else to tell,
+    running out the time left is exact; early stopping only shortens it. `extra`: what else to show,
     such as words a second.
     """
 
@@ -137,12 +137,12 @@ class EpochProgress:
         shown: bool,
         max_epochs: int,
         console: Console | None = None,
-        told: Callable[[], str] | None = None,
+        extra: Callable[[], str] | None = None,
     ) -> None:
         console = Console(stderr=True) if console is None else console
         self.shown = shown and (console.is_terminal or console.is_jupyter)
         self.max_epochs = max_epochs
-        self._console, self._told = console, told
+        self._console, self._extra = console, extra
         self._bar: Progress | None = None
         self._task = TaskID(0)
         self._drawn = 0.0
@@ -180,8 +180,8 @@ class EpochProgress:
         rows, fraction = self._latest
         completed = min(len(rows) + fraction, self.max_epochs)
         text = describe(rows, max_epochs=self.max_epochs)
-        if self._told is not None:
-            text += f"  {self._told()}"
+        if self._extra is not None:
+            text += f"  {self._extra()}"
         bar.update(self._task, completed=completed, description=text)
         bar.refresh()
 

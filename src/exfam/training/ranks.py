@@ -1,6 +1,6 @@
 """The processes that train one model together, seen from one of them. Nothing here knows torch.
 
-`torchrun` starts the same program several times and tells each its number, its rank. All ranks draw
+`torchrun` starts the same program several times and gives each its number, its rank. All ranks draw
 the same batches from the same seed, take their shares of each, and add up what they computed.
 """
 
@@ -122,25 +122,25 @@ class Place:
 
 
 def place_in_world(environment: Mapping[str, str] | None = None) -> Place:
-    """The place that torchrun's variables tell; the only process where WORLD_SIZE is not above 1.
+    """The place that torchrun's variables give; the only process where WORLD_SIZE is not above 1.
 
     `environment`: that of the process if None (default None)
 
-    Raises ExfamError if WORLD_SIZE tells of several ranks and RANK does not tell which one.
+    Raises ExfamError if WORLD_SIZE counts several ranks and RANK does not say which one.
 
     >>> place_in_world({"WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
     Place(rank=3, size=4, local_rank=1, local_size=2)
     >>> place_in_world({})
     Place(rank=0, size=1, local_rank=0, local_size=1)
     """
-    told = os.environ if environment is None else environment
-    size = told.get("WORLD_SIZE", "1")
+    variables = os.environ if environment is None else environment
+    size = variables.get("WORLD_SIZE", "1")
     if size == "1":
         return Place()
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    numbers = [told.get(name, "") for name in names]
+    numbers = [variables.get(name, "") for name in names]
     if not all(number.isdecimal() for number in numbers):
-        got = ", ".join(f"{name}={told.get(name)!r}" for name in names)
+        got = ", ".join(f"{name}={variables.get(name)!r}" for name in names)
         raise ExfamError(
             f"`RANK` and the like must be numbers where WORLD_SIZE is not 1, got {got}. "
             "Start the program with torchrun, or unset WORLD_SIZE."
@@ -157,15 +157,15 @@ def is_main_rank() -> bool:
     return place_in_world().rank == 0
 
 
-def check_agreement(ranks: Ranks, told: Mapping[str, str]) -> None:
-    """Raise ExfamError, on every rank, unless all ranks tell the same as the main one.
+def check_agreement(ranks: Ranks, own: Mapping[str, str]) -> None:
+    """Raise ExfamError, on every rank, unless all ranks have the same facts as the main one.
 
     >>> check_agreement(ONE_PROCESS, {"seed": "0"})
     """
-    main = ranks.from_main(lambda: ({}, dict(told)))
+    main = ranks.from_main(lambda: ({}, dict(own)))
     facts = {} if main is None else main[1]
-    others = ranks.sum([float(facts.get(name) != text) for name, text in told.items()])
-    for name, count in zip(told, others, strict=True):
+    others = ranks.sum([float(facts.get(name) != text) for name, text in own.items()])
+    for name, count in zip(own, others, strict=True):
         if count:
             raise ExfamError(
                 f"`{name}` must be the same on all ranks, got {int(count)} of {ranks.size} that "

@@ -89,11 +89,11 @@ def _check_ranks(ranks: Ranks, engine: TorchEngine, parts: Mapping[str, Source])
     """Raise ExfamError, on every rank, unless all are about to do the same fit."""
     if ranks.size == 1:
         return
-    told = {"settings": repr(asdict(engine.settings))}
+    facts = {"settings": repr(asdict(engine.settings))}
     for name, part in parts.items():
-        told[name] = digest([part.lengths])
-    told["initial weights"] = digest(engine.weights().values())
-    check_agreement(ranks, told)
+        facts[name] = digest([part.lengths])
+    facts["initial weights"] = digest(engine.weights().values())
+    check_agreement(ranks, facts)
 
 
 def _checkpoint_folder(
