@@ -135,7 +135,7 @@ def test_new_maps_are_compared_with_baselines(run, place, tmp_path):
     assert "--train FILE, the data of the fit, says" in run(*words)[2]
     status, _, err = run(*words, "--train", file)
     assert status == 0, err
-    assert len(re.findall(r"^Field\w+ has -\d\S+ nats an observation of 'celsius'", err, re.M)) == 3
+    assert len(re.findall(r"^Field\w+ has -\d\S+ nats per observation of 'celsius'", err, re.M)) == 3
     assert re.search(r"^(FieldEFA is ahead of all|Field\w+ is ahead of FieldEFA by)", err, re.M)
     err = run("score", place / "model", file, "--train", file)[2]
     assert "nothing is compared: the model has seen all maps in its fit" in err
@@ -191,7 +191,7 @@ def test_info_reports_what_a_model_is(run, place, model):
         ("recommend", [], "`MODEL` must be of groups, not of fields, got FieldEFA. Use `exfam pre"),
         ("explain", [], "not of fields, got FieldEFA. Use FieldEFA.explain"),
         ("report", ["-o", "page.html"], "not of fields, got FieldEFA. Use `exfam score`"),
-        ("predict", ["--proba"], "`--proba` must be asked of a model of groups, got FieldEFA. Use"),
+        ("predict", ["--proba"], "`--proba` must be left out for a model of fields, got True. Use"),
         ("predict", ["--interval", "1.5"], "`--interval` must be strictly between 0 and 1, got 1"),
         ("predict", ["--quantiles", "0.5", "0"], "`--quantiles` must be strictly between 0 and 1"),
         ("score", ["--unknown", "unk"], "`--unknown` must be left out for a model of fields, got"),

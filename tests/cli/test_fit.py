@@ -319,9 +319,9 @@ def test_scores_of_what_was_seen_and_baselines_that_are_ahead_are_told(run, plac
     status, out, err = run("score", model, write_csv(tmp_path / "new.csv", new), "--train", file)
     assert status == 0 and out.splitlines()[0].split()[:2] == ["part", "nats"]
     assert re.search(
-        r"^EFA has -\d+\.\d+ nats an observation of 'items' and 'stars' on 30", err, re.M
+        r"^EFA has -\d+\.\d+ nats per observation of 'items' and 'stars' on 30", err, re.M
     )
-    assert re.search(r"^Marginal has -\d+\.\d+ nats an observation of 'items' and", err, re.M)
+    assert re.search(r"^Marginal has -\d+\.\d+ nats per observation of 'items' and", err, re.M)
     assert re.search(r" is ahead of EFA by \d+\.\d{3} nats.* on 30 groups: use it \(--model", err)
 
 

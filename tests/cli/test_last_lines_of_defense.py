@@ -9,7 +9,7 @@ from exfam import cli
 from exfam.checks import ExfamError
 from exfam.cli import parser, places, scoreboard
 from exfam.cli.options import Form
-from exfam.cli.score import mean_parts
+from exfam.cli.sorts.groups import mean_parts
 
 
 def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):

@@ -10,8 +10,16 @@ import pytest
 from rich.text import Text
 
 from exfam.checks import ExfamError
-from exfam.cli.output import SHOWN_ROWS, Destination, beside, deliver, destination
-from exfam.cli.sources import as_array, describe, stacked
+from exfam.cli.output import (
+    SHOWN_ROWS,
+    Destination,
+    arrow_column,
+    beside,
+    deliver,
+    destination,
+    stacked,
+)
+from exfam.cli.sources import describe_rows
 from exfam.reading.options import ReadingFacts
 
 ODD = {
@@ -131,14 +139,14 @@ def test_columns_with_a_name_that_is_taken():
 
 
 def test_labels_of_several_types_are_text():
-    assert as_array(np.array(["a", 1, None], dtype=object)).to_pylist() == ["a", "1", None]
-    assert as_array(np.array([1, 2], dtype=object)).to_pylist() == [1, 2]
+    assert arrow_column(np.array(["a", 1, None], dtype=object)).to_pylist() == ["a", "1", None]
+    assert arrow_column(np.array([1, 2], dtype=object)).to_pylist() == [1, 2]
     pieces = [{"group": ["a"], "n": [1]}, {"group": ["b"], "n": [2]}]
     assert stacked(pieces).to_pydict() == {"group": ["a", "b"], "n": [1, 2]}
 
 
 def test_facts_are_told_in_words():
     facts = ReadingFacts(rows=1, groups=1, ties=2, duplicates=1, unobserved=3)
-    assert describe(facts) == (
+    assert describe_rows(facts) == (
         "1 row, 1 group; 2 rows tied in order; 1 row dropped as duplicates; 3 rows without a value"
     )

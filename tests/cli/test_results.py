@@ -245,7 +245,7 @@ def test_what_cannot_be_predicted_is_told(run, place, words, told):
 
 
 def test_many_classes_are_recommended_instead(run, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("exfam.cli.predict.MOST_CLASSES", 5)
+    monkeypatch.setattr("exfam.cli.sorts.group_answers.MOST_CLASSES", 5)
     status, _, err = run("predict", place / "model", place / "ratings.csv", "--proba")
     assert status == 2 and "Use `exfam recommend`" in err
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 import exfam
 from exfam.checks import DataError, ExfamError, ExfamWarning
-from exfam.cli.fields import check_group_model
+from exfam.cli.sorts import sort_of
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
 from exfam.language.networks.positional_sentences import (
@@ -229,7 +229,7 @@ def test_a_model_that_is_not_fitted_says_so(tmp_path):
 
 def test_commands_of_rows_are_told_that_it_is_of_sentences(fitted):
     with pytest.raises(ExfamError, match="of groups, not of sentences, got PositionalSentenceCl"):
-        check_group_model(fitted)
+        sort_of(fitted, "predict", None)
 
 
 @pytest.mark.parametrize(

@@ -46,55 +46,25 @@ def _flat(facts: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | N
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            for place, each in enumerate(value):
-                yield from _flat(each, f"{above}{name}.{place}.")
+            for k, entry in enumerate(value):
+                yield from _flat(entry, f"{above}{name}.{k}.")
         else:
             yield above + name, None if value is None else str(value)
 
 
 def _model_facts(model: Any, path: Path) -> dict[str, Any]:
+    from exfam.cli.sorts import sort_of
+
     document = json.loads((path / "config.json").read_bytes())
     facts: dict[str, Any] = {
         "estimator": type(model).__name__,
-        **(_word_facts(model) if hasattr(model, "vectors_") else _member_facts(model)),
+        **sort_of(model, "info", None).facts(model),
         "bytes": _size(path),
         "format_version": document.get("format_version"),
         "exfam_version": document.get("exfam_version"),
         "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
     }
-    return facts | {"history": [_history(each) for each in getattr(model, "histories_", [])]}
-
-
-def _word_facts(model: Any) -> dict[str, Any]:
-    """What a model of words holds; `numbers` are of its vectors, of tied ones once."""
-    vectors = model.vectors_
-    twice = 1 if vectors.context is None else 2
-    facts = {"words": len(vectors), "dim": vectors.dim, "tied": vectors.tied}
-    return facts | {"numbers": twice * vectors.center.size}
-
-
-def _member_facts(model: Any) -> dict[str, Any]:
-    numbers = sum(each.numel() for each in model.members_[0].parameters())
-    return {**_fitted(model), "members": len(model.members_), "numbers": numbers}
-
-
-def _fitted(model: Any) -> dict[str, Any]:
-    """What a model was fitted to."""
-    from exfam.cli.fields import fitted_field, is_field
-    from exfam.cli.tables import is_table, table_facts
-    from exfam.families import family_to_config
-
-    if is_field(model):
-        return fitted_field(model)
-    if is_table(model):
-        return table_facts(model)
-    families = model.schema_.families
-    return {
-        "parts": [name for name in ("item", "value") if getattr(model.members_[0], f"{name}_part")],
-        "items": model.schema_.n_items,
-        "families": {name: family_to_config(family) for name, family in families.items()},
-        "support": model.support_,
-    }
+    return facts | {"history": [_history(run) for run in getattr(model, "histories_", [])]}
 
 
 def _folder_facts(path: Path) -> dict[str, Any]:

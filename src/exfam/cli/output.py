@@ -4,11 +4,12 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -20,11 +21,13 @@ from exfam.files import write_atomically
 
 __all__ = [
     "Destination",
+    "arrow_column",
     "beside",
     "deliver",
     "deliver_document",
     "destination",
     "show_rows",
+    "stacked",
     "table_lines",
 ]
 
@@ -75,12 +78,32 @@ def beside(columns: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
     >>> beside({"nats": [1]}, {"nats": [2]})
     {'nats': [1], 'nats_': [2]}
     """
-    told = dict(columns)
+    together = dict(columns)
     for name, column in more.items():
-        while name in told:
+        while name in together:
             name += "_"
-        told[name] = column
-    return told
+        together[name] = column
+    return together
+
+
+def arrow_column(labels: np.ndarray) -> pa.Array:
+    """Labels as Arrow holds them; as text if they are of several types."""
+    try:
+        return pa.array(labels.tolist() if labels.dtype == object else labels)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if label is None else str(label) for label in labels.tolist()])
+
+
+def stacked(pieces: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Pieces with the same columns, one below the other.
+
+    >>> stacked([{"item": ["a"]}, {"item": ["b"]}])["item"].to_pylist()
+    ['a', 'b']
+    """
+    return pa.concat_tables(
+        pa.table({name: arrow_column(np.asarray(column)) for name, column in piece.items()})
+        for piece in pieces
+    )
 
 
 def deliver(columns: Mapping[str, Any] | pa.Table, to: Destination) -> None:
@@ -172,14 +195,14 @@ def _json_lines(table: pa.Table) -> Iterator[str]:
     opening = "["
     for batch in table.to_batches(max_chunksize=10_000):
         for record in batch.to_pylist():
-            told = {name: _json_value(value) for name, value in record.items()}
-            yield f"{opening}\n{json.dumps(told, ensure_ascii=False, allow_nan=False)}"
+            plain = {name: _json_value(value) for name, value in record.items()}
+            yield f"{opening}\n{json.dumps(plain, ensure_ascii=False, allow_nan=False)}"
             opening = ","
     yield "[]\n" if opening == "[" else "\n]\n"
 
 
 def _json_value(value: Any) -> Any:
-    """JSON knows no infinity: the probability of an impossible observation is told as a word."""
+    """JSON knows no infinity: the probability of an impossible observation is a word."""
     if isinstance(value, float) and math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value if value is None or isinstance(value, str | int | float) else str(value)

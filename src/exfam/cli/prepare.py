@@ -50,8 +50,9 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Write the folder."""
+    from exfam.cli.notes import note
     from exfam.cli.places import check_writable
-    from exfam.cli.sources import describe, reading_options, tell
+    from exfam.cli.sources import describe_rows, reading_options
     from exfam.reading.prepared import prepare, prepared_facts
 
     check_writable("--output", chosen.output)
@@ -72,5 +73,4 @@ def run(chosen: Any) -> None:
         raise DataError(str(error).replace("`folder`", "`output`")) from error
     facts = prepared_facts(chosen.output)
     assert facts is not None
-    tell(f"{chosen.file}: {describe(facts)}")
-    tell(f"prepared in {chosen.output}")
+    note(f"{chosen.file}: {describe_rows(facts)}", f"prepared in {chosen.output}")

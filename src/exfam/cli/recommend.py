@@ -27,15 +27,6 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print group, rank, item and probability."""
-    from exfam.cli.output import deliver, destination
-    from exfam.cli.sources import as_array, open_both, tell
+    from exfam.cli.sorts import respond
 
-    to = destination(chosen.format, chosen.output)
-    model, groups, met = open_both(
-        chosen,
-        fields="Use `exfam predict`, which tells means and intervals of values.",
-        tables="Use `exfam predict`, which tells labels and their probabilities.",
-    )
-    told = model.recommend(groups, k=chosen.k).to_dict()
-    tell(met)
-    deliver({name: as_array(column) for name, column in told.items()}, to)
+    respond("recommend", chosen)

@@ -46,8 +46,9 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Write the page."""
-    from exfam.cli.fields import check_group_model
-    from exfam.cli.sources import describe, open_model, read_known, tell
+    from exfam.cli.notes import note
+    from exfam.cli.sorts import sort_of
+    from exfam.cli.sources import open_model
     from exfam.report.model_report import write_report
 
     path = Path(chosen.output)
@@ -55,17 +56,13 @@ def run(chosen: Any) -> None:
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
     model = open_model(chosen)
-    check_group_model(
-        model,
-        fields="Use `exfam score`, and exfam.plots.field_map in Python.",
-        tables="Use `exfam score` and `exfam explain`.",
-    )
+    sort = sort_of(model, "report", chosen)
     read: dict[str, Any] = {}
-    met = []
+    lines = []
     for name in ("data", "train"):
         if (file := getattr(chosen, name)) is not None:
-            read[name], facts = read_known(model, chosen, file=file)
-            met.append(f"{file}: {describe(facts)}")
+            read[name], description = sort.read(model, chosen, file=file)
+            lines.append(description)
     write_report(
         model,
         read.get("data"),
@@ -75,5 +72,4 @@ def run(chosen: Any) -> None:
         baselines=chosen.baselines,
         seed=chosen.seed,
     )
-    for line in (*met, f"written to {path}"):
-        tell(line)
+    note(*lines, f"written to {path}")

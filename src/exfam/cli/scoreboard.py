@@ -1,4 +1,4 @@
-"""A fitted model's score beside those of cheap baselines that saw the same groups."""
+"""A fitted model's score beside those of cheap baselines that saw the same data, of any sort."""
 
 import math
 import time
@@ -8,171 +8,146 @@ from typing import Any
 import pyarrow as pa
 
 from exfam.checks import ExfamError
-from exfam.cli.common import TRAINING_FLATTERS
-from exfam.cli.fields import is_field
-from exfam.cli.score import mean_parts
-from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.fields import FieldClimatology, FieldKriging
-from exfam.fields.networks.links import counts
+from exfam.cli.sorts.base import Baseline, Comparison, Figures
 
-__all__ = ["compare", "scoreboard"]
-
-_SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
-# How a baseline is fitted by itself.
-_REMEDIES = {
-    "FieldClimatology": "--model field-climatology",
-    "FieldKriging": "--model field-kriging",
-    "Marginal": "--model marginal",
-    "Marginal by item": "--model marginal --by-item true",
-    "ShrunkOffset": "--model shrunk-offset",
-}
-_SHARED_BY_FIELDS = (
-    "time", "site", "coordinates", "value", "metric", "missing", "standardize", "period",
-)  # fmt: skip
-
-
-def scoreboard(
-    model: Any, train: Any, held_out: Any, *, seconds: float
-) -> tuple[pa.Table, list[str]]:
-    """Nats an observation of the model and of baselines, on groups held out if there are any.
-
-    And what must be said of them, in lines.
-    `seconds`: what the model's fit took. The columns after `nats` are the terms of it; a baseline
-    of values only has no `nats` beside a model of items and values.
-    """
-    which, groups = ("training", train) if held_out is None else ("held-out", held_out)
-    of = "maps" if is_field(model) else "groups"
-    rows, notes = _rows(model, train, groups, validation=held_out, seconds=seconds)
-    notes.append(f"nats an observation on {len(groups):,} {which} {of}; higher is better")
-    if held_out is None:
-        notes.append(TRAINING_FLATTERS.format(of))
-    elif ahead := _ahead(rows, f"{which} {of}"):
-        notes.append(ahead)
-    notes += [
-        f"{row.name} has -inf nats: it met an observation of probability 0"
-        for row in rows
-        if math.isinf(sum(row.parts.values()))
-    ]
-    return _table(rows), notes
-
-
-def compare(model: Any, train: Any, groups: Any) -> list[str]:
-    """How the model does beside baselines fitted to `train`, on groups new to it, in lines."""
-    of = "maps" if is_field(model) else "groups"
-    overlap = model._seen(groups)
-    if not overlap.is_chance:
-        groups = groups[overlap.seen == 0]
-    if not groups.n_targets:
-        return [f"nothing is compared: the model has seen all {of} in its fit"]
-    rows, notes = _rows(model, train, groups, validation=None, seconds=0.0)
-    new = f"{len(groups):,} {of}"
-    notes += [
-        f"{row.name} has {sum(row.parts.values()):.6g} nats an observation of "
-        f"{' and '.join(map(repr, row.parts))} on {new}"
-        for row in rows
-    ]
-    if len(rows) > 1:
-        notes.append(_ahead(rows, new) or f"{rows[0].name} is ahead of all baselines on {new}")
-    return notes
+__all__ = ["compare", "scoreboard", "seen_notes"]
 
 
 @dataclass(frozen=True)
 class _Row:
     name: str
-    parts: dict[str, float]
+    figures: Figures
     epochs: int | None
     seconds: float
+    advice: str = ""
 
 
-def _rows(
-    model: Any, train: Any, groups: Any, *, validation: Any, seconds: float
+def scoreboard(
+    compared: Comparison, model: Any, train: Any, held_out: Any, *, seconds: float
+) -> tuple[pa.Table, list[str]]:
+    """Mean nats of the model and of baselines, on data held out if there are any.
+
+    And what must be said of them, in lines.
+    `seconds`: what the model's fit took. The columns after `nats` are the terms of it; a baseline
+    of values only has no `nats` beside a model of items and values.
+    """
+    learn, scored, is_held_out = compared.split(model, train, held_out)
+    which = f"{'held-out' if is_held_out else 'training'} {compared.units}"
+    first = _row(compared, model, model, scored, seconds=seconds)
+    rows, notes = _beside_baselines(compared, first, model, learn, scored, validation=held_out)
+    notes.append(f"nats {compared.unit(model)} on {len(scored):,} {which}; higher is better")
+    notes += compared.notes(model, train)
+    if not is_held_out:
+        notes.append(
+            f"{which.capitalize()} flatter flexible models: nothing is compared on them. "
+            "--validation-fraction 0.2, or --validation FILE, holds some out"
+        )
+    elif ahead := _ahead(rows, which):
+        notes.append(ahead)
+    notes += [
+        f"{row.name} has -inf nats: something that was observed has probability 0"
+        for row in rows
+        if math.isinf(row.figures.total)
+    ]
+    return _table(rows), notes
+
+
+def seen_notes(compared: Comparison, model: Any, data: Any) -> list[str]:
+    """How much of the data the fit has seen, if any."""
+    seen = model._seen(compared.read(model, data))
+    words = seen.words(compared.units)
+    if not words:
+        return []
+    return [words if seen.is_chance else f"{words}: new ones score lower"]
+
+
+def compare(compared: Comparison, model: Any, train: Any, data: Any) -> list[str]:
+    """How the model does beside baselines fitted to `train`, on data new to it, in lines."""
+    scored = compared.unseen(model, compared.read(model, data))
+    if scored is None:
+        return [f"nothing is compared: the model has seen all {compared.units} in its fit"]
+    first = _row(compared, model, model, scored, seconds=0.0)
+    learn = compared.read(model, train)
+    rows, notes = _beside_baselines(compared, first, model, learn, scored, validation=None)
+    new = f"{len(scored):,} {compared.units}"
+    for row in rows:
+        parts = " and ".join(repr(part) for part in row.figures.nats if part)
+        of = f" of {parts}" if parts else ""
+        notes.append(
+            f"{row.name} has {row.figures.total:.6g} nats {compared.unit(model)}{of} on {new}"
+        )
+    if len(rows) > 1:
+        notes.append(_ahead(rows, new) or f"{first.name} is ahead of all baselines on {new}")
+    return notes
+
+
+def _beside_baselines(
+    compared: Comparison, first: _Row, model: Any, train: Any, scored: Any, *, validation: Any
 ) -> tuple[list[_Row], list[str]]:
-    """The model and the baselines fitted to `train`; and which are left out, why."""
-    rows, left_out = [_row(type(model).__name__, model, groups, seconds=seconds)], []
-    for name, baseline in _baselines(model).items():
+    """The model's row and those of baselines fitted to `train`; and which are left out, why."""
+    rows, left_out = [first], []
+    for baseline in compared.baselines(model):
         started = time.perf_counter()
         try:
-            baseline.fit(train, validation=validation)
-            rows.append(_row(name, baseline, groups, seconds=time.perf_counter() - started))
+            fitted = baseline.fit(train, validation)
+            seconds = time.perf_counter() - started
+            rows.append(_row(compared, model, fitted, scored, seconds=seconds, baseline=baseline))
         except ExfamError as error:
-            left_out.append(f"{name} is left out: {error}")
+            left_out.append(f"{baseline.name} is left out: {error}")
     return rows, left_out
 
 
-def _row(name: str, model: Any, groups: Any, *, seconds: float) -> _Row:
-    if is_field(model):
-        each = {model.shape_.column: model.log_prob(groups)}
-    else:
-        each = model.log_prob_parts(groups)
-    parts, _ = mean_parts(each)
-    histories = model.histories_ if hasattr(model, "histories_") else []
-    return _Row(name, parts, sum(map(len, histories)) or None, seconds)
-
-
-def _ahead(rows: list[_Row], of: str) -> str:
-    """Which baseline is ahead of the model, the first row, by most, and what to do; or nothing."""
-    model, *baselines = rows
-    best, by, part = model, 0.0, ""
-    for row in baselines:
-        same = list(row.parts) == list(model.parts)
-        mine, theirs = (
-            {"": sum(each.parts.values())} if same else each.parts for each in (model, row)
-        )
-        for name in theirs:
-            if (gap := theirs[name] - mine[name]) > by:
-                best, by, part = row, gap, name
-    if best is model:
-        return ""
-    what = f" of {part!r}" if part else ""
-    return (
-        f"{best.name} is ahead of {model.name} by {by:.3f} nats{what} on {of}: use it "
-        f"({_REMEDIES[best.name]}), or give {model.name} more data or other settings"
+def _row(
+    compared: Comparison,
+    model: Any,
+    fitted: Any,
+    scored: Any,
+    *,
+    seconds: float,
+    baseline: Baseline | None = None,
+) -> _Row:
+    return _Row(
+        type(model).__name__ if baseline is None else baseline.name,
+        compared.figures(model, fitted, scored),
+        sum(map(len, getattr(fitted, "histories_", []))) or None,
+        seconds,
+        "" if baseline is None else baseline.advice,
     )
 
 
+def _ahead(rows: list[_Row], data: str) -> str:
+    """Which baseline is ahead of the model, the first row, by most, and what to do; or nothing."""
+    model, *baselines = rows
+    best, most, of = model, 0.0, ""
+    for row in baselines:
+        same = list(row.figures.nats) == list(model.figures.nats)
+        own, others = (
+            {"": side.figures.total} if same else side.figures.nats for side in (model, row)
+        )
+        for part, nats in others.items():
+            if (gap := nats - own[part]) > most:
+                best, most, of = row, gap, part
+    if best is model:
+        return ""
+    part = f" of {of!r}" if of else ""
+    advice = best.advice.format(model.name)
+    return f"{best.name} is ahead of {model.name} by {most:.3f} nats{part} on {data}: {advice}"
+
+
 def _table(rows: list[_Row]) -> pa.Table:
-    parts = list(rows[0].parts)
-    nats = [sum(row.parts.values()) if list(row.parts) == parts else None for row in rows]
+    parts = list(rows[0].figures.nats)
+    nats = [row.figures.total if list(row.figures.nats) == parts else None for row in rows]
     terms = parts if len(parts) > 1 else []
     return pa.table(
         {
             "model": [row.name for row in rows],
             "nats": pa.array(nats, pa.float64()),
-            **{f"nats_{part}": [row.parts.get(part) for row in rows] for part in terms},
+            **{f"nats_{part}": [row.figures.nats.get(part) for row in rows] for part in terms},
+            **{
+                measure: [row.figures.measures.get(measure) for row in rows]
+                for measure in rows[0].figures.measures
+            },
             "epochs": pa.array([row.epochs for row in rows], pa.int64()),
             "seconds": [row.seconds for row in rows],
         }
     )
-
-
-def _baselines(model: Any) -> dict[str, Any]:
-    if is_field(model):
-        return _baselines_of_field(model)
-    shared = {name: getattr(model, name) for name in _SHARED}
-    shared["parts"] = _parts(model)
-    shared["support"] = "hard" if model.support_ == "hard" else "none"
-    of_values, knows_items = bool(model.schema_.values), bool(model.schema_.n_items)
-    found: dict[str, Any] = {}
-    if not isinstance(model, Marginal):
-        found["Marginal"] = Marginal(**shared)
-        if of_values and knows_items:
-            found["Marginal by item"] = Marginal(**shared, by_item=True)
-    if of_values and not isinstance(model, Marginal | ShrunkOffset):
-        del shared["parts"], shared["support"]
-        found["ShrunkOffset"] = ShrunkOffset(**shared)
-    return found
-
-
-def _baselines_of_field(model: Any) -> dict[str, Any]:
-    """Those that are cheap at any size; of counts none, whose laws are not of whole numbers."""
-    if counts(model.family_):
-        return {}
-    shared = {name: getattr(model, name) for name in _SHARED_BY_FIELDS}
-    found = {"FieldClimatology": FieldClimatology(**shared), "FieldKriging": FieldKriging(**shared)}
-    return {name: each for name, each in found.items() if name != type(model).__name__}
-
-
-def _parts(model: Any) -> str:
-    if not model.schema_.values:
-        return "items"
-    return "both" if model._has_items else "values"

@@ -7,6 +7,7 @@ read off the classes that it derives from.
 
 import ast
 import functools
+import importlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,14 @@ from exfam.cli.options import Option
 from exfam.estimator.declared import section_rank
 from exfam.estimator.registry import REGISTRY, Entry
 
-__all__ = ["MODELS", "WORD_MODELS", "Declaration", "estimator_options", "parameters_of"]
+__all__ = [
+    "MODELS",
+    "WORD_MODELS",
+    "Declaration",
+    "build_estimator",
+    "estimator_options",
+    "parameters_of",
+]
 
 # What `--model` of `exfam fit` may say, and that of `exfam fit words`.
 MODELS = {
@@ -61,10 +69,11 @@ _RULES: dict[str, tuple[Kind, str]] = {
     "TextByColumn": (text_by_column, "FORMAT"),
     "Whole": (whole, "N"),
 }
-_FAMILY = (
-    "a family's name, with its arguments in parentheses, or a family for each value column: "
-    'poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}"'
-)
+# What is read and the parameter -> its help, where words are written otherwise than in Python.
+_HELP = {
+    ("groups", "family"): "a family's name, with its arguments in parentheses, or a family for "
+    'each value column: poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}"',
+}
 # What a help says after the line of a declaration.
 _EXAMPLES = {
     "kinds": ': "{accidents: count, condition: [poor, fair, good]}"',
@@ -103,6 +112,28 @@ def estimator_options(model: str) -> list[Option]:
     """
     reads = _ALL[model].reads
     return [_option(parameter, reads=reads) for parameter in parameters_of(model)]
+
+
+def build_estimator(model: str, chosen: Any) -> Any:
+    """The estimator with the parameters that were chosen.
+
+    Raises ExfamError for a family that there is not.
+    """
+    from exfam.cli.families import families_from_words, family_from_words
+
+    parameters: dict[str, Any] = {}
+    for declaration, option in zip(parameters_of(model), estimator_options(model), strict=True):
+        value = getattr(chosen, option.name)
+        if value is None and option.default is None:
+            continue
+        rule = "" if declaration.rule is None else ast.unparse(declaration.rule)
+        # Words of a rule, such as "auto", are no families.
+        if "Families()" in rule and repr(value) not in rule:
+            value = family_from_words(value)
+        elif value and "ByColumn('a family')" in rule:
+            value = families_from_words(value)
+        parameters[option.name] = value
+    return getattr(importlib.import_module(_ALL[model].module), _ALL[model].name)(**parameters)
 
 
 def parameters_of(model: str) -> list[Declaration]:
@@ -188,9 +219,7 @@ def _option(parameter: Declaration, *, reads: str) -> Option:
     if kind is text and parameter.annotation.endswith("| None"):
         kind = optional(text)
     default = None if parameter.default == () else parameter.default
-    help = parameter.help or ""
-    if parameter.name == "family" and reads == "groups":
-        help = _FAMILY
+    help = _HELP.get((reads, parameter.name), parameter.help or "")
     return Option(
         parameter.name,
         kind,

@@ -1,7 +1,6 @@
 """Models and data that a command is given."""
 
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
+from exfam.cli.output import arrow_column
 from exfam.columns.unknown import UnknownLabels, warn_unknown
 from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
@@ -18,20 +18,15 @@ from exfam.reading.columns import open_columns
 from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.prepared import is_prepared, prepared_facts
 from exfam.reading.reader import read_with_facts
-from exfam.training.ranks import is_main_rank
 
 __all__ = [
     "FileRows",
-    "as_array",
-    "describe",
+    "describe_rows",
     "file_rows",
-    "open_both",
     "open_model",
     "read_known",
     "read_source",
     "reading_options",
-    "stacked",
-    "tell",
 ]
 
 
@@ -43,31 +38,6 @@ def open_model(chosen: Any) -> Any:
     if getattr(chosen, "unknown", None) is not None:
         model.unknown = chosen.unknown
     return model
-
-
-def open_both(
-    chosen: Any, *, model: Any = None, fields: str = "", tables: str = ""
-) -> tuple[Any, Any, str]:
-    """The model, the file as the model reads it, and what was met in it, in words.
-
-    The file is groups, or a table for a model of tables.
-    `model`: the model where it is open already (default None)
-    `fields`, `tables`: what to use where the command is not for models of such; empty if it is
-        (default "")
-    """
-    from exfam.cli.fields import check_group_model, describe_field, is_field, read_maps
-    from exfam.cli.tables import describe_table, is_table, read_known_table
-
-    model = open_model(chosen) if model is None else model
-    check_group_model(model, fields=fields, tables=tables)
-    if is_table(model):
-        table = read_known_table(model, chosen, file=chosen.file)
-        return model, table, f"{chosen.file}: {describe_table(table)}"
-    if is_field(model):
-        groups, field_facts = read_maps(model, chosen, file=chosen.file)
-        return model, groups, f"{chosen.file}: {describe_field(field_facts)}"
-    groups, facts = read_known(model, chosen, file=chosen.file)
-    return model, groups, f"{chosen.file}: {describe(facts)}"
 
 
 def read_known(model: Any, chosen: Any, *, file: str) -> tuple[Groups, ReadingFacts]:
@@ -125,33 +95,27 @@ def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOp
     )
 
 
-def describe(facts: ReadingFacts) -> str:
+def describe_rows(facts: ReadingFacts) -> str:
     """What was met while reading, in words.
 
-    >>> describe(ReadingFacts(rows=1600, groups=200, items=12, ties=1))
+    >>> describe_rows(ReadingFacts(rows=1600, groups=200, items=12, ties=1))
     '1,600 rows, 200 groups, 12 items; 1 row tied in order'
     """
     counted = [(facts.rows, "rows"), (facts.groups, "groups"), (facts.items, "items")]
-    told = [", ".join(f"{n:,} {word if n != 1 else word[:-1]}" for n, word in counted if n)]
-    for n, words in (
+    words = [", ".join(f"{n:,} {word if n != 1 else word[:-1]}" for n, word in counted if n)]
+    for n, what in (
         (facts.ties, "tied in order"),
         (facts.duplicates, "dropped as duplicates"),
         (facts.unobserved, "without a value"),
     ):
         if n:
-            told.append(f"{n:,} row{'s' if n > 1 else ''} {words}")
-    return "; ".join(told)
-
-
-def tell(line: str) -> None:
-    """Print a line for the reader, not for programs; once under torchrun."""
-    if is_main_rank():
-        print(line, file=sys.stderr, flush=True)
+            words.append(f"{n:,} row{'s' if n > 1 else ''} {what}")
+    return "; ".join(words)
 
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """The rows of a file: the columns that tell them apart, and which one each element is.
+    """The rows of a file: the columns that identify them, and which one each element is.
 
     Elements are those that the groups own, in their order.
     """
@@ -160,12 +124,12 @@ class FileRows:
     n_rows: int
     row: Int64[np.ndarray, "elements"]
 
-    def spread(self, told: np.ndarray) -> pa.Array:
-        """What was told of each element, by row; nothing for rows that are no element."""
-        missing = None if told.dtype == object else np.nan
+    def spread(self, values: np.ndarray) -> pa.Array:
+        """Values of the elements, by row; none for rows that are no element."""
+        missing = None if values.dtype == object else np.nan
         out = np.full(self.n_rows, missing, dtype=object if missing is None else np.float64)
-        out[self.row] = told
-        return as_array(out)
+        out[self.row] = values
+        return arrow_column(out)
 
 
 def file_rows(model: Any, groups: Groups, chosen: Any) -> FileRows:
@@ -177,10 +141,10 @@ def file_rows(model: Any, groups: Groups, chosen: Any) -> FileRows:
     source_row = own if groups.source_row is None else groups.source_row[own]
     if chosen.database is None and is_prepared(chosen.file):
         by_row = np.argsort(source_row, kind="stable")
-        place = np.empty(len(own), dtype=np.int64)
-        place[by_row] = np.arange(len(own))
+        row = np.empty(len(own), dtype=np.int64)
+        row[by_row] = np.arange(len(own))
         kept = _kept_columns(model, groups, by_row)
-        return FileRows({"row": source_row[by_row]} | kept, len(own), place)
+        return FileRows({"row": source_row[by_row]} | kept, len(own), row)
     parts = [part for part in model._columns().parts if part.argument in ("group", "order", "item")]
     raw = open_columns(
         chosen.file, parts, vocabulary=model.vocabulary_, options=reading_options(chosen)
@@ -192,29 +156,9 @@ def file_rows(model: Any, groups: Groups, chosen: Any) -> FileRows:
 def _kept_columns(model: Any, groups: Groups, by_row: np.ndarray) -> dict[str, Any]:
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     group = np.repeat(names, groups.stop - groups.start)[by_row]
-    columns = {model.group or "group": as_array(group)}
+    columns = {model.group or "group": arrow_column(group)}
     if groups.item is not None and "item" in groups.vocabulary:
         code = groups.item[groups.elements()][by_row]
-        labels = as_array(groups.vocabulary["item"])
+        labels = arrow_column(groups.vocabulary["item"])
         columns[model.item or "item"] = labels.take(pa.array(code, mask=code < 0))
     return columns
-
-
-def as_array(labels: np.ndarray) -> pa.Array:
-    """Labels as Arrow holds them; as text if they are of several types."""
-    try:
-        return pa.array(labels.tolist() if labels.dtype == object else labels)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if label is None else str(label) for label in labels.tolist()])
-
-
-def stacked(pieces: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Pieces with the same columns, one below the other.
-
-    >>> stacked([{"item": ["a"]}, {"item": ["b"]}])["item"].to_pylist()
-    ['a', 'b']
-    """
-    return pa.concat_tables(
-        pa.table({name: as_array(np.asarray(column)) for name, column in piece.items()})
-        for piece in pieces
-    )

@@ -8,28 +8,10 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.tables.errors import errors_of_files
-from exfam.estimator.registry import REGISTRY
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
 
-__all__ = ["given_of", "is_table", "read_known_table", "read_training_tables"]
-
-# Options that files of tables are read without, and what to do instead.
-_NOT_OF_TABLES = {
-    "database": "Write what it holds to a file.",
-    "memory_limit": "Tables are held in memory.",
-    "date_format": "Write dates as 2024-01-31.",
-}
-
-
-def is_table(model: Any) -> bool:
-    """Whether an estimator is of tables.
-
-    >>> from exfam import Marginal, MaskedTable
-    >>> is_table(MaskedTable()), is_table(Marginal())
-    (True, False)
-    """
-    return REGISTRY[model.kind].reads == "tables"
+__all__ = ["given_of", "read_known_table", "read_training_tables"]
 
 
 def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableFile | None]:
@@ -98,12 +80,6 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
     Raises ExfamError for options that are not of tables, DataError for a file that lacks columns
     which the model may not lack.
     """
-    for name, advice in _NOT_OF_TABLES.items():
-        if (given := getattr(chosen, name)) is not None:
-            raise ExfamError(
-                f"`--{name.replace('_', '-')}` must be left out for a model of tables, got "
-                f"{given!r}. {advice}"
-            )
     if chosen.duplicates != "keep":
         raise ExfamError(
             f"`--duplicates` must be keep for a model of tables, got {chosen.duplicates!r}. Rows "

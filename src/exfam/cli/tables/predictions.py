@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.sources import as_array
+from exfam.cli.output import arrow_column
 from exfam.cli.tables.errors import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
 from exfam.families.mixtures import Mixture
@@ -35,7 +35,9 @@ def table_predictions(model: Any, table: TableFile, chosen: Any) -> dict[str, An
     first: dict[str, Any] = {"row": np.arange(len(table))}
     if response in table.frame.column_names:
         first[response] = table.frame[response]
-    return first | {output: as_array(np.concatenate(values)) for output, values in parts.items()}
+    return first | {
+        output: arrow_column(np.concatenate(values)) for output, values in parts.items()
+    }
 
 
 def filled_table(model: Any, table: TableFile) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from exfam.checks import ExfamError
-from exfam.cli.sources import as_array
+from exfam.cli.output import arrow_column
 from exfam.cli.tables.errors import errors_of_files
 from exfam.tables.answers.decisions import decide, usual_rule
 from exfam.tables.answers.distributions import distribution_blocks, value_log_prob
@@ -144,7 +144,7 @@ def _means(scores: dict[str, ColumnScore]) -> dict[str, Any]:
         "r2": [part.r2 for part in parts.values()],
     }
     counts = {
-        "part": as_array(np.array(list(parts))),
+        "part": arrow_column(np.array(list(parts))),
         "targets": [part.n for part in parts.values()],
     }
     return counts | {

@@ -46,7 +46,7 @@ def form(arguments: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Write the file."""
-    from exfam.cli.vectors.telling import tell
+    from exfam.cli.notes import note
     from exfam.vectors.files.formats import format_of_name
 
     path = Path(chosen.output)
@@ -65,4 +65,4 @@ def run(chosen: Any) -> None:
         vectors.save(path, format=format, of=chosen.of)
     except ExfamError as error:
         raise ExfamError(str(error).replace("`path`", "`--output`")) from error
-    tell(f"{len(vectors):,} words of {vectors.dim} numbers written to {path}")
+    note(f"{len(vectors):,} words of {vectors.dim} numbers written to {path}")

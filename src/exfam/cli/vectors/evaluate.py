@@ -44,16 +44,16 @@ def form(arguments: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print a set, or a kind of its analogies, a row."""
+    from exfam.cli.notes import note
     from exfam.cli.output import deliver, destination
     from exfam.cli.vectors.sets import found_sets, sets_of
-    from exfam.cli.vectors.telling import tell
 
     to = destination(chosen.format, chosen.output)
     vectors = open_vectors(chosen)
     if chosen.tests is None:
         sets, missing = found_sets()
         if missing:
-            tell(f"not found: {', '.join(missing)}")
+            note(f"not found: {', '.join(missing)}")
     else:
         sets = sets_of(chosen.tests)
     rows = [row for each in sets for row in _rows(vectors, each, chosen)]

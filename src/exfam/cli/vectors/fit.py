@@ -1,6 +1,5 @@
 """`exfam fit words`."""
 
-import importlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from exfam.cli.configs import last_given
 from exfam.cli.kinds import flag, one_of, text
 from exfam.cli.options import Form, Option
 from exfam.cli.places import check_checkpoint, check_model_place, check_room, save_or_keep
-from exfam.cli.signatures import WORD_MODELS, estimator_options
+from exfam.cli.signatures import WORD_MODELS, build_estimator, estimator_options
 
 __all__ = ["form", "run"]
 
@@ -78,34 +77,25 @@ def _options() -> list[Option]:
 
 def run(chosen: Any) -> int:
     """Fit, save, print what was learned."""
+    from exfam.cli.notes import note
     from exfam.cli.output import deliver, destination
-    from exfam.cli.vectors.telling import tell
 
     to = destination(chosen.format, None)
     check_model_place(chosen.output, overwrite=chosen.overwrite)
     check_checkpoint(chosen.checkpoint)
     check_room(Path(chosen.output))
-    estimator = _built(chosen)
+    estimator = build_estimator(chosen.model, chosen)
+    estimator._check_parameters()
     started = time.perf_counter()
     _fit(estimator, chosen)
     seconds = time.perf_counter() - started
     interrupted = _is_interrupted(estimator)
     save_or_keep(estimator, chosen.output, overwrite=chosen.overwrite)
     if interrupted:
-        tell("interrupted: what was learned so far is kept")
-    tell(f"saved in {chosen.output}")
+        note("interrupted: what was learned so far is kept")
+    note(f"saved in {chosen.output}")
     deliver(_told(estimator, chosen.model) | {"seconds": [seconds]}, to)
     return INTERRUPTED if interrupted else 0
-
-
-def _built(chosen: Any) -> Any:
-    model = WORD_MODELS[chosen.model]
-    parameters = {
-        option.name: getattr(chosen, option.name) for option in estimator_options(chosen.model)
-    }
-    estimator = getattr(importlib.import_module(model.module), model.name)(**parameters)
-    estimator._check_parameters()
-    return estimator
 
 
 def _fit(estimator: Any, chosen: Any) -> None:

@@ -1,0 +1,19 @@
+"""What commands do with a model, by the sort of data that it reads: one `Sort` each.
+
+A command looks its sort up once, by what the registry says that the estimator reads, and has no
+branches on it. A new sort is a module here and a line in `SORTS`.
+"""
+
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.sorts.lookup import respond, sort_named, sort_of
+
+__all__ = [
+    "Baseline",
+    "Comparison",
+    "Figures",
+    "FitPlan",
+    "Sort",
+    "respond",
+    "sort_named",
+    "sort_of",
+]

@@ -1,0 +1,145 @@
+"""What commands answer about groups: predictions, attention, recommendations."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError
+from exfam.cli.output import arrow_column, beside, stacked
+from exfam.cli.sources import file_rows
+from exfam.groups import Groups
+
+__all__ = ["explain_groups", "predict_groups", "recommend_items", "spoken_part"]
+
+Answer = tuple[dict[str, Any], list[str]]
+# As many columns as a file of rows can bear.
+MOST_CLASSES = 2000
+AT_A_TIME = 64
+
+
+def spoken_part(part: str) -> str:
+    """A part of a model as results name it.
+
+    >>> spoken_part("item"), spoken_part("stars")
+    ('items', 'stars')
+    """
+    return "items" if part == "item" else part
+
+
+def predict_groups(model: Any, groups: Groups, chosen: Any) -> Answer:
+    """Means, intervals, quantiles or probabilities, one row per row of the file.
+
+    Raises ExfamError for `--of` without `--proba`, and for more items than a file can bear.
+    """
+    if chosen.of is not None and not chosen.proba:
+        raise ExfamError("`--of` must come with --proba, got it alone.")
+    rows = file_rows(model, groups, chosen)
+    predicted = _probabilities(model, groups, chosen.of) if chosen.proba else None
+    if predicted is None:
+        predicted = _values(model, groups, chosen)
+    return beside(rows.columns, {n: rows.spread(column) for n, column in predicted.items()}), []
+
+
+def _values(model: Any, groups: Groups, chosen: Any) -> dict[str, np.ndarray]:
+    predicted = model.predict(groups, interval=chosen.interval, quantiles=chosen.quantiles)
+    names = list(model.schema_.families)
+    if not names:
+        return {f"predicted_{model.item or 'item'}": predicted}
+    by_column = predicted if isinstance(predicted, dict) else {names[0]: predicted}
+    if chosen.interval is not None:
+        suffixes = ["low", "high"]
+    elif chosen.quantiles is not None:
+        suffixes = [f"q{level:g}" for level in chosen.quantiles]
+    else:
+        return {f"{name}_mean": values for name, values in by_column.items()}
+    return {
+        f"{name}_{suffix}": values[:, k]
+        for name, values in by_column.items()
+        for k, suffix in enumerate(suffixes)
+    }
+
+
+def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.ndarray]:
+    families = model.schema_.families
+    of = of or ("item" if model._has_items else next(iter(families)))
+    if of == model.item and of not in families:
+        of = "item"
+    if of == "item" and model._n_items > MOST_CLASSES:
+        raise ExfamError(
+            f"`--proba` must be of {MOST_CLASSES} items at most, got {model._n_items}. Use "
+            "`exfam recommend` for the most probable."
+        )
+    probability = model.predict_proba(groups, of=of)
+    if of == "item":
+        name, classes = model.item or "item", model.vocabulary_["item"].tolist()
+    else:
+        name, classes = of, list(families[of].categories)
+    return {
+        f"{name}={label:g}" if isinstance(label, float) else f"{name}={label}": probability[:, k]
+        for k, label in enumerate(classes)
+    }
+
+
+def explain_groups(model: Any, groups: Groups, chosen: Any) -> Answer:
+    """Attention weights of chosen groups, one row for each center and context.
+
+    Raises ExfamError for `--of`, and for groups that are not in the file.
+    """
+    if chosen.of is not None:
+        raise ExfamError(
+            f"`--of` must be left out for a model of groups, got {chosen.of!r}. It names a column "
+            "of a table."
+        )
+    if chosen.groups is not None:
+        groups = groups[_indices(groups, chosen.groups)]
+    return stacked(_weights(model, groups, chosen)), []
+
+
+def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
+    assert groups.group_names is not None
+    index = {str(name): k for k, name in enumerate(groups.group_names.tolist())}
+    for name in names:
+        if name not in index:
+            raise ExfamError(
+                f"`--groups` must name groups of the file, got {name!r}. It has "
+                f"{', '.join(list(index)[:3])}{' …' if len(index) > 3 else ''}."
+            )
+    return np.array([index[name] for name in names], dtype=np.int64)
+
+
+def _weights(model: Any, groups: Groups, chosen: Any) -> Iterator[dict[str, Any]]:
+    # Weights are square in a group's length: a part of the groups at a time.
+    for first in range(0, len(groups), AT_A_TIME):
+        for explanation in model.explain(groups[first : first + AT_A_TIME]):
+            yield from _tables(explanation, per_head=chosen.per_head, top=chosen.top)
+
+
+def _tables(explanation: Any, *, per_head: bool, top: int | None) -> Iterator[dict[str, Any]]:
+    """The weights of one group, a table for each part that was fitted."""
+    for part, weights in explanation.weights.items():
+        weights = weights if per_head else weights.mean((0, 1), keepdims=True)
+        layer, head, center, context = np.indices(weights.shape).reshape(4, -1)
+        rows = _largest(weights, top)
+        heads = {"layer": layer[rows] + 1, "head": head[rows] + 1} if per_head else {}
+        names = {
+            "center": np.array(explanation.centers, dtype=object)[center[rows]],
+            "context": np.array(explanation.columns, dtype=object)[context[rows]],
+        }
+        fixed = {"group": [explanation.group] * len(rows), "part": [part] * len(rows)}
+        yield fixed | heads | names | {"weight": weights.ravel()[rows].astype(np.float64)}
+
+
+def _largest(weights: np.ndarray, top: int | None) -> np.ndarray:
+    """Flat indices of each center's weights, the largest first; those that are 0 are left out."""
+    by_size = np.argsort(-weights, axis=-1, kind="stable")[..., :top]
+    n_columns = weights.shape[-1]
+    first = np.arange(weights.size // n_columns).reshape(*weights.shape[:-1], 1) * n_columns
+    indices = (first + by_size).ravel()
+    return indices[weights.ravel()[indices] != 0]
+
+
+def recommend_items(model: Any, groups: Groups, chosen: Any) -> Answer:
+    """The most probable further items of each group."""
+    columns = model.recommend(groups, k=chosen.k).to_dict()
+    return {name: arrow_column(column) for name, column in columns.items()}, []

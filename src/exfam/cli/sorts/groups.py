@@ -1,0 +1,211 @@
+"""Models of groups: reading, fits, scores, baselines."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from exfam.checks import ExfamError
+from exfam.cli.output import beside
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.sorts.group_answers import (
+    explain_groups,
+    predict_groups,
+    recommend_items,
+    spoken_part,
+)
+from exfam.cli.sources import describe_rows, file_rows, read_known, read_source, reading_options
+from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.plan import hold_out
+from exfam.estimator.evaluate import total_nats
+from exfam.families import family_to_config
+from exfam.groups import Groups
+from exfam.reading.prepared import is_prepared, prepared_columns
+
+__all__ = ["GROUPS", "estimator_baseline", "mean_parts", "split_held_out", "unseen_groups"]
+
+_SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
+
+
+def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
+    groups, facts = read_known(model, chosen, file=file)
+    return groups, f"{file}: {describe_rows(facts)}"
+
+
+def _plan(estimator: Any, chosen: Any) -> FitPlan:
+    _complete_columns(estimator, chosen)
+    columns, options = estimator._columns(), reading_options(chosen)
+    groups, facts = read_source(chosen.file, columns, options=options)
+    if chosen.validation is None:
+        train, held_out = hold_out(
+            groups,
+            groups.stop > groups.start,
+            fraction=float(estimator.validation_fraction),
+            seed=int(estimator.seed),
+        )
+    else:
+        train = groups
+        held_out, _ = read_source(
+            chosen.validation,
+            columns,
+            options=options,
+            vocabulary=groups.vocabulary,
+            unknown=estimator.unknown,
+        )
+    return FitPlan((train,), held_out, train, held_out, describe_rows(facts))
+
+
+def _complete_columns(estimator: Any, chosen: Any) -> None:
+    """Columns that are not named are those that a prepared folder was made of.
+
+    Raises ExfamError where there is nothing to be learned.
+    """
+    if is_prepared(chosen.file) and chosen.database is None:
+        held = prepared_columns(chosen.file)
+        for name, value in ({} if held is None else asdict(held)).items():
+            if not getattr(estimator, name, True):
+                setattr(estimator, name, value)
+    elif estimator.group is not None and estimator.item is None and not estimator.value:
+        raise ExfamError("`--item` or `--value` must name columns to learn, got neither.")
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    families, first = model.schema_.families, model.members_[0]
+    return {
+        "parts": [name for name in ("item", "value") if getattr(first, f"{name}_part")],
+        "items": model.schema_.n_items,
+        "families": {name: family_to_config(family) for name, family in families.items()},
+        "support": model.support_,
+        "members": len(model.members_),
+        "numbers": sum(parameter.numel() for parameter in first.parameters()),
+    }
+
+
+def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
+    """The mean over all targets of each part's log-probabilities, and the number of targets.
+
+    `parts`: as an estimator's `log_prob_parts` gives them; "item" becomes "items".
+
+    Raises ExfamError if there are none.
+    """
+    counted = ~np.isnan(total_nats(parts))
+    n = int(counted.sum())
+    if n == 0:
+        raise ExfamError("`FILE` must hold at least one observation to score, got none.")
+    means = {spoken_part(name): float(np.nansum(nats[counted]) / n) for name, nats in parts.items()}
+    return means, n
+
+
+def _score(model: Any, groups: Groups, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+    parts = model.log_prob_parts(groups)
+    notes = _impossible(parts, groups)
+    if not chosen.per_row:
+        return _means(parts), notes
+    rows, nats = file_rows(model, groups, chosen), {"nats": total_nats(parts)}
+    if len(parts) > 1:
+        nats |= {f"nats_{spoken_part(name)}": part for name, part in parts.items()}
+    spread = {name: rows.spread(values) for name, values in nats.items()}
+    return beside(rows.columns, spread), notes
+
+
+def _means(parts: dict[str, np.ndarray]) -> dict[str, Any]:
+    means, n = mean_parts(parts)
+    counts = {spoken_part(name): int((~np.isnan(nats)).sum()) for name, nats in parts.items()}
+    nats = {"all": sum(means.values())} | means
+    perplexity = [
+        # Beyond all numbers where the nats are few: left out.
+        float(np.exp(-value)) if name == "items" and value > -700 else np.nan
+        for name, value in nats.items()
+    ]
+    return {
+        "part": list(nats),
+        "nats": list(nats.values()),
+        "targets": [n, *counts.values()],
+        "perplexity": np.array(perplexity),
+    }
+
+
+def _impossible(parts: dict[str, np.ndarray], groups: Groups) -> list[str]:
+    """How many observations have probability 0, if any."""
+    elements = np.flatnonzero(np.isneginf(list(parts.values())).any(axis=0))
+    if not len(elements):
+        return []
+    own = groups.elements()[elements]
+    row = int((own if groups.source_row is None else groups.source_row[own]).min())
+    return [
+        f"{len(own):,} observation{'s' if len(own) > 1 else ''} of probability 0 under the model, "
+        f"the first at row {row}: minus infinity"
+    ]
+
+
+def split_held_out(model: Any, train: Groups, held_out: Groups | None) -> tuple[Any, Any, bool]:
+    """The groups to learn from, those to score, and whether the fit held these out."""
+    return (train, train, False) if held_out is None else (train, held_out, True)
+
+
+def unseen_groups(model: Any, groups: Groups) -> Groups | None:
+    """The groups that the fit has not seen, or all where it has seen them by chance."""
+    overlap = model._seen(groups)
+    new = groups if overlap.is_chance else groups[overlap.seen == 0]
+    return new if new.n_targets else None
+
+
+def _figures(model: Any, fitted: Any, groups: Groups) -> Figures:
+    return Figures(mean_parts(fitted.log_prob_parts(groups))[0])
+
+
+def _baselines(model: Any) -> list[Baseline]:
+    shared = {name: getattr(model, name) for name in _SHARED}
+    of_values, knows_items = bool(model.schema_.values), bool(model.schema_.n_items)
+    found = []
+    if not isinstance(model, Marginal):
+        part = ("both" if model._has_items else "values") if of_values else "items"
+        support = "hard" if model.support_ == "hard" else "none"
+        marginal = shared | {"parts": part, "support": support}
+        found.append(estimator_baseline("Marginal", Marginal(**marginal), model="marginal"))
+        if of_values and knows_items:
+            by_item = Marginal(**marginal, by_item=True)
+            found.append(
+                estimator_baseline("Marginal by item", by_item, model="marginal --by-item true")
+            )
+    if of_values and not isinstance(model, Marginal | ShrunkOffset):
+        found.append(
+            estimator_baseline("ShrunkOffset", ShrunkOffset(**shared), model="shrunk-offset")
+        )
+    return found
+
+
+def estimator_baseline(name: str, estimator: Any, *, model: str) -> Baseline:
+    """An estimator as a baseline; `model`: what `exfam fit --model` calls it."""
+
+    def fit(train: Groups, validation: Groups | None) -> Any:
+        return estimator.fit(train, validation=validation)
+
+    advice = f"use it (--model {model}), or give {{}} more data or other settings"
+    return Baseline(name, fit, advice)
+
+
+GROUPS = Sort(
+    name="groups",
+    read=_read,
+    facts=_facts,
+    answers={
+        "score": _score,
+        "predict": predict_groups,
+        "explain": explain_groups,
+        "recommend": recommend_items,
+    },
+    refused={
+        "fill": "It fills the cells of tables.",
+        "rows": "Use --groups.",
+    },
+    plan=_plan,
+    comparison=Comparison(
+        units="groups",
+        unit=lambda model: "per observation",
+        split=split_held_out,
+        unseen=unseen_groups,
+        baselines=_baselines,
+        figures=_figures,
+    ),
+)

@@ -1,0 +1,162 @@
+"""Models of tables: rows of mixed columns."""
+
+from typing import Any
+
+import numpy as np
+
+from exfam.cli import tables
+from exfam.cli.output import stacked
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.tables.facts import label_notes
+from exfam.cli.tables.scores import chosen_columns, column_scores, rules_of
+from exfam.tables.data import Cells, TableSchema
+from exfam.tables.data.table_files import TableFile
+from exfam.tables.estimator.choice import best_of
+from exfam.tables.estimator.plan import split_rows
+from exfam.tables.networks.independent import independent_columns
+
+__all__ = ["TABLES"]
+
+
+def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:
+    table = tables.read_known_table(model, chosen, file=file)
+    return table, f"{file}: {tables.describe_table(table)}"
+
+
+def _plan(estimator: Any, chosen: Any) -> FitPlan:
+    """The table, its response apart."""
+    response = getattr(chosen, "response", None)
+    train, held_out = tables.read_training_tables(estimator, chosen)
+    validation = None if held_out is None else tables.given_of(held_out, response)
+    if response is None and validation is not None:
+        (validation,) = validation
+    read = [train] if held_out is None else [train, held_out]
+    return FitPlan(
+        tables.given_of(train, response),
+        validation,
+        train,
+        held_out,
+        tables.describe_table(train),
+        errors=tables.errors_of_files(*read),
+    )
+
+
+def _score(model: Any, table: TableFile, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+    return tables.table_scores(model, table, chosen), []
+
+
+def _predict(model: Any, table: TableFile, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+    if chosen.fill:
+        return tables.filled_table(model, table), []
+    return tables.table_predictions(model, table, chosen), []
+
+
+def _explain(model: Any, table: TableFile, chosen: Any) -> tuple[Any, list[str]]:
+    notes = [f"of the first of {model.ensemble} networks"] if model.ensemble > 1 else []
+    return stacked(tables.table_experts(model, table, chosen)), notes
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    return {
+        **tables.table_facts(model),
+        "members": len(model.members_),
+        "numbers": sum(parameter.numel() for parameter in model.members_[0].parameters()),
+    }
+
+
+def _unit(model: Any) -> str:
+    return "per cell" if model.response_ is None else f"of {model.response_!r}"
+
+
+def _split(model: Any, train: TableFile, held_out: TableFile | None) -> tuple[Cells, Cells, bool]:
+    """Those with a cell to predict alone are held out by a fit, and scored."""
+    cells = tables.cells_of(model, train)
+    if held_out is not None:
+        return cells, tables.cells_of(model, held_out), True
+    scored = cells.present
+    if model.response_ is not None:
+        scored = scored[:, [model.schema_.index(model.response_)]]
+    rows = np.asarray(scored.any(1))
+    kept, held = split_rows(rows, fraction=model.validation_fraction, seed=model.seed)
+    if len(held):
+        return cells[kept], cells[held], True
+    return cells, cells[np.flatnonzero(rows)], False
+
+
+def _unseen(model: Any, cells: Cells) -> Cells | None:
+    overlap = model._seen(cells)
+    new = cells if overlap.is_chance else cells[np.flatnonzero(overlap.seen == 0)]
+    return new if new.columns(_indices(model)).present.any() else None
+
+
+def _indices(model: Any) -> list[int]:
+    return [model.schema_.index(name) for name in chosen_columns(model)]
+
+
+def _baselines(model: Any) -> list[Baseline]:
+    """The marginal distributions of the columns that the model predicts."""
+    indices = _indices(model)
+
+    def fit(train: Cells, validation: Any) -> Any:
+        return independent_columns(
+            train.columns(indices),
+            schema=TableSchema(tuple(model.schema_.columns[index] for index in indices)),
+            families=[model.families_[index] for index in indices],
+        )
+
+    advice = "the columns say little of each other, or there are too few rows"
+    return [Baseline("Marginal", fit, advice)]
+
+
+def _figures(model: Any, fitted: Any, cells: Cells) -> Figures:
+    """Nats of all cells that the model predicts; accuracy or R^2 of its response."""
+    network = fitted
+    if fitted is model:
+        network = model.model_
+    else:
+        cells = cells.columns(_indices(model))
+    scores = column_scores(network, cells, rules_of(model, chosen_columns(model)))
+    nats = float(np.nanmean(np.concatenate([score.nats for score in scores.values()])))
+    response = model.response_
+    if response is None:
+        return Figures({"": nats})
+    measure = "r2" if model.schema_.column(response).labels is None else "accuracy"
+    return Figures({"": nats}, {measure: getattr(scores[response], measure)})
+
+
+def _notes(model: Any, train: TableFile) -> list[str]:
+    notes = label_notes(model, len(train))
+    if model.trials_ and model.response_ is not None:
+        chosen = best_of(model.trials_)
+        nats = next(trial.nats for trial in model.trials_ if trial.recipe == chosen)
+        notes.append(f"{nats:.6g} nats on training rows that its own trials held out")
+    return notes
+
+
+TABLES = Sort(
+    name="tables",
+    read=_read,
+    facts=_facts,
+    answers={"score": _score, "predict": _predict, "explain": _explain},
+    instead={
+        "recommend": "Use `exfam predict`, which gives labels and their probabilities.",
+        "report": "Use `exfam score` and `exfam explain`.",
+    },
+    refused={
+        "database": "Write what it holds to a file.",
+        "memory_limit": "Tables are held in memory.",
+        "date_format": "Write dates as 2024-01-31.",
+        "groups": "Use --rows.",
+    },
+    plan=_plan,
+    comparison=Comparison(
+        units="rows",
+        unit=_unit,
+        split=_split,
+        unseen=_unseen,
+        baselines=_baselines,
+        figures=_figures,
+        read=tables.cells_of,
+        notes=_notes,
+    ),
+)

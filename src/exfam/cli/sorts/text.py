@@ -1,0 +1,64 @@
+"""Models of words of a text, and of sentences."""
+
+from typing import Any
+
+import numpy as np
+
+from exfam.cli.sorts.base import Sort
+
+__all__ = ["SENTENCES", "WORDS"]
+
+# Where the log-likelihood is of yes and no, there is no perplexity.
+_SAMPLED = ("skip-gram", "cbow")
+_OF_ROWS = "It is of rows. Take a file of text."
+
+
+def _read(model: Any, chosen: Any, *, file: str) -> tuple[str, str]:
+    return file, ""
+
+
+def _score(model: Any, file: str, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+    """Mean nats of the file's text; see the models' `score`."""
+    nats = float(model.score(file))
+    is_exact = model.kind not in _SAMPLED or getattr(model, "likelihood", None) == "softmax"
+    perplexity = float(np.exp(-nats)) if is_exact and nats > -700 else np.nan
+    return {"part": ["words"], "nats": [nats], "perplexity": np.array([perplexity])}, []
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """What a model of words holds; `numbers` are of its vectors, of tied ones once."""
+    if not hasattr(model, "vectors_"):
+        return _network_facts(model)
+    vectors = model.vectors_
+    twice = 1 if vectors.context is None else 2
+    facts = {"words": len(vectors), "dim": vectors.dim, "tied": vectors.tied}
+    return facts | {"numbers": twice * vectors.center.size}
+
+
+def _network_facts(model: Any) -> dict[str, Any]:
+    (network,) = model.members_
+    return {"numbers": sum(parameter.numel() for parameter in network.parameters())}
+
+
+_COMMANDS = ("predict", "explain", "recommend", "report")
+
+WORDS = Sort(
+    name="words",
+    read=_read,
+    facts=_facts,
+    answers={"score": _score},
+    instead=dict.fromkeys(
+        _COMMANDS, "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`."
+    ),
+    refused=dict.fromkeys(
+        ("database", "memory_limit", "date_format", "unknown", "per_row"), _OF_ROWS
+    )
+    | {"train": "Models of words have no baselines."},
+)
+SENTENCES = Sort(
+    name="sentences",
+    read=_read,
+    facts=_network_facts,
+    answers={},
+    instead=dict.fromkeys(("score", *_COMMANDS), "Use its `predict` in Python: exfam.load(MODEL)."),
+)
