@@ -135,7 +135,9 @@ def test_new_maps_are_compared_with_baselines(run, place, tmp_path):
     assert "--train FILE, the data of the fit, says" in run(*words)[2]
     status, _, err = run(*words, "--train", file)
     assert status == 0, err
-    assert len(re.findall(r"^Field\w+ has -\d\S+ nats per observation of 'celsius'", err, re.M)) == 3
+    assert (
+        len(re.findall(r"^Field\w+ has -\d\S+ nats per observation of 'celsius'", err, re.M)) == 3
+    )
     assert re.search(r"^(FieldEFA is ahead of all|Field\w+ is ahead of FieldEFA by)", err, re.M)
     err = run("score", place / "model", file, "--train", file)[2]
     assert "nothing is compared: the model has seen all maps in its fit" in err

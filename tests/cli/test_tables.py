@@ -366,7 +366,7 @@ def test_columns_are_read_as_in_training(run, folder, tmp_path):
         ("predict", "table", ["--interval", "1"], "`--interval` must be strictly between 0 and 1"),
         ("explain", "table", [], "`--of` must name the column to explain, got none."),
         ("explain", "table-classifier", ["--rows", "x"], "must be rows of the file, 0 .. 39, got"),
-        ("explain", "table-classifier", ["--groups", "a"], "must be left out for a model of tables"),
+        ("explain", "table-classifier", ["--groups", "a"], "must be left out for a model of tab"),
         ("score", "table", ["--unknown", "ignore"], "`--unknown` must be error or unk for a model"),
         ("score", "table", ["--duplicates", "drop"], "`--duplicates` must be keep for a model of"),
         ("score", "table", ["--memory-limit", "1GB"], "`--memory-limit` must be left out for a"),

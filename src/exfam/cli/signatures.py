@@ -119,21 +119,28 @@ def build_estimator(model: str, chosen: Any) -> Any:
 
     Raises ExfamError for a family that there is not.
     """
-    from exfam.cli.families import families_from_words, family_from_words
-
     parameters: dict[str, Any] = {}
     for declaration, option in zip(parameters_of(model), estimator_options(model), strict=True):
         value = getattr(chosen, option.name)
         if value is None and option.default is None:
             continue
-        rule = "" if declaration.rule is None else ast.unparse(declaration.rule)
-        # Words of a rule, such as "auto", are no families.
-        if "Families()" in rule and repr(value) not in rule:
-            value = family_from_words(value)
-        elif value and "ByColumn('a family')" in rule:
-            value = families_from_words(value)
-        parameters[option.name] = value
+        parameters[option.name] = _value(declaration, value)
     return getattr(importlib.import_module(_ALL[model].module), _ALL[model].name)(**parameters)
+
+
+def _value(declaration: Declaration, given: Any) -> Any:
+    """A parameter's value; families are made of words."""
+    rule = "" if declaration.rule is None else ast.unparse(declaration.rule)
+    if "Families()" in rule:
+        from exfam.cli.families import family_from_words
+
+        # Words of the rule itself, such as "auto", are no families.
+        return given if repr(given) in rule else family_from_words(given)
+    if given and "ByColumn('a family')" in rule:
+        from exfam.cli.families import families_from_words
+
+        return families_from_words(given)
+    return given
 
 
 def parameters_of(model: str) -> list[Declaration]:

@@ -12,7 +12,8 @@ from exfam.groups import Groups
 
 __all__ = ["explain_groups", "predict_groups", "recommend_items", "spoken_part"]
 
-Answer = tuple[dict[str, Any], list[str]]
+# Columns, and lines to say.
+Answer = tuple[Any, list[str]]
 # As many columns as a file of rows can bear.
 MOST_CLASSES = 2000
 AT_A_TIME = 64
