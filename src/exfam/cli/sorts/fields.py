@@ -115,9 +115,8 @@ def _beside_rows(
     model: Any, groups: Groups, chosen: Any, columns: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """Numbers of own elements, beside the file's rows of times, sites and values."""
-    names = {
-        name: getattr(_columns(model, chosen.file), name) for name in ("time", "site", "value")
-    }
+    columns_of_file = _columns(model, chosen.file)
+    names = {name: columns_of_file[name] for name in ("time", "site", "value")}
     parts = {name: Part(name, column) for name, column in names.items()}
     sites = {names["site"]: model.vocabulary_["item"]}
     opened = open_columns(chosen.file, list(parts.values()), vocabulary=sites)

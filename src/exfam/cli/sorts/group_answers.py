@@ -66,9 +66,9 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
     of = of or ("item" if model._has_items else next(iter(families)))
     if of == model.item and of not in families:
         of = "item"
-    if of == "item" and model._n_items > MOST_CLASSES:
+    if of == "item" and (model.schema_.n_items or 0) > MOST_CLASSES:
         raise ExfamError(
-            f"`--proba` must be of {MOST_CLASSES} items at most, got {model._n_items}. Use "
+            f"`--proba` is for {MOST_CLASSES} items at most, got {model.schema_.n_items}. Use "
             "`exfam recommend` for the most probable."
         )
     probability = model.predict_proba(groups, of=of)

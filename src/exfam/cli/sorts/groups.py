@@ -16,7 +16,7 @@ from exfam.cli.sorts.group_answers import (
 )
 from exfam.cli.sources import describe_rows, file_rows, read_known, read_source, reading_options
 from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.efa.plan import hold_out
+from exfam.efa.plan import hold_out_groups
 from exfam.estimator.evaluate import total_nats
 from exfam.families import family_to_config
 from exfam.groups import Groups
@@ -37,7 +37,7 @@ def _plan(estimator: Any, chosen: Any) -> FitPlan:
     columns, options = estimator._columns(), reading_options(chosen)
     groups, facts = read_source(chosen.file, columns, options=options)
     if chosen.validation is None:
-        train, held_out = hold_out(
+        train, held_out = hold_out_groups(
             groups,
             groups.stop > groups.start,
             fraction=float(estimator.validation_fraction),

@@ -8,10 +8,10 @@ from exfam.cli import tables
 from exfam.cli.output import stacked
 from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
 from exfam.cli.tables.facts import label_notes
-from exfam.cli.tables.scores import chosen_columns, column_scores, rules_of
+from exfam.cli.tables.scores import chosen_columns, column_scores, decision_rules
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile
-from exfam.tables.estimator.choice import best_of
+from exfam.tables.estimator.choice import best_recipe
 from exfam.tables.estimator.plan import split_rows
 from exfam.tables.networks.independent import independent_columns
 
@@ -115,7 +115,7 @@ def _figures(model: Any, fitted: Any, cells: Cells) -> Figures:
         network = model.model_
     else:
         cells = cells.columns(_indices(model))
-    scores = column_scores(network, cells, rules_of(model, chosen_columns(model)))
+    scores = column_scores(network, cells, decision_rules(model, chosen_columns(model)))
     nats = float(np.nanmean(np.concatenate([score.nats for score in scores.values()])))
     response = model.response_
     if response is None:
@@ -127,7 +127,7 @@ def _figures(model: Any, fitted: Any, cells: Cells) -> Figures:
 def _notes(model: Any, train: TableFile) -> list[str]:
     notes = label_notes(model, len(train))
     if model.trials_ and model.response_ is not None:
-        chosen = best_of(model.trials_)
+        chosen = best_recipe(model.trials_)
         nats = next(trial.nats for trial in model.trials_ if trial.recipe == chosen)
         notes.append(f"{nats:.6g} nats on training rows that its own trials held out")
     return notes
