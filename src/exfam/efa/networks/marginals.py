@@ -29,6 +29,7 @@ __all__ = [
     "most_likely_of_items",
     "observed_sample",
     "standardized",
+    "target_elements",
 ]
 
 ElementWeight = Float[np.ndarray, "elements"] | None
