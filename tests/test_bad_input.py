@@ -100,37 +100,28 @@ WRONG = {
         ("raw", "`join` must be 'concatenate' with value_embedding='raw'"),
     ],
     "dispersion": [("each", "`dispersion` must be one of 'global', 'item', got 'each'")],
-    "learning_rate": [(-1.0, "`learning_rate` must be a number > 0, got -1.0")],
-    "weight_decay": [(-1.0, "`weight_decay` must be a number >= 0, got -1.0")],
-    "batch_size": [(0, "`batch_size` must be an integer >= 1, got 0")],
-    "batch_tokens": [(0, "`batch_tokens` must be an integer >= 1, got 0")],
-    "max_epochs": [(0, "`max_epochs` must be an integer >= 1, got 0")],
-    "patience": [(0, "`patience` must be an integer >= 1, got 0")],
-    "warmup": [(1.5, "`warmup` must be a number in \\[0, 1\\), got 1.5")],
-    "clip": [(0.0, "`clip` must be a number > 0, got 0.0")],
     "device": [("gpu", "`device` must be one that torch finds on this machine, got 'gpu'")],
-    "n_heads": [(0, "`n_heads` must be an integer >= 1, got 0")],
-    "head_dim": [(-4, "`head_dim` must be an integer >= 1, got -4")],
-    "embed_dim": [(0, "`embed_dim` must be an integer >= 1, got 0")],
-    "n_layers": [(0, "`n_layers` must be an integer >= 1, got 0")],
-    "feed_forward_dim": [(-1, "`feed_forward_dim` must be an integer >= 0, got -1")],
-    "head_hidden_dim": [(-1, "`head_hidden_dim` must be an integer >= 0, got -1")],
-    "score_scale": [(0.0, "`score_scale` must be a number > 0, got 0.0")],
-    "dropout": [(1.0, "`dropout` must be a number in \\[0, 1\\), got 1.0")],
-    "ensemble": [(0, "`ensemble` must be an integer >= 1, got 0")],
-    "seed": [(-1, "`seed` must be an integer >= 0, got -1")],
-    "validation_fraction": [(1.0, "`validation_fraction` must be a number in \\[0, 1\\), got 1.0")],
     "known": [("gap", "`known` must be among `attributes`, got 'gap'")],
-    "dim": [(0, "`dim` must be an integer >= 1, got 0")],
     "pooling": [("max", "`pooling` must be one of")],
-    "smoothing": [(0.0, "`smoothing` must be a number > 0, got 0.0")],
-    "k": [(-2.0, "`k` must be a number > 0, got -2.0")],
 }
-WRONG_CASES = [(name, value, match) for name, each in WRONG.items() for value, match in each]
-NEED_DATA = ("value column", "serves this", "for family", "this machine", "among `attributes`")
-WRONG_WITHOUT_DATA = [
-    case for case in WRONG_CASES if not any(words in case[2] for words in NEED_DATA)
+WHOLE = (
+    "batch_size batch_tokens max_epochs patience n_heads head_dim embed_dim n_layers ensemble dim"
+)
+POSITIVE = "learning_rate clip score_scale smoothing k item_prior"
+# Parameters that have the same range, a value outside it, and what the error says.
+RANGES = {
+    f"{TRAINING} {SIZES}": (0, "an integer >= 1, got 0"),
+    "feed_forward_dim head_hidden_dim seed": (-1, "an integer >= 0, got -1"),
+    POSITIVE: (0.0, "a number > 0, got 0.0"),
+    "weight_decay": (-1.0, "a number >= 0, got -1.0"),
+    "warmup dropout validation_fraction": (1.0, r"a number in \[0, 1\), got 1.0"),
+}
+WRONG_CASES = [(name, *case) for name, cases in WRONG.items() for case in cases] + [
+    (name, value, f"`{name}` must be {words}")
+    for names, (value, words) in RANGES.items()
+    for name in names.split()
 ]
+NEED_DATA = ("value column", "serves this", "for family", "this machine", "among `attributes`")
 
 
 class TestBadInput:
@@ -147,16 +138,11 @@ class TestBadInput:
     def test_wrong_parameters(self, name, value, match):
         kinds = [kind for kind in KINDS if name in make(kind).get_params()]
         assert kinds
+        # What no data could make right is refused before data are read.
+        data = FRAME if any(words in match for words in NEED_DATA) else None
         for kind in kinds:
             with pytest.raises(ExfamError, match=match):
-                make(kind).set_params(**{name: value}).fit(FRAME)
-
-    @pytest.mark.parametrize(("name", "value", "match"), WRONG_WITHOUT_DATA)
-    def test_wrong_parameters_cost_no_time(self, name, value, match):
-        """What no data could make right is refused before data are read."""
-        kind = next(kind for kind in KINDS if name in make(kind).get_params())
-        with pytest.raises(ExfamError, match=match):
-            make(kind).set_params(**{name: value}).fit(None)
+                make(kind).set_params(**{name: value}).fit(data)
 
     def test_no_estimator_takes_a_penalty_that_it_cannot_learn(self):
         with pytest.raises(ExfamError, match="`support` must be one of 'auto', 'hard', 'none'"):
@@ -196,28 +182,15 @@ class TestBadInput:
         again = pd.concat([FRAME, FRAME[:1]])
         user, movie = FRAME.iloc[0][["user", "movie"]]
         match = f"got '{movie}' again in group '{user}' at rows \\[0, {len(FRAME)}\\]. Fit with sup"
-        for ask in (estimator.score, estimator.predict, estimator.recommend):
+        for call in (estimator.score, estimator.predict, estimator.recommend):
             with pytest.raises(ExfamError, match=match):
-                ask(again)
+                call(again)
 
     def test_validation_that_repeats_makes_support_soft(self):
         again = pd.concat([FRAME, FRAME[:1]])
         assert make("efa").fit(FRAME, validation=again).support_ == "none"
         with pytest.raises(ExfamError, match="must not repeat in a group with support='hard'"):
             make("efa", support="hard").fit(FRAME, validation=again)
-
-    @pytest.mark.parametrize(
-        ("asked", "match"),
-        [
-            ({"quantiles": [0.5, 1.0]}, "`quantiles` must be strictly between 0 and 1, got 1.0"),
-            ({"quantiles": []}, "`quantiles` must be a list of levels, got \\[\\]"),
-            ({"interval": 0.0}, "`interval` must be strictly between 0 and 1, got 0.0"),
-            ({"interval": 0.5, "quantiles": [0.5]}, "must not both be given"),
-        ],
-    )
-    def test_levels(self, asked, match):
-        with pytest.raises(ExfamError, match=match):
-            model("marginal").predict(FRAME, **asked)
 
     @pytest.mark.parametrize(
         "weight",
@@ -256,13 +229,21 @@ class TestBadInput:
             model("efa").score(groups)
 
 
-@pytest.mark.parametrize("wrong", [["a"], ([1, 2], 0.5), [1j], [np.complex64(0.5)], [[0.5]], [2]])
-def test_levels_are_numbers_between_0_and_1(wrong):
-    with pytest.raises(ExfamError, match="`quantiles` must be strictly between 0 and 1, got "):
-        chosen_levels(wrong, None)
-
-
-@pytest.mark.parametrize("wrong", [0.5, "0.5", {}, {0.5}, [], np.array(0.5), iter([0.5])])
-def test_levels_are_a_list(wrong):
-    with pytest.raises(ExfamError, match="`quantiles` must be a list of levels, got "):
-        chosen_levels(wrong, None)
+@pytest.mark.parametrize(
+    ("name", "wrong", "rule"),
+    [
+        ("quantiles", ["a"], "strictly between 0 and 1"),
+        ("quantiles", ([1, 2], 0.5), "strictly between 0 and 1"),
+        ("quantiles", [np.complex64(0.5)], "strictly between 0 and 1"),
+        ("quantiles", [[0.5]], "strictly between 0 and 1"),
+        ("quantiles", [0.5, 1.0], "strictly between 0 and 1"),
+        ("interval", 0.0, "strictly between 0 and 1"),
+        *(("quantiles", wrong, "a list of levels") for wrong in (0.5, "0.5", {}, {0.5}, [])),
+        *(("quantiles", wrong, "a list of levels") for wrong in (np.array(0.5), iter([0.5]))),
+    ],
+)
+def test_levels(name, wrong, rule):
+    with pytest.raises(ExfamError, match=f"`{name}` must be {rule}, got "):
+        chosen_levels(**{"quantiles": None, "interval": None, name: wrong})
+    with pytest.raises(ExfamError, match="must not both be given"):
+        model("marginal").predict(FRAME, quantiles=[0.5], interval=0.5)

@@ -12,7 +12,7 @@ import pytest
 import exfam
 from every_estimator import case_of
 from exfam import ExfamError, ModelFileError
-from exfam.estimator import saving as bounds
+from exfam.estimator import saving
 from exfam.estimator.registry import kinds_of
 from exfam.estimator.storage import save_folder
 
@@ -76,12 +76,43 @@ def change(*keys, to):
     return apply
 
 
+def without(*keys):
+    def apply(document):
+        for key in keys[:-1]:
+            document = document[key]
+        del document[keys[-1]]
+
+    return apply
+
+
+FITTED, VALUE = ("config", "fitted"), ("config", "schema", "values", 0)
+# One change of a configuration each, and what the error says of it.
 CRAFTED = {
-    "a huge table": (change("config", "fitted", "embed_dim", to=10**9), "far larger model"),
-    "many layers": (change("config", "fitted", "n_layers", to=10**9), "far larger model"),
+    "a huge table": (change(*FITTED, "embed_dim", to=10**9), "far larger model"),
+    "many layers": (change(*FITTED, "n_layers", to=10**9), "far larger model"),
+    "another size": (change(*FITTED, "embed_dim", to=3), "size mismatch"),
+    "a size of words": (change(*FITTED, "n_layers", to="two"), "two"),
+    "a flag of words": (change(*FITTED, "progress", to="x"), "progress"),
+    "a later parameter": (change("config", "parameters", "n_experts", to=8), "n_experts"),
+    "a wrong parameter": (change("config", "parameters", "seed", to=-1), "seed"),
+    "no parameters": (change("config", "parameters", to=None), "AttributeError"),
     "many members": (change("config", "n_members", to=10**12), "size|n_members|KeyError"),
     "fewer members": (change("config", "n_members", to=0), "n_members is 0"),
+    "less than none": (change("config", "n_members", to=-1.5), "n_members"),
+    "no members": (without("config", "n_members"), "KeyError: 'n_members'"),
+    "an unknown family": (change(*VALUE, "family", "name", to="zipf"), "'zipf'"),
+    "a center of words": (change(*VALUE, "center", to="x"), "center"),
+    "another schema": (change("config", "schema", to={"fields": []}), "KeyError"),
+    "true positions": (change("config", "schema", "n_positions", to=True), "n_positions"),
+    "a list of kinds": (change("config", "estimator", to=["efa"]), "TypeError"),
+    "a list": (change("config", to=[1]), "this version"),
+    "no configuration": (without("config"), "config"),
+    "no files": (without("files"), "files"),
+    "a list of files": (change("files", to=[]), "this version"),
     "no labels": (change("vocabulary", "item", to="<U500000000"), "labels of 'item' as"),
+    "labels of no type": (change("vocabulary", "item", to="no type"), "no type"),
+    "no items": (without("vocabulary", "item"), "item"),
+    "no vocabulary": (change("vocabulary", to=3.5), "this version"),
     "no number": (change("config", "support", to=float("nan")), "damaged or changed"),
 }
 
@@ -129,7 +160,7 @@ def test_fields_of_other_kinds_are_checked_too(kind, tmp_path):
 @pytest.mark.parametrize("what", CRAFTED)
 @pytest.mark.parametrize("folder", ["efa"], indirect=True)
 def test_crafted_folders_are_one_clear_error(folder, what, monkeypatch):
-    monkeypatch.setattr(bounds, "_STEPS", 50)  # in a tenth of the time
+    monkeypatch.setattr(saving, "_STEPS", 50)  # in a tenth of the time
     apply, message = CRAFTED[what]
     document = json.loads((folder / "config.json").read_text())
     document["config"].setdefault("fitted", copy.deepcopy(document["config"]["parameters"]))
@@ -144,3 +175,11 @@ def test_a_configuration_nested_without_end_is_no_model(folder):
     (folder / "config.json").write_text("[" * 200_000)
     with pytest.raises(ExfamError, match="got something else"):
         save_folder(folder, tensors={}, config={}, vocabulary={}, overwrite=True)
+
+
+@pytest.mark.parametrize("folder", ["efa"], indirect=True)
+def test_parameters_that_a_configuration_lacks_have_their_defaults(folder):
+    document = json.loads((folder / "config.json").read_text())
+    document["config"]["parameters"].pop("warmup")
+    rewritten(folder, document)
+    assert exfam.load(folder).parameters_["warmup"] == exfam.EFA().warmup

@@ -18,7 +18,6 @@ from estimator_cases import (
 )
 from exfam import ExfamError, Groups, Marginal
 from exfam.estimator.schema import Schema
-from exfam.families import Gaussian, PerItem, Poisson
 
 FRAME = ratings()
 
@@ -206,16 +205,6 @@ class TestData:
         times = FRAME.assign(day=day + 10**9)
         with pytest.raises(ExfamError, match="`position` must be below 1,000,000 for encoding='l"):
             make("efa", encoding="learned", position="day").fit(times)
-
-    def test_a_family_for_every_item(self):
-        family = PerItem({"a": Poisson(shift=1)}, default=Gaussian())
-        for kind in ("efa", "latent-factor", "marginal"):
-            estimator = make(kind, family=family, parts="values").fit(FRAME)
-            assert np.isfinite(estimator.log_prob(FRAME)).all()
-            upper = estimator.predict(FRAME, quantiles=[0.8])[:, 0]
-            whole = (FRAME["movie"] == "a").to_numpy()
-            np.testing.assert_array_equal(upper[whole], upper[whole].round())
-            assert (upper[~whole] != upper[~whole].round()).all()
 
     def test_items_that_repeat_are_allowed_by_default(self):
         frame = ratings(repeats=True, seed=3)

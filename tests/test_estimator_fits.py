@@ -20,6 +20,7 @@ from estimator_cases import (
 from exfam import ExfamError, Groups
 from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues
 from exfam.efa.plan import hold_out_groups
+from exfam.encodings import ENCODINGS
 from exfam.families import Poisson
 
 FRAME = ratings()
@@ -172,7 +173,7 @@ class TestValidation:
             seen["train"], seen["validation"] = plan.train, plan.validation
             return [build(torch.Generator().manual_seed(0))], []
 
-        monkeypatch.setattr("exfam.efa.efa.train_members", note)
+        monkeypatch.setattr("exfam.efa.plan.train_members", note)
         make("efa", validation_fraction=0.25).fit(FRAME)
         train, held_out = set(seen["train"].group_names), set(seen["validation"].group_names)
         assert not train & held_out and train | held_out == set(FRAME["user"])
@@ -208,3 +209,76 @@ class TestValidation:
         estimator = make("shrunk-offset", k=None, validation_fraction=0.3).fit(FRAME)
         part = estimator.members_[0].value_part
         assert isinstance(part, ShrunkOffsetValues) and part.k == estimator.k_ > 0
+
+
+class TestItemPrior:
+    @pytest.mark.parametrize("prior", [0.5, 1.0, 7.0])
+    def test_item_means_are_drawn_to_the_global_one(self, prior):
+        estimator = make("shrunk-offset", item_prior=prior).fit(FRAME)
+        family = estimator.schema_.families["stars"]
+        means = family.restore(estimator.members_[0].value_part.item_mean[:, 0])
+        overall, by_movie = FRAME["stars"].mean(), FRAME.groupby("movie")["stars"]
+        expected = (by_movie.sum() + prior * overall) / (by_movie.count() + prior)
+        np.testing.assert_allclose(means, [*expected, overall], rtol=1e-5)
+
+    def test_it_matters_to_the_choice_of_k(self, monkeypatch):
+        from exfam.efa import baselines
+
+        priors = []
+
+        def fit(*data, item_prior, **more):
+            priors.append(item_prior)
+            return original(*data, item_prior=item_prior, **more)
+
+        original = baselines.fit_shrunk_offset
+        monkeypatch.setattr(baselines, "fit_shrunk_offset", fit)
+        make("shrunk-offset", k=None, item_prior=3.0, validation_fraction=0.3).fit(FRAME)
+        assert len(priors) > 3 and set(priors) == {3.0}
+
+
+@pytest.mark.parametrize("kind", TRAINED)
+def test_members_share_the_split_and_differ_in_all_else(kind):
+    whole = make(kind, ensemble=2, seed=4, validation_fraction=0.0).fit(FRAME)
+    for number, seed in enumerate((4, 5)):
+        alone = make(kind, seed=seed, validation_fraction=0.0).fit(FRAME)
+        assert same_bits(alone, _only(whole, number))
+    split = make(kind, ensemble=2, seed=4, validation_fraction=0.4).fit(FRAME)
+    other = make(kind, seed=5, validation_fraction=0.4).fit(FRAME)
+    assert same_bits(make(kind, seed=4, validation_fraction=0.4).fit(FRAME), _only(split, 0))
+    assert not same_bits(other, _only(split, 1))
+
+
+def _only(estimator, number):
+    member = make(estimator.kind)
+    member.members_ = estimator.members_[number : number + 1]
+    return member
+
+
+def test_another_order_of_rows_is_another_split():
+    rows = np.random.default_rng(1).permutation(len(FRAME))
+    kept = make("marginal", validation_fraction=0.5)
+    score, other = kept.fit(FRAME).score(FRAME), kept.fit(FRAME.iloc[rows]).score(FRAME)
+    assert score != pytest.approx(other)
+    whole = make("marginal")
+    assert whole.fit(FRAME).score(FRAME) == pytest.approx(
+        whole.fit(FRAME.iloc[rows]).score(FRAME), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+def test_efa_takes_every_encoding(encoding, direction, tmp_path):
+    options = {"encoding": encoding, "direction": direction, "order": "day", "max_epochs": 1}
+    model = make("efa", **options).fit(FRAME)
+    assert np.isfinite(model.log_prob(FRAME)).all()
+    model.save(tmp_path / "model")
+    assert exfam.load(tmp_path / "model").score(FRAME) == model.score(FRAME)
+
+
+def test_a_later_date_changes_nothing():
+    # Ten seconds apart, which single precision rounds to the same time in 2024.
+    seconds = 10.0 * np.arange(len(FRAME["day"]))
+    options = {"encoding": "distance", "order": "time", "position": "time", "max_epochs": 1}
+    frames = [dict(FRAME) | {"time": day + seconds / 86_400} for day in (0.0, 19_783.0)]
+    early, late = (make("efa", **options).fit(frame).score(frame) for frame in frames)
+    assert early == pytest.approx(late, abs=1e-6)

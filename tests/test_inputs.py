@@ -9,7 +9,6 @@ from estimator_cases import (
     COLUMNS,
     TRAINED,
     WITH_ITEMS,
-    class_of,
     fitted_on,
     make,
     ratings,
@@ -90,9 +89,6 @@ class TestUnseenItems:
 @pytest.mark.parametrize("kind", ["efa", "latent-factor", "marginal", "shrunk-offset"])
 class TestUnseenLabelsAreCounted:
     """By default unseen labels are unknown, and one warning a call counts them."""
-
-    def test_unknown_is_the_default(self, kind):
-        assert class_of(kind)().unknown == "unk"
 
     @pytest.mark.parametrize("unknown", ["unk", "ignore"])
     def test_one_warning_a_call(self, kind, unknown, tmp_path):
@@ -305,13 +301,3 @@ class TestParameters:
             ExfamError, match="`family` must be plain data or a family.* got Linear"
         ):
             to_plain("family", torch.nn.Linear(1, 1))
-
-    def test_numpy_numbers_are_good_parameters(self):
-        estimator = make("efa", embed_dim=8, n_heads=2)
-        assert np.isfinite(
-            estimator.set_params(
-                embed_dim=np.int64(4), batch_size=np.int64(3), learning_rate=np.float32(0.01)
-            )
-            .fit(FRAME)
-            .score(FRAME)
-        )
