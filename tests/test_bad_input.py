@@ -104,9 +104,8 @@ WRONG = {
     "known": [("gap", "`known` must be among `attributes`, got 'gap'")],
     "pooling": [("max", "`pooling` must be one of")],
 }
-WHOLE = (
-    "batch_size batch_tokens max_epochs patience n_heads head_dim embed_dim n_layers ensemble dim"
-)
+TRAINING = "batch_size batch_tokens max_epochs patience ensemble"
+SIZES = "n_heads head_dim embed_dim n_layers dim"
 POSITIVE = "learning_rate clip score_scale smoothing k item_prior"
 # Parameters that have the same range, a value outside it, and what the error says.
 RANGES = {
