@@ -16,7 +16,7 @@ from estimator_cases import (
 from exfam import DataError, ExfamError, ExfamWarning, Groups, UnknownItemError
 from exfam.efa.inputs import read_group_inputs
 from exfam.estimator.choices import check_no_repeats, choose_parts, choose_support
-from exfam.estimator.saving import from_plain, to_plain
+from exfam.estimator.plain import from_plain, to_plain
 from exfam.families import Poisson
 from exfam.groups.frames import FrameColumns
 

@@ -11,8 +11,8 @@ from exfam import DataError, read
 from exfam.language.tokens import learn
 from exfam.reading import packed
 from exfam.reading.text import dump_lines, prepare_text
-from exfam.vectors.files import read_vectors
-from exfam.vectors.files.tensors import StoredVectors, write_tensors
+from exfam.vectors.files import StoredVectors, read_vectors
+from exfam.vectors.files.tensors import write_tensors
 
 LIMIT = 1 << 16
 

@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.decomposition import PCA
-from sklearn.metrics.pairwise import cosine_similarity
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError
 from exfam.groups import Groups
+from exfam.report.plane import principal_plane
 from exfam.report.summary import item_counts, summarize
 from exfam.scores.estimates import mean_over_groups
-from exfam.vectors.plane import nearest_items, principal_plane
 
 
 def drawn(seed=0, n_groups=60):
@@ -104,20 +103,3 @@ def test_vectors_in_a_line_or_all_alike_have_a_plane():
     assert np.isfinite(principal_plane(np.zeros((3, 2))).points).all()
     with pytest.raises(DataError, match="`vectors` must be 3 or more to lie in a plane, got 2"):
         principal_plane(np.ones((2, 3)))
-
-
-def test_neighbors_have_the_largest_cosines():
-    vectors = np.random.default_rng(0).normal(size=(15, 4))
-    cosine = cosine_similarity(vectors)
-    np.fill_diagonal(cosine, -np.inf)
-    near = nearest_items(vectors, np.array([3, 0]), k=5)
-    expected = np.argsort(-cosine[[3, 0]], axis=1)[:, :5]
-    np.testing.assert_array_equal(near.items, expected)
-    np.testing.assert_allclose(near.cosine, np.take_along_axis(cosine[[3, 0]], expected, axis=1))
-
-
-def test_no_more_neighbors_than_there_are_others():
-    assert nearest_items(np.eye(3), np.array([0]), k=10).items.shape == (1, 2)
-    assert nearest_items(np.eye(3), np.zeros(0, dtype=int), k=2).items.shape == (0, 2)
-    with pytest.raises(ExfamError, match="`k` must be a number > 0, got 0"):
-        nearest_items(np.eye(3), np.array([0]), k=0)

@@ -19,7 +19,7 @@ from exfam.cli.vectors.fit import form
 from exfam.estimator.storage import save_folder
 from exfam.training.history import History
 from exfam.vectors import WordVectors
-from exfam.vectors.files import FORMATS
+from exfam.vectors.files import VECTOR_FORMATS
 from exfam.words import PMIFactorization, SkipGram
 
 TINY = ("--dim", "4", "--epochs", "2", "--threads", "1", "--subsample", "0")
@@ -322,7 +322,7 @@ class TestConvert:
         assert (found.context is not None) == (name == "a.safetensors")
 
     def test_formats_are_those_of_the_library(self):
-        assert tuple(FORMATS) == convert._FORMATS
+        assert tuple(VECTOR_FORMATS) == convert._FORMATS
 
     def test_tied_vectors_stay_tied_and_others_can_be_chosen(self, run, vectors, tmp_path):
         own = exfam.load(vectors / "tied").vectors_

@@ -9,9 +9,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from exfam.checks import DataError, ExfamError
-from exfam.vectors.files import FORMATS, read_vectors, write_vectors
+from exfam.vectors.files import VECTOR_FORMATS, read_vectors
 from exfam.vectors.files.tensors import read_tensors
-from words.vector_cases import WORDS, matrix
+from words.vector_cases import matrix, write
 
 ONES = np.ones(3, dtype="<f4").tobytes()
 
@@ -26,8 +26,8 @@ def row(word, numbers=ONES):
     ("content", "message"),
     [
         (b"", "got an empty file at .*vectors"),
-        (b"3 2\na 1 2\nb 3 4\n", "as many rows as its header tells, 3, got 2 in .*limit=2"),
-        (b"1 2\na 1 2\nb 3 4\n", "as its header tells, 1, got more in .*vectors. Pass limit=1"),
+        (b"3 2\na 1 2\nb 3 4\n", "as many rows as its header says, 3, got 2 in .*limit=2"),
+        (b"1 2\na 1 2\nb 3 4\n", "as its header says, 1, got more in .*vectors. Pass limit=1"),
         (b"2 3\na 1 2\nb 3 4\n", r"a word and 3 numbers .* got 2 at line 2 of .* \(word 'a'\)"),
         (b"2 1\na 1 2\nb 3 4\n", r"a word and 1 numbers .* got 2 at line 2 of .* \(word 'a'\)"),
         (b"2 2\na 1 2\nb 3\n", r"a word and 2 numbers .* got 1 at line 3 of .* \(word 'b'\)"),
@@ -41,7 +41,7 @@ def row(word, numbers=ONES):
         (b"a 1 2\ncaf\xe9 3 4\n", r"words in UTF-8, got b'caf\\xe9' at line 2 of .*vectors"),
         (b"a 1 2\n 3 4\n", "a word in each row, got none at line 2 of .*vectors"),
         (b"0 2\n", "at least one word, got none in .*vectors"),
-        (b"2 3\n" + row(b"a") + row(b"b")[:-1], "as its header tells, got the end in row 1 of"),
+        (b"2 3\n" + row(b"a") + row(b"b")[:-1], "as its header says, got the end in row 1 of"),
         (b"3 3\n" + row(b"a") + row(b"b"), "must have 3 rows .* got the end in row 2 of"),
         (b"1 3\n" + row(b"a") + row(b"b"), "must end after the 1 rows .* got more in .*limit=1"),
         (b"2 3\n" + row(b"a") + row(b"a"), "got 'a' at row 0 of .* and again at row 1 of"),
@@ -67,7 +67,7 @@ def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
 
 def test_a_cut_at_any_byte_is_told(tmp_path):
     for format in ("word2vec", "word2vec-binary", "safetensors"):
-        write_vectors(tmp_path / "whole", WORDS, matrix(), format=format)
+        write(tmp_path / "whole", format=format)
         whole = (tmp_path / "whole").read_bytes()
         # A text's last number may lose digits without anybody being able to tell.
         last = whole.rstrip().rfind(b" ") if format == "word2vec" else len(whole) - 2
@@ -99,21 +99,21 @@ def test_other_choices_are_refused(tmp_path):
     with pytest.raises(ExfamError, match="`limit` must be a number > 0, got 0"):
         read_vectors(tmp_path, limit=0)
     with pytest.raises(ExfamError, match="`format` must be one of"):
-        write_vectors(tmp_path / "v", WORDS, matrix(), format="csv")
+        write(tmp_path / "v", format="csv")
     with pytest.raises(ExfamError, match=r"`path` must end in .txt, .vec, .* got '.*/v.csv'"):
-        write_vectors(tmp_path / "v.csv", WORDS, matrix())
+        write(tmp_path / "v.csv")
 
 
 @pytest.mark.parametrize("word", ["", "new york", "a\tb", "a\n", "\r"])
-@pytest.mark.parametrize("format", [each for each in FORMATS if each != "safetensors"])
+@pytest.mark.parametrize("format", [each for each in VECTOR_FORMATS if each != "safetensors"])
 def test_words_that_a_format_cannot_hold_are_refused(tmp_path, format, word):
     with pytest.raises(DataError, match="`words` must not be empty or have spaces.*in row 1. Save"):
-        write_vectors(tmp_path / "v", ["a", word], matrix(rows=2), format=format)
+        write(tmp_path / "v", ["a", word], matrix(rows=2), format=format)
 
 
 def test_words_and_matrix_must_fit(tmp_path):
-    with pytest.raises(DataError, match="`matrix` must have a row for each of 2 words"):
-        write_vectors(tmp_path / "v.txt", ["a", "b"], matrix(rows=3))
+    with pytest.raises(DataError, match="`center` must have a row for each of 2 words"):
+        write(tmp_path / "v.txt", ["a", "b"], matrix(rows=3))
 
 
 def tensors(**other):

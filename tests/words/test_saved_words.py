@@ -9,7 +9,8 @@ import pytest
 import exfam
 from exfam import EFA, ExfamError, ModelFileError
 from exfam.estimator.storage import load_arrays, load_folder, save_folder
-from exfam.vectors.saved import saved_vectors
+from exfam.vectors import WordVectors
+from exfam.vectors.stored import model_vectors
 from exfam.words import PMIFactorization
 from exfam.words.matrices import initial_matrices
 
@@ -57,14 +58,14 @@ def test_what_is_there_is_kept(fitted, tmp_path):
 
 def test_vectors_are_read_without_the_model(fitted, tmp_path):
     fitted.save(tmp_path / "model")
-    assert_same_vectors(saved_vectors(tmp_path / "model"), fitted.vectors_)
+    assert_same_vectors(WordVectors(*model_vectors(tmp_path / "model")), fitted.vectors_)
 
 
 def test_linear_ties_are_worked_out(tmp_path):
     matrices = initial_matrices(3, 4, tie="linear", positive_share=0.5, seed=0)
     words = {"word": np.array(["a", "b", "c"], dtype=object)}
     save_folder(tmp_path / "m", tensors=matrices.stored(), config={}, vocabulary=words)
-    found = saved_vectors(tmp_path / "m")
+    found = WordVectors(*model_vectors(tmp_path / "m"))
     np.testing.assert_allclose(found.matrix("context"), matrices.outputs, rtol=1e-6)
     assert not np.allclose(found.matrix("context"), found.center)
 
@@ -72,7 +73,7 @@ def test_linear_ties_are_worked_out(tmp_path):
 def test_a_model_without_vectors_is_told(tmp_path):
     save_folder(tmp_path / "m", tensors={}, config={"estimator": "efa"}, vocabulary={})
     with pytest.raises(ModelFileError, match="of words with vectors, got one of kind 'efa' in"):
-        saved_vectors(tmp_path / "m")
+        model_vectors(tmp_path / "m")
 
 
 def test_arrays_and_tensors_of_a_folder_are_the_same(tmp_path):
@@ -97,10 +98,11 @@ def test_parameters_of_numpy_are_saved(tmp_path):
 def test_saving_and_reading_need_no_torch(tmp_path):
     code = f"""
 import sys
-from exfam.vectors.saved import saved_vectors
+from exfam.vectors import WordVectors
+from exfam.vectors.stored import model_vectors
 from exfam.words import PMIFactorization
 PMIFactorization(dim=2, min_count=2).fit({TEXT!r}).save({str(tmp_path / "m")!r})
-print(len(saved_vectors({str(tmp_path / "m")!r})), "torch" in sys.modules)
+print(len(model_vectors({str(tmp_path / "m")!r}).words), "torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "4 False\n"

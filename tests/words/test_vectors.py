@@ -6,7 +6,7 @@ import torch
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
-from exfam.vectors.lookup import near_spellings
+from exfam.vectors.queries import near_spellings
 
 WORDS = ("the", "cat", "dog", "Paris")
 

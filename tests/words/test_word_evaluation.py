@@ -21,7 +21,7 @@ from exfam.vectors import (
     evaluate_analogies,
     evaluate_similarity,
 )
-from exfam.vectors.similarity import rank_correlation
+from exfam.vectors.evaluation import rank_correlation
 from words.vector_cases import matrix, some_vectors
 
 

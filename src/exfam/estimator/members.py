@@ -1,6 +1,6 @@
 """From a fit's plan to trained members."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -10,17 +10,15 @@ import torch
 from jaxtyping import Float
 
 from exfam.estimator.declared import settings_from
-from exfam.estimator.rules import python_number
-from exfam.estimator.saving import to_plain
+from exfam.estimator.plain import identified
 from exfam.groups import Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import Weighted, fit
 
-__all__ = ["Training", "identified", "train_members"]
+__all__ = ["Training", "train_members"]
 
 # Parameters that a fit may change between two runs of the same checkpoint.
 _IRRELEVANT = {"ensemble", "progress", "unknown"} | {
@@ -78,25 +76,3 @@ def train_members(
         if history.interrupted:
             break
     return members, histories
-
-
-def identified(
-    given: Checkpoint | str | Path | None, estimator: Any, *, irrelevant: Collection[str]
-) -> Checkpoint | None:
-    """A checkpoint that belongs to fits of an estimator with these parameters alone.
-
-    `irrelevant`: names of parameters that fits may differ in
-
-    >>> identified(None, None, irrelevant=()) is None
-    True
-    """
-    if given is None:
-        return None
-    checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
-    parameters = {
-        name: to_plain(name, python_number(value))
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in irrelevant
-    }
-    identity = {"kind": estimator.kind, **parameters, **checkpoint.identity}
-    return replace(checkpoint, identity=identity)

@@ -1,27 +1,22 @@
-"""Fitted estimators to folders and back."""
+"""Fitted estimators to folders and back. Models of words are saved without torch."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from exfam.checks import ExfamError, ModelFileError
+from exfam.checks import ModelFileError
+from exfam.estimator.plain import from_plain, to_plain
 from exfam.estimator.registry import REGISTRY, class_of
-from exfam.estimator.seen import Seen
 from exfam.estimator.storage import Stored, load_folder, model_file_errors, save_folder
-from exfam.families import Family, family_from_config, family_to_config
 from exfam.training.history import History
 from exfam.training.ranks import is_main_rank
 
 if TYPE_CHECKING:
     import torch
-FAMILY_KEY = "family_instance"
 
-__all__ = ["Bounded", "from_plain", "load", "load_estimator", "save_estimator", "to_plain"]
+__all__ = ["load", "load_estimator", "save_estimator"]
 
 
 def save_estimator(estimator: Any, path: str | PathLike[str], *, overwrite: bool) -> None:
@@ -79,7 +74,7 @@ def load(path: str | PathLike[str]) -> Any:
 
 def load_estimator(path: str | PathLike[str], *, expected: type | None = None) -> Any:
     """The estimator saved in a folder; ModelFileError if it is not an `expected` one."""
-    from exfam.estimator.saving import Bounded
+    from exfam.estimator.bounds import Bounded
 
     stored = load_folder(path)
     # Every byte is as it was saved, but another version of exfam or another program may have.
@@ -113,6 +108,8 @@ def _restore(kind_class: type, stored: Stored) -> Any:
     estimator._restore(config, stored.tensors, stored.vocabulary)
     estimator.check_rules()
     if "seen" in config:  # older versions kept no hashes
+        from exfam.estimator.seen import Seen
+
         arrays = {name: array.numpy() for name, array in stored.tensors.items() if "seen" in name}
         estimator.seen_ = Seen.from_config(config["seen"], arrays)
     if config["histories"]:
@@ -159,96 +156,3 @@ def _first_names(member: "torch.nn.Module") -> dict[str, str]:
 def _distinct(member: "torch.nn.Module") -> "dict[str, torch.Tensor]":
     state = member.state_dict()
     return {name: state[name] for name in dict.fromkeys(_first_names(member).values())}
-
-
-# Beyond what is stored: masks, positions and tables that models compute, and steps of doing so.
-_SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 8_000
-_COPIES, _STEPS = 8, 500
-# Operations that are given a length rather than a shape.
-_RANGES = tuple(
-    getattr(operation, overload)
-    for operation in (torch.ops.aten.arange, torch.ops.aten.linspace, torch.ops.aten.eye)
-    for overload in operation.overloads()
-    if not overload.endswith("out")
-)
-
-
-def to_plain(name: str, value: Any) -> Any:
-    """A constructor parameter as JSON. Raises ExfamError for what JSON cannot hold.
-
-    >>> to_plain("embed_dim", np.int64(8))
-    8
-    """
-    if isinstance(value, Family):
-        return {FAMILY_KEY: family_to_config(value)}
-    if isinstance(value, dict):
-        if other := [key for key in value if not isinstance(key, str)]:
-            raise ExfamError(
-                f"`{name}` must have texts as keys to be saved, got {other[0]!r}, which JSON turns "
-                "into a text."
-            )
-        return {key: to_plain(name, part) for key, part in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [to_plain(name, part) for part in value]
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise ExfamError(
-        f"`{name}` must be plain data or a family to be saved, got {type(value).__name__}."
-    )
-
-
-def from_plain(value: Any) -> Any:
-    """The parameter that `to_plain` wrote; lists come back as tuples.
-
-    >>> from_plain({"stars": to_plain("family", "poisson")})
-    {'stars': 'poisson'}
-    """
-    if isinstance(value, dict) and FAMILY_KEY in value:
-        return family_from_config(value[FAMILY_KEY])
-    if isinstance(value, dict):
-        return {key: from_plain(part) for key, part in value.items()}
-    return tuple(from_plain(part) for part in value) if isinstance(value, list) else value
-
-
-class Bounded(TorchDispatchMode):
-    """Within it, tensors have as many numbers together as a model of these tensors may have.
-
-    Raises ValueError before more is allocated, and where building takes too many steps.
-
-    >>> with Bounded({"weight": torch.zeros(3)}):
-    ...     torch.zeros(2)
-    tensor([0., 0.])
-    """
-
-    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        super().__init__()
-        self.numbers = _SPARE_NUMBERS + _COPIES * sum(tensor.numel() for tensor in tensors.values())
-        self.steps = _SPARE_STEPS + _STEPS * len(tensors)
-
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Run one operation of torch, if its result is within the bound."""
-        wanted = max((_size(argument) for argument in args), default=0)
-        if func in _RANGES:
-            wanted = int(max(abs(argument) for argument in args))
-        self.steps -= 1
-        if wanted > self.numbers or self.steps < 0:
-            raise ValueError("a configuration of a far larger model than its tensors are of")
-        result = func(*args, **(kwargs or {}))
-        if wanted and isinstance(result, torch.Tensor):
-            self.numbers -= result.numel()
-        return result
-
-
-def _size(argument: Any) -> int:
-    """How many numbers a tensor of such a shape has."""
-    if isinstance(argument, list | tuple) and all(type(length) is int for length in argument):
-        return math.prod(max(length, 1) for length in argument)
-    return 0

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.members import identified
+from exfam.estimator.plain import identified
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
 from exfam.language.declarations import NetworkTraining, Precision
 from exfam.language.networks.lstm_network import TIES, LSTMNetwork, build_lstm_lm

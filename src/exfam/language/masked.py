@@ -16,7 +16,7 @@ from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter, settings_from
-from exfam.estimator.members import identified
+from exfam.estimator.plain import identified
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs

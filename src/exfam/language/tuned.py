@@ -15,9 +15,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from exfam.checks import DataError, ExfamError
 from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter, settings_from
-from exfam.estimator.members import identified
+from exfam.estimator.plain import identified, to_plain
 from exfam.estimator.rules import Choice
-from exfam.estimator.saving import to_plain
 from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
 from exfam.language.fitted import LabelPredictions
 from exfam.language.masked import MaskedLanguageModel

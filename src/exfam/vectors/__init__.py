@@ -1,7 +1,15 @@
-"""Word vectors: neighbors, analogies, evaluation."""
+"""Word vectors: neighbors, analogies, evaluation, files.
 
-from exfam.vectors.analogies import AnalogyReport, AnalogyScore, evaluate_analogies
-from exfam.vectors.similarity import SimilarityScore, evaluate_similarity
+Nothing here needs torch or scikit-learn.
+"""
+
+from exfam.vectors.evaluation import (
+    AnalogyReport,
+    AnalogyScore,
+    SimilarityScore,
+    evaluate_analogies,
+    evaluate_similarity,
+)
 from exfam.vectors.word_vectors import Neighbor, WordVectors
 
 __all__ = [

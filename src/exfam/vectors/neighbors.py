@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Float32, Int64
 
 from exfam.checks import check_positive
 
@@ -12,10 +12,9 @@ __all__ = [
     "Nearest",
     "empty_best",
     "leave_out",
-    "lengths",
     "merge_best",
     "nearest_rows",
-    "row_blocks",
+    "row_slices",
     "unit_rows",
 ]
 
@@ -53,32 +52,23 @@ def nearest_rows(
         excluded = np.empty((len(queries), 0), dtype=np.int64)
     best = empty_best(len(queries), min(k, len(matrix) - excluded.shape[1]))
     unit = unit_rows(queries)
-    for rows in row_blocks(len(matrix), _ROWS):
+    for rows in row_slices(len(matrix), _ROWS):
         against = unit_rows(matrix[rows])
-        for part in row_blocks(len(queries), _QUERIES):
+        for part in row_slices(len(queries), _QUERIES):
             cosine = unit[part] @ against.T
             leave_out(cosine, excluded[part], first=rows.start)
             merge_best(best, cosine, part, first=rows.start)
     return best
 
 
-def row_blocks(n: int, at_once: int) -> Iterator[slice]:
+def row_slices(n: int, at_once: int) -> Iterator[slice]:
     """Slices of `at_once` that cover `n` rows.
 
-    >>> list(row_blocks(3, 2))
+    >>> list(row_slices(3, 2))
     [slice(0, 2, None), slice(2, 3, None)]
     """
     for first in range(0, n, at_once):
         yield slice(first, min(n, first + at_once))
-
-
-def lengths(matrix: Float[np.ndarray, "rows dim"]) -> Float[np.ndarray, "rows"]:
-    """The Euclidean length of each row.
-
-    >>> lengths(np.array([[3.0, 4.0]]))
-    array([5.])
-    """
-    return np.sqrt(np.einsum("rd,rd->r", matrix, matrix))
 
 
 def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "rows dim"]:
@@ -91,12 +81,12 @@ def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "r
     # The largest entry first: squares of very large or very small ones leave float32.
     scale = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
     scaled = matrix / np.where(scale == 0, np.float32(1), scale)
-    length = lengths(scaled)[:, None]
+    length = np.sqrt(np.einsum("rd,rd->r", scaled, scaled))[:, None]
     return scaled / np.where(length == 0, np.float32(1), length)
 
 
 def empty_best(n_queries: int, k: int) -> Nearest:
-    """Places for the best rows of each query, none of which is known yet.
+    """Room for the best rows of each query, all still empty: -1.
 
     >>> empty_best(1, 2).rows
     array([[-1, -1]])
@@ -119,8 +109,8 @@ def leave_out(
     >>> scores
     array([[  0., -inf]], dtype=float32)
     """
-    query, place = np.nonzero((excluded >= first) & (excluded < first + scores.shape[1]))
-    scores[query, excluded[query, place] - first] = -np.inf
+    query, column = np.nonzero((excluded >= first) & (excluded < first + scores.shape[1]))
+    scores[query, excluded[query, column] - first] = -np.inf
 
 
 def merge_best(

@@ -1,15 +1,27 @@
-"""What is asked for: words, vectors, or several of them for and against."""
+"""What a search starts from: words, vectors, or several of them for and against."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float32
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors.neighbors import unit_rows
 
-__all__ = ["Query", "as_queries", "direction", "mean_direction"]
+__all__ = [
+    "Query",
+    "UnknownWordError",
+    "as_queries",
+    "direction",
+    "mean_direction",
+    "near_spellings",
+    "unknown_word",
+]
 
+# Words that are compared letter by letter; of a vocabulary in order of counts, the commonest.
+_LOOKED_AT, _COMPARED, _SHOWN = 200_000, 3000, 3
 # A known word, or a vector of its own.
 Query = str | Float[np.ndarray, "_"]
 
@@ -28,7 +40,7 @@ def direction(vector: Float[np.ndarray, "_"], *, dim: int, name: str) -> Float32
 
     Raises DataError unless it has `dim` finite numbers that are not all 0.
 
-    >>> direction(np.array([3.0, 4.0]), dim=2, name="'cat'")
+    >>> direction(np.array([3.0, 4.0]), dim=2, name="The vector")
     array([0.6, 0.8], dtype=float32)
     """
     if len(vector) != dim:
@@ -37,8 +49,7 @@ def direction(vector: Float[np.ndarray, "_"], *, dim: int, name: str) -> Float32
         raise DataError(f"{name} must be finite, got nan or inf.")
     if not vector.any():
         raise DataError(
-            f"{name} must have a vector that is not zero, got one without a direction. "
-            "Leave that word out."
+            f"{name} must not be zero, which has no direction, got zeros. Leave that word out."
         )
     scaled = vector / np.abs(vector).max()
     return unit_rows(scaled[None].astype(np.float32))[0]
@@ -57,11 +68,54 @@ def mean_direction(
     """
     if not len(positive) and not len(negative):
         raise ExfamError("`positive` or `negative` must name a word or vector, got none.")
-    parts = np.stack([*positive, *(-each for each in negative)]).astype(np.float64)
+    parts = np.stack([*positive, *(-vector for vector in negative)]).astype(np.float64)
     total = parts.sum(axis=0)
     # Parts that cancel leave rounding errors of float32.
     if np.abs(total).max() <= 1e-6 * np.abs(parts).max():
         raise DataError(
             "`positive` and `negative` must not cancel out, got a sum without a direction."
         )
-    return direction(total, dim=len(total), name="The sum of what is asked for")
+    return direction(total, dim=len(total), name="The sum of `positive` less `negative`")
+
+
+class UnknownWordError(UnknownItemError, KeyError):
+    """A word has no vector; also a KeyError, as mappings raise."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError shows the repr of its message
+
+
+def unknown_word(word: Any, words: Sequence[str]) -> UnknownWordError:
+    """The error of a word that is not among `words`, with near spellings.
+
+    >>> print(unknown_word("kitchn", ["cat", "kitchen"]))
+    `word` must be one of 2 known words, got 'kitchn'. Near: 'kitchen'.
+    """
+    near = near_spellings(word, words) if isinstance(word, str) else []
+    hint = f"Near: {', '.join(map(repr, near))}." if near else "No known word is spelled alike."
+    return UnknownWordError(f"`word` must be one of {len(words)} known words, got {word!r}. {hint}")
+
+
+def near_spellings(word: str, words: Sequence[str]) -> list[str]:
+    """Up to 3 words that are spelled alike, nearest first; other cases of letters come before all.
+
+    Looked for among the first 200,000 words, at most 3,000 of which are compared: those of nearly
+    the same length with the same first or last letter.
+
+    >>> near_spellings("hte", ["of", "the", "to"])
+    ['the']
+    """
+    plain = word.lower()
+    looked_at = words[:_LOOKED_AT]
+    near = list(_spelled_nearly(plain, looked_at))
+    same = [known for known in near if known.lower() == plain][:_SHOWN]
+    alike = difflib.get_close_matches(plain, near[:_COMPARED], n=_SHOWN, cutoff=0.6)
+    return list(dict.fromkeys([*same, *alike]))[:_SHOWN]
+
+
+def _spelled_nearly(word: str, words: Iterable[str]) -> Iterable[str]:
+    ends = (word[:1], word[-1:])
+    for known in words:
+        low = known.lower()
+        if abs(len(low) - len(word)) <= 2 and (low[:1] == ends[0] or low[-1:] == ends[1]):
+            yield known

@@ -13,20 +13,21 @@ from exfam.vectors.neighbors import (
     empty_best,
     leave_out,
     merge_best,
-    row_blocks,
+    row_slices,
     unit_rows,
 )
 
-__all__ = ["RULES", "answers"]
+__all__ = ["ANALOGY_RULES", "analogy_answers"]
 
-RULES = ("3cosadd", "3cosmul")
-EPSILON = 0.01
-# Cosines of asked words with a block of rows: 32 MB at most; questions whose scores stay in cache.
+ANALOGY_RULES = ("3cosadd", "3cosmul")
+_EPSILON = 0.01
+# Cosines of the questions' words with a block of rows: 32 MB at most; questions whose scores stay
+# in cache.
 _ENTRIES, _ROWS, _QUESTIONS = 1 << 23, 1 << 12, 1 << 6
 _TINY = np.float32(1e-30)
 
 
-def answers(
+def analogy_answers(
     matrix: Float32[np.ndarray, "rows dim"],
     questions: Int64[np.ndarray, "questions 3"],
     *,
@@ -39,24 +40,24 @@ def answers(
         (s(d, a) + 0.01) of s = (cos + 1) / 2
     `k`: answers to each (default 1)
 
-    Cosines are those of words that are asked for alone, a block of rows at a time: memory does not
+    Cosines are those of the questions' words alone, a block of rows at a time: memory does not
     grow with the number of questions. Raises ExfamError for another rule or a `k` below 1.
 
     >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
-    >>> answers(plane, np.array([[0, 2, 1]]), rule="3cosadd").rows
+    >>> analogy_answers(plane, np.array([[0, 2, 1]]), rule="3cosadd").rows
     array([[3]])
     """
-    check_choice("rule", rule, RULES)
+    check_choice("rule", rule, ANALOGY_RULES)
     check_positive("k", k)
-    asked, place = np.unique(questions, return_inverse=True)
-    place = place.reshape(questions.shape)
-    unit_asked = unit_rows(matrix[asked])
+    words, index = np.unique(questions, return_inverse=True)
+    index = index.reshape(questions.shape)
+    unit_words = unit_rows(matrix[words])
     best = empty_best(len(questions), min(k, len(matrix) - 3))
-    at_once = max(64, min(_ROWS, _ENTRIES // max(1, len(asked))))
-    for rows in row_blocks(len(matrix), at_once):
-        plus, minus = _terms(unit_asked @ unit_rows(matrix[rows]).T, rule)
-        for part in row_blocks(len(questions), _QUESTIONS):
-            a, b, c = place[part].T
+    at_once = max(64, min(_ROWS, _ENTRIES // max(1, len(words))))
+    for rows in row_slices(len(matrix), at_once):
+        plus, minus = _terms(unit_words @ unit_rows(matrix[rows]).T, rule)
+        for part in row_slices(len(questions), _QUESTIONS):
+            a, b, c = index[part].T
             scores = plus[b]
             scores += plus[c]
             scores -= minus[a]
@@ -66,10 +67,10 @@ def answers(
 
 
 def _terms(
-    cosine: Float32[np.ndarray, "asked rows"], rule: str
-) -> tuple[Float32[np.ndarray, "asked rows"], Float32[np.ndarray, "asked rows"]]:
+    cosine: Float32[np.ndarray, "words rows"], rule: str
+) -> tuple[Float32[np.ndarray, "words rows"], Float32[np.ndarray, "words rows"]]:
     """What adds up to the score for b and c, and what is taken off for a: of 3CosMul logarithms."""
     if rule == "3cosadd":
         return cosine, cosine
     shifted = np.maximum((cosine + 1) / 2, _TINY)
-    return np.log(shifted), np.log(shifted + np.float32(EPSILON))
+    return np.log(shifted), np.log(shifted + np.float32(_EPSILON))

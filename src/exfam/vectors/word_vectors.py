@@ -9,21 +9,20 @@ import numpy as np
 from jaxtyping import Float, Float32, Int8, Int64
 
 from exfam.checks import DataError, check_choice, check_positive
-from exfam.vectors.files.checks import check_vectors
-from exfam.vectors.files.tensors import StoredVectors
-from exfam.vectors.lookup import unknown_word
+from exfam.vectors.files import StoredVectors, read_vectors, write_vectors
+from exfam.vectors.files.rows import check_vectors
 from exfam.vectors.neighbors import Nearest, nearest_rows
-from exfam.vectors.queries import Query, as_queries, direction, mean_direction
-from exfam.vectors.rules import answers
-from exfam.vectors.storage import load_stored, save_stored, with_context
+from exfam.vectors.queries import Query, as_queries, direction, mean_direction, unknown_word
+from exfam.vectors.rules import analogy_answers
+from exfam.vectors.stored import with_context
 
-__all__ = ["OF", "Neighbor", "WordVectors"]
+__all__ = ["Neighbor", "WordVectors"]
 
-OF = ("center", "context", "both")
+_MATRICES = ("center", "context", "both")
 
 
 class Neighbor(NamedTuple):
-    """A word that was found, and its score: a cosine, or what a rule of analogies gives."""
+    """A word and its score: a cosine, or what a rule of analogies gives."""
 
     word: str
     score: float
@@ -122,7 +121,7 @@ class WordVectors:
         array([[ 1., -1.],
                [ 1., -1.]], dtype=float32)
         """
-        check_choice("of", of, OF)
+        check_choice("of", of, _MATRICES)
         if of == "center":
             return self.center
         if self.signs is not None:
@@ -150,11 +149,11 @@ class WordVectors:
             length 1, a vector with its own length
         `k`: words to find; fewer are found where fewer are left (default 10)
         `of`: "center", "context" or "both" (default "center")
-        `exclude`: words not to be found; those that are asked for never are
+        `exclude`: words not to be found; those of `positive` and `negative` never are
         `among`: look among the first words alone; None for all (default None)
 
         Raises UnknownWordError, with near spellings; DataError for a vector of zeros, nan or
-        another length; ExfamError if nothing is asked for or for other choices.
+        another length; ExfamError if nothing is given or for other choices.
 
         >>> plane = np.array([[1, 0], [2, 1], [0, 1]], dtype=np.float32)
         >>> WordVectors(("cat", "dog", "the"), plane).most_similar("cat", k=1)[0].word
@@ -162,15 +161,15 @@ class WordVectors:
         """
         matrix = self.matrix(of)
         plus, minus = as_queries(positive), as_queries(negative)
-        query = mean_direction(
-            [self._part(each, matrix) for each in plus],
-            [self._part(each, matrix) for each in minus],
+        mean = mean_direction(
+            [self._part(query, matrix) for query in plus],
+            [self._part(query, matrix) for query in minus],
         )
-        words = [each for each in [*plus, *minus] if isinstance(each, str)]
+        words = [query for query in [*plus, *minus] if isinstance(query, str)]
         searched = matrix[: self._among(among)]
         out = np.unique(self.codes([*words, *exclude]))
         out = out[out < len(searched)]
-        return self._found(nearest_rows(query[None], searched, k=k, excluded=out[None]))[0]
+        return self._named(nearest_rows(mean[None], searched, k=k, excluded=out[None]))[0]
 
     def neighbors(
         self, words: Sequence[str], *, k: int = 10, of: str = "center", among: int | None = None
@@ -180,16 +179,16 @@ class WordVectors:
         All are searched for at once, and memory does not grow with words times vocabulary.
 
         >>> plane = np.array([[1, 0], [2, 1], [0, 1]], dtype=np.float32)
-        >>> found = WordVectors(("cat", "dog", "the"), plane).neighbors(["cat", "the"], k=1)
-        >>> found["the"][0].word
+        >>> near = WordVectors(("cat", "dog", "the"), plane).neighbors(["cat", "the"], k=1)
+        >>> near["the"][0].word
         'dog'
         """
         matrix, codes = self.matrix(of), self.codes(words)
         for word, code in zip(words, codes, strict=True):
-            direction(matrix[code], dim=self.dim, name=repr(word))
+            direction(matrix[code], dim=self.dim, name=f"The vector of {word!r}")
         searched = matrix[: self._among(among)]
-        found = nearest_rows(matrix[codes], searched, k=k, excluded=codes[:, None])
-        return dict(zip(words, self._found(found), strict=True))
+        nearest = nearest_rows(matrix[codes], searched, k=k, excluded=codes[:, None])
+        return dict(zip(words, self._named(nearest), strict=True))
 
     def similarity(self, a: Query, b: Query, *, of: str = "center") -> float:
         """The cosine of two words or vectors, from -1 to 1; raises what `most_similar` raises."""
@@ -208,7 +207,7 @@ class WordVectors:
     ) -> list[Neighbor]:
         """The `k` words d, best first, for which a is to b as c is to d; never a, b or c.
 
-        `rule`: "3cosadd" or "3cosmul", whose scores are those of `answers` (default "3cosadd")
+        `rule`: "3cosadd" or "3cosmul", see `analogy_answers` (default "3cosadd")
         `k`: words to find (default 10)
         `of`: "center", "context" or "both" (default "center")
 
@@ -223,14 +222,14 @@ class WordVectors:
         matrix, codes = self.matrix(of), self.codes([a, b, c])
         for word in (a, b, c):
             self._direction(word, matrix)
-        return self._found(answers(matrix, codes[None], rule=rule, k=k))[0]
+        return self._named(analogy_answers(matrix, codes[None], rule=rule, k=k))[0]
 
     def save(
         self, path: str | os.PathLike[str], *, format: str = "auto", of: str | None = None
     ) -> None:
         """Write a file beside `path`, then rename it in.
 
-        `format`: one of FORMATS, or "auto": by the name's ending (default "auto")
+        `format`: one of VECTOR_FORMATS, or "auto": by the name's ending (default "auto")
         `of`: the one matrix to write, "center", "context" or "both"; None for all that the format
             holds: safetensors keeps everything, tied vectors once, others center vectors
             (default None)
@@ -240,7 +239,7 @@ class WordVectors:
         stored = StoredVectors(self.words, self.center, self.context, self.signs)
         if of is not None:
             stored = StoredVectors(self.words, self.matrix(of))
-        save_stored(path, stored, format=format)
+        write_vectors(path, stored, format=format)
 
     @classmethod
     def load(
@@ -256,25 +255,25 @@ class WordVectors:
         """The vectors of a file of any format; all options but `context` are of `read_vectors`.
 
         `context`: a second file, which holds the same words' context vectors (default None)
-        `format`: one of FORMATS, or "auto": told from the content (default "auto")
+        `format`: one of VECTOR_FORMATS, or "auto": found from the content (default "auto")
 
         Raises what `read_vectors` raises, and DataError where the second file lacks a word.
         """
 
-        def read(file: str | os.PathLike[str], limit: int | None) -> StoredVectors:
-            return load_stored(
-                file, format=format, limit=limit, errors=errors, duplicates=duplicates
-            )
-
-        stored = read(path, limit)
+        stored = read_vectors(
+            path, format=format, limit=limit, errors=errors, duplicates=duplicates
+        )
         if context is not None:
-            stored = with_context(stored, read(context, None), path=context)
+            second = read_vectors(context, format=format, errors=errors, duplicates=duplicates)
+            stored = with_context(stored, second, path=context)
         return cls(*stored)
 
     def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
         if isinstance(query, str):
-            return direction(matrix[self.code(query)], dim=self.dim, name=repr(query))
-        return direction(query, dim=self.dim, name="The vector asked for")
+            return direction(
+                matrix[self.code(query)], dim=self.dim, name=f"The vector of {query!r}"
+            )
+        return direction(query, dim=self.dim, name="The vector")
 
     def _part(self, query: Query, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
         scaled = self._direction(query, matrix)
@@ -285,7 +284,7 @@ class WordVectors:
             check_positive("among", among)
         return len(self) if among is None else among
 
-    def _found(self, nearest: Nearest) -> list[list[Neighbor]]:
+    def _named(self, nearest: Nearest) -> list[list[Neighbor]]:
         return [
             [
                 Neighbor(self.words[row], score)

@@ -8,7 +8,7 @@ import pytest
 from exfam.checks import DataError, ExfamError
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.vectors import WordVectors
-from exfam.vectors.lookup import UnknownWordError
+from exfam.vectors.queries import UnknownWordError
 from exfam_studies.experts.paraphrases import (
     TERMS,
     AnalogyErrors,

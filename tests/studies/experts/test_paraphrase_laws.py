@@ -9,7 +9,7 @@ import scipy.stats
 from exfam.checks import DataError, ExfamError
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import prepare_text
-from exfam.vectors.lookup import UnknownWordError
+from exfam.vectors.queries import UnknownWordError
 from exfam_studies.experts.paraphrases import (
     WordLaw,
     attention_scales,

@@ -56,7 +56,7 @@ def open_vectors(chosen: Any) -> Any:
     Raises ExfamError for what holds none, and for options of files that come with a folder.
     """
     from exfam.vectors import WordVectors
-    from exfam.vectors.saved import saved_vectors
+    from exfam.vectors.stored import model_vectors
 
     named = {option.name: getattr(chosen, option.name) for option in _READING}
     given = {name: value for name, value in named.items() if value is not None}
@@ -67,6 +67,6 @@ def open_vectors(chosen: Any) -> Any:
         if given:
             name, value = next(iter(given.items()))
             raise ExfamError(f"`--{name}` must be left out for a saved model, got {value!r}.")
-        return saved_vectors(path)
+        return WordVectors(*model_vectors(path))
     except ExfamError as error:
         raise ExfamError(str(error).replace("`path`", "`VECTORS`")) from error

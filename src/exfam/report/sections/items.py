@@ -10,8 +10,9 @@ from exfam.plots import item_map
 from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import Material
 from exfam.report.page import Pairs, Part, Picture, Section, TableData
+from exfam.report.plane import principal_plane
 from exfam.report.words import clean, counted, figure, percent
-from exfam.vectors.plane import nearest_items, principal_plane
+from exfam.vectors.neighbors import nearest_rows
 
 __all__ = ["complements_section", "map_section"]
 
@@ -88,10 +89,12 @@ def _neighbors(
     of = codes[:_IN_TABLE]
     # Vectors of items hardly ever seen say little: neighbors are looked for among frequent ones.
     among = material.most_frequent(max(_ON_MAP, 1000))
-    near = nearest_items(vectors[among], np.arange(len(of)), k=_NEIGHBORS)
+    searched = vectors[among].astype(np.float32)
+    own = np.arange(len(of))[:, None]
+    near = nearest_rows(searched[: len(of)], searched, k=_NEIGHBORS, excluded=own)
     rows: list[list[str | Pairs]] = [
-        [material.names(int(code)), _listed(material, among[items], cosine)]
-        for code, items, cosine in zip(of, near.items, near.cosine, strict=True)
+        [material.names(int(code)), _listed(material, among[nearest], cosine)]
+        for code, nearest, cosine in zip(of, near.rows, near.score, strict=True)
     ]
     caption = f"Cosines between vectors, among {counted(len(among), 'item')}."
     return TableData(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from exfam.estimator.members import identified
+from exfam.estimator.plain import identified
 from exfam.estimator.rules import python_number
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.networks.assemble import build_masked_table

@@ -1,26 +1,24 @@
-"""Vectors as word2vec's binary: a line of two counts, then word, space and float32 numbers a row.
+"""Vectors as word2vec's binary: a line of two counts, then rows of word, space, float32 numbers.
 
 The original tool ends each row with a line end, gensim does not; both are read.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from io import BufferedIOBase
 
 import numpy as np
-from jaxtyping import Float32
 
 from exfam.checks import DataError
-from exfam.vectors.files.blocks import Block
-from exfam.vectors.files.text import check_writable
+from exfam.vectors.files.rows import RowBlock
 
-__all__ = ["binary_blocks", "write_binary"]
+__all__ = ["binary_blocks"]
 
 _BYTES, _ENTRIES = 1 << 20, 1 << 18
 _LONGEST_WORD = 1 << 14
 
 
-def binary_blocks(file: BufferedIOBase, *, dim: int, n_words: int, name: str) -> Iterator[Block]:
+def binary_blocks(file: BufferedIOBase, *, dim: int, n_words: int, name: str) -> Iterator[RowBlock]:
     """Blocks of `n_words` rows of `dim` numbers that follow in the file.
 
     Raises DataError, naming file and row, where the file ends before or after that.
@@ -35,13 +33,13 @@ def binary_blocks(file: BufferedIOBase, *, dim: int, n_words: int, name: str) ->
     while block := list(itertools.islice(entries, at_once)):
         data = b"".join(numbers for _, numbers in block)
         rows = np.frombuffer(data, dtype="<f4").reshape(len(block), dim)
-        yield Block([word for word, _ in block], rows.astype(np.float32, copy=False))
+        yield RowBlock([word for word, _ in block], rows.astype(np.float32, copy=False))
 
 
 def _entries(
     file: BufferedIOBase, width: int, *, n_words: int, name: str
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Word and bytes of the numbers, row after row."""
+    """The word and the bytes of the numbers of each row."""
     data, at, row = b"", 0, 0
     while row < n_words:
         space = data.find(b" ", at)
@@ -54,34 +52,12 @@ def _entries(
         if not more or (space < 0 and len(data) - at > _LONGEST_WORD):
             raise DataError(
                 f"`path` must have {n_words} rows of a word and {width // 4} numbers, as its "
-                f"header tells, got {'the end' if not more else 'no word'} in row {row} of {name}. "
+                f"header says, got {'the end' if not more else 'no word'} in row {row} of {name}. "
                 "It is cut short, or its header is wrong."
             )
         data, at = data[at:] + more, 0
     if data[at:].strip(b"\n") or file.read(_BYTES).strip(b"\n"):
         raise DataError(
             f"`path` must end after the {n_words} rows of {width // 4} numbers that its header "
-            f"tells, got more in {name}. Pass limit={n_words} to read just those."
+            f"says, got more in {name}. Pass limit={n_words} to read just those."
         )
-
-
-def write_binary(
-    file: BufferedIOBase, words: Sequence[str], matrix: Float32[np.ndarray, "words dim"]
-) -> None:
-    """Header and rows as the original tool writes them, each row with a line end.
-
-    Raises DataError, naming the row, for a word with spaces or line ends in it, or an empty one.
-
-    >>> from io import BytesIO
-    >>> file = BytesIO()
-    >>> write_binary(file, ["cat"], np.zeros((1, 1), dtype=np.float32))
-    >>> file.getvalue()
-    b'1 1\\ncat \\x00\\x00\\x00\\x00\\n'
-    """
-    file.write(f"{len(words)} {matrix.shape[1]}\n".encode())
-    at_once = max(1, _ENTRIES // matrix.shape[1])
-    for first in range(0, len(words), at_once):
-        named = check_writable(words[first : first + at_once], first=first)
-        rows = matrix[first : first + at_once].astype("<f4", copy=False)
-        for word, row in zip(named, rows, strict=True):
-            file.write(b"%b %b\n" % (word, row.tobytes()))

@@ -1,4 +1,4 @@
-"""Formats of word vectors, and which one a file has: told from its content, not its name."""
+"""Formats of word vectors, and which one a file has by its content."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import NamedTuple, NoReturn
 
 from exfam.checks import DataError, ExfamError
 from exfam.reading.streams import opened
-from exfam.vectors.files.text import parse_header
+from exfam.vectors.files.text import is_number, parse_header
 
-__all__ = ["FORMATS", "detect_format", "format_of_name"]
+__all__ = ["VECTOR_FORMATS", "detect_format", "format_of_name"]
 
 # Of word2vec there is a text and a binary; fastText's .vec is word2vec's text.
-FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
+VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
 _ENDINGS = {
     ".txt": "word2vec",
     ".vec": "fasttext",
@@ -34,7 +34,7 @@ _FOREIGN = (
     _Foreign(b"BZh", "a bzip2 file", "Unpack it first."),
     _Foreign(b"\x28\xb5\x2f\xfd", "a zstandard file", "Unpack it first."),
     _Foreign(b"\xfd7zXZ", "an xz file", "Unpack it first."),
-    _Foreign(b"\x93NUMPY", "an array of NumPy", "It has no words: use write_vectors."),
+    _Foreign(b"\x93NUMPY", "an array of NumPy", "It has no words: use WordVectors(words, array)."),
     _Foreign(b"\x89HDF", "an HDF5 file", "Save the vectors as word2vec text or binary."),
     _Foreign(b"PAR1", "a Parquet file", "Save the vectors as word2vec text or binary."),
     _Foreign(b"\x80", "a pickle, as gensim saves one,", "Use gensim's save_word2vec_format."),
@@ -44,7 +44,7 @@ _FOREIGN = (
 
 
 def detect_format(path: str | os.PathLike[str]) -> str:
-    """The format of a file, "glove" for text without a header; fastText's is told as "word2vec".
+    """The format of a file, "glove" for text without a header; fastText's counts as "word2vec".
 
     Raises DataError, saying what it seems to be, for a file of none of them.
 
@@ -64,7 +64,7 @@ def detect_format(path: str | os.PathLike[str]) -> str:
     if parse_header(first.removeprefix(b"\xef\xbb\xbf")):
         return "word2vec" if _is_text(rest) else "word2vec-binary"
     fields = first.split()
-    if len(fields) > 1 and _is_text(first) and _is_float(fields[-1]):
+    if len(fields) > 1 and _is_text(first) and is_number(fields[-1]):
         return "glove"
     _refuse(path, start)
 
@@ -82,7 +82,7 @@ def format_of_name(path: str | os.PathLike[str]) -> str:
     if ending not in _ENDINGS:
         raise ExfamError(
             f"`path` must end in {', '.join(_ENDINGS)} (and maybe .gz), got {os.fspath(path)!r}. "
-            f"Or name the `format`: one of {', '.join(FORMATS)}."
+            f"Or name the `format`: one of {', '.join(VECTOR_FORMATS)}."
         )
     return _ENDINGS[ending]
 
@@ -98,14 +98,6 @@ def _is_text(rows: bytes) -> bool:
     return _TEXT.issuperset(numbers)
 
 
-def _is_float(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
 def _refuse(path: str | os.PathLike[str], start: bytes) -> NoReturn:
     for foreign in _FOREIGN:
         if start.startswith(foreign.start):
@@ -114,5 +106,5 @@ def _refuse(path: str | os.PathLike[str], start: bytes) -> NoReturn:
             )
     raise DataError(
         f"`path` must be a file of vectors, got one that begins with {start[:20]!r} at {path}. "
-        f"If it is one of {', '.join(FORMATS)}, name the `format`."
+        f"If it is one of {', '.join(VECTOR_FORMATS)}, name the `format`."
     )

@@ -1,4 +1,4 @@
-"""Vectors as safetensors: all that is known of the words in one file, tied matrices stored once.
+"""Vectors as safetensors: all vectors of the words in one file, tied matrices stored once.
 
 center      float32, words x dim
 context     the same, if there is one
@@ -8,29 +8,19 @@ word_ends   int64, where each of them ends
 """
 
 import os
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int8
 
 from exfam.checks import DataError
 from exfam.files import atomic_path
 from exfam.reading.streams import is_packed, opened, written
+from exfam.vectors.files.rows import StoredVectors
 
-__all__ = ["StoredVectors", "read_tensors", "write_tensors"]
+__all__ = ["read_tensors", "write_tensors"]
 
 # One entry: of several the order, and so the bytes of the file, would vary from run to run.
 _METADATA = {"exfam-word-vectors": "1"}
 _NAMES = {"center", "context", "signs", "words", "word_ends"}
-
-
-class StoredVectors(NamedTuple):
-    """Words and their vectors; `signs` are +1 or -1 a column, where context vectors are tied."""
-
-    words: tuple[str, ...]
-    center: Float32[np.ndarray, "words dim"]
-    context: Float32[np.ndarray, "_ _"] | None = None
-    signs: Int8[np.ndarray, "_"] | None = None
 
 
 def write_tensors(path: str | os.PathLike[str], stored: StoredVectors) -> None:

@@ -1,29 +1,28 @@
-"""Vectors as text: a word and its numbers a line. word2vec and fastText have a header, GloVe none.
+"""Vectors as text: one word and its numbers per line, after a header but in files of GloVe.
 
 A word with spaces in it, as GloVe's largest files have some, is all that precedes the numbers.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from io import BufferedIOBase
 
 import numpy as np
-from jaxtyping import Float32
 
 from exfam.checks import DataError
-from exfam.vectors.files.blocks import Block
+from exfam.vectors.files.rows import RowBlock
 
-__all__ = ["MAX_DIM", "check_writable", "parse_header", "text_blocks", "write_text"]
+__all__ = ["MAX_DIM", "is_number", "parse_header", "text_blocks"]
 
-# Bytes of lines that are parsed at once, and entries that are written at once.
-_BYTES, _ENTRIES = 1 << 22, 1 << 18
+# Bytes of lines that are parsed at once.
+_BYTES = 1 << 22
 MAX_DIM = 1 << 20
 # A word and the most numbers that there may be, of 32 letters each.
 _LONGEST_LINE = 1 << 25
 
 
 def parse_header(line: bytes) -> tuple[int, int] | None:
-    """Numbers of words and of columns, if the line tells just them.
+    """Numbers of words and of columns, if the line holds just them.
 
     >>> parse_header(b"75739 200"), parse_header(b"the 0.1 0.2")
     ((75739, 200), None)
@@ -37,10 +36,10 @@ def parse_header(line: bytes) -> tuple[int, int] | None:
 
 def text_blocks(
     file: BufferedIOBase, *, name: str, dim: int | None = None, first_line: int = 1
-) -> Iterator[Block]:
+) -> Iterator[RowBlock]:
     """Blocks of the rows that follow in the file.
 
-    `dim`: numbers a line; None to be told by the first
+    `dim`: numbers per line; None for as many as the first line has
     `first_line`: what messages call the first line
 
     Raises DataError, naming file and line, for another width, or what is no number, and for a line
@@ -52,7 +51,7 @@ def text_blocks(
     """
     line = first_line
     for raw in _lines_at_once(file, name=name):
-        lines = [each.replace(b"\t", b" ").rstrip() for each in raw]
+        lines = [text.replace(b"\t", b" ").rstrip() for text in raw]
         if not lines[-1]:
             lines = _without_blank_end(lines)
         if lines:
@@ -80,11 +79,11 @@ def _lines_at_once(file: BufferedIOBase, *, name: str) -> Iterator[list[bytes]]:
 
 
 def _without_blank_end(lines: list[bytes]) -> list[bytes]:
-    n_blank = sum(1 for _ in itertools.takewhile(lambda each: not each, reversed(lines)))
+    n_blank = sum(1 for _ in itertools.takewhile(lambda line: not line, reversed(lines)))
     return lines[: len(lines) - n_blank]
 
 
-def _parsed_fast(lines: list[bytes], dim: int) -> Block | None:
+def _parsed_fast(lines: list[bytes], dim: int) -> RowBlock | None:
     """All lines at once; None where one is not a word and `dim` numbers with single spaces."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -98,10 +97,10 @@ def _parsed_fast(lines: list[bytes], dim: int) -> Block | None:
         flat = numbers.flatten().cast(pa.float32())
     except pa.ArrowInvalid:
         return None
-    return Block([word for word, _, _ in parts], flat.to_numpy().reshape(len(lines), dim))
+    return RowBlock([word for word, _, _ in parts], flat.to_numpy().reshape(len(lines), dim))
 
 
-def _parsed(lines: list[bytes], dim: int, *, name: str, first_line: int) -> Block:
+def _parsed(lines: list[bytes], dim: int, *, name: str, first_line: int) -> RowBlock:
     """One line after the other: slower, and any number of spaces anywhere."""
     words, rows = [], np.empty((len(lines), dim), dtype=np.float32)
     for row, line in enumerate(lines):
@@ -109,23 +108,28 @@ def _parsed(lines: list[bytes], dim: int, *, name: str, first_line: int) -> Bloc
         fields = line.split()
         n_numbers = _n_numbers(fields)
         if not dim or len(fields) <= dim or n_numbers > dim:
-            told = f"(word {_shown(fields[0])})" if fields else "(a blank line)"
+            got = f"(word {_shown(fields[0])})" if fields else "(a blank line)"
             raise DataError(
                 f"`path` must have a word and {max(dim, 1)} numbers in each line, got {n_numbers} "
-                f"{where} {told}. It may be cut short, or begin with a header of another format."
+                f"{where} {got}. It may be cut short, or begin with a header of another format."
             )
         words.append(b" ".join(fields[:-dim]))
-        with np.errstate(over="ignore"):  # what is too large for float32 is told as not finite
+        with np.errstate(over="ignore"):  # what is too large for float32 counts as not finite
             rows[row] = _numbers(fields[-dim:], where=f"{where} (word {_shown(words[-1])})")
-    return Block(words, rows)
+    return RowBlock(words, rows)
 
 
 def _n_numbers(fields: list[bytes]) -> int:
     """Numbers at the end of a line, its first field aside."""
-    return sum(1 for _ in itertools.takewhile(_is_number, reversed(fields[1:])))
+    return sum(1 for _ in itertools.takewhile(is_number, reversed(fields[1:])))
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
+    """Whether these bytes are a number.
+
+    >>> is_number(b"1e-3"), is_number(b"cat")
+    (True, False)
+    """
     try:
         float(field)
     except ValueError:
@@ -135,66 +139,10 @@ def _is_number(field: bytes) -> bool:
 
 def _numbers(fields: list[bytes], *, where: str) -> list[float]:
     for field in fields:
-        if not _is_number(field):
+        if not is_number(field):
             raise DataError(f"`path` must have numbers after a word, got {_shown(field)} {where}.")
     return [float(field) for field in fields]
 
 
 def _shown(field: bytes) -> str:
     return repr(field[:40].decode(errors="replace"))
-
-
-def write_text(
-    file: BufferedIOBase,
-    words: Sequence[str],
-    matrix: Float32[np.ndarray, "words dim"],
-    *,
-    header: bool,
-) -> None:
-    """A line for each word, with the shortest numbers that are read back as the same float32.
-
-    Raises DataError, naming the row, for a word with spaces or line ends in it, or an empty one.
-
-    >>> from io import BytesIO
-    >>> file = BytesIO()
-    >>> write_text(file, ["cat"], np.array([[1.5, -2.0]], dtype=np.float32), header=True)
-    >>> file.getvalue()
-    b'1 2\\ncat 1.5 -2\\n'
-    """
-    if header:
-        file.write(f"{len(words)} {matrix.shape[1]}\n".encode())
-    at_once = max(1, _ENTRIES // matrix.shape[1])
-    for first in range(0, len(words), at_once):
-        rows = matrix[first : first + at_once]
-        named = check_writable(words[first : first + at_once], first=first)
-        file.write(b"".join(_lines(named, rows)))
-
-
-def check_writable(words: Sequence[str], *, first: int = 0) -> list[bytes]:
-    """The words in UTF-8, once none is empty or holds what separates fields or lines.
-
-    Raises DataError, naming the row; rows count from `first` (default 0).
-
-    >>> check_writable(["cat"])
-    [b'cat']
-    """
-    found = [word.encode(errors="surrogatepass") for word in words]
-    for row, word in enumerate(found, first):
-        if word.split() != [word]:
-            raise DataError(
-                f"`words` must not be empty or have spaces or line ends in this format, got "
-                f"{word.decode(errors='replace')!r} in row {row}. Save as safetensors, or replace "
-                "the spaces."
-            )
-    return found
-
-
-def _lines(words: list[bytes], rows: Float32[np.ndarray, "rows dim"]) -> Iterable[bytes]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    numbers = pa.array(np.ascontiguousarray(rows).ravel()).cast(pa.string())
-    ends = pa.array(np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int32))
-    joined = pc.binary_join(pa.ListArray.from_arrays(ends, numbers), " ")
-    for word, line in zip(words, joined.cast(pa.binary()).to_pylist(), strict=True):
-        yield b"%b %b\n" % (word, line)

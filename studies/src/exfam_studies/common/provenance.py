@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import listed
-from exfam.estimator.saving import to_plain
 from exfam.families import Family
 
 __all__ = ["Run", "changed_parameters", "this_run"]

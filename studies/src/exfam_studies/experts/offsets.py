@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float32, Float64, Int64
 
 from exfam.checks import DataError
 from exfam.reading.public_sets.word_questions import WordQuestions
-from exfam.vectors.covered import known_rows
-from exfam.vectors.neighbors import lengths, nearest_rows
+from exfam.vectors.evaluation import known_rows
+from exfam.vectors.neighbors import nearest_rows
 from exfam.vectors.word_vectors import WordVectors
 
 __all__ = [
@@ -230,5 +230,5 @@ def _answers(
 def _unit(matrix: Float32[np.ndarray, "rows dim"]) -> Float64[np.ndarray, "rows dim"]:
     """Rows of length 1 in double precision; those of length 0 stay."""
     rows = matrix.astype(np.float64)
-    length = lengths(rows)[:, None]
+    length = np.sqrt(np.einsum("rd,rd->r", rows, rows))[:, None]
     return rows / np.where(length == 0, 1.0, length)

@@ -29,7 +29,7 @@ import numpy as np
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.scores.metrics import Interval
-from exfam.vectors.rules import answers
+from exfam.vectors.rules import analogy_answers
 from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -248,7 +248,9 @@ def _answered(
             for i in errors.question
         ]
     )
-    found = answers(factors.words.astype(np.float32), codes[:, :3], rule="3cosadd").rows[:, 0]
+    found = analogy_answers(factors.words.astype(np.float32), codes[:, :3], rule="3cosadd").rows[
+        :, 0
+    ]
     answered = np.zeros(len(questions), dtype=bool)
     answered[errors.question] = found == codes[:, 3]
     return answered

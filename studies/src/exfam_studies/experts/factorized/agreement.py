@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Shaped
 
 from exfam.checks import DataError, ExfamError
-from exfam.vectors.similarity import rank_correlation
+from exfam.vectors.evaluation import rank_correlation
 from exfam_studies.experts.factorized.matrices import FactorMatrix
 
 __all__ = ["Agreement", "agreement", "agreement_by_band"]

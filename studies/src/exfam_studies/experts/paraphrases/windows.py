@@ -19,7 +19,7 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, check_positive, check_whole
 from exfam.reading.text.prepared import PreparedText
-from exfam.vectors.lookup import unknown_word
+from exfam.vectors.queries import unknown_word
 
 __all__ = ["Windows", "attention_windows", "sentence_windows", "text_windows"]
 

@@ -1,15 +1,13 @@
-"""Where items lie: their vectors in a plane, and each one's nearest neighbors."""
+"""Where items lie: their vectors in a plane."""
 
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float
 
-from exfam.checks import DataError, check_positive
+from exfam.checks import DataError
 
-__all__ = ["Neighbors", "Plane", "nearest_items", "principal_plane"]
-
-_ENTRIES_AT_ONCE = 4_000_000
+__all__ = ["Plane", "principal_plane"]
 
 
 class Plane(NamedTuple):
@@ -17,13 +15,6 @@ class Plane(NamedTuple):
 
     points: Float[np.ndarray, "items 2"]
     share: float
-
-
-class Neighbors(NamedTuple):
-    """The nearest other items of some, nearest first, and the cosines between their vectors."""
-
-    items: Int64[np.ndarray, "of k"]
-    cosine: Float[np.ndarray, "of k"]
 
 
 def principal_plane(vectors: Float[np.ndarray, "items dim"]) -> Plane:
@@ -48,32 +39,6 @@ def principal_plane(vectors: Float[np.ndarray, "items dim"]) -> Plane:
     points *= np.where(points[farthest, [0, 1]] < 0, -1.0, 1.0)
     total = (scale**2).sum()
     return Plane(points, float((scale[:kept] ** 2).sum() / total) if total else 1.0)
-
-
-def nearest_items(
-    vectors: Float[np.ndarray, "items dim"], of: Int[np.ndarray, "of"], *, k: int
-) -> Neighbors:
-    """The `k` items with the largest cosine to each of `of`, or all others if there are fewer.
-
-    >>> nearest_items(np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]]), np.array([0]), k=1).items
-    array([[1]])
-    """
-    check_positive("k", k)
-    unit = _unit(vectors)
-    k = min(k, len(unit) - 1)
-    items, cosines = [], []
-    at_once = max(1, _ENTRIES_AT_ONCE // len(unit))
-    for first in range(0, len(of), at_once):
-        own = of[first : first + at_once]
-        cosine = unit[own] @ unit.T
-        cosine[np.arange(len(own)), own] = -np.inf
-        best = np.argsort(-cosine, axis=1, kind="stable")[:, :k]
-        items.append(best)
-        cosines.append(np.take_along_axis(cosine, best, axis=1))
-    none = np.empty((0, k))
-    return Neighbors(
-        np.concatenate([none.astype(np.int64), *items]), np.concatenate([none, *cosines])
-    )
 
 
 def _unit(vectors: Float[np.ndarray, "items dim"]) -> Float[np.ndarray, "items dim"]:

@@ -1,0 +1,63 @@
+"""Tensors of a model that is loaded are bounded by those that its folder holds."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = ["Bounded"]
+
+# Beyond what is stored: masks, positions and tables that models compute, and steps of doing so.
+_SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 8_000
+_COPIES, _STEPS = 8, 500
+# Operations that are given a length rather than a shape.
+_RANGES = tuple(
+    getattr(operation, overload)
+    for operation in (torch.ops.aten.arange, torch.ops.aten.linspace, torch.ops.aten.eye)
+    for overload in operation.overloads()
+    if not overload.endswith("out")
+)
+
+
+class Bounded(TorchDispatchMode):
+    """Within it, tensors have as many numbers together as a model of these tensors may have.
+
+    Raises ValueError before more is allocated, and where building takes too many steps.
+
+    >>> with Bounded({"weight": torch.zeros(3)}):
+    ...     torch.zeros(2)
+    tensor([0., 0.])
+    """
+
+    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.numbers = _SPARE_NUMBERS + _COPIES * sum(tensor.numel() for tensor in tensors.values())
+        self.steps = _SPARE_STEPS + _STEPS * len(tensors)
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run one operation of torch, if its result is within the bound."""
+        wanted = max((_size(argument) for argument in args), default=0)
+        if func in _RANGES:
+            wanted = int(max(abs(argument) for argument in args))
+        self.steps -= 1
+        if wanted > self.numbers or self.steps < 0:
+            raise ValueError("a configuration of a far larger model than its tensors are of")
+        result = func(*args, **(kwargs or {}))
+        if wanted and isinstance(result, torch.Tensor):
+            self.numbers -= result.numel()
+        return result
+
+
+def _size(argument: Any) -> int:
+    """How many numbers a tensor of such a shape has."""
+    if isinstance(argument, list | tuple) and all(type(length) is int for length in argument):
+        return math.prod(max(length, 1) for length in argument)
+    return 0

@@ -1,0 +1,289 @@
+"""How well word vectors answer test sets: analogies, and pairs of words that people have rated."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int64
+
+from exfam.checks import check_choice, check_positive
+from exfam.reading.public_sets.word_pairs import WordPairs
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.vectors.neighbors import row_slices, unit_rows
+from exfam.vectors.rules import ANALOGY_RULES, analogy_answers
+from exfam.vectors.word_vectors import WordVectors
+
+__all__ = [
+    "AnalogyReport",
+    "AnalogyScore",
+    "SimilarityScore",
+    "evaluate_analogies",
+    "evaluate_similarity",
+    "known_rows",
+    "rank_correlation",
+]
+
+# Pairs of words whose cosines are taken at once.
+_PAIRS = 1 << 14
+
+
+def known_rows(
+    vectors: WordVectors,
+    groups: Sequence[Sequence[str]],
+    *,
+    of: str = "center",
+    among: int | None = None,
+) -> Int64[np.ndarray, "groups words"]:
+    """The row of each word, -1 for a word without a direction: unknown, or a vector of zeros.
+
+    A word is looked for as it is written, then in lower case: test sets write names in capitals
+    that many corpora do not have.
+
+    `of`: whose zeros count, "center", "context" or "both" (default "center")
+    `among`: rows from here on count as unknown; None for none (default None)
+
+    >>> vectors = WordVectors(("athens", "greece"), np.eye(2, dtype=np.float32))
+    >>> known_rows(vectors, [("Athens", "Greece"), ("greece", "Baghdad")])
+    array([[ 0,  1],
+           [ 1, -1]])
+    """
+    index = vectors.index
+    rows = np.array(
+        [[index.get(word, index.get(word.lower(), -1)) for word in words] for words in groups],
+        dtype=np.int64,
+    )
+    known = np.unique(rows[rows >= 0])
+    zero = known[~vectors.matrix(of)[known].any(axis=1)]
+    out = np.isin(rows, zero)
+    if among is not None:
+        out |= rows >= among
+    return np.where(out, -1, rows)
+
+
+@dataclass(frozen=True)
+class AnalogyScore:
+    """Questions of a category: all, those whose four words have vectors, those answered rightly.
+
+    >>> score = AnalogyScore("family", "semantic", n_questions=506, n_covered=420, n_correct=253)
+    >>> score.accuracy, round(score.accuracy_covered, 3), round(score.coverage, 2)
+    (0.5, 0.602, 0.83)
+    """
+
+    category: str
+    kind: str
+    n_questions: int
+    n_covered: int
+    n_correct: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of all questions that are answered rightly, as hyperwords counts."""
+        return _share(self.n_correct, self.n_questions)
+
+    @property
+    def accuracy_covered(self) -> float:
+        """Share of the covered questions that are answered rightly, as gensim counts."""
+        return _share(self.n_correct, self.n_covered)
+
+    @property
+    def coverage(self) -> float:
+        """Share of questions whose four words have vectors."""
+        return _share(self.n_covered, self.n_questions)
+
+
+@dataclass(frozen=True)
+class AnalogyReport:
+    """Scores of a set of questions by category, and their sums.
+
+    >>> family = AnalogyScore("family", "semantic", n_questions=506, n_covered=420, n_correct=253)
+    >>> report = AnalogyReport("google", "3cosadd", (family,))
+    >>> report.semantic.accuracy, report.syntactic is None
+    (0.5, True)
+    """
+
+    name: str
+    rule: str
+    categories: tuple[AnalogyScore, ...]
+
+    @property
+    def total(self) -> AnalogyScore:
+        """All questions."""
+        return _sum("total", "", self.categories)
+
+    @property
+    def semantic(self) -> AnalogyScore | None:
+        """All semantic questions; None if there are none."""
+        return self._of_kind("semantic")
+
+    @property
+    def syntactic(self) -> AnalogyScore | None:
+        """All syntactic questions; None if there are none."""
+        return self._of_kind("syntactic")
+
+    def _of_kind(self, kind: str) -> AnalogyScore | None:
+        own = [score for score in self.categories if score.kind == kind]
+        return _sum(kind, kind, own) if own else None
+
+    def __str__(self) -> str:
+        sums = (self.semantic, self.syntactic, self.total)
+        lines = [f"{self.name}, {self.rule}: correct of all, of covered, covered / questions"]
+        lines += [
+            f"{score.category:<28} {score.accuracy:6.3f} {score.accuracy_covered:6.3f} "
+            f"{score.n_covered:>6} / {score.n_questions} ({100 * score.coverage:.0f} %)"
+            for score in (*self.categories, *sums)
+            if score is not None
+        ]
+        return "\n".join(lines)
+
+
+def evaluate_analogies(
+    vectors: WordVectors,
+    questions: WordQuestions,
+    *,
+    rule: str = "3cosadd",
+    of: str = "center",
+    among: int | None = None,
+) -> AnalogyReport:
+    """How many questions are answered rightly, by category.
+
+    `rule`: "3cosadd" or "3cosmul" (default "3cosadd")
+    `of`: "center", "context" or "both" (default "center")
+    `among`: the answer is looked for among the first words alone, and questions with others are
+        not covered; None for all words (default None)
+
+    The answer is the best word that is not in the question. A word is looked for as it is written,
+    then in lower case; a vector of zeros is none. A question that is not covered is not right.
+    Raises ExfamError or DataError for other choices.
+
+    >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
+    >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
+    >>> questions = WordQuestions("x", (("one", "three", "two", "four"),), ("x",), {})
+    >>> evaluate_analogies(vectors, questions).total.accuracy
+    1.0
+    """
+    check_choice("rule", rule, ANALOGY_RULES)
+    if among is not None:
+        check_positive("among", among)
+    rows = known_rows(vectors, questions.questions, of=of, among=among)
+    covered: Bool[np.ndarray, "questions"] = np.all(rows >= 0, axis=1)
+    correct = np.zeros(len(questions), dtype=bool)
+    best = analogy_answers(vectors.matrix(of)[:among], rows[covered, :3], rule=rule, k=1).rows
+    # Of three words or fewer none is left to be the answer.
+    correct[covered] = (best == rows[covered, 3:]).any(axis=1) if best.shape[1] else False
+    scores = _by_category(questions, covered, correct)
+    return AnalogyReport(questions.name, rule, tuple(scores))
+
+
+def _by_category(
+    questions: WordQuestions,
+    covered: Bool[np.ndarray, "questions"],
+    correct: Bool[np.ndarray, "questions"],
+) -> Iterable[AnalogyScore]:
+    categories = np.array(questions.categories)
+    for name in dict.fromkeys(questions.categories):
+        own = categories == name
+        yield AnalogyScore(
+            category=name,
+            kind=questions.kinds.get(name, ""),
+            n_questions=int(own.sum()),
+            n_covered=int(covered[own].sum()),
+            n_correct=int(correct[own].sum()),
+        )
+
+
+def _sum(category: str, kind: str, scores: Iterable[AnalogyScore]) -> AnalogyScore:
+    listed = list(scores)
+    return AnalogyScore(
+        category,
+        kind,
+        n_questions=sum(score.n_questions for score in listed),
+        n_covered=sum(score.n_covered for score in listed),
+        n_correct=sum(score.n_correct for score in listed),
+    )
+
+
+@dataclass(frozen=True)
+class SimilarityScore:
+    """Rank correlations with what people say, from -1 to 1; nan where they are not defined.
+
+    `kept`: over all pairs, those with a word that has no vector at a cosine of 0, as hyperwords
+        does and the paper's table has it
+    `skipped`: over the covered pairs alone, as gensim does
+    `coverage`: share of pairs of which both words have a vector
+
+    >>> print(SimilarityScore("rg-65", n_pairs=65, n_covered=52, kept=0.61, skipped=0.7))
+    rg-65: 0.610 of all 65 pairs, 0.700 of the 52 covered (80 %)
+    """
+
+    name: str
+    n_pairs: int
+    n_covered: int
+    kept: float
+    skipped: float
+
+    @property
+    def coverage(self) -> float:
+        """Share of pairs of which both words have a vector, in [0, 1]."""
+        return _share(self.n_covered, self.n_pairs)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.kept:.3f} of all {self.n_pairs} pairs, {self.skipped:.3f} of the "
+            f"{self.n_covered} covered ({100 * self.coverage:.0f} %)"
+        )
+
+
+def evaluate_similarity(
+    vectors: WordVectors, pairs: WordPairs, *, of: str = "center"
+) -> SimilarityScore:
+    """Spearman's correlation of cosines with human scores, which are ranked as numbers.
+
+    `of`: "center", "context" or "both" (default "center")
+
+    A word is looked for as it is written, then in lower case; a vector of zeros is none.
+    Raises ExfamError or DataError for other `of`.
+    Source: Levy, Goldberg & Dagan (2015), and their code, hyperwords.
+
+    >>> vectors = WordVectors(("a", "b", "c"), np.array([[1, 0], [2, 1], [0, 1]], np.float32))
+    >>> pairs = WordPairs("x", (("a", "b"), ("a", "c"), ("b", "c")), np.array([9.0, 1.0, 5.0]))
+    >>> evaluate_similarity(vectors, pairs).skipped
+    1.0
+    """
+    rows = known_rows(vectors, pairs.pairs, of=of)
+    covered = (rows >= 0).all(axis=1)
+    cosine = np.zeros(len(pairs))
+    matrix, whose = vectors.matrix(of), np.flatnonzero(covered)
+    for part in row_slices(len(whose), _PAIRS):
+        left, right = (unit_rows(matrix[rows[whose[part], side]]) for side in (0, 1))
+        cosine[whose[part]] = np.einsum("pd,pd->p", left, right)
+    return SimilarityScore(
+        name=pairs.name,
+        n_pairs=len(pairs),
+        n_covered=int(covered.sum()),
+        kept=rank_correlation(cosine, pairs.scores),
+        skipped=rank_correlation(cosine[covered], pairs.scores[covered]),
+    )
+
+
+def rank_correlation(a: Float[np.ndarray, "values"], b: Float[np.ndarray, "values"]) -> float:
+    """Spearman's correlation, ties at their mean rank; nan for fewer than 2 or all equal values.
+
+    >>> rank_correlation(np.array([1.0, 2.0, 30.0]), np.array([0.1, 0.2, 0.3]))
+    1.0
+    """
+    if len(a) < 2:
+        return float("nan")
+    left, right = (ranks - ranks.mean() for ranks in (_ranks(a), _ranks(b)))
+    scale = np.sqrt((left @ left) * (right @ right))
+    return float(left @ right / scale) if scale else float("nan")
+
+
+def _ranks(values: Float[np.ndarray, "values"]) -> Float64[np.ndarray, "values"]:
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[index]
+
+
+def _share(part: int, whole: int) -> float:
+    """`part` / `whole`, nan for none of none."""
+    return part / whole if whole else float("nan")
