@@ -17,7 +17,7 @@ from exfam.language.networks.positional_sentences import (
     SentenceBatch,
     build_positional_sentences,
 )
-from exfam.language.sentences import SentenceSource, known_words
+from exfam.language.sentences import LabeledSentences, known_words
 from exfam.positions import encoding_weights
 from exfam.randomness import Dropout
 from exfam.vectors import WordVectors
@@ -61,7 +61,7 @@ def network(w, *, s=1.0, padding="zeroed", seed=0):
 
 def batch(n=20):
     words, _ = known_words([x.split() for x in sentences(n)[0]], vectors().index, longest=16)
-    source = SentenceSource(words, vectors().center, np.zeros(n, dtype=np.int64))
+    source = LabeledSentences(words, vectors().center, np.zeros(n, dtype=np.int64))
     return source, source.pad(np.arange(n))
 
 

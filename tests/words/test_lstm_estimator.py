@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning, ModelFileError
 from exfam.language import LSTMLanguageModel, lstm, scoring
-from exfam.language.networks.lstm_network import TIES, LSTMNetwork
+from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork
 from exfam.training import engine, steps
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.engine import TorchEngine
@@ -38,7 +38,7 @@ def test_words_never_seen_are_counted_and_left_out_of_the_score():
         assert len(model.log_prob(["a b fox"])) == 3
 
 
-@pytest.mark.parametrize("tie", TIES)
+@pytest.mark.parametrize("tie", LSTM_TIES)
 def test_a_text_that_repeats_is_learned(tie):
     model = small(tie=tie, dim=8, epochs=12, learning_rate=20.0, dropout=0.0)
     text = ["a b c d"] * 60
@@ -173,7 +173,7 @@ def test_draws_depend_on_their_seed_alone(fitted):
 # Files
 
 
-@pytest.mark.parametrize("tie", TIES)
+@pytest.mark.parametrize("tie", LSTM_TIES)
 def test_a_saved_model_is_the_same_bits(tmp_path, tie):
     model = small(tie=tie, epochs=1).fit(TRAIN)
     model.save(tmp_path / "model")
@@ -206,7 +206,7 @@ def test_a_model_of_codes_is_saved_too(tmp_path):
 
 def test_tied_vectors_are_stored_once(tmp_path):
     sizes = []
-    for tie in TIES:
+    for tie in LSTM_TIES:
         small(tie=tie, epochs=1, dim=40).fit(TRAIN).save(tmp_path / str(tie))
         sizes.append((tmp_path / str(tie) / "model.safetensors").stat().st_size)
     table = 40 * 4 * len(small(epochs=1).fit(TRAIN).vocabulary_["token"])

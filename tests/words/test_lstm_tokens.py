@@ -8,7 +8,7 @@ import pytest
 
 from exfam.checks import DataError, UnknownItemError
 from exfam.language.streams import cut
-from exfam.language.tokens import Lexicon, encode, encode_known, learn
+from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 
 TEXT = " the cat \n\nthe dog sees\tthe cat\n"
 LINES = ["the cat", [], ["the", "dog", "sees", "the", "cat"]]
@@ -30,18 +30,18 @@ def test_files_of_any_kind_and_lines_are_the_same_text(tmp_path):
         assert words(lexicon, codes) == TOKENS
         # By falling count, ties by name.
         assert lexicon.labels.tolist() == ["<eos>", "the", "cat", "dog", "sees"]
-    assert words(lexicon, encode(str(tmp_path / "a.txt"), lexicon, name="X")) == TOKENS
+    assert words(lexicon, encode_text(str(tmp_path / "a.txt"), lexicon, name="X")) == TOKENS
 
 
 def test_arrays_of_codes_keep_them():
     lexicon, codes = learn(np.array([2, 0, -1, 1], dtype=np.int32), name="train")
     assert lexicon.labels.tolist() == [0, 1, 2, "<eos>"] and codes.tolist() == [2, 0, 3, 1]
-    assert encode(np.array([-1, 2]), lexicon, name="X").tolist() == [3, 2]
+    assert encode_text(np.array([-1, 2]), lexicon, name="X").tolist() == [3, 2]
 
 
 def test_words_never_seen_are_unknown_where_that_is_a_word():
     lexicon, _ = learn(["the <unk> sees"], name="train")
-    assert words(lexicon, encode(["a <unk> sees"], lexicon, name="X")) == [
+    assert words(lexicon, encode_text(["a <unk> sees"], lexicon, name="X")) == [
         "<unk>", "<unk>", "sees", "<eos>",
     ]  # fmt: skip
 
@@ -62,9 +62,9 @@ def test_else_they_are_refused_with_file_and_line(tmp_path):
     path.write_text("the cat\nthe fox\n")
     message = "`X` must have words of the training text alone.* got 'fox' in line 2"
     with pytest.raises(UnknownItemError, match=f"{message} of .*new.txt. Write <unk>"):
-        encode(path, lexicon, name="X")
+        encode_text(path, lexicon, name="X")
     with pytest.raises(UnknownItemError, match=message):
-        encode(["the cat", "the fox"], lexicon, name="X")
+        encode_text(["the cat", "the fox"], lexicon, name="X")
 
 
 BROKEN = {
@@ -107,7 +107,7 @@ def test_other_sources_are_refused(source, message):
 def test_codes_out_of_the_lexicon_are_refused():
     lexicon = Lexicon(np.array(["a", "<eos>"], dtype=object))
     with pytest.raises(UnknownItemError, match="codes below 2, .* got 2 at token 1"):
-        encode(np.array([0, 2]), lexicon, name="X")
+        encode_text(np.array([0, 2]), lexicon, name="X")
 
 
 @pytest.mark.parametrize("n_tokens", [7, 8, 9, 12, 20])

@@ -41,14 +41,14 @@ def test_pipelines_take_them():
     assert model.score(SENTENCES) < 0
 
 
-def test_only_what_differs_is_told():
+def test_only_what_differs_is_shown():
     assert repr(SkipGram()) == "SkipGram()"
     assert repr(SkipGram(tie="reflection", dim=8)) == "SkipGram(dim=8, tie='reflection')"
 
 
 def test_unknown_parameters_are_refused_and_nothing_is_set():
     model = SkipGram()
-    with pytest.raises(ExfamError, match="`width` must be a parameter of SkipGram, which has dim,"):
+    with pytest.raises(ExfamError, match="`width` must be a parameter of SkipGram, which has min_count,"):
         model.set_params(dim=8, width=3)
     assert model.dim == 200
     assert model.set_params(dim=8) is model

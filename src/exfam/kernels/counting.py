@@ -11,8 +11,8 @@ from jaxtyping import Int32, Int64
 
 from exfam.checks import CheckpointError
 from exfam.files import write_atomically
-from exfam.kernels.pairs import gather, reduce_sorted
-from exfam.kernels.runs import Run, RunStore
+from exfam.kernels.pairs import gather_pairs, reduce_sorted
+from exfam.kernels.runs import PairRun, RunStore
 
 __all__ = ["Counting", "fingerprint"]
 
@@ -63,12 +63,14 @@ class Counting:
         """Count the pairs whose left word lies before `stop`; `keys` is room to work in."""
         place = 0
         while place < stop:
-            place, n_keys = gather(tokens, place, stop, self.n_words, amounts, self.triangle, keys)
+            place, n_keys = gather_pairs(
+                tokens, place, stop, self.n_words, amounts, self.triangle, keys
+            )
             sorted_keys = keys[:n_keys]
             sorted_keys.sort()
             totals = np.empty(n_keys, np.int64)
             n_pairs = reduce_sorted(sorted_keys, amounts, totals)
-            self.store.add(Run(keys[:n_pairs].copy(), totals[:n_pairs].copy()))
+            self.store.add(PairRun(keys[:n_pairs].copy(), totals[:n_pairs].copy()))
         self.done += stop
 
     def save(self, expected: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ __all__ = [
     "count_triangle",
     "fill_run",
     "fill_triangle",
-    "gather",
+    "gather_pairs",
     "merge",
     "reduce_sorted",
 ]
@@ -23,7 +23,7 @@ __all__ = [
 
 @njit(cache=True)
 @no_type_check
-def gather(tokens, start, stop, n_words, amounts, triangle, keys):
+def gather_pairs(tokens, start, stop, n_words, amounts, triangle, keys):
     """Add the pairs whose left word lies from `start` to `stop`, until `keys` are full.
 
     Those of the first words go to `triangle`; of all others the pair and the distance go to `keys`,

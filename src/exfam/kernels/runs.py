@@ -11,25 +11,25 @@ from jaxtyping import Int64
 from exfam.checks import CheckpointError
 from exfam.kernels.pairs import merge
 
-__all__ = ["Run", "RunStore", "merge_runs"]
+__all__ = ["PairRun", "RunStore", "merge_runs"]
 
 
-class Run(NamedTuple):
+class PairRun(NamedTuple):
     """Pairs in rising order, each once, and how much there is of each."""
 
     pairs: Int64[np.ndarray, "pairs"]
     totals: Int64[np.ndarray, "pairs"]
 
 
-_NONE = Run(np.empty(0, np.int64), np.empty(0, np.int64))
+_NONE = PairRun(np.empty(0, np.int64), np.empty(0, np.int64))
 _SAMPLES = 4096
 
 
-def merge_runs(one: Run, other: Run) -> Run:
+def merge_runs(one: PairRun, other: PairRun) -> PairRun:
     """All pairs of two runs, totals added.
 
     >>> pairs, amounts = np.array([1, 4]), np.array([2, 1])
-    >>> merged = merge_runs(Run(pairs, amounts), Run(pairs + 3, amounts))
+    >>> merged = merge_runs(PairRun(pairs, amounts), PairRun(pairs + 3, amounts))
     >>> merged.pairs.tolist(), merged.totals.tolist()
     ([1, 4, 7], [2, 3, 1])
     """
@@ -38,7 +38,7 @@ def merge_runs(one: Run, other: Run) -> Run:
     pairs = np.empty(len(one.pairs) + len(other.pairs), np.int64)
     totals = np.empty_like(pairs)
     n_pairs = merge(*one, *other, pairs, totals)
-    return Run(pairs[:n_pairs], totals[:n_pairs])
+    return PairRun(pairs[:n_pairs], totals[:n_pairs])
 
 
 class RunStore:
@@ -47,7 +47,7 @@ class RunStore:
     >>> import tempfile
     >>> store = RunStore(Path(tempfile.mkdtemp()), max_pairs=3)
     >>> for pair in (5, 2, 5, 9):
-    ...     store.add(Run(np.array([pair]), np.array([1])))
+    ...     store.add(PairRun(np.array([pair]), np.array([1])))
     >>> [run.pairs.tolist() for run in store.blocks()], len(store.sizes)
     ([[2, 5, 9]], 1)
     """
@@ -56,9 +56,9 @@ class RunStore:
         self.folder, self.max_pairs = folder, max_pairs
         # File of each run that was written -> its size in bytes, in the order of writing.
         self.sizes: dict[str, int] = {}
-        self._held: list[Run] = []
+        self._held: list[PairRun] = []
 
-    def add(self, run: Run) -> None:
+    def add(self, run: PairRun) -> None:
         """Take one more run."""
         self._held.append(run)
         # Merged only with runs of about their own length, pairs move seldom.
@@ -84,14 +84,14 @@ class RunStore:
         self.sizes[path.name] = path.stat().st_size
         self._held = []
 
-    def blocks(self) -> Iterator[Run]:
+    def blocks(self) -> Iterator[PairRun]:
         """All pairs in rising order, totals added, in pieces of about `max_pairs` at most."""
         runs = [self._open(name) for name in self.sizes] + [self._merged()]
         for first, last in self._bounds(runs):
             block = _NONE
             for run in runs:
                 piece = slice(*np.searchsorted(run.pairs, [first, last]))
-                block = merge_runs(block, Run(run.pairs[piece], run.totals[piece]))
+                block = merge_runs(block, PairRun(run.pairs[piece], run.totals[piece]))
             yield block
 
     def check(self) -> None:
@@ -105,17 +105,17 @@ class RunStore:
                     f"of {size} of {name}. Remove the folder to count anew."
                 )
 
-    def _merged(self) -> Run:
+    def _merged(self) -> PairRun:
         while len(self._held) > 1:
             self._held.append(merge_runs(self._held.pop(), self._held.pop()))
         return self._held[0] if self._held else _NONE
 
-    def _open(self, name: str) -> Run:
+    def _open(self, name: str) -> PairRun:
         # "c": arrays that may be written to; compiled code then need not distinguish them.
         both = np.asarray(np.load(self.folder / name, mmap_mode="c"))
-        return Run(both[0], both[1])
+        return PairRun(both[0], both[1])
 
-    def _bounds(self, runs: list[Run]) -> list[tuple[int, int]]:
+    def _bounds(self, runs: list[PairRun]) -> list[tuple[int, int]]:
         """Pairs at which to cut, so that what lies between two cuts is not too long."""
         end = np.iinfo(np.int64).max
         total = sum(len(run.pairs) for run in runs)

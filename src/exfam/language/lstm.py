@@ -15,11 +15,11 @@ from exfam.estimator.declared import attribute, parameter
 from exfam.estimator.plain import identified
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
 from exfam.language.declarations import NetworkTraining, Precision
-from exfam.language.networks.lstm_network import TIES, LSTMNetwork, build_lstm_lm
+from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork, build_lstm_lm
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.scoring import draw_tokens, token_log_probs
 from exfam.language.streams import CarriedNats, Streams, cut
-from exfam.language.tokens import Lexicon, encode, encode_known, learn
+from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
@@ -56,7 +56,7 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
     n_layers: int = parameter(2, Whole(), "of the LSTM")
     tie: str | None = parameter(
         None,
-        Choice(TIES),
+        Choice(LSTM_TIES),
         'None for output vectors of their own, "tied" for those of the inputs, "reflection" '
         'for those with half of the coordinates\' signs flipped, which is equal to "tied" in '
         "law",
@@ -112,7 +112,7 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
         lexicon, tokens = learn(X, name="X")
         held = None
         if validation is not None:
-            held = encode(validation, lexicon, name="validation")
+            held = encode_text(validation, lexicon, name="validation")
         elif n_held := int(len(tokens) * self.validation_fraction):
             tokens, held = tokens[:-n_held], tokens[-n_held:]
         if held is not None and not len(held):
@@ -197,7 +197,7 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
                 f"{n_texts}. Draw them in parts, each with a `seed` of its own."
             )
         # Without the end of its last line.
-        before = encode(iter(after.split("\n")), lexicon, name="after")[:-1]
+        before = encode_text(iter(after.split("\n")), lexicon, name="after")[:-1]
         drawn = draw_tokens(
             self.model_,
             np.append(lexicon.line_end, before),

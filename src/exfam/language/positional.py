@@ -21,7 +21,7 @@ from exfam.language.networks.positional_sentences import (
     build_positional_sentences,
     sentence_nats,
 )
-from exfam.language.sentences import SentenceSource, known_words, sentence_words
+from exfam.language.sentences import LabeledSentences, known_words, split_sentences
 from exfam.language.targets import checked_targets, checked_validation, known_labels, label_codes
 from exfam.positions import encoding_weights
 from exfam.training.history import History
@@ -110,7 +110,7 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
                 f"`vectors` must be WordVectors, got {type(vectors).__name__}. Use "
                 "WordVectors.load(path), or WordVectors(words, array)."
             )
-        sentences = sentence_words(X, name="X")
+        sentences = split_sentences(X, name="X")
         labels = checked_targets(y, n_sentences=len(sentences), name="X")
         # A fit that fails must not leave the last one's network under this one's labels.
         self.__dict__.pop("members_", None)
@@ -146,14 +146,14 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
     def coverage(self, X: Any) -> float:
         """The share of the words of some sentences that have a vector."""
         self._check_fitted()
-        return self._known(sentence_words(X, name="X"))[1]
+        return self._known(split_sentences(X, name="X"))[1]
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
         """Log-probability in nats of each of `classes_`."""
         model = self.model_
-        words = self._known(sentence_words(X, name="X"))[0]
+        words = self._known(split_sentences(X, name="X"))[0]
         unknown = np.zeros(len(words), dtype=np.int64)
-        source = SentenceSource(words, self.vectors_.center, unknown)
+        source = LabeledSentences(words, self.vectors_.center, unknown)
         told = np.empty((len(words), len(self.classes_)))
         device = model.output.weight.device
         for index in source.sequential_batches(max_tokens=_AT_ONCE):
@@ -191,18 +191,18 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
-    def _source(self, X: Any, y: Any, *, name: str) -> tuple[SentenceSource, float]:
-        sentences = sentence_words(X, name=name)
+    def _source(self, X: Any, y: Any, *, name: str) -> tuple[LabeledSentences, float]:
+        sentences = split_sentences(X, name=name)
         labels = checked_targets(y, n_sentences=len(sentences), name=name)
         code = label_codes(labels, self.classes_, name=name)
         words, share = self._known(sentences)
-        return SentenceSource(words, self.vectors_.center, code), share
+        return LabeledSentences(words, self.vectors_.center, code), share
 
     def _known(self, sentences: list[list[str]]) -> tuple[Groups, float]:
         longest = int(self.parameters_["n_positions"])
         return known_words(sentences, self.vectors_.index, longest=longest)
 
-    def _held(self, validation: Any) -> SentenceSource:
+    def _held(self, validation: Any) -> LabeledSentences:
         return self._source(*checked_validation(validation), name="validation")[0]
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -16,11 +16,11 @@ from exfam.reading.text.checks import check_no_table
 from exfam.training.batching import epoch_batches, read_at_random, sequential_batches
 from exfam.training.fingerprint import digest, groups_digest
 
-__all__ = ["SentenceSource", "known_words", "sentence_words"]
+__all__ = ["LabeledSentences", "known_words", "split_sentences"]
 
 
 @dataclass(frozen=True, eq=False)
-class SentenceSource:
+class LabeledSentences:
     """Sentences with labels as a source of batches.
 
     `words`: the rows of `vectors` that are each sentence's words, as items of groups
@@ -80,13 +80,13 @@ class SentenceSource:
         return read_at_random(self.words)
 
 
-def sentence_words(X: Any, *, name: str) -> list[list[str]]:
+def split_sentences(X: Any, *, name: str) -> list[list[str]]:
     """The words of each sentence: of a text, what stands between white space.
 
     Raises DataError, naming the place, for what is neither text nor a list of words, for one text
     in place of several, and for a table.
 
-    >>> sentence_words(["so good", ["so", "bad"]], name="X")
+    >>> split_sentences(["so good", ["so", "bad"]], name="X")
     [['so', 'good'], ['so', 'bad']]
     """
     check_no_table(name, X)

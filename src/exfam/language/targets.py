@@ -11,9 +11,9 @@ from exfam.checks import DataError, ExfamWarning, regular_array
 __all__ = [
     "checked_targets",
     "checked_validation",
+    "finite_numbers",
     "known_labels",
     "label_codes",
-    "numbers",
     "warn_unknown_labels",
 ]
 
@@ -104,10 +104,12 @@ def warn_unknown_labels(
         )
 
 
-def numbers(y: Shaped[np.ndarray, "sentences"], *, name: str) -> Float64[np.ndarray, "sentences"]:
-    """Finite numbers. Raises DataError, naming the place, for anything else.
+def finite_numbers(
+    y: Shaped[np.ndarray, "sentences"], *, name: str
+) -> Float64[np.ndarray, "sentences"]:
+    """Targets as finite numbers. Raises DataError, naming the place, for anything else.
 
-    >>> numbers(np.array([1, 2]), name="X").tolist()
+    >>> finite_numbers(np.array([1, 2]), name="X").tolist()
     [1.0, 2.0]
     """
     try:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float32, Int32
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
-from exfam.language.networks.masked_lm import Encoded, MaskedLM
+from exfam.language.networks.masked_lm import EncodedTokens, MaskedLM
 from exfam.language.networks.sentence_heads import pooled
 from exfam.language.networks.token_pieces import padded, sequential_places
 from exfam.language.word_pieces import (
@@ -25,10 +25,10 @@ from exfam.reading.text.checks import check_no_table
 from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.vectors import WordVectors
 
-__all__ = ["LONG_SENTENCES", "POOLINGS", "TextEncoder", "sentence_list"]
+__all__ = ["LONG_SENTENCES", "SENTENCE_POOLINGS", "TextEncoder", "sentence_list"]
 
 # How a sentence's vector is made: the mean of its tokens, or the first token's.
-POOLINGS = ("mean", "first")
+SENTENCE_POOLINGS = ("mean", "first")
 # What becomes of sentences of more tokens than the encoder has positions for.
 LONG_SENTENCES = ("error", "cut")
 # Padded tokens computed at a time.
@@ -129,7 +129,7 @@ class TextEncoder:
 
         Raises ExfamError for a layer that there is not; DataError for a sentence that is too long.
         """
-        check_choice("pooling", pooling, POOLINGS)
+        check_choice("pooling", pooling, SENTENCE_POOLINGS)
         n_layers = len(self.network.layers)
         check_whole("layer", layer, least=-1)
         if layer > n_layers:
@@ -174,7 +174,9 @@ class TextEncoder:
             codes += [part[:n], end]
         return np.concatenate(codes).astype(np.int32)
 
-    def _batches(self, pieces: list[np.ndarray]) -> Iterator[tuple[np.ndarray, Encoded, Tensor]]:
+    def _batches(
+        self, pieces: list[np.ndarray]
+    ) -> Iterator[tuple[np.ndarray, EncodedTokens, Tensor]]:
         """Places of sentences of like length, what the network makes of them, what is there."""
         lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
         for places in sequential_places(lengths, max_tokens=_TOKENS_AT_ONCE):
@@ -182,10 +184,12 @@ class TextEncoder:
             told = self._run(tokens, present)
             yield places, told, present.to(told.states[0].device)
 
-    def _run(self, tokens: Tensor, present: Tensor) -> Encoded:
+    def _run(self, tokens: Tensor, present: Tensor) -> EncodedTokens:
         device = self.network.bias.device
         with torch.inference_mode():
-            told: Encoded = self.network(tokens.to(device), present.to(device), term=self.term)
+            told: EncodedTokens = self.network(
+                tokens.to(device), present.to(device), term=self.term
+            )
         return told
 
 

@@ -20,8 +20,8 @@ __all__ = [
     "LINE_END",
     "UNKNOWN",
     "Lexicon",
-    "encode",
     "encode_known",
+    "encode_text",
     "learn",
     "lines_of",
     "located_lines",
@@ -81,14 +81,15 @@ def learn(source: Any, *, name: str) -> tuple[Lexicon, Codes]:
     return Lexicon(np.array(labels, dtype=object)), codes
 
 
-def encode(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
+def encode_text(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
     """A text as codes of known tokens; other words are "<unk>" where that is one of them.
 
     Arrays of integers are codes of the lexicon, -1 for line ends.
     Raises UnknownItemError, naming file and line, for another word where "<unk>" is not known;
     DataError if `source` is no text.
 
-    >>> encode(["a c"], Lexicon(np.array(["<eos>", "a", "<unk>"], dtype=object)), name="X").tolist()
+    >>> lexicon = Lexicon(np.array(["<eos>", "a", "<unk>"], dtype=object))
+    >>> encode_text(["a c"], lexicon, name="X").tolist()
     [1, 2, 0]
     """
     if isinstance(source, np.ndarray):
@@ -118,14 +119,14 @@ def encode(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
 def encode_known(source: Any, lexicon: Lexicon, *, name: str) -> tuple[Codes, int]:
     """A text as codes, and how many of its words are left out: unknown ones, without "<unk>".
 
-    Arguments and errors are those of `encode`; DataError also where no word is known.
+    Arguments and errors are those of `encode_text`; DataError also where no word is known.
 
     >>> lexicon = Lexicon(np.array(["<eos>", "a"], dtype=object))
     >>> encode_known(["a c", "a"], lexicon, name="X")
     (array([1, 0, 1, 0]), 1)
     """
     if isinstance(source, np.ndarray) or UNKNOWN in lexicon.index:
-        return encode(source, lexicon, name=name), 0
+        return encode_text(source, lexicon, name=name), 0
     n_unknown = n_known = 0
 
     def known_lines() -> Iterator[list[str]]:
@@ -135,7 +136,7 @@ def encode_known(source: Any, lexicon: Lexicon, *, name: str) -> tuple[Codes, in
             n_known, n_unknown = n_known + len(known), n_unknown + len(words) - len(known)
             yield known
 
-    codes = encode(known_lines(), lexicon, name=name)
+    codes = encode_text(known_lines(), lexicon, name=name)
     if n_unknown and not n_known:
         raise DataError(
             f"`{name}` must hold words of the training text, got none of its {len(lexicon)} "

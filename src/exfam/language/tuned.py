@@ -31,11 +31,11 @@ from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.targets import (
     checked_targets,
     checked_validation,
+    finite_numbers,
     known_labels,
     label_codes,
-    numbers,
 )
-from exfam.language.text_encoders import POOLINGS, TextEncoder, sentence_list
+from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder, sentence_list
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.history import History
@@ -53,7 +53,7 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
 
     pooling: str = parameter(
         "mean",
-        Choice(POOLINGS),
+        Choice(SENTENCE_POOLINGS),
         'the vector of a sentence is the "mean" of its tokens, or the "first"',
     )
     dropout: float = parameter(0.1, text="of that vector; the encoder keeps its own")
@@ -283,13 +283,13 @@ class SentenceRegressor(RegressorMixin, _Tuned):
         Raises DataError where either are all alike.
         """
         told = self.predict(X)
-        targets = numbers(checked_targets(y, n_sentences=len(told), name="X"), name="X")
+        targets = finite_numbers(checked_targets(y, n_sentences=len(told), name="X"), name="X")
         if len(np.unique(targets)) < 2 or len(np.unique(told)) < 2:
             raise DataError("`y` and predictions must not be all alike to be ranked.")
         return float(spearmanr(told, targets).statistic)
 
     def _learn(self, y: np.ndarray) -> None:
-        told = numbers(y, name="X")
+        told = finite_numbers(y, name="X")
         if told.min() == told.max():
             raise DataError(f"`y` must not be all alike, got {told[0]:g} {len(told)} times.")
         # By a power of two, which rounds nothing: squares of huge and of tiny numbers have no place
@@ -300,7 +300,7 @@ class SentenceRegressor(RegressorMixin, _Tuned):
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
         unit = _power_of_two(self.scale_)
-        told = (numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
+        told = (finite_numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
         # Whole multiples of 2^-20: what rounding leaves of another unit would grow in the fit.
         return np.ldexp(np.round(np.ldexp(told, 20)), -20)
 

@@ -8,7 +8,6 @@ import os
 import numpy as np
 
 from exfam.checks import DataError, ModelFileError
-from exfam.estimator.storage import load_arrays
 from exfam.vectors.files import StoredVectors
 
 __all__ = ["model_vectors", "with_context"]
@@ -28,6 +27,9 @@ def model_vectors(path: str | os.PathLike[str]) -> StoredVectors:
     >>> model_vectors(path).words
     ('cat', 'dog')
     """
+    # Not before: training of vectors does without pyarrow.
+    from exfam.estimator.storage import load_arrays
+
     stored = load_arrays(path)
     center, words = stored.tensors.get("center"), stored.vocabulary.get("word")
     if center is None or words is None:

@@ -1,4 +1,4 @@
-"""CBOW: a word told from the mean of those around it, by softmax or by negative sampling."""
+"""CBOW: a word predicted by the mean of those around it, by softmax or negative sampling."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Union
@@ -9,10 +9,8 @@ from exfam.checks import ExfamError, check_positive
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice, OrNone, Positive, Whole, python_number
 from exfam.kernels.cbow import train_cbow
-from exfam.training.checkpoints import Checkpoint
-from exfam.training.epochs import EpochSettings, fit_text
-from exfam.training.history import History
-from exfam.words.matrices import WordMatrices, initial_matrices
+from exfam.training.epochs import EpochSettings, Piece
+from exfam.words.matrices import WordMatrices
 from exfam.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 from exfam.words.word_estimator import TextEstimator
 
@@ -25,9 +23,9 @@ __all__ = ["CBOW"]
 class CBOW(TextEstimator):
     """Word vectors by a continuous bag of words.
 
-    A word is predicted by the mean of the vectors around it. With "softmax" its law is Categorical
-    over all words, exact, trained by Adam: for small vocabularies. With "negative_sampling" it is
-    told from words drawn as noise, each a Bernoulli.
+    A word is predicted by the mean of the vectors around it. With "softmax" it is Categorical over
+    all words, exact, trained by Adam: for small vocabularies. With "negative_sampling" whether it
+    is the word or one drawn as noise is a Bernoulli.
 
     {parameters}
 
@@ -103,42 +101,28 @@ class CBOW(TextEstimator):
         )
         return replace(settings, last_share=1.0) if self._exact else settings
 
-    def _start(self, n_words: int) -> WordMatrices:
-        matrices = initial_matrices(
-            n_words,
-            int(self.dim),
-            tie=self.tie,
-            positive_share=self.positive_share,
-            seed=int(self.seed),
-        )
+    def _initial(self, n_words: int) -> WordMatrices:
+        matrices = super()._initial(n_words)
         if self._exact:
             # Adam's steps have one size for all numbers: vectors start at the size they end with.
             matrices.center[...] *= 2.0 * np.sqrt(3.0) * self.dim / np.sqrt(self.dim)
         return matrices
 
-    def _train(self, tokens: np.ndarray, checkpoint: Checkpoint | None) -> History:
-        matrices, arrays = self.matrices_, self.matrices_.arrays
-        train: Any
-        if self._exact:
-            moments = adam_arrays(matrices)
-            size = int(self.batch_size)
-            train = AdamPass(matrices, moments, window=self.window, batch_size=size)
-            arrays = arrays | moments
-        else:
-            train = self._pass(train_cbow, told=False)
-        return fit_text(
-            train,
-            tokens=tokens,
-            arrays=arrays,
-            settings=self._settings(),
-            progress=self.progress,
-            checkpoint=checkpoint,
-        )
+    @property
+    def _kernel(self) -> Any:
+        return train_cbow
 
-    def _log_likelihood(self, tokens: np.ndarray) -> tuple[Any, Any]:
-        if self._exact:
-            told = contexts(tokens, n_words=len(self.vocabulary_), window=self.window)
-            each = log_likelihood(*told, self.matrices_)
-            return float(each.sum()), float(len(each))
-        nats, weight = self._pass(train_cbow, told=True)(tokens, rate=0.0, seed=int(self.seed))
-        return -nats, weight
+    def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
+        if not self._exact:
+            return super()._training_pass()
+        moments = adam_arrays(self.matrices_)
+        size = int(self.batch_size)
+        train = AdamPass(self.matrices_, moments, window=self.window, batch_size=size)
+        return train, self.matrices_.arrays | moments
+
+    def _log_likelihood(self, tokens: np.ndarray) -> tuple[float, float]:
+        if not self._exact:
+            return super()._log_likelihood(tokens)
+        windows = contexts(tokens, n_words=len(self.vocabulary_), window=self.window)
+        nats = log_likelihood(*windows, self.matrices_)
+        return float(nats.sum()), float(len(nats))

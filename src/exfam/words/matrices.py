@@ -1,4 +1,4 @@
-"""The numbers of word models: a center and a context vector a word, free or tied."""
+"""The numbers of word models: a center and a context vector per word, free or tied."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -72,32 +72,32 @@ class WordMatrices:
 
     def stored(self) -> dict[str, np.ndarray]:
         """Each number once, without padding: of reflected vectors one matrix and the signs."""
-        told: dict[str, np.ndarray] = {"center": self.inputs}
+        stored: dict[str, np.ndarray] = {"center": self.inputs}
         if self.context is not None:
-            told["context"] = self.outputs
+            stored["context"] = self.outputs
         if self.signs is not None:
-            told["signs"] = self.signs[: self.dim].astype(np.int8)
+            stored["signs"] = self.signs[: self.dim].astype(np.int8)
         if self.transform is not None:
-            told["transform"] = np.ascontiguousarray(self.transform[: self.dim, : self.dim])
-        return told
+            stored["transform"] = np.ascontiguousarray(self.transform[: self.dim, : self.dim])
+        return stored
 
     @classmethod
     def restored(cls, stored: dict[str, np.ndarray]) -> "WordMatrices":
-        """The matrices that `stored` told.
+        """The matrices that `stored` returned.
 
         >>> matrices = initial_matrices(3, 2, tie="linear", positive_share=0.5, seed=0)
         >>> bool((WordMatrices.restored(matrices.stored()).outputs == matrices.outputs).all())
         True
         """
         n_words, dim = stored["center"].shape
-        told: dict[str, Any] = {"center": _padded(stored["center"], n_words)}
+        parts: dict[str, Any] = {"center": _padded(stored["center"], n_words)}
         if "context" in stored:
-            told["context"] = _padded(stored["context"], n_words)
+            parts["context"] = _padded(stored["context"], n_words)
         if "signs" in stored:
-            told["signs"] = _padded_signs(stored["signs"])
+            parts["signs"] = _padded_signs(stored["signs"])
         if "transform" in stored:
-            told["transform"] = _padded(stored["transform"], -(-_width(dim) // 3) * 3)
-        return cls(dim, **told)
+            parts["transform"] = _padded(stored["transform"], -(-_width(dim) // 3) * 3)
+        return cls(dim, **parts)
 
     def grown(self, n_words: int, *, seed: int) -> "WordMatrices":
         """As many words, the new ones as words are at the start.

@@ -6,37 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int32, Int64
+from jaxtyping import Int64
 
 from exfam.kernels.cooccurrence import CountingLimits, count_cooccurrences
-from exfam.reading.text import PreparedText, is_prepared_text, open_text, prepare_text
+from exfam.reading.text import PreparedText, prepare_text
+from exfam.words.texts import prepared_before
 
-__all__ = ["PairCounts", "WindowOptions", "count_pairs", "opened"]
-
-
-@dataclass(frozen=True)
-class WindowOptions:
-    """How pairs are counted; see `count_cooccurrences`."""
-
-    window: int
-    weights: str
-    max_bytes: int
-
-    def count(
-        self,
-        tokens: Int32[np.ndarray, "tokens"],
-        n_words: int,
-        folder: str | PathLike[str] | None,
-    ) -> scipy.sparse.csr_array:
-        """Counts of pairs of codes below `n_words`."""
-        return count_cooccurrences(
-            tokens,
-            n_words,
-            window=self.window,
-            weights=self.weights,
-            folder=folder,
-            limits=CountingLimits(max_bytes=self.max_bytes),
-        )
+__all__ = ["PairCounts", "count_pairs", "with_rare_words"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,48 +44,58 @@ class PairCounts:
 
     def _widened(self, words: tuple[str, ...]) -> "PairCounts":
         index = {word: code for code, word in enumerate(words)}
-        place = np.array([index[word] for word in self.words], dtype=np.int64)
+        code = np.array([index[word] for word in self.words], dtype=np.int64)
         counts = np.zeros(len(words), dtype=np.int64)
-        counts[place] = self.counts
+        counts[code] = self.counts
         pairs = self.pairs.tocoo()
-        wide = (pairs.data, (place[pairs.row], place[pairs.col]))
+        wide = (pairs.data, (code[pairs.row], code[pairs.col]))
         shape = (len(words), len(words))
         return PairCounts(words, counts, scipy.sparse.csr_array(wide, shape=shape))
 
 
-def opened(source: Any) -> PreparedText:
+def with_rare_words(source: Any) -> PreparedText:
     """A prepared text: `source` itself, the folder it is in, or made of files or sentences.
 
-    Words are kept however rare they are, so that they hold their places in windows.
+    Words are kept however rare they are, so that they hold their positions in windows.
 
-    >>> opened(["a b a", "b c"]).vocabulary.words
+    >>> with_rare_words(["a b a", "b c"]).vocabulary.words
     ('a', 'b', 'c')
     """
-    if isinstance(source, PreparedText):
-        return source
-    return open_text(source) if is_prepared_text(source) else prepare_text(source, min_count=1)
+    text = prepared_before(source)
+    return prepare_text(source, min_count=1) if text is None else text
 
 
 def count_pairs(
     text: PreparedText,
     words: tuple[str, ...],
-    options: WindowOptions,
     *,
+    window: int,
+    weights: str,
+    max_bytes: int,
     folder: str | PathLike[str] | None = None,
 ) -> PairCounts:
-    """Counts of `words` in a text; all others keep their places in windows.
+    """Counts of `words` in a text, as `count_cooccurrences` counts pairs of them.
 
-    >>> text = opened(["a b a", "b c"])
-    >>> count_pairs(text, ("b", "d"), WindowOptions(1, "flat", 10**6)).counts.tolist()
+    All other words keep their positions in windows.
+
+    >>> text = with_rare_words(["a b a", "b c"])
+    >>> count_pairs(text, ("b", "d"), window=1, weights="flat", max_bytes=10**6).counts.tolist()
     [2, 0]
     """
     codes = {word: code for code, word in enumerate(words)}
     own = text.vocabulary.words
-    place = np.array([codes.get(word, len(words)) for word in own] + [-1], dtype=np.int32)
+    code = np.array([codes.get(word, len(words)) for word in own] + [-1], dtype=np.int32)
     counts = np.zeros(len(words) + 1, dtype=np.int64)
-    np.add.at(counts, place[:-1], text.vocabulary.counts)
+    np.add.at(counts, code[:-1], text.vocabulary.counts)
     # Codes that stay as they are need no copy of the text.
     known = min(len(own), len(words))
-    as_is = np.array_equal(place[:known], np.arange(known)) and (place[known:-1] >= known).all()
-    tokens = text.tokens if as_is else place[text.tokens]
-    return PairCounts(words, counts[:-1], options.count(tokens, len(words), folder))
+    as_is = np.array_equal(code[:known], np.arange(known)) and (code[known:-1] >= known).all()
+    pairs = count_cooccurrences(
+        text.tokens if as_is else code[text.tokens],
+        len(words),
+        window=window,
+        weights=weights,
+        folder=folder,
+        limits=CountingLimits(max_bytes=max_bytes),
+    )
+    return PairCounts(words, counts[:-1], pairs)

@@ -14,11 +14,12 @@ from exfam.estimator.base import Estimator, check_fitted
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
+from exfam.reading.text import PreparedText
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.vectors import WordVectors
 from exfam.words.eigenpairs import largest_eigenpairs, largest_singular_triplets
-from exfam.words.pair_counts import PairCounts, WindowOptions, count_pairs, opened
-from exfam.words.pmi_matrix import Association, association
+from exfam.words.pair_counts import PairCounts, count_pairs, with_rare_words
+from exfam.words.pmi_matrix import association
 
 if TYPE_CHECKING:
     from exfam.families import Categorical
@@ -50,7 +51,7 @@ class PMIFactorization(Estimator):
     fitted_attribute = "vectors_"
 
     dim: int = parameter(200, Whole(), "length of a vector; fewer than there are words")
-    window: int = parameter(2, Whole(), "how many places away a context may be")
+    window: int = parameter(2, Whole(), "the largest distance of a context word")
     weights: str = parameter(
         "flat",
         Choice(tuple(WINDOW_WEIGHTS)),
@@ -59,7 +60,7 @@ class PMIFactorization(Estimator):
     min_count: int = parameter(
         100,
         Whole(),
-        "how often a word must be read to get a vector; rarer ones keep their places in windows",
+        "how often a word must be read to get a vector; rarer ones keep their positions in windows",
     )
     method: str = parameter(
         "eigen",
@@ -99,7 +100,7 @@ class PMIFactorization(Estimator):
         of range.
         """
         self._check_parameters()
-        text = opened(X)
+        text = with_rare_words(X)
         vocabulary = text.vocabulary
         often = [
             word
@@ -107,7 +108,7 @@ class PMIFactorization(Estimator):
             if count >= self.min_count
         ]
         self._check_words(len(often))
-        self._factorize(count_pairs(text, tuple(often), self._options(), folder=folder))
+        self._factorize(self._count(text, tuple(often), folder))
         return self
 
     def partial_fit(self, X: Any, y: None = None) -> "PMIFactorization":
@@ -117,8 +118,8 @@ class PMIFactorization(Estimator):
         to what one call on the whole does. Words that `fit` left out start from nothing.
         """
         self._check_parameters()
-        text = opened(X)
-        more = count_pairs(text, tuple(text.vocabulary.words), self._options())
+        text = with_rare_words(X)
+        more = self._count(text, tuple(text.vocabulary.words))
         counted = getattr(self, "_counted", None)
         self._factorize(more if counted is None else counted.added(more))
         return self
@@ -177,8 +178,8 @@ class PMIFactorization(Estimator):
         """
         check_fitted(self, "vectors_")
         self._check_parameters()
-        text = opened(X)
-        counted = count_pairs(text, self.vectors_.words, self._options())
+        text = with_rare_words(X)
+        counted = self._count(text, self.vectors_.words)
         pairs = counted.pairs
         if not pairs.nnz:
             raise DataError(
@@ -197,7 +198,7 @@ class PMIFactorization(Estimator):
 
     @property
     def family(self) -> "Categorical":
-        """The family of a context word given its word: one class a word."""
+        """The family of a context word given its word: one class per word."""
         from exfam.families import Categorical
 
         check_fitted(self, "vectors_")
@@ -211,11 +212,20 @@ class PMIFactorization(Estimator):
         prior = np.log(self.frequencies_) * self.exponent
         return scipy.special.log_softmax(centers @ context.T + prior, axis=1)
 
-    def _options(self) -> WindowOptions:
-        return WindowOptions(self.window, self.weights, self.max_bytes)
-
-    def _association(self) -> Association:
-        return Association(self.positive, self.shift, self.exponent)
+    def _count(
+        self,
+        text: PreparedText,
+        words: tuple[str, ...],
+        folder: str | PathLike[str] | None = None,
+    ) -> PairCounts:
+        return count_pairs(
+            text,
+            words,
+            window=self.window,
+            weights=self.weights,
+            max_bytes=self.max_bytes,
+            folder=folder,
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -235,7 +245,9 @@ class PMIFactorization(Estimator):
     def _factorize(self, counted: PairCounts) -> None:
         kept = counted.kept(self.min_count)
         self._check_words(len(kept.words))
-        matrix = association(kept.pairs, self._association())
+        matrix = association(
+            kept.pairs, positive=self.positive, shift=self.shift, exponent=self.exponent
+        )
         if self.method == "eigen":
             values, vectors = largest_eigenpairs(matrix, self.dim, seed=self.seed)
             center = _single(vectors * np.sqrt(np.abs(values)))

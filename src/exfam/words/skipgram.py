@@ -2,13 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from exfam.kernels.skipgram import train_skipgram
-from exfam.training.checkpoints import Checkpoint
-from exfam.training.epochs import fit_text
-from exfam.training.history import History
-from exfam.words.matrices import WordMatrices, initial_matrices
 from exfam.words.word_estimator import TextEstimator
 
 if TYPE_CHECKING:
@@ -20,10 +14,10 @@ __all__ = ["SkipGram"]
 class SkipGram(TextEstimator):
     """Word vectors by skip-gram with negative sampling.
 
-    Of two words it is told whether they stand near each other in a text, or whether the second was
-    drawn as noise: a Bernoulli with eta = w . c, w the vector of the word that predicts, c that of
-    the predicted. Tied vectors need half the numbers: c = q * w, where the signs q turn attraction
-    into repulsion in some dimensions; then a word need not be near itself.
+    Whether two words stand near each other in a text, or the second was drawn as noise, is a
+    Bernoulli with eta = w . c, w the vector of the word that predicts, c that of the predicted.
+    Tied vectors need half the numbers: c = q * w, where the signs q turn attraction into repulsion
+    in some dimensions; then a word need not be near itself.
 
     {parameters}
 
@@ -47,25 +41,6 @@ class SkipGram(TextEstimator):
 
         return Bernoulli()
 
-    def _start(self, n_words: int) -> WordMatrices:
-        return initial_matrices(
-            n_words,
-            int(self.dim),
-            tie=self.tie,
-            positive_share=self.positive_share,
-            seed=int(self.seed),
-        )
-
-    def _train(self, tokens: np.ndarray, checkpoint: Checkpoint | None) -> History:
-        return fit_text(
-            self._pass(train_skipgram, told=False),
-            tokens=tokens,
-            arrays=self.matrices_.arrays,
-            settings=self._settings(),
-            progress=self.progress,
-            checkpoint=checkpoint,
-        )
-
-    def _log_likelihood(self, tokens: np.ndarray) -> tuple[Any, Any]:
-        told = self._pass(train_skipgram, told=True)(tokens, rate=0.0, seed=int(self.seed))
-        return -told[0], told[1]
+    @property
+    def _kernel(self) -> Any:
+        return train_skipgram

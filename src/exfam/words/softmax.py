@@ -25,7 +25,7 @@ def contexts(
     ([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]], [0, 1, 1])
     """
     sentence = np.cumsum(tokens < 0)
-    places: list[np.ndarray] = []
+    positions: list[np.ndarray] = []
     others: list[np.ndarray] = []
     for distance in range(1, len(tokens) if window is None else window + 1):
         near = np.flatnonzero(sentence[:-distance] == sentence[distance:])
@@ -33,11 +33,11 @@ def contexts(
         near = near[(tokens[near] >= 0) & (tokens[near + distance] >= 0)]
         if not len(near):
             break
-        places += [near, near + distance]
+        positions += [near, near + distance]
         others += [near + distance, near]
-    place = np.concatenate([*places, np.empty(0, np.int64)])
+    position = np.concatenate([*positions, np.empty(0, np.int64)])
     other = np.concatenate([*others, np.empty(0, np.int64)])
-    centers, row = np.unique(place, return_inverse=True)
+    centers, row = np.unique(position, return_inverse=True)
     share = 1.0 / np.bincount(row, minlength=len(centers)) if len(centers) else np.empty(0)
     entries = share[row], (row, tokens[other])
     mean = scipy.sparse.csr_array(entries, shape=(len(centers), n_words), dtype=np.float32)
@@ -65,12 +65,12 @@ def adam_arrays(matrices: WordMatrices) -> dict[str, np.ndarray]:
     >>> sorted(adam_arrays(initial_matrices(3, 2, tie=None, positive_share=0.5, seed=0)))
     ['first center', 'first context', 'second center', 'second context', 'steps']
     """
-    told = {
+    moments = {
         f"{moment} {name}": np.zeros_like(array)
         for moment in ("first", "second")
         for name, array in matrices.arrays.items()
     }
-    return told | {"steps": np.zeros(1)}
+    return moments | {"steps": np.zeros(1)}
 
 
 class AdamPass:

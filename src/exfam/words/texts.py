@@ -1,6 +1,6 @@
 """Texts for word models: read, or prepared before, coded by a vocabulary that may grow."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,42 +10,21 @@ from exfam.checks import DataError
 from exfam.reading.text import PreparedText, Vocabulary, is_prepared_text, open_text, prepare_text
 from exfam.reading.text.checks import warn_unknown_words
 
-__all__ = ["ReadingOptions", "known_tokens", "read_text", "recoded"]
+__all__ = ["coded_text", "known_tokens", "prepared_before", "recoded"]
 
 
-@dataclass(frozen=True)
-class ReadingOptions:
-    """How a text that was not prepared is read; see `prepare_text`."""
-
-    min_count: int
-    max_words: int | None
-    sentences: str
-    lower: bool
-    cleaning: str | None
-
-    def prepare(self, source: Any, vocabulary: Vocabulary | None) -> PreparedText:
-        """Read a source, its words added to those of a vocabulary."""
-        return prepare_text(
-            source,
-            min_count=self.min_count,
-            max_words=self.max_words,
-            sentences=self.sentences,
-            lower=self.lower,
-            cleaning=self.cleaning,
-            vocabulary=vocabulary,
-        )
-
-
-def read_text(
-    source: Any, options: ReadingOptions, *, vocabulary: Vocabulary | None = None
+def coded_text(
+    source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary | None = None
 ) -> tuple[Int32[np.ndarray, "tokens"], Vocabulary]:
     """Codes of a text, -1 at the ends of sentences, and the vocabulary, grown by that of the text.
 
+    `reading`: options of `prepare_text`, for a text that was not prepared before
+
     Raises DataError for a text that cannot be read or has fewer than two words.
     """
-    text = _opened(source)
+    text = prepared_before(source)
     if text is None:
-        text = options.prepare(source, vocabulary)
+        text = prepare_text(source, vocabulary=vocabulary, **reading)
         return text.tokens, text.vocabulary
     if vocabulary is None:
         return text.tokens, text.vocabulary
@@ -54,18 +33,16 @@ def read_text(
 
 
 def known_tokens(
-    source: Any, options: ReadingOptions, *, vocabulary: Vocabulary
+    source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary
 ) -> Int32[np.ndarray, "tokens"]:
     """Codes of the words of a text that a vocabulary holds; others are left out, with a warning.
 
     Raises DataError if there are none.
     """
-    text = _opened(source)
+    text = prepared_before(source)
     if text is None:
-        every = ReadingOptions(
-            1, len(vocabulary), options.sentences, options.lower, options.cleaning
-        )
-        text = every.prepare(source, vocabulary)
+        every = {**reading, "min_count": 1, "max_words": len(vocabulary)}
+        text = prepare_text(source, vocabulary=vocabulary, **every)
         tokens = text.tokens
     else:
         tokens = recoded(text, vocabulary)
@@ -83,13 +60,18 @@ def recoded(text: PreparedText, vocabulary: Vocabulary) -> Int32[np.ndarray, "to
     """The text by the codes of another vocabulary, without the words that it does not hold."""
     index = vocabulary.index
     left_out = -2
-    # One more: code -1 is the last entry.
+    # The last entry is that of code -1.
     codes = [*(index.get(word, left_out) for word in text.vocabulary.words), -1]
     tokens = np.array(codes, np.int32)[text.tokens]
     return tokens[tokens != left_out]
 
 
-def _opened(source: Any) -> PreparedText | None:
+def prepared_before(source: Any) -> PreparedText | None:
+    """The prepared text that `source` is, or that is in its folder; None for any other source.
+
+    >>> prepared_before(["a b"]) is None
+    True
+    """
     if isinstance(source, PreparedText):
         return source
     return open_text(source) if is_prepared_text(source) else None

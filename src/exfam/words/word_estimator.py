@@ -1,4 +1,4 @@
-"""The face that models of words trained on text share: fit, score, vectors, save, load."""
+"""What models of words trained on text share: fit, score, vectors, save, load."""
 
 from abc import ABC, abstractmethod
 from os import PathLike
@@ -10,30 +10,33 @@ from jaxtyping import Float32, Int32
 from exfam.checks import DataError, ExfamError, check_positive, with_types
 from exfam.estimator.base import Estimator, check_fitted
 from exfam.estimator.declared import attribute
+from exfam.estimator.parameters import identified
 from exfam.estimator.rules import python_number
 from exfam.kernels.alias import alias_table
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
 from exfam.reading.text import Vocabulary, keep_probability, noise_probability
 from exfam.training.checkpoints import Checkpoint
-from exfam.training.epochs import EpochSettings
+from exfam.training.epochs import EpochSettings, Piece, fit_text
 from exfam.training.history import History
 from exfam.vectors import WordVectors
 from exfam.words.declarations import PassTraining, TextReading, WordModel
-from exfam.words.matrices import WordMatrices
-from exfam.words.texts import ReadingOptions, known_tokens, read_text
+from exfam.words.matrices import WordMatrices, initial_matrices
+from exfam.words.texts import coded_text, known_tokens
 
-__all__ = ["SampledPass", "TextEstimator"]
+__all__ = ["TextEstimator"]
 
-# Nats of training are told of one in so many groups of windows.
+# Nats of training are computed for one in so many groups of windows.
 _NATS_EVERY = 64
 # With so many negatives windows share them by three, which takes less time; of fewer, vectors that
-# are told by more draws are worth more.
+# are trained against more draws are worth more.
 _MANY_NEGATIVES = 16
 # Of parameters, those that a fit may change between two runs of the same checkpoint.
 _IRRELEVANT = ("progress",)
+# Products of two larger numbers overflow single precision.
+_LARGEST = 1e18
 
 
-class SampledPass:
+class _SampledPass:
     """A pass of a compiled kernel over a piece of text; see `Piece`."""
 
     def __init__(
@@ -50,10 +53,6 @@ class SampledPass:
         return float(totals[0]), float(totals[1])
 
 
-# Products of two numbers beyond are none in single precision.
-_LARGEST = 1e18
-
-
 class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
     """Models of words and their contexts, trained by passes over a text."""
 
@@ -63,17 +62,10 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
     matrices_: WordMatrices = attribute()
     histories_: list[History] = attribute()
 
+    @property
     @abstractmethod
-    def _start(self, n_words: int) -> WordMatrices:
-        """The numbers before training."""
-
-    @abstractmethod
-    def _train(self, tokens: Int32[np.ndarray, "tokens"], checkpoint: Checkpoint | None) -> History:
-        """Train `matrices_` in place."""
-
-    @abstractmethod
-    def _log_likelihood(self, tokens: Int32[np.ndarray, "tokens"]) -> tuple[float, float]:
-        """Nats of held-out tokens, summed, and of how many observations."""
+    def _kernel(self) -> Any:
+        """The compiled pass of negative sampling."""
 
     def fit(
         self,
@@ -82,14 +74,14 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         *,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> "TextEstimator":
-        """Fit to a text: a file or several, a folder, sentences, or what `prepare_text` made.
+        """Fit to a text: a file or several, a folder, sentences, or a prepared text.
 
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on.
         Raises DataError for a text that cannot be read or has fewer than two words.
         """
         self._check_parameters()
-        tokens, vocabulary = read_text(X, self._reading())
-        self.vocabulary_, self.matrices_ = vocabulary, self._start(len(vocabulary))
+        tokens, vocabulary = coded_text(X, self._reading)
+        self.vocabulary_, self.matrices_ = vocabulary, self._initial(len(vocabulary))
         self.histories_ = [self._trained(tokens, checkpoint)]
         return self
 
@@ -100,7 +92,7 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         *,
         checkpoint: Checkpoint | str | PathLike[str] | None = None,
     ) -> "TextEstimator":
-        """Go on with another text, whose new words get codes after those that are known.
+        """Go on with another text, whose new words get codes after the known ones.
 
         Its counts add to those of the earlier texts. The learning rate starts anew. Without an
         earlier fit it is `fit`.
@@ -108,14 +100,22 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         if not hasattr(self, "matrices_"):
             return self.fit(X, checkpoint=checkpoint)
         self._check_parameters()
-        tokens, vocabulary = read_text(X, self._reading(), vocabulary=self.vocabulary_)
+        tokens, vocabulary = coded_text(X, self._reading, vocabulary=self.vocabulary_)
         self.matrices_ = self.matrices_.grown(len(vocabulary), seed=int(self.seed))
         self.vocabulary_ = vocabulary
         self.histories_.append(self._trained(tokens, checkpoint))
         return self
 
     def _trained(self, tokens: Int32[np.ndarray, "tokens"], checkpoint: Any) -> History:
-        history = self._train(tokens, self._checkpoint(checkpoint))
+        train, arrays = self._training_pass()
+        history = fit_text(
+            train,
+            tokens=tokens,
+            arrays=arrays,
+            settings=self._settings(),
+            progress=self.progress,
+            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+        )
         for vectors in (self.matrices_.inputs, self.matrices_.outputs):
             if not max(vectors.max(initial=0.0), -vectors.min(initial=0.0)) < _LARGEST:
                 del self.matrices_, self.vocabulary_
@@ -125,6 +125,26 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
                 )
         return history
 
+    def _initial(self, n_words: int) -> WordMatrices:
+        """The numbers before training."""
+        return initial_matrices(
+            n_words,
+            int(self.dim),
+            tie=self.tie,
+            positive_share=self.positive_share,
+            seed=int(self.seed),
+        )
+
+    def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
+        """What trains on a piece of text, and the arrays that it changes."""
+        return self._sampled_pass(nats_every=_NATS_EVERY), self.matrices_.arrays
+
+    def _log_likelihood(self, tokens: Int32[np.ndarray, "tokens"]) -> tuple[float, float]:
+        """Nats of held-out tokens, summed, and of how many observations."""
+        scored = self._sampled_pass(nats_every=1)
+        nats, weight = scored(tokens, rate=0.0, seed=int(self.seed))
+        return -nats, weight
+
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a held-out text, of the words that are known; see class.
 
@@ -133,7 +153,7 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         """
         check_fitted(self, "matrices_")
         self._check_parameters()
-        tokens = known_tokens(X, self._reading(), vocabulary=self.vocabulary_)
+        tokens = known_tokens(X, self._reading, vocabulary=self.vocabulary_)
         nats, weight = self._log_likelihood(np.array(tokens))
         if weight == 0:
             raise DataError(
@@ -194,36 +214,26 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
             seed=int(self.seed),
         )
 
-    def _reading(self) -> ReadingOptions:
-        given = (self.min_count, self.max_words, self.sentences, self.lower, self.cleaning)
-        return ReadingOptions(*map(python_number, given))
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """Options of `prepare_text`."""
+        return {name: python_number(getattr(self, name)) for name in TextReading.declared}
 
-    def _checkpoint(self, checkpoint: Checkpoint | str | PathLike[str] | None) -> Checkpoint | None:
-        if checkpoint is None or isinstance(checkpoint, Checkpoint):
-            return checkpoint
-        parameters = self.get_params(deep=False)
-        identity = {
-            name: python_number(each)
-            for name, each in parameters.items()
-            if name not in _IRRELEVANT
-        }
-        return Checkpoint(checkpoint, identity={"kind": self.kind, **identity})
-
-    def _pass(self, kernel: Any, *, told: bool) -> SampledPass:
-        """A pass that trains, or one that tells all nats."""
+    def _sampled_pass(self, *, nats_every: int) -> _SampledPass:
+        """A pass with negative sampling; nats are computed for one in so many groups of windows."""
         counts = self.vocabulary_.counts
         keep = keep_probability(counts, self.subsample)
         noise = noise_probability(counts, self.noise_exponent)
         sampling = Sampling((keep * 2.0**32).astype(np.uint64), alias_table(noise))
         wanted = int(self.negatives)
         together = 1 if wanted < _MANY_NEGATIVES else MOST_TOGETHER
-        # As many more are drawn as the kernels' blocks of three have room for, each counting less.
+        # As many more are drawn as the kernels' blocks of three have room for, each weighing less.
         drawn = -(-(wanted + together) // 3) * 3 - together
         plan = Plan(
             window=int(self.window),
             negatives=drawn,
             weight=np.float32(wanted / drawn),
             together=together,
-            nats_every=1 if told else _NATS_EVERY,
+            nats_every=nats_every,
         )
-        return SampledPass(kernel, matrices=self.matrices_, sampling=sampling, plan=plan)
+        return _SampledPass(self._kernel, matrices=self.matrices_, sampling=sampling, plan=plan)

@@ -17,13 +17,13 @@ from exfam.language.networks.summed_nats import summed_nats
 from exfam.layers import rows_of
 from exfam.randomness import Dropout
 
-__all__ = ["TIES", "LSTMNetwork", "LSTMState", "build_lstm_lm"]
+__all__ = ["LSTM_TIES", "LSTMNetwork", "LSTMState", "build_lstm_lm"]
 
 # Hidden and cell states of all layers.
 LSTMState = tuple[Float[Tensor, "layers batch dim"], Float[Tensor, "layers batch dim"]]
 Tokens = Int64[Tensor, "length batch"]
 
-TIES = (None, "tied", "reflection")
+LSTM_TIES = (None, "tied", "reflection")
 
 
 class LSTMNetwork(nn.Module):
@@ -141,7 +141,7 @@ def build_lstm_lm(
     >>> network.output is network.words
     True
     """
-    check_choice("tie", tie, TIES)
+    check_choice("tie", tie, LSTM_TIES)
     words = _vectors(n_words, dim, generator=generator)
     outputs: dict[str | None, ItemEmbedding | Reflected] = {
         "tied": words,

@@ -24,7 +24,7 @@ from exfam.encodings import ENCODINGS, Encoding, EncodingSizes, NoEncoding, buil
 from exfam.layers import linear, rows_of
 from exfam.randomness import Dropout
 
-__all__ = ["TERMS", "Encoded", "MaskedLM", "MaskedLMSizes", "build_masked_lm"]
+__all__ = ["ATTENTION_TERMS", "EncodedTokens", "MaskedLM", "MaskedLMSizes", "build_masked_lm"]
 
 Tokens = Int64[Tensor, "batch length"]
 Present = Bool[Tensor, "batch length"]
@@ -32,13 +32,13 @@ States = Float[Tensor, "batch length embed"]
 Weights = Float[Tensor, "#batch heads length length"]
 
 # What attention is made of: both terms of its scores, or one of them.
-TERMS = ("both", "contextual", "positional")
+ATTENTION_TERMS = ("both", "contextual", "positional")
 # Encodings with tables of their own in every layer; all others are the same in all layers.
 _PER_LAYER = ("attenuated-table", "attenuated-table-shared", "shaw")
 _WORD_SCALE = 0.02
 
 
-class Encoded(NamedTuple):
+class EncodedTokens(NamedTuple):
     """What a network makes of sentences: the stream before and after every layer, and weights."""
 
     states: list[States]
@@ -121,7 +121,7 @@ class MaskedLM(nn.Module):
         encodings = [block.attention.encoding for block in self.layers]
         return isinstance(self.added, NoEncoding) and all(each.separable for each in encodings)
 
-    def forward(self, tokens: Tokens, present: Present, *, term: str = "both") -> Encoded:
+    def forward(self, tokens: Tokens, present: Present, *, term: str = "both") -> EncodedTokens:
         """Streams of all layers and their attention weights.
 
         `term`: "contextual" for attention without positions, "positional" for attention by
@@ -131,7 +131,7 @@ class MaskedLM(nn.Module):
         "contextual" adds no vectors and does not rotate, and "positional" attends as a sentence
         does that is masked throughout. Source: Chen, Varoquaux & Suchanek (2023), A.6.
         """
-        check_choice("term", term, TERMS)
+        check_choice("term", term, ATTENTION_TERMS)
         position = torch.arange(tokens.shape[1], device=tokens.device).expand(*tokens.shape)
         # Without padding, which stretches of a text have none of, there is nothing to hide.
         may_attend = None if bool(present.all()) else present[:, None, None, :]
@@ -146,7 +146,7 @@ class MaskedLM(nn.Module):
             states.append(x)
             weights.append(own)
         states[-1] = self.last_norm(states[-1])
-        return Encoded(states, weights)
+        return EncodedTokens(states, weights)
 
     def linear(self, states: Float[Tensor, "*rows embed"]) -> LinearEta:
         """Outputs of some of the last states, one row each, as factors."""

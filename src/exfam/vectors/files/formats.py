@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 
 from exfam.checks import DataError, ExfamError
 from exfam.reading.streams import opened
-from exfam.vectors.files.text import is_number, parse_header
+from exfam.vectors.files.text import is_float, parse_header
 
 __all__ = ["VECTOR_FORMATS", "detect_format", "format_of_name"]
 
@@ -64,7 +64,7 @@ def detect_format(path: str | os.PathLike[str]) -> str:
     if parse_header(first.removeprefix(b"\xef\xbb\xbf")):
         return "word2vec" if _is_text(rest) else "word2vec-binary"
     fields = first.split()
-    if len(fields) > 1 and _is_text(first) and is_number(fields[-1]):
+    if len(fields) > 1 and _is_text(first) and is_float(fields[-1]):
         return "glove"
     _refuse(path, start)
 

@@ -12,7 +12,7 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.vectors.files.rows import RowBlock
 
-__all__ = ["MAX_DIM", "is_number", "parse_header", "text_blocks"]
+__all__ = ["MAX_DIM", "is_float", "parse_header", "text_blocks"]
 
 # Bytes of lines that are parsed at once.
 _BYTES = 1 << 22
@@ -121,13 +121,13 @@ def _parsed(lines: list[bytes], dim: int, *, name: str, first_line: int) -> RowB
 
 def _n_numbers(fields: list[bytes]) -> int:
     """Numbers at the end of a line, its first field aside."""
-    return sum(1 for _ in itertools.takewhile(is_number, reversed(fields[1:])))
+    return sum(1 for _ in itertools.takewhile(is_float, reversed(fields[1:])))
 
 
-def is_number(field: bytes) -> bool:
+def is_float(field: bytes) -> bool:
     """Whether these bytes are a number.
 
-    >>> is_number(b"1e-3"), is_number(b"cat")
+    >>> is_float(b"1e-3"), is_float(b"cat")
     (True, False)
     """
     try:
@@ -139,7 +139,7 @@ def is_number(field: bytes) -> bool:
 
 def _numbers(fields: list[bytes], *, where: str) -> list[float]:
     for field in fields:
-        if not is_number(field):
+        if not is_float(field):
             raise DataError(f"`path` must have numbers after a word, got {_shown(field)} {where}.")
     return [float(field) for field in fields]
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError
-from exfam.language.tokens import Lexicon, encode, learn, lines_of
+from exfam.language.tokens import Lexicon, encode_text, learn, lines_of
 from exfam.reading.public_sets.files import find_file
 
 __all__ = ["CORPORA", "Corpus", "Texts", "corpus_path", "read_texts"]
@@ -88,7 +88,7 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
         given = {part: _first(lines_of(path), n_lines) for part, path in paths.items()}
     lexicon, train = learn(given["train"], name="train")
     codes = {"train": train}
-    codes |= {part: encode(given[part], lexicon, name=part) for part in PARTS[1:]}
+    codes |= {part: encode_text(given[part], lexicon, name=part) for part in PARTS[1:]}
     if n_lines is None:
         _check(corpus, lexicon, codes)
     return Texts(given, lexicon, codes)

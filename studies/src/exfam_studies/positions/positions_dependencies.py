@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.language.networks.masked_lm import TERMS
+from exfam.language.networks.masked_lm import ATTENTION_TERMS
 from exfam.language.text_encoders import TextEncoder
 from exfam.plots import accuracy_by_distance
 from exfam_studies.common.encoders import packaged_encoder
@@ -74,7 +74,7 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model that differ from the defaults."""
     encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
-    own = row.model.endswith(tuple(TERMS))
+    own = row.model.endswith(tuple(ATTENTION_TERMS))
     return masked_lm_parameters("small", encoding, options) if encoding and own else {}
 
 
@@ -118,7 +118,7 @@ def _own_rows(
     own = cache(lambda part: _fitting(encoder, read(part), most=int(model.length) - 2))
     return [
         replace(row, n_seeds=1)
-        for term in TERMS
+        for term in ATTENTION_TERMS
         for row in _rows(
             f"{encoding}-{term}", partial(attention_hits, encoder.with_term(term)), own
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.language.networks.masked_lm import TERMS
+from exfam.language.networks.masked_lm import ATTENTION_TERMS
 from exfam.plots import layer_curves
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -52,7 +52,7 @@ def run(options: Options) -> list[Row]:
     jobs += [
         Job(f"{encoding} {term}", partial(_model_rows, encoding, term, read, options))
         for encoding in PROBED
-        for term in TERMS
+        for term in ATTENTION_TERMS
     ]
     return gather(jobs)
 

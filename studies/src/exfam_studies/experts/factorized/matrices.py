@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from exfam.checks import DataError, check_whole
-from exfam.words.pmi_matrix import Association, association
+from exfam.words.pmi_matrix import association
 from exfam_studies.experts.factorized.pairs import CountedPairs
 
 __all__ = [
@@ -90,9 +90,9 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, exponent: float = 1.0) -
     Source: Levy & Goldberg (2014), eq. 11.
     """
     check_whole("negatives", negatives)
-    kind = Association(shift=float(np.log(negatives)), exponent=exponent)
+    shift = float(np.log(negatives))
     # Noise is drawn among the predicted words, which `association` has in columns.
-    values = association(pairs.counts.T.tocsr(), kind).toarray().T
+    values = association(pairs.counts.T.tocsr(), shift=shift, exponent=exponent).toarray().T
     values[pairs.weights == 0] = -np.inf
     values[:, pairs.context == 0] = np.nan
     equation = f"log(p(w_i, c_j) / (q(w_i) p(c_j))) - log {negatives}, q ~ p(w_i)^{exponent:g}"
