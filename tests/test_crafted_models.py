@@ -12,7 +12,7 @@ import pytest
 import exfam
 from every_estimator import case_of
 from exfam import ExfamError, ModelFileError
-from exfam.estimator import saving
+from exfam.estimator import bounds
 from exfam.estimator.registry import kinds_of
 from exfam.estimator.storage import save_folder
 
@@ -160,7 +160,7 @@ def test_fields_of_other_kinds_are_checked_too(kind, tmp_path):
 @pytest.mark.parametrize("what", CRAFTED)
 @pytest.mark.parametrize("folder", ["efa"], indirect=True)
 def test_crafted_folders_are_one_clear_error(folder, what, monkeypatch):
-    monkeypatch.setattr(saving, "_STEPS", 50)  # in a tenth of the time
+    monkeypatch.setattr(bounds, "_STEPS", 50)  # in a tenth of the time
     apply, message = CRAFTED[what]
     document = json.loads((folder / "config.json").read_text())
     document["config"].setdefault("fitted", copy.deepcopy(document["config"]["parameters"]))

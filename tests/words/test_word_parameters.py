@@ -48,7 +48,9 @@ def test_only_what_differs_is_shown():
 
 def test_unknown_parameters_are_refused_and_nothing_is_set():
     model = SkipGram()
-    with pytest.raises(ExfamError, match="`width` must be a parameter of SkipGram, which has min_count,"):
+    with pytest.raises(
+        ExfamError, match="`width` must be a parameter of SkipGram, which has min_count,"
+    ):
         model.set_params(dim=8, width=3)
     assert model.dim == 200
     assert model.set_params(dim=8) is model
