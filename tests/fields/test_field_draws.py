@@ -282,6 +282,6 @@ def test_counts_are_drawn_as_counts():
     estimator = fitted("field-efa", frame=COUNTS, family="poisson", lags=1)
     future = estimator.forecast(COUNTS, steps=2, n=5).draws
     assert (future >= 0).all() and (future == future.round()).all()
-    place = row_of(COUNTS, 4, "s2")
+    row = row_of(COUNTS, 4, "s2")
     full = estimator.impute(COUNTS)
-    assert (full.v_low <= full.v).all() and len(full) > place
+    assert (full.v_low <= full.v).all() and len(full) > row

@@ -107,13 +107,13 @@ def test_a_fit_is_the_same_from_a_file_and_from_groups(kind, tmp_path):
 @pytest.mark.parametrize("more", [{}, {"standardize": "global"}])
 def test_a_value_is_not_seen_by_its_own_prediction_nor_by_other_days(kind, more):
     estimator = fitted(kind, **more)
-    place = row_of(FRAME, 4, "s2")
+    row = row_of(FRAME, 4, "s2")
     before, after = (
         mean_and_log_sd(estimator, FRAME),
-        mean_and_log_sd(estimator, with_cell(FRAME, place, 3.0)),
+        mean_and_log_sd(estimator, with_cell(FRAME, row, 3.0)),
     )
-    elsewhere = DAYS[place] != DAYS
-    elsewhere[place] = True
+    elsewhere = DAYS[row] != DAYS
+    elsewhere[row] = True
     np.testing.assert_allclose(after[elsewhere], before[elsewhere], **CLOSE)
     moved = np.abs(after - before)[~elsewhere, 0].max()
     assert moved > 1e-3 if kind in READING else moved == 0
@@ -123,18 +123,18 @@ def test_a_value_is_not_seen_by_its_own_prediction_nor_by_other_days(kind, more)
 @pytest.mark.parametrize("lags", [1, 2])
 def test_later_days_see_a_value_and_earlier_ones_do_not(kind, lags):
     estimator = fitted(kind, lags=lags)
-    place = row_of(FRAME, 4, "s2")
+    row = row_of(FRAME, 4, "s2")
     before, after = (
         mean_and_log_sd(estimator, FRAME),
-        mean_and_log_sd(estimator, with_cell(FRAME, place, 3.0)),
+        mean_and_log_sd(estimator, with_cell(FRAME, row, 3.0)),
     )
     moved = np.abs(after - before).max(1)
-    days = (DAYS - DAYS[place]) / np.timedelta64(1, "D")
+    days = (DAYS - DAYS[row]) / np.timedelta64(1, "D")
     assert moved[(days < 0) | (days > lags)].max() < 1e-5
-    assert moved[place] < 1e-5
+    assert moved[row] < 1e-5
     for back in range(1, lags + 1):
         assert moved[days == back].max() > 1e-4
-    # Its own place tomorrow is among those that see it.
+    # Its own row tomorrow is among those that see it.
     assert moved[row_of(FRAME, 5, "s2")] > 1e-5
 
 
@@ -210,17 +210,15 @@ def test_places_are_predicted_one_row_a_time_and_place(kind):
     np.testing.assert_array_equal(estimator.predict(FRAME, at=places), dist.mean)
     # Times in order, and all places of a time together: as rows without a value, appended.
     days = np.sort(FRAME.day.unique())
-    rows = [
-        (day, f"p{k}", *place, np.nan) for day in days for k, place in enumerate(np.array(places))
-    ]
+    rows = [(day, f"p{k}", *row, np.nan) for day in days for k, row in enumerate(np.array(places))]
     appended = pd.DataFrame(rows, columns=list(FRAME))
     wide = mean_and_log_sd(estimator, pd.concat([FRAME, appended]))[N_ROWS:]
     np.testing.assert_allclose(np.column_stack([dist.mean, np.log(dist.sd)]), wide, **CLOSE)
     alone = estimator.predict(FRAME, at=places[1:2])
     np.testing.assert_allclose(alone, dist.mean.reshape(N_DAYS, 3)[:, 1], **CLOSE)
     if kind in PLACING:
-        place = row_of(FRAME, 4, "s2")
-        moved = estimator.predict(with_cell(FRAME, place, 3.0), at=places).reshape(N_DAYS, 3)
+        row = row_of(FRAME, 4, "s2")
+        moved = estimator.predict(with_cell(FRAME, row, 3.0), at=places).reshape(N_DAYS, 3)
         moved = np.abs(moved - dist.mean.reshape(N_DAYS, 3)).max(1)
         assert moved[4] > 1e-3 and np.delete(moved, 4).max() < 1e-5
 
@@ -301,16 +299,16 @@ def test_a_site_that_training_never_observed_is_a_new_one():
 @every_kind
 def test_a_map_without_values_is_predicted_from_climate(kind):
     estimator = fitted(kind, noise=False)
-    place = np.flatnonzero(DAYS[0] == DAYS)
+    row = np.flatnonzero(DAYS[0] == DAYS)
     column = FRAME.v.to_numpy(copy=True)
-    column[place] = np.nan
+    column[row] = np.nan
     dist = estimator.predict_dist(FRAME.assign(v=column))
     climate = fitted("field-climatology").predict_dist(FRAME)
     assert np.isfinite(dist.mean).all() and np.isfinite(dist.sd).all()
-    assert (np.abs(dist.mean - climate.mean)[place] < 1.5 * climate.sd[place]).all()
+    assert (np.abs(dist.mean - climate.mean)[row] < 1.5 * climate.sd[row]).all()
     if kind in TRAINED:
         return  # hardly trained here
-    assert (dist.sd[place] > 0.5 * climate.sd[place]).all()
+    assert (dist.sd[row] > 0.5 * climate.sd[row]).all()
 
 
 @every_kind

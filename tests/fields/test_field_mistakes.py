@@ -192,10 +192,10 @@ def test_a_time_and_site_is_there_once():
 
 @pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
 def test_values_that_no_count_can_be_are_named_with_their_row(family):
-    place = row_of(COUNTS, 6, "s1")
+    row = row_of(COUNTS, 6, "s1")
     wrong = COUNTS.v.to_numpy(copy=True)
-    wrong[place] = -1
-    message = rf"`v` must be .* got -1 at row {place} \(1 of "
+    wrong[row] = -1
+    message = rf"`v` must be .* got -1 at row {row} \(1 of "
     with pytest.raises(SupportError, match=message):
         make("field-efa", family=family).fit(COUNTS.assign(v=wrong))
     estimator = fitted("field-efa", frame=COUNTS, family=family)

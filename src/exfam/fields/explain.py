@@ -74,6 +74,6 @@ def _over_elements(
         return weights[0].transpose(0, 1).cpu().numpy()
     own, heads = weights.shape[1:3]
     out = weights.new_zeros(own, heads, length)
-    places = source.keys.column[0][:, None].expand(-1, heads, -1)
+    columns = source.keys.column[0][:, None].expand(-1, heads, -1)
     kept = torch.where(source.keys.may_attend[0][:, None], weights[0], 0.0)
-    return out.scatter_add(2, places, kept).transpose(0, 1).cpu().numpy()
+    return out.scatter_add(2, columns, kept).transpose(0, 1).cpu().numpy()

@@ -111,7 +111,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
 
         A model with lags sees the maps before among the rows of `X`: give it those as well.
 
-        `at`: coordinates of places, one row each, to predict at in place of the rows of `X`: the
+        `at`: coordinates of places, one row each, to predict at instead of at the rows of `X`: the
         result has one row per time and place, all places of the first time first.
 
         Raises DataError for data that are no field or a site that moved since training, and

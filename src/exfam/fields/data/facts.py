@@ -90,7 +90,7 @@ def count_facts(
     times: np.ndarray,
     sites: np.ndarray,
 ) -> FieldFacts:
-    """The facts of rows that have each a time step, a site (as places of their labels) and a value.
+    """The facts of rows of times and sites, both as indices of their labels, and values.
 
     Sites without a row are none of the field.
     """

@@ -39,7 +39,7 @@ def read_field(
     sites: Any = None,
     date_format: str | None = None,
 ) -> Groups:
-    """Rows of values at places and times as Groups: one group a time step, one element a site.
+    """Rows of values at places and times as Groups: one group per time step, one element per site.
 
     Groups come in increasing time and are named by it, elements in the order of their sites'
     labels; the order of the rows changes nothing but `source_row`. Nothing is filled in: a cell

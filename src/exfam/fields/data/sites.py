@@ -18,7 +18,7 @@ __all__ = ["Sites", "read_coordinates", "read_sites"]
 class Sites:
     """A column of sites: row i holds `names[codes[i]]`.
 
-    Known sites come first, by their place among `known`, then new ones by label. Without known
+    Known sites come first, by their index among `known`, then new ones by label. Without known
     sites all of the column are.
     """
 
@@ -28,7 +28,7 @@ class Sites:
 
     @property
     def item(self) -> Int64[np.ndarray, "rows"]:
-        """The place among `known` in every row, -1 for a new site."""
+        """The index among `known` in every row, -1 for a new site."""
         return np.where(self.codes < len(self.known), self.codes, -1)
 
     @property

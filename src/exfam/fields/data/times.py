@@ -43,8 +43,10 @@ def read_times(columns: Columns, part: Part, *, date_format: str | None = None) 
         where = columns.places.row
         array = pa.array(parse_dates(array, name=part.name, date_format=date_format, where=where))
     if is_moment(array.type):
-        found, codes = np.unique(columns.moments(part, array).astype(np.int64), return_inverse=True)
-        return Times(codes, found / DAY, _named(found))
+        moments, codes = np.unique(
+            columns.moments(part, array).astype(np.int64), return_inverse=True
+        )
+        return Times(codes, moments / DAY, _named(moments))
     names, codes = np.unique(columns.numbers(part), return_inverse=True)
     return Times(codes, names.astype(np.float64), names)
 

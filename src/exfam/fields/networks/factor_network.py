@@ -58,20 +58,20 @@ class NearestObserved:
         self,
         batch: Batch,
         places: Float[Tensor, "places dims"],
-        place: Int64[Tensor, "batch length"],
+        which: Int64[Tensor, "batch length"],
     ) -> Bool[Tensor, "batch query key"]:
         """The neighbors, given the distinct places of the batch and which each element has."""
-        n, length = place.shape
+        n, length = which.shape
         shown = batch.observed & batch.present & (batch.steps_back == 0)
         itself = torch.eye(length, dtype=torch.bool, device=shown.device)
         visible = shown[:, None, :] & ~itself
         if self.k is None or self.k >= length:
             return visible
-        if bool((place == place[:1]).all() and (shown == shown[:1]).all()):
-            visible, place = visible[:1], place[:1]  # maps that are alike are looked at once
+        if bool((which == which[:1]).all() and (shown == shown[:1]).all()):
+            visible, which = visible[:1], which[:1]  # maps that are alike are looked at once
         points = to_points(places, self.metric)
         nearest = chord_distances(points, points).argsort(dim=-1, stable=True)
-        rank = nearest.argsort(-1).int()[place[:, :, None], place[:, None, :]]
+        rank = nearest.argsort(-1).int()[which[:, :, None], which[:, None, :]]
         rank = rank.masked_fill(~visible, len(places))
         limit = rank.kthvalue(self.k, dim=-1, keepdim=True).values
         return (visible & (rank <= limit)).expand(n, -1, -1)
@@ -104,14 +104,14 @@ class FieldLatentFactorPart(nn.Module):
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
         """Mean and log scale of every own element, given its neighbors."""
-        places, place = distinct_places(batch)
+        places, which = distinct_places(batch)
         h = self.factors.network((places - self.factors.center) / self.factors.spread)
-        h = nn.functional.embedding(place, h)
+        h = nn.functional.embedding(which, h)
         value = field_value(batch).to(h.dtype)
         if self.climate is not None:
             location, scale, doubt = (part.to(h.dtype) for part in self.climate(batch))
             value = (value - location) / scale
-        pooled = self.neighbors.among(batch, places, place).to(h.dtype) @ (h * value[..., None])
+        pooled = self.neighbors.among(batch, places, which).to(h.dtype) @ (h * value[..., None])
         mean = (h * pooled).sum(-1)
         if self.intercept is not None:
             mean = mean + self.intercept

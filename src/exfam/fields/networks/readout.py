@@ -98,7 +98,7 @@ class ReadOut(nn.Module):
         """The weighted means of the anomalies, each head's times its gain.
 
         Rows that share their scores (maps of the same sites) share the exponentials as well: means
-        are then two matrix products, in place of a softmax for each of the rows.
+        are then two matrix products, instead of a softmax for each of the rows.
         """
         means = None
         if len(scores) == 1 < len(allowed):

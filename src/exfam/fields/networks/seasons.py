@@ -36,7 +36,7 @@ class SiteCourses:
 
 
 def angle(time: Float64[Tensor, "*shape"], period: float) -> Float64[Tensor, "*shape"]:
-    """The place in the period, in [0, 2 pi): from float64, before anything is rounded."""
+    """The position in the period, in [0, 2 pi): from float64, before anything is rounded."""
     return torch.remainder(time, period) * (2 * torch.pi / period)
 
 
