@@ -53,9 +53,14 @@ class Parameter:
         return replace(self, **kept)
 
 
+_UNSET = object()
+
+
 @dataclass(frozen=True)
 class _Attribute:
     """Marks an annotated attribute that is no parameter."""
+
+    default: Any
 
 
 def parameter(default: Any, rule: Rule | None = None, text: str | None = None) -> Any:
@@ -63,9 +68,12 @@ def parameter(default: Any, rule: Rule | None = None, text: str | None = None) -
     return Parameter(default, rule, text)
 
 
-def attribute(*, init: Literal[False] = False) -> Any:
-    """An attribute that is annotated in a class body and is no parameter, such as `members_`."""
-    return _Attribute()
+def attribute(default: Any = _UNSET, *, init: Literal[False] = False) -> Any:
+    """An attribute that is annotated in a class body and is no parameter, such as `members_`.
+
+    `default`: its value on the class; without one, the class has no such attribute
+    """
+    return _Attribute(default)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter, attribute))
@@ -140,11 +148,13 @@ def settings_from(estimator: Any, kind: Callable[..., _Settings], **given: Any) 
 
 
 def _take_parameters(cls: type, section: str | None) -> None:
-    """Complete the class's own declarations; attributes that are no parameters leave the class."""
+    """Complete the class's own declarations; attributes without a default leave the class."""
     annotations = inspect.get_annotations(cls)
     for name, value in list(vars(cls).items()):
         if isinstance(value, _Attribute):
             delattr(cls, name)
+            if value.default is not _UNSET:
+                setattr(cls, name, value.default)
         elif isinstance(value, Parameter):
             annotation = annotations.get(name, Any)
             setattr(cls, name, replace(value, annotation=annotation, section=section))

@@ -56,9 +56,9 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     reads_around_new_sites: ClassVar[bool] = True
 
     # Of an estimator without such a parameter.
-    family: Any = "gaussian"
-    lags: int = 0
-    step: float | None = None
+    family: Any = attribute("gaussian")
+    lags: int = attribute(0)
+    step: float | None = attribute(None)
     members_: list[TwoPartModel] = attribute()
     shape_: FieldShape = attribute()
     family_: Family = attribute()

@@ -1,1 +1,1 @@
-"""Fields: values at places and times, each predicted from the others on its map and before."""
+"""Parts that predict each value of a map from the others on it and on the maps before."""
