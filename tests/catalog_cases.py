@@ -27,7 +27,7 @@ def pairs(listed, n_rows, n_classes):
     table = torch.zeros(n_rows, n_classes, dtype=torch.bool)
     row, column = listed.within(slice(0, n_rows), slice(0, n_classes))
     table[row, column] = True
-    assert table.sum() == len(row), "a pair is told twice"
+    assert table.sum() == len(row), "a pair is listed twice"
     return table
 
 

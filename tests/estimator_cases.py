@@ -26,7 +26,7 @@ TINY = {
     "shrunk-offset": {"k": 2.0},
 }
 DIRECTIONS = ("bidirectional", "causal")
-# Every estimator there is, and what it is asked of in both directions.
+# Every estimator, in both directions.
 CASES = [(kind, direction) for kind in KINDS for direction in DIRECTIONS]
 TRAINED = ("efa", "latent-factor")
 WITH_ITEMS = ("efa", "latent-factor", "marginal")

@@ -130,7 +130,7 @@ def test_marginals_are_the_known_closed_forms():
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_rare_items_borrow_and_unseen_items_have_the_global_law(name):
+def test_rare_items_borrow_and_unseen_items_have_the_global_distribution(name):
     family, value = drawn(name, n=400)
     item = np.random.default_rng(1).choice([0, 0, 0, 1, 1, 2], 400).astype(np.int32)
     item[0] = 3
@@ -148,7 +148,7 @@ def test_rare_items_borrow_and_unseen_items_have_the_global_law(name):
             assert float(mean[code]) == pytest.approx(expected, rel=0.02)
 
 
-def test_an_element_has_the_law_of_its_item():
+def test_an_element_has_the_distribution_of_its_item():
     family, value = drawn("gaussian")
     groups = groups_of(value)
     part = fit_marginal_values(groups, {"value": family}, n_items=N_ITEMS)
@@ -262,7 +262,7 @@ def test_value_fits_refuse_what_they_cannot_use():
         fit_marginal_values(groups, RATINGS, prior=0.0)
 
 
-def test_a_sample_of_equal_values_still_has_a_finite_law():
+def test_a_sample_of_equal_values_still_has_a_finite_distribution():
     value = torch.full((5,), 2.0, dtype=torch.float64)
     sample = Sample(value, torch.full((5,), -1), torch.ones(5, dtype=torch.float64))
     for family in (Gaussian(), Poisson(shift=1), Poisson(shift=2), Categorical(3, start=1)):

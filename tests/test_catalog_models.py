@@ -68,11 +68,11 @@ def both(monkeypatch):
     """Calls a function as for a small and as for a large catalog."""
 
     def call(function):
-        told = []
+        result = []
         for large in (10**9, 1):
             monkeypatch.setattr(two_part, "LARGE_CATALOG", large)
-            told.append(function())
-        return told
+            result.append(function())
+        return result
 
     return call
 
@@ -92,9 +92,9 @@ def nats_and_gradients(model, batch):
 def test_log_prob_and_gradients_are_the_same(maker, support, direction, both):
     model = maker(direction, support)
     batch = more_padding(whole(groups_with_everything(repeats=support != "hard")))
-    (dense, gradients), (told, others) = both(lambda: nats_and_gradients(model, batch))
-    assert torch.equal(told != 0, batch.target & (batch.item >= 0))
-    torch.testing.assert_close(told, dense, rtol=1e-5, atol=1e-5)
+    (dense, gradients), (result, others) = both(lambda: nats_and_gradients(model, batch))
+    assert torch.equal(result != 0, batch.target & (batch.item >= 0))
+    torch.testing.assert_close(result, dense, rtol=1e-5, atol=1e-5)
     for name, gradient in gradients.items():
         torch.testing.assert_close(others[name], gradient, rtol=1e-5, atol=1e-5)
 
@@ -106,8 +106,8 @@ def test_a_used_up_catalog_is_kept_whole(maker, direction, both):
     item = np.append(np.random.default_rng(0).permutation(N_ITEMS), -1).astype(np.int32)
     groups = make_groups(lengths=[10], item=item, values={})
     model = maker(direction, "hard")
-    dense, told = both(lambda: list(evaluate.item_probabilities([model], groups)))
-    probability = np.concatenate([each for _, each in told])
+    dense, result = both(lambda: list(evaluate.item_probabilities([model], groups)))
+    probability = np.concatenate([each for _, each in result])
     np.testing.assert_allclose(probability.sum(1), 1, atol=1e-5)
     np.testing.assert_allclose(probability, dense[0][1], atol=1e-6)
     assert (probability[-1] > 0).all() and (probability[1] == 0).any()
@@ -127,11 +127,11 @@ def test_a_target_that_repeats_is_named(maker, direction, both):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("support", SUPPORTS)
-def test_all_that_is_told_of_groups_is_the_same(support, direction, both):
+def test_all_answers_about_groups_are_the_same(support, direction, both):
     groups = groups_with_everything(repeats=support != "hard")
     members = [latent_factor(direction, support), efa(direction, support)]
 
-    def told():
+    def result():
         probability = np.full((groups.n_rows, N_ITEMS), np.nan)
         for rows, each in evaluate.item_probabilities(members, groups, max_numbers=20):
             probability[rows] = each
@@ -141,7 +141,7 @@ def test_all_that_is_told_of_groups_is_the_same(support, direction, both):
         rank = evaluate.item_ranks(members, groups)
         return [probability, best, chance, rank, evaluate.log_probs(members, groups)["item"]]
 
-    small, large = both(told)
+    small, large = both(result)
     for one, other in zip(small, large, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     rank = large[3]
@@ -149,26 +149,26 @@ def test_all_that_is_told_of_groups_is_the_same(support, direction, both):
     assert np.array_equal(np.isinf(rank), (groups.role == TARGET) & (groups.item < 0))
 
 
-@pytest.mark.parametrize("ask", [evaluate.top_items, evaluate.item_ranks])
-def test_nan_is_an_error(ask, both):
+@pytest.mark.parametrize("call", [evaluate.top_items, evaluate.item_ranks])
+def test_nan_is_an_error(call, both):
     model = latent_factor("causal", "none")
     with torch.no_grad():
         model.item_part.mask_vector.fill_(torch.nan)
-    more = {"k": 1} if ask is evaluate.top_items else {}
+    more = {"k": 1} if call is evaluate.top_items else {}
 
     def refused():
         with pytest.raises(ExfamError, match="must lead to log-probabilities that are numbers"):
-            list(ask([model], make_groups(), **more))
+            list(call([model], make_groups(), **more))
 
     both(refused)
 
 
-@pytest.mark.parametrize("ask", [evaluate.top_items, evaluate.item_ranks])
-def test_ranking_needs_an_item_part(ask):
+@pytest.mark.parametrize("call", [evaluate.top_items, evaluate.item_ranks])
+def test_ranking_needs_an_item_part(call):
     schema = Schema.of(make_groups(), families={"value": Gaussian()})
-    more = {"k": 1} if ask is evaluate.top_items else {}
+    more = {"k": 1} if call is evaluate.top_items else {}
     with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
-        list(ask([small_model(schema, items=False)], make_groups(), **more))
+        list(call([small_model(schema, items=False)], make_groups(), **more))
 
 
 def test_batches_are_cut_by_elements_where_items_are_many(monkeypatch):

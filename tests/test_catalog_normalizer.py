@@ -38,11 +38,11 @@ def gradients(nats, choice, seed=1):
 @pytest.mark.parametrize("support", SUPPORTS)
 def test_is_the_dense_softmax(support, causal):
     choice, own = make_choice(support=support, causal=causal)
-    told = log_prob_of(choice, own)
+    result = log_prob_of(choice, own)
     expected = dense_log_probs(choice)[torch.arange(len(own)), own]
-    assert told.std() > 0.1
-    torch.testing.assert_close(told, expected, rtol=1e-5, atol=1e-5)
-    for mine, dense in zip(gradients(told, choice), gradients(expected, choice), strict=True):
+    assert result.std() > 0.1
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+    for mine, dense in zip(gradients(result, choice), gradients(expected, choice), strict=True):
         assert dense.abs().max() > 0
         torch.testing.assert_close(mine, dense, rtol=1e-5, atol=1e-5)
 
@@ -53,10 +53,10 @@ def test_bfloat16_sums_in_single_precision(support):
     choice, own = make_choice(support=support, dtype=torch.bfloat16)
     exact = with_tensors(choice, *(t.detach().double().requires_grad_() for t in tensors(choice)))
     rows = torch.arange(len(own))
-    told, expected = log_prob_of(choice, own), dense_log_probs(exact)[rows, own]
-    assert told.dtype == torch.bfloat16
-    torch.testing.assert_close(told.double(), expected, rtol=2**-8, atol=1e-3)
-    for mine, true in zip(gradients(told, choice), gradients(expected, exact), strict=True):
+    result, expected = log_prob_of(choice, own), dense_log_probs(exact)[rows, own]
+    assert result.dtype == torch.bfloat16
+    torch.testing.assert_close(result.double(), expected, rtol=2**-8, atol=1e-3)
+    for mine, true in zip(gradients(result, choice), gradients(expected, exact), strict=True):
         assert mine.dtype == torch.bfloat16
         # The weights of the rows are rounded too.
         torch.testing.assert_close(mine.double(), true, rtol=2**-7, atol=2**-7)
@@ -68,11 +68,11 @@ def test_gradients_are_those_of_differences(support, item, tile):
     choice, own = make_choice(support=support, dtype=torch.float64)
     tile(20, 5)
 
-    def told(*given):
+    def result(*given):
         changed = with_tensors(choice, *given)
         return log_prob_of(changed, own) if item else log_normalizer(changed)
 
-    assert torch.autograd.gradcheck(told, tensors(choice), fast_mode=True)
+    assert torch.autograd.gradcheck(result, tensors(choice), fast_mode=True)
 
 
 @pytest.mark.parametrize(("numbers", "rows"), [(1, 1), (7, 3), (30, 1), (30, 30), (64, 4)])
@@ -93,28 +93,28 @@ def test_tiles_change_nothing(support, numbers, rows, tile):
 def test_extreme_outputs_stay_finite(support, scale, tile):
     tile(20, 5)
     choice, own = make_choice(support=support, scale=scale)
-    told = log_prob_of(choice, own)
-    assert torch.isfinite(told).all() and told.min() < -scale
-    assert all(torch.isfinite(g).all() for g in gradients(told, choice))
+    result = log_prob_of(choice, own)
+    assert torch.isfinite(result).all() and result.min() < -scale
+    assert all(torch.isfinite(g).all() for g in gradients(result, choice))
 
 
 def test_log_probabilities_are_never_positive(tile):
     tile(16, 4)
     state = torch.linspace(-30, 30, 401)[:, None]
     eta = LinearEta(state, torch.tensor([[1.0], [-1.0], [0.3]]), None, 3)
-    told = torch.stack(
+    result = torch.stack(
         [log_prob_of(ItemChoice(eta), torch.full((401,), code)) for code in range(3)]
     )
-    assert told.max() <= 0 and told.max() > -1e-6
-    torch.testing.assert_close(told.exp().sum(0), torch.ones(401))
+    assert result.max() <= 0 and result.max() > -1e-6
+    torch.testing.assert_close(result.exp().sum(0), torch.ones(401))
 
 
 @pytest.mark.parametrize("item", [True, False])
 def test_no_rows_no_bias_and_nothing_to_choose_from_but_one(item):
     state = torch.ones(0, 2, requires_grad=True)
     eta = LinearEta(state, torch.ones(4, 2), None, 3)
-    ask = partial(log_prob_of, item=torch.ones(0).long()) if item else log_normalizer
-    nothing = ask(ItemChoice(eta))
+    call = partial(log_prob_of, item=torch.ones(0).long()) if item else log_normalizer
+    nothing = call(ItemChoice(eta))
     assert nothing.shape == (0,)
     nothing.sum().backward()
     assert state.grad.shape == (0, 2)
@@ -131,17 +131,17 @@ def test_rows_that_exclude_all_but_one_item_are_sure(tile):
         for code in range(N_ITEMS)
     )
     sure = ItemChoice(choice.eta, excluded=others)
-    told = log_prob_of(sure, torch.arange(rows) % N_ITEMS)
-    torch.testing.assert_close(told, torch.zeros(rows))
-    assert all(g.abs().max() < 1e-6 for g in gradients(told, sure))
+    result = log_prob_of(sure, torch.arange(rows) % N_ITEMS)
+    torch.testing.assert_close(result, torch.zeros(rows))
+    assert all(g.abs().max() < 1e-6 for g in gradients(result, sure))
 
 
-def test_nan_is_told():
+def test_nan_stays_nan():
     choice, own = make_choice()
     with torch.no_grad():
         choice.eta.state[2, 0] = torch.nan
-    told = log_prob_of(choice, own)
-    assert torch.isnan(told).nonzero().flatten().tolist() == [2]
+    result = log_prob_of(choice, own)
+    assert torch.isnan(result).nonzero().flatten().tolist() == [2]
 
 
 def test_frozen_vectors_have_no_gradient():

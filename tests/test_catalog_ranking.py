@@ -33,12 +33,12 @@ def test_the_best_are_those_of_the_table(support, size, tile):
     choices, _ = ensemble(support, size)
     probability = mean_probability(choices)
     for k in (1, 4, N_ITEMS):
-        told = best_items(choices, k=k)
+        result = best_items(choices, k=k)
         expected, order = probability.sort(dim=1, descending=True, stable=True)
-        torch.testing.assert_close(told.log_prob.exp(), expected[:, :k], rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(result.log_prob.exp(), expected[:, :k], rtol=1e-5, atol=1e-7)
         possible = expected[:, :k] > 0
-        assert torch.equal(told.item[possible], order[:, :k][possible])
-        assert (told.item.sort(dim=1).values.diff(dim=1) > 0).all(), "an item comes twice"
+        assert torch.equal(result.item[possible], order[:, :k][possible])
+        assert (result.item.sort(dim=1).values.diff(dim=1) > 0).all(), "an item comes twice"
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -56,8 +56,8 @@ def test_equals_share_ranks_and_come_by_code(size, tile):
     bias = torch.tensor([-1.0, 3.0, 0.0, 3.0, -0.0, -5.0])
     choices = [ItemChoice(LinearEta(torch.ones(2, 0), torch.ones(6, 0), bias, 6))] * size
     for code, rank in enumerate([5, 1.5, 3.5, 1.5, 3.5, 6]):
-        told = item_rank(choices, torch.tensor([code, code]))
-        assert told.tolist() == [rank, rank]
+        result = item_rank(choices, torch.tensor([code, code]))
+        assert result.tolist() == [rank, rank]
     assert best_items(choices, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
     swapped = [ItemChoice(choice.eta._replace(bias=bias[[0, 1, 4, 3, 2, 5]])) for choice in choices]
     assert best_items(swapped, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
@@ -66,8 +66,8 @@ def test_equals_share_ranks_and_come_by_code(size, tile):
 def test_all_log_probs_are_the_table(tile):
     for support in SUPPORTS:
         choice, _ = make_choice(support=support)
-        told, table = all_log_probs(choice).detach(), dense_log_probs(choice).detach()
-        torch.testing.assert_close(told.exp(), table.exp())
+        result, table = all_log_probs(choice).detach(), dense_log_probs(choice).detach()
+        torch.testing.assert_close(result.exp(), table.exp())
 
 
 def test_some_rows_are_those_of_all():
@@ -80,10 +80,10 @@ def test_some_rows_are_those_of_all():
             assert torch.equal(item_rank([part], item[rows]), rank[rows])
 
 
-def test_nan_is_told():
+def test_nan_stays_nan():
     choice, item = make_choice()
     with torch.no_grad():
         choice.eta.state[2, 0] = torch.nan
-    told = best_items([choice], k=2).log_prob
-    assert torch.isnan(told).any(1).nonzero().flatten().tolist() == [2]
+    nats = best_items([choice], k=2).log_prob
+    assert torch.isnan(nats).any(1).nonzero().flatten().tolist() == [2]
     assert torch.isnan(item_rank([choice], item)).nonzero().flatten().tolist() == [2]

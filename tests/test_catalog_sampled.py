@@ -76,9 +76,9 @@ def test_all_items_drawn_are_all_items():
 def test_with_all_items_it_is_the_exact_softmax(support, causal):
     choice, item = make_choice(support=support, causal=causal)
     drawn = ItemSampler(FREQUENCY, n=N_ITEMS)()
-    exact, told = log_prob_of(choice, item), sampled_log_prob(choice, item, drawn)
-    torch.testing.assert_close(told, exact, rtol=1e-5, atol=1e-5)
-    sums = [torch.autograd.grad(nats.sum(), tensors(choice)) for nats in (exact, told)]
+    exact, result = log_prob_of(choice, item), sampled_log_prob(choice, item, drawn)
+    torch.testing.assert_close(result, exact, rtol=1e-5, atol=1e-5)
+    sums = [torch.autograd.grad(nats.sum(), tensors(choice)) for nats in (exact, result)]
     for one, other in zip(*sums, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5)
 
@@ -105,20 +105,20 @@ def test_gradients_are_those_of_differences():
     for support in SUPPORTS:
         choice, item = make_choice(support=support, dtype=torch.float64)
 
-        def told(state, vectors, bias, penalty=None, choice=choice, item=item):
+        def result(state, vectors, bias, penalty=None, choice=choice, item=item):
             eta = choice.eta._replace(state=state, vectors=vectors, bias=bias)
             lists = choice.excluded, choice.penalized
             return sampled_log_prob(ItemChoice(eta, *lists, penalty, choice.again), item, drawn)
 
-        assert torch.autograd.gradcheck(told, tensors(choice), fast_mode=True)
+        assert torch.autograd.gradcheck(result, tensors(choice), fast_mode=True)
 
 
 def test_a_row_that_may_choose_none_of_the_drawn_is_sure():
     eta = LinearEta(torch.ones(2, 1), torch.ones(4, 1), None, 4)
     choice = ItemChoice(eta, excluded=(OnePerRow(torch.tensor([2, -1])),))
     drawn = Drawn(torch.tensor([1, 2]), torch.zeros(2))
-    told = sampled_log_prob(choice, torch.tensor([1, 1]), drawn)
-    torch.testing.assert_close(told, torch.tensor([0.0, -np.log(2.0)]).float())
+    nats = sampled_log_prob(choice, torch.tensor([1, 1]), drawn)
+    torch.testing.assert_close(nats, torch.tensor([0.0, -np.log(2.0)]).float())
 
 
 @pytest.mark.parametrize("n", [0, -1, 12])

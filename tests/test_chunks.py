@@ -63,15 +63,15 @@ class TestMoments:
     @pytest.mark.parametrize("width", [(), (3,)])
     def test_of_pieces_are_those_of_the_whole(self, width):
         table = 100 + np.random.default_rng(0).normal(size=(40, *width))
-        told = moments(np.split(table, [0, 1, 7, 30]))
-        assert told.n == 40
-        np.testing.assert_allclose(told.mean, table.mean(0), rtol=1e-14)
-        np.testing.assert_allclose(told.spread, table.std(0), rtol=1e-13)
+        result = moments(np.split(table, [0, 1, 7, 30]))
+        assert result.n == 40
+        np.testing.assert_allclose(result.mean, table.mean(0), rtol=1e-14)
+        np.testing.assert_allclose(result.spread, table.std(0), rtol=1e-13)
 
     def test_of_one_piece_to_the_bit(self):
         row = np.random.default_rng(0).normal(size=1001)
-        told = moments([row])
-        assert (told.mean, told.spread) == (row.mean(), row.std())
+        result = moments([row])
+        assert (result.mean, result.spread) == (row.mean(), row.std())
 
     def test_of_nothing(self):
         assert moments([np.zeros(0)]).n == moments([]).n == 0
@@ -114,7 +114,7 @@ class TestSameInChunks:
             assert one.n == other.n
             np.testing.assert_allclose(one.center + one.spread, other.center + other.spread)
 
-    def test_checks_tell_the_same(self, in_chunks):
+    def test_checks_are_the_same(self, in_chunks):
         groups = rich_groups(lengths=LENGTHS)
         schema = rich_schema(groups)
         schema.check(groups)
@@ -153,14 +153,14 @@ class TestSameInChunks:
     def test_targets(self, in_chunks):
         groups = full_groups(LENGTHS, lags=1)
         weight = np.random.default_rng(1).integers(0, 2, groups.n_rows).astype(float)
-        told = groups.n_targets, _has_target(groups, None), _has_target(groups, weight)
+        result = groups.n_targets, _has_target(groups, None), _has_target(groups, weight)
         assert len(in_chunks) > 20
         role = groups.role == 0
         by_hand = [role[a:b] for a, b in zip(groups.start, groups.stop, strict=True)]
-        assert told[0] == role.sum()
-        assert told[1].tolist() == [part.any() for part in by_hand]
-        assert not told[1].all() and told[1].any()
-        assert told[2].tolist() == [
+        assert result[0] == role.sum()
+        assert result[1].tolist() == [part.any() for part in by_hand]
+        assert not result[1].all() and result[1].any()
+        assert result[2].tolist() == [
             bool((part * weight[a:b]).sum())
             for part, a, b in zip(by_hand, groups.start, groups.stop, strict=True)
         ]
@@ -172,11 +172,11 @@ class TestSameInChunks:
     def test_item_frequencies(self, in_chunks):
         groups = full_groups(LENGTHS)
         weight = np.random.default_rng(1).random(groups.n_rows)
-        told = fit_marginal_items(groups, 6, weight=weight).log_frequency
+        result = fit_marginal_items(groups, 6, weight=weight).log_frequency
         assert len(in_chunks) > 5
         rows = (groups.role == 0) & (groups.item >= 0)
         by_hand = 1.0 + np.bincount(groups.item[rows], weights=weight[rows], minlength=6)
-        np.testing.assert_allclose(told.exp(), by_hand / by_hand.sum(), rtol=1e-6)
+        np.testing.assert_allclose(result.exp(), by_hand / by_hand.sum(), rtol=1e-6)
 
     def test_repeats(self, in_chunks):
         item = np.concatenate([np.arange(n) for n in LENGTHS])

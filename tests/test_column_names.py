@@ -67,14 +67,14 @@ class TestNamesTwice:
 
 
 class TestWhatIsAsked:
-    @pytest.mark.parametrize("asked", [{"interval": 0.8}, {"quantiles": [0.1]}], ids=str)
+    @pytest.mark.parametrize("given", [{"interval": 0.8}, {"quantiles": [0.1]}], ids=str)
     @pytest.mark.parametrize("kind", WITH_ITEMS)
-    def test_items_have_no_quantiles(self, kind, asked):
+    def test_items_have_no_quantiles(self, kind, given):
         estimator = make(kind, value=None).fit(FRAME)
-        (name,) = asked
+        (name,) = given
         match = f"`{name}` needs a model with values, got one of items only"
         with pytest.raises(ExfamError, match=match):
-            estimator.predict(FRAME, **asked)
+            estimator.predict(FRAME, **given)
 
     @pytest.mark.parametrize("family", [Poisson, Binomial])
     @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,4 @@
-"""The leak law asked of estimators, and data with fewer or stranger columns."""
+"""The leak law of estimators, and data with fewer or stranger columns."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ WIRINGS = [
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize(("direction", "conditional"), WIRINGS)
 class TestNoLeak:
-    """The leak law, asked of the estimator: what it predicts at i never knows i."""
+    """The leak law of the estimator: what it predicts at i never knows i."""
 
     frame = ratings(n_users=4, shuffle=False, seed=2, least=3)
 
@@ -56,15 +56,15 @@ class TestNoLeak:
             **more,
         )
 
-    def mover(self, ask, row):
-        """What tells which rows of the answer move when one cell of the row does."""
-        before = ask(self.frame)
+    def mover(self, call, row):
+        """Finds which rows of the answer move when one cell of the row does."""
+        before = call(self.frame)
 
         def moved(column, value):
             other = self.frame.copy()
             assert other.loc[row, column] != value
             other.loc[row, column] = value
-            return np.abs(ask(other) - before).reshape(len(other), -1).max(1) > 1e-5
+            return np.abs(call(other) - before).reshape(len(other), -1).max(1) > 1e-5
 
         return moved
 
@@ -88,15 +88,15 @@ class TestNoLeak:
         assert not items("movie", movie)[elsewhere].any()
         assert not values("stars", 7.5)[elsewhere].any()
 
-    def test_items_see_values_only_if_asked(self, direction, conditional, encoding):
+    def test_items_see_values_only_if_chosen(self, direction, conditional, encoding):
         estimator = self.model(direction, conditional, encoding)
         assert not self.mover(estimator.predict_proba, 1)("stars", 7.5).any()
 
     def test_appended_elements_change_nothing_earlier(self, direction, conditional, encoding):
         estimator = self.model(direction, conditional, encoding)
         more = pd.concat([self.frame, self.frame[:1].assign(movie="f", stars=9.0)])
-        for ask in (estimator.predict_proba, estimator.predict):
-            before, after = ask(self.frame), ask(more)[:-1]
+        for call in (estimator.predict_proba, estimator.predict):
+            before, after = call(self.frame), call(more)[:-1]
             own = (self.frame["user"] == "u0").to_numpy()
             np.testing.assert_allclose(after[~own], before[~own], rtol=1e-5, atol=1e-5)
             same = np.allclose(after[own], before[own], rtol=1e-5, atol=1e-5)
@@ -156,8 +156,8 @@ class TestData:
         )
         for direction in DIRECTIONS:
             estimator = random_weights(make("efa", direction=direction).fit(groups))
-            told = estimator.log_prob(groups)
-            assert np.isfinite(told).all()
+            nats = estimator.log_prob(groups)
+            assert np.isfinite(nats).all()
             changed = groups.with_(values={"stars": np.array([9.0, 1, 2, 3, 4, 5])})
             moved = estimator.predict(changed) != estimator.predict(groups)
             assert moved[2:4].all() and not moved[4:].any()
@@ -221,8 +221,8 @@ class TestData:
             make("efa", group_attributes="age", head_hidden_dim=0).fit(FRAME)
         )
         older = FRAME.assign(age=FRAME["age"] + 5)
-        for ask in (estimator.predict, estimator.predict_proba):
-            assert (np.abs(ask(older) - ask(FRAME)).reshape(len(FRAME), -1).max(1) > 1e-4).all()
+        for call in (estimator.predict, estimator.predict_proba):
+            assert (np.abs(call(older) - call(FRAME)).reshape(len(FRAME), -1).max(1) > 1e-4).all()
 
     def test_vectors_of_items(self):
         for kind in TRAINED:
@@ -238,7 +238,7 @@ class TestData:
 
 
 def test_an_impossible_item_scores_minus_infinity():
-    """A frequency of zero is told as such, not as a very large number."""
+    """A frequency of zero is reported as such, not as a very large number."""
     frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"]}
     model = Marginal(group="user", item="movie", support="none").fit(frame)
     model.members_[0].item_part.log_frequency = torch.tensor([0.0, -np.inf])

@@ -53,11 +53,11 @@ class TestEnsembles:
             alone = make("efa", direction="causal").fit(FRAME)
             alone.members_ = [member]
             parts.append(alone.log_prob_parts(FRAME))
-        told = ensemble.log_prob_parts(FRAME)
+        result = ensemble.log_prob_parts(FRAME)
         for name in ("item", "stars"):
             each = np.stack([part[name] for part in parts])
             assert each.std(0).max() > 0
-            np.testing.assert_allclose(told[name], np.log(np.exp(each).mean(0)), rtol=1e-5)
+            np.testing.assert_allclose(result[name], np.log(np.exp(each).mean(0)), rtol=1e-5)
         by_hand = sum(
             np.log(np.exp([part[name] for part in parts]).mean(0)) for name in ("item", "stars")
         )

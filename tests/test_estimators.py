@@ -168,11 +168,11 @@ class TestScores:
 
     def test_parts_add_up(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
-        told, parts = estimator.score_parts(FRAME), estimator.log_prob_parts(FRAME)
-        assert sum(told.values()) == pytest.approx(estimator.score(FRAME), rel=1e-12)
-        assert list(told) == (["items", "stars"] if kind in WITH_ITEMS else ["stars"])
+        result, parts = estimator.score_parts(FRAME), estimator.log_prob_parts(FRAME)
+        assert sum(result.values()) == pytest.approx(estimator.score(FRAME), rel=1e-12)
+        assert list(result) == (["items", "stars"] if kind in WITH_ITEMS else ["stars"])
         np.testing.assert_allclose(sum(parts.values()), estimator.log_prob(FRAME))
-        assert told["stars"] == pytest.approx(parts["stars"].mean())
+        assert result["stars"] == pytest.approx(parts["stars"].mean())
 
     def test_rows_keep_their_order(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
@@ -217,20 +217,20 @@ class TestScores:
 
     def test_chunks_change_nothing(self, kind, direction, fitted, monkeypatch):
         estimator = fitted[kind, direction]
-        asked = [
+        given = [
             estimator.log_prob,
             estimator.predict,
             lambda frame: estimator.predict(frame, interval=0.5),
             estimator.predict_variance,
         ]
         if kind in WITH_ITEMS:
-            asked += [estimator.predict_proba, lambda f: estimator.recommend(f).probabilities]
+            given += [estimator.predict_proba, lambda f: estimator.recommend(f).probabilities]
         if kind == "efa":
-            asked.append(estimator.transform)
-        whole = [call(FRAME) for call in asked]
+            given.append(estimator.transform)
+        whole = [call(FRAME) for call in given]
         cuts = []
         small_chunks(monkeypatch, cuts)
-        for call, before in zip(asked, whole, strict=True):
+        for call, before in zip(given, whole, strict=True):
             np.testing.assert_allclose(call(FRAME), before, rtol=1e-5, atol=1e-5)
         assert max(cuts) == 1
 
@@ -242,14 +242,14 @@ class TestScores:
         missing = gaps["stars"].isna().to_numpy()
         assert missing.any()
         np.testing.assert_array_equal(np.isnan(parts["stars"]), missing)
-        told = estimator.log_prob(gaps)
-        assert np.isnan(told[missing]).all() == (kind not in WITH_ITEMS)
+        nats = estimator.log_prob(gaps)
+        assert np.isnan(nats[missing]).all() == (kind not in WITH_ITEMS)
         assert np.isfinite(estimator.score(gaps))
         assert np.isfinite(estimator.predict(gaps)).all()
         groups = Groups.from_frame(FRAME, **COLUMNS)
         role = (np.arange(groups.n_rows) % 2).astype(np.int8)
-        told = estimator.log_prob(groups.with_(role=role))
-        np.testing.assert_array_equal(np.isnan(told), role[groups.elements()] == 1)
+        nats = estimator.log_prob(groups.with_(role=role))
+        np.testing.assert_array_equal(np.isnan(nats), role[groups.elements()] == 1)
 
     def test_weight_that_leaves_nothing(self, kind, direction, fitted):
         with pytest.raises(ExfamError, match="at least one target of positive weight"):
@@ -277,11 +277,11 @@ class TestPredictions:
     def test_quantiles_and_intervals(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
         levels = (0.1, 0.5, 0.9)
-        told = estimator.predict(FRAME, quantiles=levels)
-        assert told.shape == (len(FRAME), 3)
-        assert (np.diff(told, axis=1) > 0).all()
+        predicted = estimator.predict(FRAME, quantiles=levels)
+        assert predicted.shape == (len(FRAME), 3)
+        assert (np.diff(predicted, axis=1) > 0).all()
         interval = estimator.predict(FRAME, interval=0.8)
-        np.testing.assert_allclose(interval, told[:, [0, 2]], rtol=1e-5)
+        np.testing.assert_allclose(interval, predicted[:, [0, 2]], rtol=1e-5)
 
     def test_gaussian_figures_agree(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
@@ -301,9 +301,9 @@ class TestPredictions:
         frame = FRAME.assign(count=np.arange(len(FRAME)) % 4)
         families = {"stars": "gaussian", "count": "poisson"}
         estimator = make(kind, direction=direction, value=["stars", "count"], family=families)
-        told = estimator.fit(frame).predict(frame)
-        assert list(told) == ["stars", "count"]
-        assert all(len(each) == len(frame) and (each > 0).all() for each in told.values())
+        predicted = estimator.fit(frame).predict(frame)
+        assert list(predicted) == ["stars", "count"]
+        assert all(len(each) == len(frame) and (each > 0).all() for each in predicted.values())
         quantile = estimator.predict(frame, quantiles=[0.3])["count"]
         np.testing.assert_array_equal(quantile, quantile.round())
         assert set(estimator.score_parts(frame)) >= set(families)
@@ -311,8 +311,8 @@ class TestPredictions:
 
     def test_counts_of_a_single_column(self, kind, direction):
         estimator = make(kind, direction=direction, family=Poisson(shift=1)).fit(FRAME)
-        told = estimator.predict(FRAME, quantiles=[0.2, 0.7])
-        np.testing.assert_array_equal(told, told.round())
+        predicted = estimator.predict(FRAME, quantiles=[0.2, 0.7])
+        np.testing.assert_array_equal(predicted, predicted.round())
         assert (estimator.predict(FRAME) > 1).all()
 
 
@@ -320,11 +320,11 @@ class TestPredictions:
 class TestProbabilities:
     def test_sum_to_one_and_agree_with_log_prob(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
-        told = estimator.predict_proba(FRAME)
-        assert told.shape == (len(FRAME), 6)
-        np.testing.assert_allclose(told.sum(1), 1, atol=1e-6)
+        probability = estimator.predict_proba(FRAME)
+        assert probability.shape == (len(FRAME), 6)
+        np.testing.assert_allclose(probability.sum(1), 1, atol=1e-6)
         code = np.searchsorted(estimator.vocabulary_["item"].tolist(), FRAME["movie"])
-        own = told[np.arange(len(FRAME)), code]
+        own = probability[np.arange(len(FRAME)), code]
         np.testing.assert_allclose(
             np.log(own), estimator.log_prob_parts(FRAME)["item"], rtol=1e-5, atol=1e-5
         )
@@ -332,13 +332,15 @@ class TestProbabilities:
     def test_hard_support_gives_items_of_the_context_nothing(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
         assert estimator.support_ == "hard"
-        told = pd.DataFrame(estimator.predict_proba(FRAME), columns=estimator.vocabulary_["item"])
+        probability = pd.DataFrame(
+            estimator.predict_proba(FRAME), columns=estimator.vocabulary_["item"]
+        )
         for _, rows in FRAME.reset_index().groupby("user"):
             for place, (row, movie) in enumerate(rows["movie"].items()):
                 context = set(rows["movie"][:place] if direction == "causal" else rows["movie"])
                 for other in context - {movie}:
-                    assert told.loc[row, other] == 0
-                assert told.loc[row, movie] > 0
+                    assert probability.loc[row, other] == 0
+                assert probability.loc[row, movie] > 0
 
     def test_soft_support_leaves_something(self, kind, direction):
         # A marginal learns no penalty.
@@ -349,19 +351,19 @@ class TestProbabilities:
     @pytest.mark.parametrize("family", [Categorical(5, start=1), Ordinal(5, start=1)])
     def test_finite_families(self, kind, direction, family):
         estimator = make(kind, direction=direction, family=family, parts="values").fit(FRAME)
-        told = estimator.predict_proba(FRAME)
-        assert told.shape == (len(FRAME), 5)
-        np.testing.assert_allclose(told.sum(1), 1, atol=1e-6)
-        own = told[np.arange(len(FRAME)), FRAME["stars"].astype(int) - 1]
+        probability = estimator.predict_proba(FRAME)
+        assert probability.shape == (len(FRAME), 5)
+        np.testing.assert_allclose(probability.sum(1), 1, atol=1e-6)
+        own = probability[np.arange(len(FRAME)), FRAME["stars"].astype(int) - 1]
         np.testing.assert_allclose(np.log(own), estimator.log_prob(FRAME), rtol=1e-4, atol=1e-5)
-        mean = told @ np.array(family.categories)
+        mean = probability @ np.array(family.categories)
         np.testing.assert_allclose(estimator.predict(FRAME), mean, rtol=1e-4)
 
     def test_items_only_predicts_the_likeliest_labels(self, kind, direction):
         estimator = make(kind, direction=direction, value=None).fit(FRAME)
-        told = estimator.predict(FRAME)
+        predicted = estimator.predict(FRAME)
         likeliest = estimator.predict_proba(FRAME).argmax(1)
-        assert told.tolist() == [estimator.vocabulary_["item"][code] for code in likeliest]
+        assert predicted.tolist() == [estimator.vocabulary_["item"][code] for code in likeliest]
         groups = Groups.from_frame(FRAME, group="user", item="movie")
         role = np.zeros(groups.n_rows, dtype=np.int8)
         role[0] = 1

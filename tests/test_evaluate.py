@@ -29,7 +29,7 @@ def members(*, n=2, items=True, values=True, conditional="auto", direction="bidi
     ]
 
 
-def told(models, **options):
+def result(models, **options):
     probability = np.zeros((GROUPS.n_rows, 9))
     for rows, each in item_probabilities(models, GROUPS, **options):
         probability[rows] = each
@@ -42,15 +42,15 @@ def told(models, **options):
 @pytest.mark.parametrize("conditional", ["copies", "static"])
 def test_cuts_change_nothing(direction, conditional):
     models = members(direction=direction, conditional=conditional)
-    for small, large in zip(told(models, max_numbers=1), told(models), strict=True):
+    for small, large in zip(result(models, max_numbers=1), result(models), strict=True):
         assert np.isfinite(large).all() and large.std() > 0
         np.testing.assert_allclose(small, large, rtol=1e-5, atol=1e-5)
 
 
 def test_ensembles_mean_probabilities():
     models = members()
-    both = told(models)
-    each = [told([model]) for model in models]
+    both = result(models)
+    each = [result([model]) for model in models]
     for part in (0, 1):
         by_hand = np.log(np.mean([np.exp(one[part]) for one in each], axis=0))
         np.testing.assert_allclose(both[part], by_hand, rtol=1e-5)

@@ -32,12 +32,12 @@ class TestWeights:
         settings = {"direction": direction, "conditional": conditional, "n_layers": 2, **tokens}
         if conditional == "static" and tokens.get("sees_mask"):
             settings["n_layers"] = 1
-        told = fitted(**settings).explain(FRAME)
-        assert [one.group for one in told] == FRAME["user"].drop_duplicates().tolist()
+        explanations = fitted(**settings).explain(FRAME)
+        assert [one.group for one in explanations] == FRAME["user"].drop_duplicates().tolist()
         groups = Groups.from_frame(FRAME, **COLUMNS)
         more = ["(nothing)"] * tokens.get("null_token", True)
         more += ["(mask)"] * tokens.get("sees_mask", False)
-        for g, one in enumerate(told):
+        for g, one in enumerate(explanations):
             item = groups.item[groups.start[g] : groups.stop[g]]
             assert one.centers == [groups.vocabulary["item"][code] for code in item]
             assert one.columns == one.centers + more
@@ -84,29 +84,29 @@ class TestExplain:
     @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_unknown_items_are_named_so(self):
         frame = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
-        told = fitted(unknown="unk").explain(frame)
-        assert any("(unknown)" in one.centers for one in told)
+        explanations = fitted(unknown="unk").explain(frame)
+        assert any("(unknown)" in one.centers for one in explanations)
 
     @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_empty_groups(self):
         frame = FRAME.assign(movie=FRAME["movie"].where(FRAME["user"] != "u2", "new"))
-        told = fitted(unknown="ignore").explain(frame)
-        empty = next(one for one in told if one.group == "u2")
+        explanations = fitted(unknown="ignore").explain(frame)
+        empty = next(one for one in explanations if one.group == "u2")
         assert empty.centers == [] and empty.weights["items"].shape == (1, 2, 0, 1)
 
     def test_unnamed_groups_are_numbered(self):
         groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 2, 0], values={"stars": np.ones(4)})
-        told = fitted(frame=groups).explain(groups)
-        assert [one.group for one in told] == [0, 1]
-        assert told[0].centers == ["0", "1"]
+        explanations = fitted(frame=groups).explain(groups)
+        assert [one.group for one in explanations] == [0, 1]
+        assert explanations[0].centers == ["0", "1"]
 
     def test_only_models_with_attention(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)
         marginal = make("marginal").fit(groups)
-        for ask in (explain_groups, group_vectors):
-            last = marginal.vocabulary_ if ask is explain_groups else marginal.schema_
+        for call in (explain_groups, group_vectors):
+            last = marginal.vocabulary_ if call is explain_groups else marginal.schema_
             with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
-                ask(marginal.members_[0], groups, last)
+                call(marginal.members_[0], groups, last)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

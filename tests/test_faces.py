@@ -62,9 +62,9 @@ def test_who_has_it_is_said(kind, name):
     listed = " or ".join(class_of(owner).__name__ for owner in owners)
     match = f"`{name}` needs {listed}, got {class_of(kind).__name__}, which has none"
     for error in (ExfamError, AttributeError):
-        for asked in (estimator, clone(estimator), class_of(kind)):
+        for given in (estimator, clone(estimator), class_of(kind)):
             with pytest.raises(error, match=match):
-                getattr(asked, name)
+                getattr(given, name)
     assert class_of(kind).__name__ in repr(estimator)
 
 
@@ -80,8 +80,8 @@ class TestPooledVectors:
     def test_the_mean_of_the_group(self, direction, parts):
         estimator = fitted_on(FRAME, "latent-factor", noise=0.5, direction=direction, parts=parts)
         groups = Groups.from_frame(FRAME, **COLUMNS)
-        told, alpha = estimator.transform(groups), estimator.item_context_vectors_
-        assert told.shape == (12, 4) and told.std(0).min() > 0
+        result, alpha = estimator.transform(groups), estimator.item_context_vectors_
+        assert result.shape == (12, 4) and result.std(0).min() > 0
         for group in range(12):
             own = slice(groups.start[group], groups.stop[group])
             vectors = alpha[groups.item[own]]
@@ -89,7 +89,7 @@ class TestPooledVectors:
                 family = estimator.schema_.families["stars"]
                 stars = family.network_input(torch.tensor(groups.values["stars"][own]))
                 vectors = vectors * stars.numpy()[:, None]
-            np.testing.assert_allclose(told[group], vectors.mean(0), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(result[group], vectors.mean(0), rtol=1e-4, atol=1e-5)
 
     def test_as_many_as_groups_whatever_their_order(self, direction, parts):
         estimator = fitted_on(FRAME, "latent-factor", noise=0.5, direction=direction, parts=parts)

@@ -47,10 +47,10 @@ class TestLabels:
         frame = FRAME.assign(movie=FRAME["movie"].map(numbers))
         family = PerItem({5: SHIFTED, 10: PLAIN}, default=Poisson())
         other = PerItem({np.int64(10): PLAIN, np.int64(5): SHIFTED}, default=Poisson())
-        told = of_values(kind, family=family).fit(frame)
-        assert of_units(told.schema_.families["stars"].families) == {2: SHIFTED, 3: PLAIN}
+        fitted = of_values(kind, family=family).fit(frame)
+        assert of_units(fitted.schema_.families["stars"].families) == {2: SHIFTED, 3: PLAIN}
         assert family_to_config(other)["families"][0][0] == 10
-        assert of_values(kind, family=other).fit(frame).schema_.families == told.schema_.families
+        assert of_values(kind, family=other).fit(frame).schema_.families == fitted.schema_.families
 
     def test_codes_are_the_labels_of_groups_without(self, kind):
         groups = Groups.from_frame(FRAME, **COLUMNS)

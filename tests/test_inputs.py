@@ -45,41 +45,41 @@ class TestUnseenItems:
     def test_error_names_item_and_row(self, kind, direction):
         estimator = model(kind, direction, unknown="error")
         row = int(np.flatnonzero(IS_NEW)[0])
-        asks = [estimator.score, estimator.predict, estimator.log_prob]
+        calls = [estimator.score, estimator.predict, estimator.log_prob]
         if kind in WITH_ITEMS:
-            asks += [estimator.recommend, estimator.predict_proba]
-        for ask in asks:
+            calls += [estimator.recommend, estimator.predict_proba]
+        for call in calls:
             with pytest.raises(UnknownItemError, match=f"got 'new' at row {row} \\(.*unknown='ig"):
-                ask(UNSEEN)
+                call(UNSEEN)
             with pytest.raises(UnknownItemError, match="got 'new' at row .* rows\\).*unknown='ign"):
-                ask(Groups.from_frame(UNSEEN, **COLUMNS))
+                call(Groups.from_frame(UNSEEN, **COLUMNS))
 
     def test_ignored_as_if_they_were_not_there(self, kind, direction):
         estimator = model(kind, direction, unknown="ignore")
         without = UNSEEN[~IS_NEW]
-        for asked in both_forms(UNSEEN):
+        for given in both_forms(UNSEEN):
             rows = np.arange(len(UNSEEN))
-            if isinstance(asked, Groups):
-                rows = asked.source_row[asked.elements()]
-            told = np.full(len(UNSEEN), np.nan)
-            told[rows] = estimator.log_prob(asked)
-            np.testing.assert_array_equal(np.isnan(told), IS_NEW)
-            np.testing.assert_allclose(told[~IS_NEW], estimator.log_prob(without), rtol=1e-5)
-            assert estimator.score(asked) == pytest.approx(estimator.score(without), rel=1e-6)
-            assert np.isnan(estimator.predict(asked)).sum() == IS_NEW.sum()
+            if isinstance(given, Groups):
+                rows = given.source_row[given.elements()]
+            result = np.full(len(UNSEEN), np.nan)
+            result[rows] = estimator.log_prob(given)
+            np.testing.assert_array_equal(np.isnan(result), IS_NEW)
+            np.testing.assert_allclose(result[~IS_NEW], estimator.log_prob(without), rtol=1e-5)
+            assert estimator.score(given) == pytest.approx(estimator.score(without), rel=1e-6)
+            assert np.isnan(estimator.predict(given)).sum() == IS_NEW.sum()
             if kind in WITH_ITEMS:
                 np.testing.assert_array_equal(
-                    np.isnan(estimator.predict_proba(asked)).all(1)[np.argsort(rows)], IS_NEW
+                    np.isnan(estimator.predict_proba(given)).all(1)[np.argsort(rows)], IS_NEW
                 )
 
     def test_kept_in_the_context_as_unknown(self, kind, direction):
         estimator = model(kind, direction, unknown="unk")
-        for asked in both_forms(UNSEEN):
-            parts = estimator.log_prob_parts(asked)
+        for given in both_forms(UNSEEN):
+            parts = estimator.log_prob_parts(given)
             assert np.isfinite(parts["stars"]).all()
             if kind in WITH_ITEMS:
                 assert np.isnan(parts["item"]).sum() == IS_NEW.sum()
-            assert np.isfinite(estimator.score(asked))
+            assert np.isfinite(estimator.score(given))
         if kind in TRAINED:
             ignored = model(kind, direction, unknown="ignore").log_prob_parts(UNSEEN)["stars"]
             kept = estimator.log_prob_parts(UNSEEN)["stars"]
@@ -96,18 +96,18 @@ class TestUnseenLabelsAreCounted:
         more = UNSEEN.assign(movie=UNSEEN["movie"].replace("a", "newer"))
         rows = int(more["movie"].isin(["new", "newer"]).sum())
         more.to_csv(tmp_path / "more.csv", index=False)
-        asks = [estimator.score, estimator.log_prob, estimator.predict, estimator.score_parts]
+        calls = [estimator.score, estimator.log_prob, estimator.predict, estimator.score_parts]
         if kind in WITH_ITEMS:
-            asks += [estimator.recommend, estimator.predict_proba]
+            calls += [estimator.recommend, estimator.predict_proba]
         match = (
             f"^The data have {rows} rows of items never seen in training .2 labels, such as 'new"
         )
         for data in (*both_forms(more), tmp_path / "more.csv"):
-            for ask in asks[: 1 if isinstance(data, Groups) else None]:
-                with pytest.warns(ExfamWarning, match=match) as told:
-                    ask(data)
-                assert len(told) == 1
-                assert ("left out." in str(told[0].message)) == (unknown == "ignore")
+            for call in calls[: 1 if isinstance(data, Groups) else None]:
+                with pytest.warns(ExfamWarning, match=match) as warned:
+                    call(data)
+                assert len(warned) == 1
+                assert ("left out." in str(warned[0].message)) == (unknown == "ignore")
 
     def test_validation_is_counted_as_well(self, kind):
         with pytest.warns(
@@ -147,25 +147,25 @@ class TestUnseenCategories:
         estimator = model("efa", attributes=["genre"])
         rows = (FRAME["genre"] == "y").sum()
         match = f"The data have {rows} rows of labels of 'genre' never seen in training .1 label"
-        for asked in (self.new, Groups.from_frame(self.new, **self.columns)):
+        for given in (self.new, Groups.from_frame(self.new, **self.columns)):
             with pytest.warns(ExfamWarning, match=match + ", such as 'z'.*are taken as unknown"):
-                estimator.score(asked)
+                estimator.score(given)
         both = self.new.assign(movie=UNSEEN["movie"])
         with pytest.warns(
             ExfamWarning, match="of items never .* and .* of labels of 'genre'"
-        ) as told:
+        ) as warned:
             estimator.score(both)
-        assert len(told) == 1
+        assert len(warned) == 1
 
     @COUNTED
     @pytest.mark.parametrize("unknown", ["ignore", "unk"])
     def test_unknown(self, unknown):
         estimator = model("efa", attributes=["genre"], unknown=unknown)
-        told = estimator.log_prob(self.new)
-        assert np.isfinite(told).all()
+        nats = estimator.log_prob(self.new)
+        assert np.isfinite(nats).all()
         groups = Groups.from_frame(self.new, **self.columns)
         rows = groups.source_row[groups.elements()]
-        np.testing.assert_allclose(estimator.log_prob(groups), told[rows], rtol=1e-5)
+        np.testing.assert_allclose(estimator.log_prob(groups), nats[rows], rtol=1e-5)
 
     @COUNTED
     def test_codes_without_labels(self):
@@ -197,11 +197,11 @@ class TestGroups:
         groups = Groups.from_frame(FRAME, **COLUMNS)
         estimator = model("efa")
         view = groups[[4, 1, 7]]
-        whole, told = estimator.log_prob(groups), estimator.log_prob(view)
-        assert told.shape == (view.n_elements,)
-        np.testing.assert_allclose(told, whole[view.elements()], rtol=1e-4, atol=1e-5)
-        weight = np.arange(1.0, len(told) + 1)
-        by_hand = (told * weight).sum() / weight.sum()
+        whole, nats = estimator.log_prob(groups), estimator.log_prob(view)
+        assert nats.shape == (view.n_elements,)
+        np.testing.assert_allclose(nats, whole[view.elements()], rtol=1e-4, atol=1e-5)
+        weight = np.arange(1.0, len(nats) + 1)
+        by_hand = (nats * weight).sum() / weight.sum()
         assert estimator.score(view, sample_weight=weight) == pytest.approx(by_hand)
 
     def test_views_can_be_fitted(self):
@@ -237,11 +237,11 @@ class TestGroups:
         with pytest.raises(UnknownItemError, match="got 'new' at row 0 \\(1 of 6"):
             model("efa", unknown="error").score(groups)
         kept = model("efa", unknown="unk").log_prob(groups)
-        told = model("efa", unknown="ignore").log_prob(groups)
+        nats = model("efa", unknown="ignore").log_prob(groups)
         by_hand = groups.with_(context_start=[[1], [1]])
-        np.testing.assert_allclose(told, model("efa").log_prob(by_hand), rtol=1e-5)
-        assert not np.allclose(told[:2], kept[:2])
-        np.testing.assert_allclose(told[2:], kept[2:], rtol=1e-5)
+        np.testing.assert_allclose(nats, model("efa").log_prob(by_hand), rtol=1e-5)
+        assert not np.allclose(nats[:2], kept[:2])
+        np.testing.assert_allclose(nats[2:], kept[2:], rtol=1e-5)
 
     def test_items_beside_a_model_without(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)

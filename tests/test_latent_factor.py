@@ -260,7 +260,7 @@ def test_same_seed_same_bits_and_another_seed_others():
     assert not torch.equal(table(3), table(4))
 
 
-def test_parts_start_where_they_are_told():
+def test_parts_start_at_the_given_values():
     start = torch.arange(float(N_ITEMS))
     settings = LatentFactorSettings(dim=4)
     part = build_latent_factor_items(N_ITEMS, settings, generator=generator(), intercept=start)

@@ -127,7 +127,7 @@ def test_a_fit_takes_a_value_or_names_the_parameter(kind):
     ],
     ids=lambda part: type(part).__name__,
 )
-def test_what_breaks_a_rule_is_told_by_it(rule, value, message):
+def test_the_error_of_a_broken_rule_says_the_rule(rule, value, message):
     with pytest.raises(ExfamError, match=message):
         rule.check("x", value)
 

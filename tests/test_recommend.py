@@ -31,19 +31,19 @@ class TestRecommend:
     def test_is_brute_force_over_the_catalog(self, kind, direction, support):
         estimator = fitted_on(FRAME, kind, noise=0.5, direction=direction, support=support)
         groups = Groups.from_frame(FRAME, **WITHOUT_VALUES, value="stars")
-        told = estimator.recommend(groups, k=6)
+        recommended = estimator.recommend(groups, k=6)
         for g in (0, 1, 5):
             group, n = groups[g].compact(), groups[g].n_elements
-            by_label = dict(zip(told.items[g], told.probabilities[g], strict=True))
+            by_label = dict(zip(recommended.items[g], recommended.probabilities[g], strict=True))
             for code, label in enumerate(groups.vocabulary["item"]):
                 if support == "hard" and code in group.item:
                     assert by_label[label] == 0
                     continue
                 nats = estimator.log_prob_parts(appended(group, code))["item"][n]
                 assert by_label[label] == pytest.approx(np.exp(nats), rel=1e-4)
-        np.testing.assert_allclose(told.probabilities.sum(1), 1, atol=1e-6)
-        assert (np.diff(told.probabilities, axis=1) <= 0).all()
-        np.testing.assert_array_equal(told.groups, groups.group_names)
+        np.testing.assert_allclose(recommended.probabilities.sum(1), 1, atol=1e-6)
+        assert (np.diff(recommended.probabilities, axis=1) <= 0).all()
+        np.testing.assert_array_equal(recommended.groups, groups.group_names)
 
     def test_asks_for_fewer_and_for_more(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction, support="none")
@@ -66,17 +66,17 @@ class TestRecommend:
     def test_group_without_elements(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction, unknown="ignore")
         unseen = FRAME.assign(movie=FRAME["movie"].where(FRAME["user"] != "u2", "new"))
-        told = estimator.recommend(unseen, k=6)
-        row = told.groups.tolist().index("u2")
-        assert told.probabilities[row].sum() == pytest.approx(1, abs=1e-6)
-        assert (told.probabilities[row] > 0).all()
+        recommended = estimator.recommend(unseen, k=6)
+        row = recommended.groups.tolist().index("u2")
+        assert recommended.probabilities[row].sum() == pytest.approx(1, abs=1e-6)
+        assert (recommended.probabilities[row] > 0).all()
         other = estimator.recommend(unseen[unseen["user"].isin(["u2", "u5"])], k=6)
         row_there = other.groups.tolist().index("u2")
         np.testing.assert_allclose(
-            other.probabilities[row_there], told.probabilities[row], rtol=1e-5
+            other.probabilities[row_there], recommended.probabilities[row], rtol=1e-5
         )
 
-    def test_group_that_repeats_may_be_asked_of_soft_support_only(self, kind, direction):
+    def test_a_group_that_repeats_needs_soft_support(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction)
         assert estimator.support_ == "hard"
         again = FRAME.assign(user="one", movie="a")
@@ -100,16 +100,20 @@ def appended(group, code):
 
 def test_table_of_recommendations():
     estimator = make("marginal").fit(FRAME)
-    told = estimator.recommend(FRAME, k=6)
-    table = told.to_dict()
+    recommended = estimator.recommend(FRAME, k=6)
+    table = recommended.to_dict()
     assert list(table) == ["group", "rank", "item", "probability"]
     assert (table["probability"] > 0).all()
-    assert len(table["group"]) == (told.probabilities > 0).sum() < told.probabilities.size
+    assert (
+        len(table["group"])
+        == (recommended.probabilities > 0).sum()
+        < recommended.probabilities.size
+    )
     for user, rows in FRAME.groupby("user"):
         named = set(table["item"][table["group"] == user])
         assert named == set("abcdef") - set(rows["movie"])
     first = table["rank"] == 1
-    np.testing.assert_array_equal(table["item"][first], told.items[:, 0])
+    np.testing.assert_array_equal(table["item"][first], recommended.items[:, 0])
 
 
 def test_recommendations_with_attributes_of_all_kinds():
@@ -122,10 +126,10 @@ def test_recommendations_with_attributes_of_all_kinds():
         support="none",
     ).fit(FRAME)
     random_weights(estimator)
-    told = estimator.recommend(FRAME, k=6)
-    np.testing.assert_allclose(told.probabilities.sum(1), 1, atol=1e-6)
+    recommended = estimator.recommend(FRAME, k=6)
+    np.testing.assert_allclose(recommended.probabilities.sum(1), 1, atol=1e-6)
     older = estimator.recommend(FRAME.assign(age=FRAME["age"] + 3), k=6)
-    assert (older.probabilities != told.probabilities).any(axis=1).all()
+    assert (older.probabilities != recommended.probabilities).any(axis=1).all()
 
 
 class TestBlank:
@@ -141,25 +145,25 @@ class TestBlank:
 
     def test_one_more_element_a_group(self):
         schema = schema_of(self.groups, attributes=("genre", "gap"), known=("gap",))
-        told = append_blank(self.groups, schema)
-        assert told.start.tolist() == [0, 3, 4] and told.stop.tolist() == [3, 4, 8]
-        assert told.item.tolist() == [3, 1, -1, -1, 0, 2, 1, -1]
-        assert told.observed.tolist() == [True, True, False, False, True, True, True, False]
+        extended = append_blank(self.groups, schema)
+        assert extended.start.tolist() == [0, 3, 4] and extended.stop.tolist() == [3, 4, 8]
+        assert extended.item.tolist() == [3, 1, -1, -1, 0, 2, 1, -1]
+        assert extended.observed.tolist() == [True, True, False, False, True, True, True, False]
         targets = np.array([2, 3, 7])
-        assert np.flatnonzero(told.role == TARGET).tolist() == targets.tolist()
-        assert (np.delete(told.role, targets) == CONTEXT).all()
-        assert told.attributes["genre"][targets].tolist() == [-1, -1, -1]
+        assert np.flatnonzero(extended.role == TARGET).tolist() == targets.tolist()
+        assert (np.delete(extended.role, targets) == CONTEXT).all()
+        assert extended.attributes["genre"][targets].tolist() == [-1, -1, -1]
         mean = self.groups.attributes["gap"].mean()
-        np.testing.assert_allclose(told.attributes["gap"][targets], [2.0, mean, 5.5])
-        np.testing.assert_allclose(told.position[targets], [4.0, 0.0, 8.0])
+        np.testing.assert_allclose(extended.attributes["gap"][targets], [2.0, mean, 5.5])
+        np.testing.assert_allclose(extended.position[targets], [4.0, 0.0, 8.0])
 
     def test_single_elements_go_on_by_a_typical_step(self):
         groups = Groups(start=[0, 1], stop=[1, 4], item=[0, 1, 2, 3], position=[9, 0, 5, 10])
-        told = append_blank(groups, schema_of(groups))
-        assert told.position.tolist() == [9, 14, 0, 5, 10, 15]
+        extended = append_blank(groups, schema_of(groups))
+        assert extended.position.tolist() == [9, 14, 0, 5, 10, 15]
         plane = groups.with_(position=np.array([[9.0, 9.0], [0, 0], [3, 4], [6, 8]]))
-        told = append_blank(plane, schema_of(plane))
-        assert told.position[1].tolist() == [9, 9] and told.position[-1].tolist() == [9, 12]
+        extended = append_blank(plane, schema_of(plane))
+        assert extended.position[1].tolist() == [9, 9] and extended.position[-1].tolist() == [9, 12]
 
     def test_blanks_leave_context_ranges_where_they_were(self):
         groups = Groups(
@@ -169,8 +173,8 @@ class TestBlank:
             context_stop=[[2], [4]],
             item=[0, 1, 2, 3, 4],
         )
-        told = append_blank(groups, schema_of(groups))
-        seen = told.pad([0, 1])
+        extended = append_blank(groups, schema_of(groups))
+        seen = extended.pad([0, 1])
         assert seen.item.tolist() == [[0, 1, 2, 3, -1], [1, 2, 3, 4, -1]]
         assert seen.target.sum(1).tolist() == [1, 1]
         assert seen.target[:, -1].all()
@@ -178,8 +182,8 @@ class TestBlank:
 
     def test_only_empty_groups(self):
         groups = Groups(start=[0, 0], stop=[0, 0], item=np.zeros(0, np.int32), position=[])
-        told = append_blank(groups, schema_of(self.groups.with_(position=None)))
-        assert told.item.tolist() == [-1, -1] and told.position.tolist() == [0, 0]
+        extended = append_blank(groups, schema_of(self.groups.with_(position=None)))
+        assert extended.item.tolist() == [-1, -1] and extended.position.tolist() == [0, 0]
 
 
 class TestRelations:
@@ -198,16 +202,16 @@ class TestRelations:
         return model.fit(frame)
 
     def test_complements(self, estimator):
-        told = estimator.complements("bread", k=3)
-        assert told.item == "bread" and told.items[0] == "butter"
-        assert told.strength[0] > 0 and (np.diff(told.strength) <= 0).all()
-        assert "bread" not in told.items
+        relations = estimator.complements("bread", k=3)
+        assert relations.item == "bread" and relations.items[0] == "butter"
+        assert relations.strength[0] > 0 and (np.diff(relations.strength) <= 0).all()
+        assert "bread" not in relations.items
 
     def test_substitutes(self, estimator):
-        told = estimator.substitutes("tea", k=10)
-        assert told.items[0] == "coffee"
-        assert "milk" not in told.items and "tea" not in told.items
-        assert (np.abs(told.strength) <= 1 + 1e-6).all()
+        relations = estimator.substitutes("tea", k=10)
+        assert relations.items[0] == "coffee"
+        assert "milk" not in relations.items and "tea" not in relations.items
+        assert (np.abs(relations.strength) <= 1 + 1e-6).all()
 
     def test_all_others_at_most(self, estimator):
         assert len(estimator.complements("tea", k=100).items) == 4
@@ -219,12 +223,12 @@ class TestRelations:
         labels = estimator.vocabulary_["item"].tolist()
         code = labels.index("milk")
         mutual = (table[code] + table[:, code]) / 2
-        told = estimator.complements("milk", k=4)
-        by_hand = [mutual[labels.index(item)] for item in told.items]
-        np.testing.assert_allclose(told.strength, by_hand, rtol=1e-6)
-        told = estimator.substitutes("milk", k=4)
-        assert len(told.items) > 0
-        for item, strength in zip(told.items, told.strength, strict=True):
+        relations = estimator.complements("milk", k=4)
+        by_hand = [mutual[labels.index(item)] for item in relations.items]
+        np.testing.assert_allclose(relations.strength, by_hand, rtol=1e-6)
+        relations = estimator.substitutes("milk", k=4)
+        assert len(relations.items) > 0
+        for item, strength in zip(relations.items, relations.strength, strict=True):
             other = labels.index(item)
             third = [j for j in range(5) if j not in (code, other)]
             by_hand = np.corrcoef(table[third][:, [code, other]].T)[0, 1]
@@ -247,28 +251,28 @@ class TestRelations:
         monkeypatch.setattr(recommendations, "MANY_ITEMS", 1)
         monkeypatch.setattr(recommendations, "N_CANDIDATES", n_candidates)
         for kind, all_of_them in whole.items():
-            told = getattr(estimator, kind)("tea")
-            assert told.items[0] == all_of_them.items[0] and "tea" not in told.items
-            assert 1 <= len(told.items) <= n_candidates
+            result = getattr(estimator, kind)("tea")
+            assert result.items[0] == all_of_them.items[0] and "tea" not in result.items
+            assert 1 <= len(result.items) <= n_candidates
             strength = dict(zip(all_of_them.items, all_of_them.strength, strict=True))
             if kind == "complements" or n_candidates == 5:
-                expected = [strength[item] for item in told.items]
-                np.testing.assert_allclose(told.strength, expected, rtol=1e-5)
+                expected = [strength[item] for item in result.items]
+                np.testing.assert_allclose(result.strength, expected, rtol=1e-5)
 
     def test_unseen_item(self, estimator):
-        for ask in (estimator.complements, estimator.substitutes):
+        for call in (estimator.complements, estimator.substitutes):
             with pytest.raises(UnknownItemError, match="`item` must be one seen in training, got"):
-                ask("cocoa")
+                call("cocoa")
             for wrong in (pd.NA, ["tea"], np.zeros(0), None, pd.DataFrame({"item": ["tea"]})):
                 with pytest.raises(UnknownItemError, match="`item` must be one seen in training"):
-                    ask(wrong)
+                    call(wrong)
 
     def test_with_attributes_and_hard_support(self):
         estimator = make(
             "efa", attributes=["genre", "gap"], group_attributes=["age", "user"], support="hard"
         )
-        told = estimator.fit(FRAME).complements("a", k=10)
-        assert len(told.items) == 5 and np.isfinite(told.strength).all()
+        relations = estimator.fit(FRAME).complements("a", k=10)
+        assert len(relations.items) == 5 and np.isfinite(relations.strength).all()
 
     def test_a_catalog_of_one_item(self):
         frame = {"user": [1, 2], "movie": ["a", "a"], "stars": [1.0, 2.0]}
@@ -276,18 +280,18 @@ class TestRelations:
         assert len(estimator.complements("a").items) == len(estimator.substitutes("a").items) == 0
 
 
-def test_large_catalogs_are_told_of_as_small_ones_are(monkeypatch):
+def test_large_catalogs_have_the_answers_of_small_ones(monkeypatch):
     estimator = fitted_on(FRAME, "efa", noise=0.5, ensemble=2, value=None)
 
-    def told():
+    def result():
         of, labels = estimator.recommend(FRAME, k=3), estimator.predict(FRAME)
         numbers = [of.probabilities, estimator.predict_proba(FRAME), estimator.log_prob(FRAME)]
         strength = [estimator.complements("a").strength, estimator.substitutes("b").strength]
         return [of.items, labels], numbers + strength
 
-    names, numbers = told()
+    names, numbers = result()
     monkeypatch.setattr(two_part, "LARGE_CATALOG", 1)
-    other_names, other_numbers = told()
+    other_names, other_numbers = result()
     for one, other in zip(names, other_names, strict=True):
         np.testing.assert_array_equal(one, other)
     for one, other in zip(numbers, other_numbers, strict=True):
@@ -307,7 +311,7 @@ def test_more_probabilities_than_memory_can_hold(monkeypatch):
         estimator.predict_proba(FRAME)
 
 
-def test_unfinished_ensemble_members_are_all_asked():
+def test_all_members_of_an_unfinished_ensemble_count():
     one = make("efa", ensemble=2).fit(FRAME)
     both = one.recommend(FRAME, k=6)
     one.members_ = one.members_[:1]

@@ -22,15 +22,15 @@ def columns_of(groups):
 @pytest.mark.parametrize("kind", ["efa", "latent-factor", "marginal"])
 class TestContinuations:
     def test_lengths_and_what_was_given(self, kind):
-        told = fitted(kind, "causal", support="none").sample(GROUPS, steps=3, seed=1)
-        assert (told.lengths == GROUPS.lengths + 3).all()
+        drawn = fitted(kind, "causal", support="none").sample(GROUPS, steps=3, seed=1)
+        assert (drawn.lengths == GROUPS.lengths + 3).all()
         for g in range(len(GROUPS)):
-            given, more = GROUPS[g].compact(), told[g].compact()
+            given, more = GROUPS[g].compact(), drawn[g].compact()
             n = len(given.item)
             np.testing.assert_array_equal(more.item[:n], given.item)
             np.testing.assert_array_equal(more.values["stars"][:n], given.values["stars"])
             assert (more.item[n:] >= 0).all() and np.isfinite(more.values["stars"][n:]).all()
-        assert told.observed.all() and told.role is None
+        assert drawn.observed.all() and drawn.role is None
 
     def test_seeds(self, kind):
         estimator = fitted(kind, "causal", support="none")
@@ -39,9 +39,9 @@ class TestContinuations:
 
     def test_hard_support_never_repeats(self, kind):
         estimator = fitted(kind, "causal", support="hard")
-        told = estimator.sample(GROUPS[GROUPS.lengths <= 3], steps=3, seed=0)
-        assert len(told) > 3 and not told.repeats_items()
-        assert np.isfinite(estimator.log_prob(told)).all()
+        drawn = estimator.sample(GROUPS[GROUPS.lengths <= 3], steps=3, seed=0)
+        assert len(drawn) > 3 and not drawn.repeats_items()
+        assert np.isfinite(estimator.log_prob(drawn)).all()
 
     def test_draws_do_not_depend_on_batches(self, kind, monkeypatch):
         estimator = fitted(kind, "causal", support="none")
@@ -58,36 +58,36 @@ class TestContinuations:
 
 
 class TestMoreContinuations:
-    def test_ten_steps_unless_told(self):
-        told = fitted("marginal", "causal", support="none").sample(GROUPS)
-        assert (told.lengths == GROUPS.lengths + 10).all()
+    def test_ten_steps_by_default(self):
+        drawn = fitted("marginal", "causal", support="none").sample(GROUPS)
+        assert (drawn.lengths == GROUPS.lengths + 10).all()
 
     def test_no_steps(self):
-        told = fitted("marginal", "causal").sample(GROUPS, steps=0)
-        assert columns_of(told) == columns_of(GROUPS)
+        drawn = fitted("marginal", "causal").sample(GROUPS, steps=0)
+        assert columns_of(drawn) == columns_of(GROUPS)
 
     def test_frequencies_are_the_probabilities(self):
         estimator = fitted("efa", "causal", support="none", family=Poisson(shift=1))
         many = GROUPS[[0] * 3000]
-        told = estimator.sample(many, steps=1, seed=2)
-        drawn = told.item[told.stop - 1]
+        result = estimator.sample(many, steps=1, seed=2)
+        drawn = result.item[result.stop - 1]
         expected = estimator.recommend(GROUPS[:1], k=6)
         order = np.argsort(expected.items[0])
         probability = expected.probabilities[0][order]
         share = np.bincount(drawn, minlength=6) / len(drawn)
         error = np.sqrt(probability * (1 - probability) / len(drawn))
         assert (np.abs(share - probability) < 4.5 * error).all()
-        value = told.values["stars"][told.stop - 1]
+        value = result.values["stars"][result.stop - 1]
         np.testing.assert_array_equal(value, value.round())
         # The value is drawn beside the drawn item.
-        mean = estimator.predict(told)[told.stop - 1]
+        mean = estimator.predict(result)[result.stop - 1]
         assert value.mean() == pytest.approx(mean.mean(), rel=0.05)
 
     def test_values_alone(self):
         estimator = make("efa", item=None, direction="causal").fit(FRAME)
-        told = estimator.sample(FRAME, steps=2)
-        assert told.item is None and np.isfinite(told.values["stars"]).all()
-        assert (told.lengths == GROUPS.lengths + 2).all()
+        drawn = estimator.sample(FRAME, steps=2)
+        assert drawn.item is None and np.isfinite(drawn.values["stars"]).all()
+        assert (drawn.lengths == GROUPS.lengths + 2).all()
 
     def test_items_that_the_model_does_not_predict(self):
         with pytest.raises(ExfamError, match="`parts` must include items to go on"):
@@ -95,8 +95,8 @@ class TestMoreContinuations:
 
     def test_items_alone(self):
         estimator = make("efa", value=None, direction="causal", support="none").fit(FRAME)
-        told = estimator.sample(FRAME, steps=2)
-        assert told.values == {} and (told.item >= 0).all()
+        drawn = estimator.sample(FRAME, steps=2)
+        assert drawn.values == {} and (drawn.item >= 0).all()
 
     def test_roles_and_context_ranges_stay(self):
         role = np.zeros(GROUPS.n_rows, dtype=np.int8)
@@ -107,16 +107,16 @@ class TestMoreContinuations:
             context_stop=np.where(np.arange(len(GROUPS)) > 0, GROUPS.stop[0], 0)[:, None],
         )
         estimator = make("efa", direction="causal", support="none").fit(groups)
-        told = estimator.sample(groups, steps=2)
-        assert (told.stop - told.start == GROUPS.lengths + 2).all()
-        own = told.pad([1]).item[0].tolist()
+        drawn = estimator.sample(groups, steps=2)
+        assert (drawn.stop - drawn.start == GROUPS.lengths + 2).all()
+        own = drawn.pad([1]).item[0].tolist()
         assert own[: GROUPS.stop[0]] == GROUPS.item[: GROUPS.stop[0]].tolist()
-        assert (told.role[told.start] == 1).all() and told.role.sum() == len(GROUPS)
+        assert (drawn.role[drawn.start] == 1).all() and drawn.role.sum() == len(GROUPS)
 
     def test_groups_of_nothing_start_from_nothing(self):
         groups = Groups(start=[0, 0], stop=[0, 0], item=np.zeros(0, np.int32), values={"stars": []})
-        told = fitted("efa", "causal", support="none").sample(groups, steps=4)
-        assert told.lengths.tolist() == [4, 4] and (told.item >= 0).all()
+        drawn = fitted("efa", "causal", support="none").sample(groups, steps=4)
+        assert drawn.lengths.tolist() == [4, 4] and (drawn.item >= 0).all()
 
     @pytest.mark.parametrize("name", ["steps", "seed"])
     def test_odd_numbers(self, name):
@@ -137,26 +137,26 @@ def with_holes(*, items=True, values=True):
 class TestFillIn:
     def test_only_what_is_missing(self, kind):
         groups = with_holes()
-        told = fitted(kind, "bidirectional", support="none").sample(groups, seed=1, sweeps=2)
+        drawn = fitted(kind, "bidirectional", support="none").sample(groups, seed=1, sweeps=2)
         given, observed = groups.item >= 0, groups.observed
-        np.testing.assert_array_equal(told.item[given], groups.item[given])
-        assert (told.item >= 0).all() and told.observed.all()
-        stars = told.values["stars"]
+        np.testing.assert_array_equal(drawn.item[given], groups.item[given])
+        assert (drawn.item >= 0).all() and drawn.observed.all()
+        stars = drawn.values["stars"]
         np.testing.assert_array_equal(stars[observed], groups.values["stars"][observed])
         assert (stars[~observed] != groups.values["stars"][~observed]).all()
 
     def test_seeds_and_support(self, kind):
         estimator = fitted(kind, "bidirectional", support="hard")
         draws = [estimator.sample(with_holes(), seed=seed) for seed in (0, 0, 1)]
-        told = [columns_of(draw) for draw in draws]
-        assert told[0] == told[1] != told[2]
+        result = [columns_of(draw) for draw in draws]
+        assert result[0] == result[1] != result[2]
         assert not any(draw.repeats_items() for draw in draws)
 
 
 class TestMoreFillIn:
     def test_nothing_missing_nothing_drawn(self):
-        told = fitted("efa", "bidirectional").sample(FRAME)
-        assert columns_of(told) == columns_of(GROUPS)
+        drawn = fitted("efa", "bidirectional").sample(FRAME)
+        assert columns_of(drawn) == columns_of(GROUPS)
 
     def test_frequencies_are_the_probabilities(self):
         estimator = fitted("efa", "bidirectional", support="none")
@@ -164,8 +164,8 @@ class TestMoreFillIn:
         item = holes.item.copy()
         item[1] = -1
         holes = holes.with_(item=item)
-        told = estimator.sample(holes[[0] * 3000], seed=0, sweeps=0)
-        drawn = told.item[told.start + 1]
+        result = estimator.sample(holes[[0] * 3000], seed=0, sweeps=0)
+        drawn = result.item[result.start + 1]
         probability = estimator.predict_proba(holes)[1]
         share = np.bincount(drawn, minlength=6) / len(drawn)
         error = np.sqrt(probability * (1 - probability) / len(drawn))
@@ -190,10 +190,10 @@ class TestMoreFillIn:
     def test_unseen_items_are_not_missing_ones(self):
         """An item that the model never saw stays unknown; it is not replaced by another."""
         frame = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
-        told = fitted("efa", "bidirectional", support="none", unknown="unk").sample(frame)
-        unseen = (frame["movie"] == "new").to_numpy()[told.source_row]
+        drawn = fitted("efa", "bidirectional", support="none", unknown="unk").sample(frame)
+        unseen = (frame["movie"] == "new").to_numpy()[drawn.source_row]
         assert unseen.any()
-        np.testing.assert_array_equal(told.item == -1, unseen)
+        np.testing.assert_array_equal(drawn.item == -1, unseen)
 
     @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_missing_items_beside_unseen_ones(self):
@@ -201,9 +201,9 @@ class TestMoreFillIn:
         item = GROUPS.item.copy()
         item[0], item[1] = -1, 6
         groups = GROUPS.with_(item=item, vocabulary={"item": labels})
-        told = fitted("efa", "bidirectional", support="none", unknown="unk").sample(groups)
-        assert told.item[0] >= 0 and told.item[1] == -1
-        np.testing.assert_array_equal(told.item[2:], GROUPS.item[2:])
+        drawn = fitted("efa", "bidirectional", support="none", unknown="unk").sample(groups)
+        assert drawn.item[0] >= 0 and drawn.item[1] == -1
+        np.testing.assert_array_equal(drawn.item[2:], GROUPS.item[2:])
 
     def test_a_group_longer_than_the_catalog_repeats_in_the_end(self):
         n = 8
@@ -214,8 +214,8 @@ class TestMoreFillIn:
             values={"stars": np.ones(n)},
             vocabulary=GROUPS.vocabulary,
         )
-        told = fitted("efa", "bidirectional", support="hard").sample(groups, sweeps=2)
-        assert set(told.item) == set(range(6))
+        drawn = fitted("efa", "bidirectional", support="hard").sample(groups, sweeps=2)
+        assert set(drawn.item) == set(range(6))
 
     @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
     def test_missing_items_beside_ignored_ones(self):
@@ -223,11 +223,11 @@ class TestMoreFillIn:
         item = GROUPS.item.copy()
         item[0], item[1] = -1, 6
         groups = GROUPS.with_(item=item, vocabulary={"item": labels})
-        told = fitted("efa", "bidirectional", support="none", unknown="ignore").sample(groups)
-        assert told.n_elements == GROUPS.n_elements - 1
-        assert told.item[0] >= 0
-        np.testing.assert_array_equal(told.item[1:], GROUPS.item[2:])
-        assert told.ignored.tolist() == [1] + [0] * (len(GROUPS) - 1)
+        drawn = fitted("efa", "bidirectional", support="none", unknown="ignore").sample(groups)
+        assert drawn.n_elements == GROUPS.n_elements - 1
+        assert drawn.item[0] >= 0
+        np.testing.assert_array_equal(drawn.item[1:], GROUPS.item[2:])
+        assert drawn.ignored.tolist() == [1] + [0] * (len(GROUPS) - 1)
 
     def test_context_ranges(self):
         n = len(GROUPS)
@@ -236,9 +236,9 @@ class TestMoreFillIn:
             context_stop=np.where(np.arange(n) > 0, GROUPS.stop[0], 0)[:, None],
         )
         estimator = make("efa", support="none").fit(groups)
-        told = estimator.sample(groups)
-        own = told.elements()
-        assert (told.item[own] >= 0).all() and told.observed[own].all()
+        drawn = estimator.sample(groups)
+        own = drawn.elements()
+        assert (drawn.item[own] >= 0).all() and drawn.observed[own].all()
 
     def test_steps_are_for_causal_models(self):
         with pytest.raises(ExfamError, match="`steps` must not be given for direction="):

@@ -127,8 +127,8 @@ class TestSavedModels:
         estimator.save(tmp_path / "model")
         loaded = exfam.load(tmp_path / "model")
         np.testing.assert_array_equal(loaded.predict(FRAME), estimator.predict(FRAME))
-        told, there = estimator.recommend(FRAME), loaded.recommend(FRAME)
-        np.testing.assert_array_equal(told.items, there.items)
+        recommended, there = estimator.recommend(FRAME), loaded.recommend(FRAME)
+        np.testing.assert_array_equal(recommended.items, there.items)
         np.testing.assert_array_equal(loaded.transform(FRAME), estimator.transform(FRAME))
         np.testing.assert_array_equal(loaded.item_vectors_, estimator.item_vectors_)
         assert len(loaded.explain(FRAME)) == 12

@@ -119,11 +119,11 @@ def test_of_many_a_sample_is_kept_the_same_in_all_data():
     hashes = row_hashes(np.arange(5000.0)[:, None])
     seen = Seen.of([hashes[:4000]], most=500)
     assert 100 < len(seen.hashes) <= 500 and seen.bits > 0
-    told = seen.among(hashes)
-    known = ~np.isnan(told.seen)
-    assert (told.seen[known] == (np.arange(5000)[known] < 4000)).all()
-    assert 0.7 < told.n_seen / told.n_checked < 0.9
-    assert "(of 5,000, a sample)" in told.words("rows")
+    result = seen.among(hashes)
+    known = ~np.isnan(result.seen)
+    assert (result.seen[known] == (np.arange(5000)[known] < 4000)).all()
+    assert 0.7 < result.n_seen / result.n_checked < 0.9
+    assert "(of 5,000, a sample)" in result.words("rows")
 
 
 @pytest.mark.parametrize(

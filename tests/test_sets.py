@@ -51,11 +51,11 @@ class TestShuffledRows:
 
     def test_predictions_stay(self, estimator, kind, name):
         other = shuffled(FRAME)
-        asked = [estimator.predict, estimator.predict_variance]
-        asked += [estimator.predict_proba] if kind in WITH_ITEMS else []
-        for ask in asked:
-            moved = ask(other)[np.argsort(other.index)]
-            np.testing.assert_allclose(moved, ask(FRAME)[np.argsort(FRAME.index)], atol=2e-5)
+        given = [estimator.predict, estimator.predict_variance]
+        given += [estimator.predict_proba] if kind in WITH_ITEMS else []
+        for call in given:
+            moved = call(other)[np.argsort(other.index)]
+            np.testing.assert_allclose(moved, call(FRAME)[np.argsort(FRAME.index)], atol=2e-5)
 
     def test_recommendations_and_vectors_stay(self, estimator, kind, name):
         other = shuffled(FRAME)
@@ -166,8 +166,8 @@ class TestOrderOfRows:
         whole = Groups.from_frame(frame, **COLUMNS, order="rows")
         assert whole.ordered and not Groups.from_frame(frame, **COLUMNS).ordered
         for name in ("a.csv", "a.parquet", "a.jsonl"):
-            told = exfam.read(tmp_path / name, **COLUMNS, order="rows")
-            assert told.ordered and told.item.tolist() == whole.item.tolist()
+            groups = exfam.read(tmp_path / name, **COLUMNS, order="rows")
+            assert groups.ordered and groups.item.tolist() == whole.item.tolist()
             assert not exfam.read(tmp_path / name, **COLUMNS).ordered
             assert exfam.read(tmp_path / name, **COLUMNS, order="day").ordered
 
@@ -185,8 +185,8 @@ class TestOrderOfRows:
         last_first = Groups.from_frame(frame, **COLUMNS, order=["rows"])
         by_day = Groups.from_frame(frame, **COLUMNS, order="day")
         assert last_first[0].compact().item.tolist() == by_day[0].compact().item.tolist()[::-1]
-        told = exfam.read(tmp_path / "a.csv", **COLUMNS, order=["rows"])
-        assert told.item.tolist() == last_first.item.tolist()
+        groups = exfam.read(tmp_path / "a.csv", **COLUMNS, order=["rows"])
+        assert groups.item.tolist() == last_first.item.tolist()
 
     def test_prepared_folders(self, frame, tmp_path):
         for name, order in {"sets": None, "rows": "rows", "day": "day"}.items():
@@ -230,7 +230,7 @@ class TestRecommendationsInGaps:
         estimator = make("efa", order="day", value=None, support="none").fit(FRAME)
         random_weights(estimator)
         groups = Groups.from_frame(FRAME, group="user", item="movie", order="day")
-        told = estimator.recommend(groups, k=6)
+        recommended = estimator.recommend(groups, k=6)
         for g in (0, 3, 7):
             item = groups[g].compact().item
             by_gap = [
@@ -239,7 +239,9 @@ class TestRecommendationsInGaps:
             ]
             assert np.ptp(by_gap, axis=0).max() > 1e-3
             expected = dict(zip(groups.vocabulary["item"], np.mean(by_gap, axis=0), strict=True))
-            for label, probability in zip(told.items[g], told.probabilities[g], strict=True):
+            for label, probability in zip(
+                recommended.items[g], recommended.probabilities[g], strict=True
+            ):
                 assert probability == pytest.approx(expected[label], rel=1e-4)
 
     def test_chunks_and_fewer_gaps(self, monkeypatch):
@@ -262,16 +264,16 @@ class TestRecommendationsInGaps:
             position=[0.0, 2.0, 6.0, 1.0, 5.0, 4.0],
         )
         schema = Schema.of(groups, families={})
-        told = {
+        extended = {
             at: blanks.insert_blank(groups, schema, at=np.minimum(at, groups.stop - groups.start))
             for at in range(4)
         }
-        first = [each.position[each.role == TARGET][0] for each in told.values()]
+        first = [each.position[each.role == TARGET][0] for each in extended.values()]
         assert first == [-2.0, 1.0, 4.0, 10.0]
         # Sets are sorted by their positions: 4 before 5.
-        last = [each.position[each.role == TARGET][3] for each in told.values()]
+        last = [each.position[each.role == TARGET][3] for each in extended.values()]
         assert last == [3.0, 4.5, 6.0, 6.0]
-        assert [each.position[each.role == TARGET][1] for each in told.values()] == [0.0] * 4
+        assert [each.position[each.role == TARGET][1] for each in extended.values()] == [0.0] * 4
         whole = groups.with_(position=groups.position.astype(int))
         made = blanks.insert_blank(whole, Schema.of(whole, families={}), at=np.zeros(4, dtype=int))
         assert (made.position[made.role == TARGET] >= 0).all()

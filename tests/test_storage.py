@@ -158,7 +158,7 @@ def test_a_config_that_is_no_json_is_refused(tmp_path, value):
 # Replacing
 
 
-def test_a_model_is_replaced_only_when_asked(saved):
+def test_a_model_is_replaced_only_with_overwrite(saved):
     with pytest.raises(ExfamError, match=r"got a saved model at .*Pass overwrite=True"):
         save_folder(saved, **model(1))
     assert same(load_folder(saved), model())
@@ -522,7 +522,7 @@ def test_spaces_in_the_config_do_not_matter(saved):
     assert same(load_folder(saved), model())
 
 
-def test_a_newer_format_is_told(saved):
+def test_a_newer_format_is_refused(saved):
     edit(saved, format_version=99, exfam_version="7.0.0")
     with pytest.raises(
         ModelFileError,
@@ -538,7 +538,7 @@ def test_a_format_version_that_never_was_is_damage(saved, version):
     assert "damaged" in one_clear_error(saved, "config.json")
 
 
-def test_what_is_no_model_folder_is_told(tmp_path):
+def test_what_is_no_model_folder_is_refused(tmp_path):
     with pytest.raises(ModelFileError, match=r"`path` must be a folder.*got nothing at .*model"):
         load_folder(tmp_path / "model")
     (tmp_path / "model").write_text("")

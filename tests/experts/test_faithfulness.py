@@ -70,9 +70,9 @@ def test_curves_are_the_scores_with_cells_taken_in_order():
     inserted = [(0, 1, 2, 3), (0, 2, 3), (0, 2), (2,), ()]
     # A row that lacks a column goes on to its next one: only whole rows are known by hand.
     whole = cells[(cells.code >= 0).all(1)]
-    told_whole = deletion_insertion(KnownTruth(), whole, "y", importance=by_column(STRENGTH, whole))
-    np.testing.assert_allclose(told_whole.deleted, [nats_without(whole, out) for out in deleted])
-    np.testing.assert_allclose(told_whole.inserted, [nats_without(whole, out) for out in inserted])
+    of_whole = deletion_insertion(KnownTruth(), whole, "y", importance=by_column(STRENGTH, whole))
+    np.testing.assert_allclose(of_whole.deleted, [nats_without(whole, out) for out in deleted])
+    np.testing.assert_allclose(of_whole.inserted, [nats_without(whole, out) for out in inserted])
     for curve, ends in ((result.deleted, ((), range(4))), (result.inserted, (range(4), ()))):
         np.testing.assert_allclose(curve[[0, -1]], [nats_without(cells, out) for out in ends])
     steps = np.linspace(0.0, 1.0, 5)

@@ -245,16 +245,16 @@ def test_weights_of_a_center_word_are_what_a_network_that_asks_with_it_would_giv
     shown = rows.shown.clone()
     shown[:, m] = True
     for place, token in enumerate(centers[0]):
-        ask = attention.tokens[token] + attention.positions[m]
+        call = attention.tokens[token] + attention.positions[m]
         for h in range(2):
-            query = attention.query[h] @ ask + attention.query_bias[h]
+            query = attention.query[h] @ call + attention.query_bias[h]
             scores = attention.scale * (x @ attention.key[h].T) @ query
             expected = scores.masked_fill(~shown, -torch.inf).softmax(-1)
             torch.testing.assert_close(weights[:, 0, h, :, place], expected, **EXACT)
     assert float((weights[..., 0] - weights[..., 1]).abs().max()) > 1e-3
     same = dataclasses.replace(attention, tokens=attention.mask.expand_as(attention.tokens))
-    asked = center_weights(same, rows, [m], centers=centers)
-    torch.testing.assert_close(asked[..., 2], as_experts(same, rows, [m]).weights, **EXACT)
+    given = center_weights(same, rows, [m], centers=centers)
+    torch.testing.assert_close(given[..., 2], as_experts(same, rows, [m]).weights, **EXACT)
 
 
 def test_the_target_s_own_cell_is_never_seen():

@@ -1,4 +1,4 @@
-"""Attention of fitted models between positions: averages of what `explain` and experts tell."""
+"""Attention of fitted models between positions: averages of what `explain` and experts report."""
 
 import numpy as np
 import pytest
@@ -41,26 +41,26 @@ def first_rows(frame, n):
 @pytest.mark.parametrize("sees_mask", [False, True])
 def test_it_is_the_mean_of_what_groups_explain(direction, sees_mask):
     model = fitted(direction, sees_mask=sees_mask)
-    told = model.position_attention(FRAME, length=LENGTH, part="values")
+    result = model.position_attention(FRAME, length=LENGTH, part="values")
     each = [one.weights["values"] for one in model.explain(first_rows(FRAME, LENGTH))]
     mean = torch.from_numpy(np.mean(each, axis=0)).double()
-    assert told.n_averaged == len(each) > 2 and told.direction == direction
+    assert result.n_averaged == len(each) > 2 and result.direction == direction
     expected = renormalized(mean[..., :LENGTH])
-    torch.testing.assert_close(told.weights, expected, atol=1e-6, rtol=0)
-    torch.testing.assert_close(told.elsewhere, mean[..., LENGTH:].sum(-1), atol=1e-6, rtol=0)
-    assert mean.shape[-1] == LENGTH + 1 + sees_mask and float(told.elsewhere.min()) > 0
-    torch.testing.assert_close(told.mean, told.weights.mean((0, 1)))
+    torch.testing.assert_close(result.weights, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(result.elsewhere, mean[..., LENGTH:].sum(-1), atol=1e-6, rtol=0)
+    assert mean.shape[-1] == LENGTH + 1 + sees_mask and float(result.elsewhere.min()) > 0
+    torch.testing.assert_close(result.mean, result.weights.mean((0, 1)))
 
 
 @DIRECTIONS
 def test_no_element_sees_itself_nor_a_causal_one_what_comes_later(direction):
-    told = fitted(direction, null_token=False).position_attention(FRAME, length=4, part="items")
+    result = fitted(direction, null_token=False).position_attention(FRAME, length=4, part="items")
     seen = ~torch.eye(4, dtype=torch.bool)
     seen = seen.tril() if direction == "causal" else seen
-    for weights in (told.weights, told.positional):
+    for weights in (result.weights, result.positional):
         assert bool(((weights > 0) == seen).all())
-    assert not told.elsewhere.any()
-    scores = told.scores()
+    assert not result.elsewhere.any()
+    scores = result.scores()
     assert 0 < float(scores.locality) <= 0.5
     assert (float(scores.raw_symmetry) == 0) == (direction == "causal")
 
@@ -68,11 +68,13 @@ def test_no_element_sees_itself_nor_a_causal_one_what_comes_later(direction):
 @DIRECTIONS
 def test_attention_by_position_alone_is_what_the_encoding_makes(direction):
     model = fitted(direction, encoding="attenuated", null_token=False)
-    told = model.position_attention(FRAME, length=4, part="items")
+    result = model.position_attention(FRAME, length=4, part="items")
     own = own_weights(Attenuated(), 4, direction=direction)
-    torch.testing.assert_close(told.weights, own.expand_as(told.weights), atol=1e-6, rtol=0)
-    torch.testing.assert_close(told.positional, own)
-    assert float(told.scores().locality) == pytest.approx(float(told.positional_scores().locality))
+    torch.testing.assert_close(result.weights, own.expand_as(result.weights), atol=1e-6, rtol=0)
+    torch.testing.assert_close(result.positional, own)
+    assert float(result.scores().locality) == pytest.approx(
+        float(result.positional_scores().locality)
+    )
 
 
 def test_what_an_encoding_makes_by_itself_leaves_out_the_diagonal():
@@ -93,13 +95,13 @@ def test_others_are_seen_however_little_is_left_for_them():
 
 
 def test_scores_are_of_the_model_or_of_layers_or_of_heads():
-    told = fitted().position_attention(FRAME, length=4, part="items")
-    shapes = {by: told.scores(by=by).symmetry.shape for by in ("model", "layer", "head")}
+    result = fitted().position_attention(FRAME, length=4, part="items")
+    shapes = {by: result.scores(by=by).symmetry.shape for by in ("model", "layer", "head")}
     assert shapes == {"model": (), "layer": (2,), "head": (2, 2)}
-    head = position_scores(told.weights[1, 0])
-    assert float(told.scores(by="head").locality[1, 0]) == float(head.locality)
+    head = position_scores(result.weights[1, 0])
+    assert float(result.scores(by="head").locality[1, 0]) == float(head.locality)
     with pytest.raises(ExfamError, match="`by` must be one of 'model', 'layer', 'head'"):
-        told.scores(by="group")
+        result.scores(by="group")
 
 
 @pytest.mark.parametrize("encoding", ["learned", "relative", "rotary", "none"])
@@ -111,13 +113,13 @@ def test_the_contextual_term_does_not_know_the_order(encoding):
     group = frame[frame["user"] == user]
     backward = group.assign(day=group["day"].to_numpy()[::-1])
     options = {"length": 4, "part": "values"}
-    told, turned = (
+    result, turned = (
         model.position_attention(rows, term="contextual", **options) for rows in (group, backward)
     )
-    torch.testing.assert_close(turned.weights.flip(2, 3), told.weights, atol=1e-6, rtol=0)
+    torch.testing.assert_close(turned.weights.flip(2, 3), result.weights, atol=1e-6, rtol=0)
     both = model.position_attention(group, **options)
-    assert torch.equal(both.weights, told.weights) == (encoding == "none")
-    torch.testing.assert_close(both.positional, told.positional)
+    assert torch.equal(both.weights, result.weights) == (encoding == "none")
+    torch.testing.assert_close(both.positional, result.positional)
 
 
 def test_weights_that_tokens_have_no_part_in_have_no_contextual_term():
@@ -132,18 +134,18 @@ def test_weights_that_tokens_have_no_part_in_have_no_contextual_term():
 @pytest.mark.parametrize("encoding", ["learned", "alibi"])
 def test_a_tables_contextual_term_is_that_of_tokens_without_places(network, encoding):
     model = fitted_table(network=network, encoding=encoding)
-    told = model.position_attention(TABLE, term="contextual").weights
+    result = model.position_attention(TABLE, term="contextual").weights
     tokens = model.model_.network.tokens
     if encoding == "learned":
         assert tokens.positions.abs().max() > 0
         with torch.no_grad():
             tokens.positions.zero_()
-        torch.testing.assert_close(told, model.position_attention(TABLE).weights)
+        torch.testing.assert_close(result, model.position_attention(TABLE).weights)
     else:
         plain = fitted_table(network=network, encoding="none")
         state = model.model_.state_dict()
         plain.model_.load_state_dict({n: state[n] for n in plain.model_.state_dict()})
-        torch.testing.assert_close(told, plain.position_attention(TABLE).weights)
+        torch.testing.assert_close(result, plain.position_attention(TABLE).weights)
 
 
 def test_what_cannot_be_averaged_is_refused():
@@ -170,35 +172,37 @@ def fitted_table(kind=JOINT, **options):
 
 def test_a_tables_attention_is_the_mean_of_its_experts_weights():
     model = fitted_table(CLASSIFIER)
-    told = model.position_attention(TABLE, member=1)
+    result = model.position_attention(TABLE, member=1)
     expected = model.experts(TABLE, model.schema_.names, member=1).weights.mean(0)
-    np.testing.assert_allclose(told.weights[0].transpose(0, 1), expected, atol=1e-5)
-    assert told.n_averaged == len(TABLE) and not told.elsewhere.any()
+    np.testing.assert_allclose(result.weights[0].transpose(0, 1), expected, atol=1e-5)
+    assert result.n_averaged == len(TABLE) and not result.elsewhere.any()
     vectors = model.model_.network.tokens.positions[1].detach().double()
     own = (vectors @ vectors.T / vectors.shape[1] ** 0.5).softmax(-1)
-    torch.testing.assert_close(told.positional[0], own)
+    torch.testing.assert_close(result.positional[0], own)
 
 
 @NETWORKS
 def test_a_table_by_position_alone_has_the_encodings_attention(network):
     model = fitted_table(network=network, encoding="attenuated")
     whole = TABLE.dropna()
-    told = model.position_attention(whole)
+    result = model.position_attention(whole)
     expected = encoding_weights(Attenuated(), whole.shape[1])
-    assert told.weights.shape[0] == (2 if network == "deep" else 1)
-    torch.testing.assert_close(told.weights, expected.expand_as(told.weights), atol=1e-6, rtol=0)
-    torch.testing.assert_close(told.positional, expected)
+    assert result.weights.shape[0] == (2 if network == "deep" else 1)
+    torch.testing.assert_close(
+        result.weights, expected.expand_as(result.weights), atol=1e-6, rtol=0
+    )
+    torch.testing.assert_close(result.positional, expected)
 
 
 @NETWORKS
 def test_absent_columns_are_not_attended_to(network):
     model = fitted_table(network=network)
     with pytest.warns(ExfamWarning, match="are missing"):
-        told = model.position_attention(TABLE.assign(city=None)).weights
+        result = model.position_attention(TABLE.assign(city=None)).weights
     city = list(TABLE).index("city")
-    torch.testing.assert_close(told.sum(-1), torch.ones_like(told[..., 0]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(result.sum(-1), torch.ones_like(result[..., 0]), atol=1e-5, rtol=0)
     others = torch.arange(TABLE.shape[1]) != city
-    assert not told[..., others, city].any() and bool((told[..., city, city] > 0).all())
+    assert not result[..., others, city].any() and bool((result[..., city, city] > 0).all())
 
 
 @NETWORKS
@@ -206,11 +210,11 @@ def test_the_hidden_cells_own_value_is_not_seen(network):
     """What a target pays does not depend on its own cell."""
     model = fitted_table(network=network)
     place = list(TABLE).index("visits")
-    told, moved = (
+    result, moved = (
         model.position_attention(frame).weights[:, :, place]
         for frame in (TABLE, TABLE.assign(visits=TABLE["visits"] * 2))
     )
-    torch.testing.assert_close(told, moved)
+    torch.testing.assert_close(result, moved)
 
 
 def test_what_is_no_table_is_refused():

@@ -108,8 +108,8 @@ def test_mirrored_sentences_have_the_same_scores():
 def test_scores_are_between_their_bounds_and_reach_them():
     weights = random_weights(50, 6, 6, sharpness=4.0)
     for score in (locality, symmetry, raw_symmetry):
-        told = score(weights)
-        assert 0 <= told.min() < told.max() <= 1
+        scores = score(weights)
+        assert 0 <= scores.min() < scores.max() <= 1
     eye, uniform = torch.eye(6), torch.full((6, 6), 1 / 6)
     assert locality(eye) == 1 and symmetry(uniform) == raw_symmetry(uniform) == 1
     assert raw_symmetry(eye) == 1
@@ -156,9 +156,9 @@ def test_rounding_is_no_asymmetry():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_half_precision_is_scored_in_double(dtype):
     weights = random_weights(20, 20)
-    told = locality(weights.to(dtype))
-    assert told.dtype == torch.float64
-    close(told, locality(weights), atol=1e-2, rtol=0)
+    scores = locality(weights.to(dtype))
+    assert scores.dtype == torch.float64
+    close(scores, locality(weights), atol=1e-2, rtol=0)
 
 
 # Encodings by themselves: the figures that were measured for them.
@@ -168,17 +168,17 @@ def test_half_precision_is_scored_in_double(dtype):
     ("encoding", "options", "expected"),
     [
         *(
-            (Sinusoidal(dim), {}, told)
-            for dim, told in {64: 0.093, 128: 0.149, 256: 0.254, 512: 0.411, 768: 0.506}.items()
+            (Sinusoidal(dim), {}, result)
+            for dim, result in {64: 0.093, 128: 0.149, 256: 0.254, 512: 0.411, 768: 0.506}.items()
         ),
         *(
-            (Rotary(dim), {"head_dim": dim}, told)
-            for dim, told in {32: 0.151, 64: 0.260, 128: 0.421}.items()
+            (Rotary(dim), {"head_dim": dim}, result)
+            for dim, result in {32: 0.151, 64: 0.260, 128: 0.421}.items()
         ),
-        *((ALiBi(heads), {}, told) for heads, told in {8: 0.148, 12: 0.207, 16: 0.167}.items()),
+        *((ALiBi(heads), {}, result) for heads, result in {8: 0.148, 12: 0.207, 16: 0.167}.items()),
         *(
-            (Attenuated(w=w), {}, told)
-            for w, told in {0.008844: 0.162, 0.009872: 0.17, 0.014349: 0.2, 0.038105: 0.3}.items()
+            (Attenuated(w=w), {}, result)
+            for w, result in {0.008844: 0.162, 0.009872: 0.17, 0.014349: 0.2, 0.038105: 0.3}.items()
         ),
     ],
 )

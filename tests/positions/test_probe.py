@@ -98,8 +98,8 @@ def test_random_weights_are_drawn_from_the_seed_alone(encoder):
     before = torch.get_rng_state()
     one, same, other = (encoder.randomized(seed) for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), before)
-    told = [identical_word_probe(each, words=1, length=6).weights for each in (one, same, other)]
-    assert torch.equal(told[0], told[1]) and not torch.equal(told[0], told[2])
+    result = [identical_word_probe(each, words=1, length=6).weights for each in (one, same, other)]
+    assert torch.equal(result[0], result[1]) and not torch.equal(result[0], result[2])
 
 
 def test_the_published_encoder_is_as_local_and_symmetric_as_it_is_known_to_be():
@@ -164,11 +164,11 @@ def test_sizes_that_the_encoder_does_not_have_are_refused(encoder):
 
 @pytest.mark.parametrize(("special_tokens", "least"), [("none", 1), ("kept", 2), ("cut", 3)])
 def test_special_tokens_must_leave_positions(special_tokens, least, encoder):
-    asked = {"words": 1, "special_tokens": special_tokens}
-    shape = identical_word_probe(encoder, length=least, **asked).weights.shape
+    given = {"words": 1, "special_tokens": special_tokens}
+    shape = identical_word_probe(encoder, length=least, **given).weights.shape
     assert shape[-1] == (1 if special_tokens == "cut" else least)
     with pytest.raises(ExfamError, match=f"`length` must be .*{least}.*, got {least - 1}"):
-        identical_word_probe(encoder, length=least - 1, **asked)
+        identical_word_probe(encoder, length=least - 1, **given)
 
 
 def test_folders_without_an_encoder_are_refused(folder, tmp_path):
@@ -192,7 +192,7 @@ def test_damaged_folders_are_refused(folder, tmp_path):
         PretrainedEncoder.load(tmp_path)
 
 
-def test_models_that_tell_no_weights_are_refused(folder, encoder):
+def test_models_without_weights_are_refused(folder, encoder):
     fused = transformers.AutoModel.from_pretrained(folder, attn_implementation="sdpa")
     with pytest.raises(ExfamError, match="`model` must have eager attention .* got 'sdpa'"):
         PretrainedEncoder(fused, encoder.tokenizer)
@@ -225,7 +225,7 @@ def test_special_tokens_must_be_known(encoder, monkeypatch):
         identical_word_probe(bare, words=1, length=5, special_tokens="kept")
 
 
-def test_transformers_is_asked_for_where_it_is_absent(folder, monkeypatch):
+def test_transformers_is_needed(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ExfamError, match=r"transformers must be installed .* Install exfam\[hf\]"):
         PretrainedEncoder.load(folder)

@@ -28,7 +28,7 @@ __all__ = [
     "most_likely",
     "most_likely_of_items",
     "observed_sample",
-    "standardized",
+    "standardized_sample",
     "target_elements",
 ]
 
@@ -119,7 +119,7 @@ def fit_marginal_values(
     check_positive("prior", prior)
     columns = []
     for column, family in families.items():
-        sample = standardized(observed_sample(groups, column, weight=weight), family)
+        sample = standardized_sample(observed_sample(groups, column, weight=weight), family)
         table = most_likely(family, sample)[None]
         if n_items:
             items = most_likely_of_items(
@@ -175,12 +175,12 @@ def observed_sample(
     )
 
 
-def standardized(sample: Sample, family: Family) -> Sample:
+def standardized_sample(sample: Sample, family: Family) -> Sample:
     """The sample with standardized values.
 
     >>> from exfam.families import Gaussian, Scaled
     >>> one = torch.ones(1)
-    >>> standardized(Sample(5 * one, one.long(), one), Scaled(Gaussian(), 1.0, 2.0)).value
+    >>> standardized_sample(Sample(5 * one, one.long(), one), Scaled(Gaussian(), 1.0, 2.0)).value
     tensor([2.], dtype=torch.float64)
     """
     return replace(sample, value=family.standardize(sample.value, item=sample.item))

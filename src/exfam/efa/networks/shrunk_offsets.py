@@ -13,7 +13,7 @@ from exfam.efa.networks.marginals import (
     Sample,
     minimize,
     observed_sample,
-    standardized,
+    standardized_sample,
 )
 from exfam.efa.networks.parts import item_rows, value_inputs, visible_sum
 from exfam.families import Family
@@ -190,7 +190,7 @@ def _most_likely_dispersion(
     for index, (column, family) in enumerate(part.families.items()):
         if family.n_dispersion:
             value = gathered([batch.values[column] for batch in batches])
-            sample = standardized(Sample(value, item, times.double()), family)
+            sample = standardized_sample(Sample(value, item, times.double()), family)
             restored = family.restore(mean[:, index], item=item)
             dispersions.append(_dispersion_of(family, sample, restored))
     return torch.cat([*dispersions, mean.new_zeros(0)]).float()
