@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import exfam
-from exfam.checks import CheckpointError, ModelFileError
+from exfam.checks import CheckpointError
 from exfam.estimator.saving import load
 from exfam.training import engine
 from fields.field_cases import (
@@ -69,12 +69,6 @@ def test_parameters_set_after_the_fit_are_for_the_next_one(tmp_path):
     loaded = load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.log_prob(FRAME), estimator.log_prob(FRAME))
     assert (loaded.embed_dim, loaded.encoding) == (4, "none")
-
-
-def test_a_model_is_loaded_by_its_own_class(tmp_path):
-    fitted("field-kriging").save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="must hold a saved FieldEFA, got FieldKriging"):
-        class_of("field-efa").load(tmp_path / "model")
 
 
 def test_a_site_that_only_held_out_maps_observe_is_saved_with_its_place(tmp_path):

@@ -34,7 +34,7 @@ from exfam.fields.networks.links import counts
 from exfam.fields.new_sites import refuse_places, warn_of_new_sites
 from exfam.fields.plan import FieldPlan, plan_field_fit
 from exfam.fields.sensing import Sensing, next_sites
-from exfam.fields.units import family_in_units, standardized, unit_of
+from exfam.fields.units import family_in_units, standardized_maps, unit_of
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -125,7 +125,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             rows = inputs.groups.elements()
             return self._prediction(inputs.groups, rows, inputs.rows)
         places = _as_places(at, self.shape_)
-        wide = standardized(with_places(inputs.given, places), self.family_, self.shape_)
+        wide = standardized_maps(with_places(inputs.given, places), self.family_, self.shape_)
         new = wide.stop[:, None] - np.arange(len(places), 0, -1)
         return self._prediction(wide, new.ravel(), np.arange(new.size))
 
@@ -242,7 +242,9 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             part: Any = self.members_[0].value_part  # nn.Module's attributes have no better type
             warn_of_new_sites(groups, part.seen.numpy(), estimator=type(self).__name__)
         laid_out = arranged(groups, lags=self.shape_.lags, step=self.shape_.step)
-        return FieldInputs(standardized(laid_out, self.family_, self.shape_), inputs.rows, laid_out)
+        return FieldInputs(
+            standardized_maps(laid_out, self.family_, self.shape_), inputs.rows, laid_out
+        )
 
     def _prediction(self, groups: Groups, elements: np.ndarray, rows: np.ndarray) -> Prediction:
         eta = value_parameters(self.members_, groups)[self.shape_.column][:, elements]

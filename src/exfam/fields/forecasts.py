@@ -12,7 +12,7 @@ from exfam.families import Family
 from exfam.fields.data import with_lags, with_times
 from exfam.fields.draws import fill_maps
 from exfam.fields.networks.assemble import FieldShape
-from exfam.fields.units import standardized
+from exfam.fields.units import standardized_maps
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -76,7 +76,9 @@ def forecast(
     whole = with_times(plain, last + shape.step * np.arange(1, steps + 1))
     recent = whole.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
     whole = with_lags(whole[recent].compact(), shape.lags, step=shape.step)
-    drawn = fill_maps(members, standardized(whole, family, shape), n=n, sweeps=sweeps, seed=seed)
+    drawn = fill_maps(
+        members, standardized_maps(whole, family, shape), n=n, sweeps=sweeps, seed=seed
+    )
     future = whole[len(whole) - steps :]
     own = future.elements()
     first = own[: len(own) // steps]

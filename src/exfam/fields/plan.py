@@ -28,7 +28,7 @@ from exfam.fields.units import (
     family_in_units,
     fitted_to,
     origin_and_length,
-    standardized,
+    standardized_maps,
     with_origin,
 )
 from exfam.groups import Groups
@@ -60,10 +60,10 @@ class FieldPlan:
         held_out = self.validation
         return replace(
             self,
-            train=standardized(self.train, self.family, self.shape),
+            train=standardized_maps(self.train, self.family, self.shape),
             validation=None
             if held_out is None
-            else standardized(held_out, self.family, self.shape),
+            else standardized_maps(held_out, self.family, self.shape),
             family=family_in_units(self.family),
         )
 

@@ -20,7 +20,7 @@ __all__ = [
     "family_in_units",
     "fitted_to",
     "origin_and_length",
-    "standardized",
+    "standardized_maps",
     "unit_of",
     "with_origin",
 ]
@@ -86,7 +86,7 @@ def unit_of(family: Family) -> float:
     return family.scale if isinstance(family, Scaled) else 1.0
 
 
-def standardized(groups: Groups, family: Family, shape: FieldShape) -> Groups:
+def standardized_maps(groups: Groups, family: Family, shape: FieldShape) -> Groups:
     """The groups with values and places as a model sees them."""
     groups = with_origin(groups, shape.origin, shape.length)
     if isinstance(family, Scaled):

@@ -21,7 +21,7 @@ _AXES = {"haversine": ("latitude", "longitude"), "euclidean": ("east", "north")}
 
 @dataclass(frozen=True, eq=False)
 class SimulatedField:
-    """A simulated field, a map a day, and the truth behind it.
+    """A simulated field, one map per day, and the truth behind it.
 
     `frame` has the columns time, site, two coordinates and value, which is null where it is not
     observed; `source_row` of `groups` is its row. `complete` holds all values, hidden ones too.
@@ -36,7 +36,7 @@ class SimulatedField:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCounts:
-    """Simulated counts, a map a day, and the parameters of the family that they were drawn with.
+    """Simulated counts, one map per day, and the parameters that they were drawn with.
 
     As `SimulatedField`. `truth` is the process of what the first parameter follows.
     """
@@ -62,7 +62,7 @@ def simulate_field(
     Weather moves east from map to map; `exfam.simulators.fields` has the formula.
 
     `n_sites`: places of measurement (default 40)
-    `n_steps`: maps, one a day from 2001-01-01 (default 300)
+    `n_steps`: maps, one per day from 2001-01-01 (default 300)
     `settings`: what the field is like; `FieldSettings()` unless given
     `lags`: how many maps before its own a group sees (default 0)
     `missing`: share of the values that are hidden, at random (default 0.0)

@@ -61,8 +61,8 @@ class FieldConditional:
     def cdf(self, value: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
         """Probability of at most `value`; NaN where that is NaN.
 
-        >>> law = FieldConditional(np.log([[0.5, 0.5]]), np.array([[-9.0, 9.0]]), np.ones((1, 2)))
-        >>> law.cdf(np.array([0.0]))
+        >>> two = FieldConditional(np.log([[0.5, 0.5]]), np.array([[-9.0, 9.0]]), np.ones((1, 2)))
+        >>> two.cdf(np.array([0.0]))
         array([0.5])
         """
         return (self.weight * ndtr(self._standard(value))).sum(axis=1)
@@ -70,8 +70,8 @@ class FieldConditional:
     def log_prob(self, value: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
         """Log-density of `value` in nats; NaN where that is NaN. No model has a higher mean.
 
-        >>> law = FieldConditional(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
-        >>> law.log_prob(np.array([0.0])).round(4)
+        >>> normal = FieldConditional(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
+        >>> normal.log_prob(np.array([0.0])).round(4)
         array([-0.9189])
         """
         density = -0.5 * self._standard(value) ** 2 - np.log(self.spread) - 0.5 * _LOG_TWO_PI
@@ -82,8 +82,8 @@ class FieldConditional:
 
         Source: Grimit et al. (2006), eq. 5.
 
-        >>> law = FieldConditional(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
-        >>> law.crps(np.array([0.0])).round(4)
+        >>> normal = FieldConditional(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
+        >>> normal.crps(np.array([0.0])).round(4)
         array([0.2337])
         """
         weight, spread = self.weight, self.spread
