@@ -157,7 +157,7 @@ HEAVY = {"torch", "sklearn", "scipy", "pandas", "matplotlib", "duckdb"}
 @pytest.mark.parametrize(
     ("words", "more"),
     [
-        (["--help"], {"jsonargparse", "pyarrow", "rich"}),
+        (["--help"], {"pyarrow", "rich", "yaml"}),
         (["reproduce", "--list"], set()),
         (["reproduce", "--help"], set()),
         (["fit", "--help"], set()),

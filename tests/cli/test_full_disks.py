@@ -11,7 +11,8 @@ import pytest
 
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import EFA, cli, load
-from exfam.cli import fit, places
+from exfam.cli import fit
+from exfam.cli import writable as places
 from exfam.estimator import storage
 
 QUICK = ("--max-epochs", "1", "--progress", "false")

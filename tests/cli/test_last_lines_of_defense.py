@@ -1,14 +1,13 @@
 """Errors for what cannot be brought about from outside on every machine."""
 
-import jsonargparse
 import numpy as np
 import pytest
 
 from cli.cases import COLUMNS, SMALL, ratings, write_csv
 from exfam import cli
 from exfam.checks import ExfamError
-from exfam.cli import parser, places, scoreboard
-from exfam.cli.options import Form
+from exfam.cli import scoreboard
+from exfam.cli import writable as places
 from exfam.cli.sorts.groups import mean_parts
 
 
@@ -16,20 +15,12 @@ def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):
     # Root may write everywhere.
     monkeypatch.setattr(places.os, "access", lambda path, mode: False)
     with pytest.raises(ExfamError, match="`--output` must lie where you may write, got .*model"):
-        places.check_writable("--output", tmp_path / "model")
+        places.check_may_write("--output", tmp_path / "model")
 
 
 def test_nothing_to_score():
     with pytest.raises(ExfamError, match="`FILE` must hold at least one observation to score"):
         mean_parts({"item": np.array([np.nan, np.nan])})
-
-
-def test_what_the_parser_itself_refuses(monkeypatch):
-    refusing = jsonargparse.ArgumentParser(exit_on_error=False)
-    refusing.add_argument("--size", required=True)
-    monkeypatch.setattr(parser, "build_parser", lambda form: refusing)
-    with pytest.raises(ExfamError, match="Options must be readable, got .*size"):
-        parser.parse(Form("demo", "Show.", [], example="exfam demo"), [])
 
 
 def test_a_saved_model_is_told_of_where_its_scores_fail(tmp_path, monkeypatch, capsys):

@@ -15,7 +15,7 @@ import exfam
 from exfam import cli
 from exfam.cli.signatures import WORD_MODELS, estimator_options, parameters_of
 from exfam.cli.vectors import convert
-from exfam.cli.vectors.fit import form
+from exfam.cli.vectors.fit_words import form
 from exfam.estimator.storage import save_folder
 from exfam.training.history import History
 from exfam.vectors import WordVectors

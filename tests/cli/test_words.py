@@ -4,7 +4,7 @@ import pytest
 
 from exfam.checks import ExfamError
 from exfam.cli import kinds
-from exfam.cli.kinds import anything, column, columns, flag, number, numbers, text, whole
+from exfam.cli.kinds import anything, column, columns, flag, number, number_list, text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.parser import parse
 
@@ -12,14 +12,14 @@ FORM = Form(
     "try",
     "Try it",
     [
-        Option("file", text, "the data", metavar="FILE", place=True, required=True),
+        Option("file", text, "the data", metavar="FILE", positional=True, required=True),
         Option("output", text, "where to", metavar="OUT", short="-o", required=True),
         Option("k", whole, "how many", default=10, short="-k"),
         Option("rate", number, "how fast (default 0.5)", default=0.5),
         Option("batch_size", whole, "100 % of it"),
         Option("group", column, "the groups", section="Columns"),
         Option("value", columns, "the values", many=True, section="Columns"),
-        Option("quantiles", numbers, "levels", many=True),
+        Option("quantiles", number_list, "levels", many=True),
         Option("overwrite", flag, "whether to", default=False),
         Option("family", anything, "a family", default="gaussian"),
     ],
@@ -95,7 +95,7 @@ def test_a_switch_does_not_take_the_file():
         ([*LEAST, "--k", "3", "--k", "4"], "`--k` must be given once, got 2 values."),
         ([*LEAST, "--value="], "`--value` must be the name of a column, got ''."),
         ([*LEAST, "--family", "{a"], "`--family` must be a word or YAML, got '{a'."),
-        ([*LEAST, "--k", "9" * 200], "… (202 characters)."),
+        ([*LEAST, "--k", "9" * 900], "9 …."),
     ],
 )
 def test_wrong_words_are_told(words, told):
@@ -122,6 +122,11 @@ def test_a_printed_configuration_is_a_configuration(capsys, tmp_path):
     again = parse(FORM, ["--config", str(file)])
     assert {**vars(parsed(*words)), "config": None} == {**vars(again), "config": None}
     assert parse(FORM, ["--config", str(file), "--k", "4"]).k == 4
+
+
+def test_a_configuration_is_printed_whole_or_without_defaults_alone():
+    with pytest.raises(ExfamError, match="`--print_config` must be one of skip_default, skip_nu"):
+        parse(FORM, [*LEAST, "--print_config=comments"])
 
 
 def test_the_defaults_may_be_left_out_of_a_configuration(capsys):
@@ -171,8 +176,8 @@ class TestWordsAsPlaces:
         "try",
         "Try it",
         [
-            Option("file", str, "the file", metavar="FILE", place=True, required=True),
-            Option("words", kinds.words, "words", place=True, many=True, metavar="W"),
+            Option("file", str, "the file", metavar="FILE", positional=True, required=True),
+            Option("words", kinds.words, "words", positional=True, many=True, metavar="W"),
             Option("k", int, "how many", short="-k"),
         ],
         example="",

@@ -24,7 +24,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "fit": Command("fit a model to a file and save it", "exfam.cli.fit"),
-    "fit words": Command("fit word vectors to a text and save them", "exfam.cli.vectors.fit"),
+    "fit words": Command("fit word vectors to a text and save them", "exfam.cli.vectors.fit_words"),
     "neighbors": Command("the words nearest to words", "exfam.cli.vectors.neighbors"),
     "analogy": Command("a is to b as c is to which word?", "exfam.cli.vectors.analogy"),
     "evaluate words": Command(

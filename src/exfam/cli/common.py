@@ -6,10 +6,10 @@ from exfam.cli.options import Option
 __all__ = [
     "DATA",
     "FILE",
-    "FORMATS",
     "MODEL",
     "OUTPUT",
     "READING",
+    "TABLE_FORMATS",
     "TRAINING_FLATTERS",
     "duplicates",
 ]
@@ -33,14 +33,14 @@ TRAINING_FLATTERS = (
     "or --validation FILE, holds some out"
 )
 
-FORMATS = ("table", "csv", "json", "parquet")
+TABLE_FORMATS = ("table", "csv", "json", "parquet")
 
-MODEL = Option("model", text, "a saved model", metavar="MODEL", place=True, required=True)
+MODEL = Option("model", text, "a saved model", metavar="MODEL", positional=True, required=True)
 FILE = Option(
     "file", text,
     "the data: CSV, TSV, JSON lines (any of them .gz), Parquet, a folder or pattern of such files, "
     "a prepared folder, or SQL with --database",
-    metavar="FILE", place=True, required=True,
+    metavar="FILE", positional=True, required=True,
 )  # fmt: skip
 READING = (
     Option(
@@ -75,10 +75,10 @@ DATA = (
 
 OUTPUT = (
     Option(
-        "format", one_of(FORMATS),
+        "format", one_of(TABLE_FORMATS),
         "table for reading; csv with a header; json, a list with a record a line; or parquet. All "
         "but the table have all digits (default table, or what --output ends in)",
-        metavar="{" + ",".join(FORMATS) + "}",
+        metavar="{" + ",".join(TABLE_FORMATS) + "}",
     ),
     Option("output", text, "write to this file instead of stdout", metavar="FILE", short="-o"),
 )  # fmt: skip

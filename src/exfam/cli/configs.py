@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from exfam.checks import ExfamError
-from exfam.cli.options import Form, convert, shown
-from exfam.cli.words import nearest
+from exfam.checks import ExfamError, shown
+from exfam.cli.options import Form, convert
+from exfam.cli.words import suggestion
 
 __all__ = ["last_given", "read_config"]
 
@@ -25,9 +25,9 @@ def read_config(form: Form, path: str) -> dict[str, Any]:
     for key, value, line in pairs:
         where = f" at line {line} of {path}"
         if key not in options:
-            hint = nearest(str(key), options)
             raise ExfamError(
-                f"`--config` must hold options of `{form.told}`, got {shown(key)}{where}. {hint}"
+                f"`--config` must hold options of `{form.spoken_name}`, got {shown(key)}{where}. "
+                f"{suggestion(str(key), options)}"
             )
         if key in config:
             raise ExfamError(f"`--config` must hold {shown(key)} once, got it again{where}.")
@@ -43,15 +43,15 @@ def last_given(name: str, words: Sequence[str]) -> str:
     >>> last_given("model", ["data.csv", "--model", "efa", "--model=marginal"])
     'marginal'
     """
-    found = _values_of(f"--{name}", words)
+    values = _values_of(f"--{name}", words)
     for path in _values_of("--config", words):
         try:
             config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError, yaml.YAMLError, RecursionError):
             continue
         if isinstance(config, dict) and name in config:
-            found.insert(0, str(config[name]))
-    return found[-1] if found else ""
+            values.insert(0, str(config[name]))
+    return values[-1] if values else ""
 
 
 def _values_of(name: str, words: Sequence[str]) -> list[str]:

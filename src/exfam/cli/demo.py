@@ -6,7 +6,7 @@ from typing import Any
 
 from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_writable
+from exfam.cli.writable import check_may_write
 
 __all__ = ["form", "run"]
 
@@ -32,5 +32,5 @@ def run(chosen: Any) -> None:
     from exfam.cli import demonstration as demo
 
     out = Path(chosen.out)
-    check_writable("--out", out / "model")
+    check_may_write("--out", out / "model")
     demo.run(out=out, seed=chosen.seed)

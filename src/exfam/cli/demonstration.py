@@ -27,7 +27,6 @@ from exfam.simulators import RATING_CASES, ratings_cases, ratings_true_means, si
 from exfam.training.threads import processor_threads
 
 __all__ = [
-    "DIRECTIONS",
     "Draw",
     "Result",
     "draw_ratings",
@@ -37,7 +36,6 @@ __all__ = [
     "run",
 ]
 
-DIRECTIONS = ("bidirectional", "causal")
 # The paper's notebook: its draw, its 7,500 users to fit on. A fifth of them is for validation.
 PAPER_SEED = 42
 TRAIN, VALIDATION = 0.6, 0.15
@@ -151,7 +149,7 @@ def fit_all(draw: Draw, *, seed: int, max_epochs: int) -> list[Result]:
     """Fit and score every model in both directions; EFA, bidirectional, comes first."""
     return [
         _fit(name, model, draw)
-        for direction in DIRECTIONS
+        for direction in ("bidirectional", "causal")
         for name, model in make_models(direction, seed=seed, max_epochs=max_epochs).items()
     ]
 
@@ -288,7 +286,7 @@ def _means(results: Sequence[Result], draw: Draw) -> Picture:
 
 def picture_of_means(results: Sequence[Result], draw: Draw) -> Figure:
     """Predicted means of the bidirectional EFA and latent factor model beside the true ones."""
-    shown = [result for result in results if result.direction == DIRECTIONS[0]][:2]
+    shown = [result for result in results if result.direction == "bidirectional"][:2]
     cases = ratings_cases(draw.test)
     first_rows = np.argsort([list(RATING_CASES).index(case) for case in cases], kind="stable")
     return means_by_case(

@@ -8,11 +8,26 @@ from inspect import formatannotation
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.kinds import KINDS
+from exfam.cli.kinds import Kind, flag, number, optional, or_auto, row_of_numbers, text, whole
 from exfam.families import FAMILIES, Family, PerItem
 
 __all__ = ["families_from_words", "family_from_words"]
 
+# The annotation of a family's argument -> its kind.
+_KINDS: dict[str, Kind] = {
+    "str": text,
+    "str | None": optional(text),
+    "bool": flag,
+    "bool | str": or_auto(flag),
+    "int": whole,
+    "int | None": optional(whole),
+    "int | str": or_auto(whole),
+    "float": number,
+    "float | None": optional(number),
+    "float | str": or_auto(number),
+    "tuple[float, ...]": row_of_numbers,
+    "tuple[float, ...] | None": optional(row_of_numbers),
+}
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EXAMPLE = 'Write it as poisson, "ordinal(n=5, start=1)" or {name: ordinal, n: 5, start: 1}.'
 _PER_ITEM = "Write it as {name: per-item, families: {ITEM: FAMILY, …}, default: FAMILY}."
@@ -29,7 +44,7 @@ def family_from_words(given: Any) -> Any:
     {'stars': Poisson(shift=0, link='log'), 'price': Gaussian(scale=2.0)}
     """
     if isinstance(given, Mapping) and given.get("name") not in FAMILIES:
-        return {str(name): _family(each) for name, each in given.items()}
+        return {str(name): _family(family) for name, family in given.items()}
     return _family(given)
 
 
@@ -42,7 +57,7 @@ def families_from_words(given: Mapping[str, Any]) -> dict[str, Family]:
     {'km': Gamma(), 'accidents': Poisson(shift=0, link='log')}
     """
     try:
-        return {name: _family(each) for name, each in given.items()}
+        return {name: _family(family) for name, family in given.items()}
     except ExfamError as error:
         raise ExfamError(str(error).replace("`--family`", "`--families`")) from error
 
@@ -53,11 +68,11 @@ def _family(given: Any) -> Family:
             return _per_item(given)
         options = {key: value for key, value in given.items() if key != "name"}
         return _build(given.get("name"), [], options)
-    found = _CALL.fullmatch(given) if isinstance(given, str) else None
-    if found is None:
+    call = _CALL.fullmatch(given) if isinstance(given, str) else None
+    if call is None:
         raise _error(f"got {given!r}. {_EXAMPLE}")
-    places, options = _arguments(found[2] or "", given)
-    return _build(found[1], places, options)
+    positional, options = _arguments(call[2] or "", given)
+    return _build(call[1], positional, options)
 
 
 def _arguments(text: str, given: str) -> tuple[list[Any], dict[str, Any]]:
@@ -71,22 +86,22 @@ def _arguments(text: str, given: str) -> tuple[list[Any], dict[str, Any]]:
             and None not in words
             and len(words) == len(call.keywords)
         ):
-            places = [ast.literal_eval(each) for each in call.args]
-            return places, {str(name): ast.literal_eval(each) for name, each in words.items()}
+            positional = [ast.literal_eval(value) for value in call.args]
+            return positional, {str(n): ast.literal_eval(value) for n, value in words.items()}
     except (SyntaxError, ValueError, TypeError, AssertionError, MemoryError, RecursionError):
         pass
     raise _error(f"got {given!r}. {_EXAMPLE}")
 
 
-def _build(name: Any, places: list[Any], options: dict[str, Any]) -> Family:
-    known = {word.lower().replace("_", "-"): word for word in FAMILIES}
-    found = known.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
-    if found is None:
+def _build(name: Any, positional: list[Any], options: dict[str, Any]) -> Family:
+    names = {word.lower().replace("_", "-"): word for word in FAMILIES}
+    family = names.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
+    if family is None:
         raise _error(f"got {name!r}. Choose one of {', '.join(FAMILIES)}.")
-    kind = FAMILIES[found]
+    kind = FAMILIES[family]
     if kind is PerItem:
-        raise _error(f"got {found!r}. {_PER_ITEM}")
-    return _sound(kind, _checked(kind, places, options))
+        raise _error(f"got {family!r}. {_PER_ITEM}")
+    return _sound(kind, _checked(kind, positional, options))
 
 
 def _sound(kind: type[Family], arguments: dict[str, Any]) -> Family:
@@ -96,20 +111,20 @@ def _sound(kind: type[Family], arguments: dict[str, Any]) -> Family:
         raise _error(f"got {kind.name} with others: {error}") from error
 
 
-def _checked(kind: type[Family], places: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+def _checked(kind: type[Family], positional: list[Any], options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a family by name, each of its type."""
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    takes = f"{kind.name} takes {', '.join(known) or 'none'}."
-    named = dict(zip(known, places, strict=False)) | options
-    for unknown in [key for key in named if key not in known] + places[len(known) :]:
+    arguments = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    takes = f"{kind.name} takes {', '.join(arguments) or 'none'}."
+    named = dict(zip(arguments, positional, strict=False)) | options
+    for unknown in [key for key in named if key not in arguments] + positional[len(arguments) :]:
         raise _error(f"got {unknown!r} as an argument. {takes}")
-    for name, field in known.items():
+    for name, field in arguments.items():
         if name not in named and field.default is MISSING:
             raise _error(f"got none for {name!r}. {takes}")
     checked = {}
     for name, value in named.items():
         try:
-            checked[name] = KINDS[formatannotation(known[name].type)](value)
+            checked[name] = _KINDS[formatannotation(arguments[name].type)](value)
         except ValueError as error:
             raise _error(
                 f"got {kind.name} with others: `{name}` {error}, got {value!r}."
@@ -126,7 +141,7 @@ def _per_item(given: Mapping[str, Any]) -> Family:
     if not is_pairs or not pairs or set(given) - {"name", "families", "default"}:
         raise _error(f"got {dict(given)!r}. {_PER_ITEM}")
     default = given.get("default")
-    families = {item: _family(one) for item, one in pairs}
+    families = {item: _family(family) for item, family in pairs}
     return _sound(
         PerItem, {"families": families, "default": None if default is None else _family(default)}
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exfam.checks import ExfamError
-from exfam.cli.common import FILE, FORMATS, READING, duplicates
+from exfam.cli.common import FILE, READING, TABLE_FORMATS, duplicates
 from exfam.cli.configs import last_given
 from exfam.cli.fit_forms import FIT_FORMS
 from exfam.cli.kinds import flag, one_of, text
@@ -16,7 +16,7 @@ from exfam.cli.options import Form, Option
 from exfam.cli.signatures import MODELS, build_estimator, estimator_options
 
 if TYPE_CHECKING:
-    from exfam.cli.sorts import FitPlan, Sort
+    from exfam.cli.sorts import PlannedFit, Sort
 
 __all__ = ["form", "run"]
 
@@ -69,9 +69,9 @@ def _options() -> list[Option]:
         duplicates("error"),
         *READING,
         Option(
-            "format", one_of(FORMATS),
+            "format", one_of(TABLE_FORMATS),
             "of the table of scores on stdout (default table)",
-            metavar="{" + ",".join(FORMATS) + "}",
+            metavar="{" + ",".join(TABLE_FORMATS) + "}",
         ),
     ]  # fmt: skip
 
@@ -79,8 +79,8 @@ def _options() -> list[Option]:
 def run(chosen: Any) -> int:
     """Fit, save, print scores beside baselines."""
     from exfam.cli.output import deliver, destination
-    from exfam.cli.places import check_checkpoint, check_model_place, check_room, save_or_keep
     from exfam.cli.sorts import sort_named
+    from exfam.cli.writable import check_checkpoint, check_model_place, check_room, save_or_keep
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
@@ -111,7 +111,7 @@ def run(chosen: Any) -> int:
 
 
 def _compared(
-    sort: "Sort", estimator: Any, plan: "FitPlan", seconds: float, output: str
+    sort: "Sort", estimator: Any, plan: "PlannedFit", seconds: float, output: str
 ) -> tuple[Any, list[str]]:
     from exfam.cli import scoreboard
 

@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 
 __all__ = [
-    "KINDS",
     "TRUTH",
     "Kind",
     "anything",
@@ -24,7 +23,7 @@ __all__ = [
     "flag",
     "labels",
     "number",
-    "numbers",
+    "number_list",
     "one_of",
     "optional",
     "or_auto",
@@ -47,8 +46,8 @@ class _Labels(yaml.SafeLoader):
 
 
 _Labels.yaml_implicit_resolvers = {
-    first: [each for each in found if each[0] != _BOOLEAN]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [resolver for resolver in resolvers if resolver[0] != _BOOLEAN]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Labels.add_implicit_resolver(
     _BOOLEAN, re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
@@ -86,7 +85,7 @@ def columns(value: Any) -> str | list[str] | None:
     given = _maybe_list(value)
     if not isinstance(given, list | tuple):
         return column(given)
-    names = [_name(each, "must be the name of a column, or a list of names") for each in given]
+    names = [_name(name, "must be the name of a column, or a list of names") for name in given]
     return names[0] if len(names) == 1 else names
 
 
@@ -98,7 +97,7 @@ def labels(value: Any) -> list[str]:
     """
     given = _maybe_list(value)
     listed = given if isinstance(given, list | tuple) else [given]
-    return [_name(each, "must be a label, or a list of labels") for each in listed]
+    return [_name(label, "must be a label, or a list of labels") for label in listed]
 
 
 def words(value: Any) -> list[str]:
@@ -111,7 +110,7 @@ def words(value: Any) -> list[str]:
         with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(value)
     listed = [str(value)] if not isinstance(value, list) else value
-    if not listed or not all(isinstance(each, str) and each for each in listed):
+    if not listed or not all(isinstance(word, str) and word for word in listed):
         raise ValueError("must be words")
     return listed
 
@@ -166,14 +165,14 @@ def number(value: Any) -> float:
     return float(value)
 
 
-def numbers(value: Any) -> list[float]:
+def number_list(value: Any) -> list[float]:
     """One number or several.
 
-    >>> numbers("[0.1, 0.9]"), numbers("0.5")
+    >>> number_list("[0.1, 0.9]"), number_list("0.5")
     ([0.1, 0.9], [0.5])
     """
     given = _maybe_list(value)
-    return [number(each) for each in (given if isinstance(given, list | tuple) else [given])]
+    return [number(part) for part in (given if isinstance(given, list | tuple) else [given])]
 
 
 def row_of_numbers(value: Any) -> tuple[float, ...]:
@@ -182,7 +181,7 @@ def row_of_numbers(value: Any) -> tuple[float, ...]:
     >>> row_of_numbers("[0.1, 0.9]"), row_of_numbers(0.5)
     ((0.1, 0.9), (0.5,))
     """
-    return tuple(numbers(value))
+    return tuple(number_list(value))
 
 
 def one_of(choices: Sequence[str]) -> Kind:
@@ -223,7 +222,7 @@ def by_column(value: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(given, dict):
         raise ValueError(rule)
-    return {str(name): each for name, each in given.items()}
+    return {str(name): part for name, part in given.items()}
 
 
 def text_by_column(value: Any) -> str | dict[str, Any] | None:
@@ -292,20 +291,3 @@ def _from_yaml(value: str, rule: str, *, loader: Any = yaml.SafeLoader) -> Any:
         return yaml.load(value, Loader=loader)
     except (yaml.YAMLError, RecursionError, ValueError):
         raise ValueError(rule) from None
-
-
-# The annotation of an estimator's parameter -> its kind.
-KINDS: dict[str, Kind] = {
-    "str": text,
-    "str | None": optional(text),
-    "bool": flag,
-    "bool | str": or_auto(flag),
-    "int": whole,
-    "int | None": optional(whole),
-    "int | str": or_auto(whole),
-    "float": number,
-    "float | None": optional(number),
-    "float | str": or_auto(number),
-    "tuple[float, ...]": row_of_numbers,
-    "tuple[float, ...] | None": optional(row_of_numbers),
-}

@@ -1,13 +1,13 @@
-"""What a command can be asked: its options, as data."""
+"""The options of a command, as data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, shown
 from exfam.cli.kinds import Kind, text
 
-__all__ = ["CONFIG", "PRINT_CONFIG", "Form", "Option", "convert", "shown"]
+__all__ = ["CONFIG", "PRINT_CONFIG", "Form", "Option", "convert"]
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,12 @@ class Option:
     """One option, `--name`.
 
     `kind`: turns a word, or YAML, into the value
-    `help`: what it is; the default is told here
+    `help`: what it is, and its default
     `default`: its value where it is not given (default None)
     `metavar`: what stands for the value in the help (default "VALUE")
     `short`: a short form, such as "-o" (default None)
     `many`: whether it may be given again, its values making a list (default False)
-    `place`: whether a word without an option may stand for it (default False)
+    `positional`: whether a word without an option may stand for it (default False)
     `required`: whether it must be given (default False)
     `section`: its heading in the help; "" for the first one (default "")
 
@@ -35,7 +35,7 @@ class Option:
     metavar: str = "VALUE"
     short: str | None = None
     many: bool = False
-    place: bool = False
+    positional: bool = False
     required: bool = False
     section: str = ""
 
@@ -51,12 +51,12 @@ PRINT_CONFIG = Option("print_config", text, "print all options as YAML for --con
 
 @dataclass(frozen=True)
 class Form:
-    """What a command can be asked.
+    """A command and its options.
 
     `example`: command lines that work, one after the other
     `notes`: what else the help says (default "")
     `config`: whether it takes `--config FILE` and `--print_config` (default False)
-    `spoken`: the command as errors tell it; "exfam" and its name if empty (default "")
+    `spoken`: the command as errors name it; "exfam" and its name if empty (default "")
     """
 
     command: str
@@ -68,18 +68,18 @@ class Form:
     spoken: str = ""
 
     @property
-    def told(self) -> str:
-        """The command as errors tell it.
+    def spoken_name(self) -> str:
+        """The command as errors name it.
 
-        >>> Form("fit", "Fit", [], example="").told
+        >>> Form("fit", "Fit", [], example="").spoken_name
         'exfam fit'
         """
         return self.spoken or f"exfam {self.command}"
 
     @property
-    def places(self) -> list[Option]:
+    def positional(self) -> list[Option]:
         """The options that stand without a name, in this order."""
-        return [option for option in self.options if option.place]
+        return [option for option in self.options if option.positional]
 
 
 def convert(option: Option, value: Any, *, where: str = "") -> Any:
@@ -95,13 +95,3 @@ def convert(option: Option, value: Any, *, where: str = "") -> Any:
         return option.kind(value)
     except ValueError as error:
         raise ExfamError(f"`{option.long}` {error}, got {shown(value)}{where}.") from error
-
-
-def shown(value: Any) -> str:
-    """A value as an error tells it: short.
-
-    >>> shown("a" * 200)[:10], shown(3)
-    ("'aaaaaaaaa", '3')
-    """
-    told = repr(value)
-    return told if len(told) <= 100 else f"{told[:90]}… ({len(told)} characters)"

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from exfam.checks import ExfamError
-from exfam.cli.places import check_writable
+from exfam.cli.writable import check_may_write
 from exfam.files import write_atomically
 
 __all__ = [
@@ -68,7 +68,7 @@ def destination(format: str | None, output: str | None) -> Destination:
         )
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {output}.")
-    check_writable("--output", path)
+    check_may_write("--output", path)
     return Destination(chosen, path)
 
 

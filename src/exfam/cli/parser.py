@@ -1,103 +1,111 @@
-"""From a form to jsonargparse's parser, and from words to values."""
+"""From the words of a command line to the values of a form's options, and a form's help."""
 
 import argparse
 import textwrap
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from jsonargparse import ArgumentParser
+import yaml
 
 from exfam.checks import ExfamError
 from exfam.cli.configs import read_config
 from exfam.cli.kinds import flag
-from exfam.cli.options import CONFIG, PRINT_CONFIG, Form, Option
-from exfam.cli.words import spell_out
+from exfam.cli.options import CONFIG, PRINT_CONFIG, Form
+from exfam.cli.words import read_words
 
-__all__ = ["build_parser", "parse"]
+__all__ = ["help_of", "parse"]
 
 HELP = ("-h", "--help")
+# What a printed configuration may leave out.
+_SKIPPED = ("skip_default", "skip_null")
 
 
-def parse(form: Form, words: Sequence[str]) -> Any:
-    """The values of a form's options; None if the help or a configuration was asked for instead.
+def parse(form: Form, words: Sequence[str]) -> Namespace | None:
+    """The values of a form's options; None if the help or a configuration was printed instead.
 
     What is given by words wins over a configuration, which wins over defaults.
     Raises ExfamError for anything that is no option or no value of it.
     """
-    parser = build_parser(form)
     if any(word in HELP for word in words):
-        print(parser.format_help(), end="")
+        print(help_of(form), end="")
         return None
-    spelled = spell_out(form, words)
-    for word in spelled:
-        if word.startswith("--config="):
-            read_config(form, word.partition("=")[2])
-    try:
-        chosen = parser.parse_args(spelled)
-    except SystemExit:  # --print_config has printed
+    given = read_words(form, words)
+    values = {option.name: option.default for option in form.options}
+    for path in given.pop(CONFIG.name, ()):
+        values |= read_config(form, path)
+    printed = given.pop(PRINT_CONFIG.name, None)
+    values |= given
+    if printed is not None:
+        _print_config(form, values, printed)
         return None
-    except (argparse.ArgumentError, argparse.ArgumentTypeError) as error:
-        raise ExfamError(f"Options must be readable, got {error}.") from error
     for option in form.options:
-        if option.required and getattr(chosen, option.name) is None:
-            written = option.metavar if option.place else f"{option.long} {option.metavar}"
+        if option.required and values[option.name] is None:
+            written = option.metavar if option.positional else f"{option.long} {option.metavar}"
             raise ExfamError(
                 f"`{written}` must be given. {option.help[0].upper()}{option.help[1:]}."
             )
-    return chosen
+    return Namespace(**values)
 
 
-def build_parser(form: Form) -> ArgumentParser:
-    """jsonargparse's parser of a form.
+def _print_config(form: Form, values: dict[str, Any], skipped: Sequence[str]) -> None:
+    for word in skipped:
+        if word not in ("", *_SKIPPED):
+            raise ExfamError(
+                f"`{PRINT_CONFIG.long}` must be one of {', '.join(_SKIPPED)}, got {word!r}."
+            )
+    defaults = {option.name: option.default for option in form.options}
+    kept = {
+        name: value
+        for name, value in values.items()
+        if not ("skip_null" in skipped and value is None)
+        and not ("skip_default" in skipped and value == defaults[name])
+    }
+    print(yaml.safe_dump(kept, sort_keys=False, allow_unicode=True), end="")
+
+
+def help_of(form: Form) -> str:
+    """What `--help` prints.
 
     >>> form = Form("demo", "Show.", [], example="exfam demo")
-    >>> print(build_parser(form).format_help().splitlines()[0])
+    >>> print(help_of(form).splitlines()[0])
     usage: exfam demo [options]
     """
-    parser = ArgumentParser(
-        prog=f"exfam {form.command}",
+    parser = argparse.ArgumentParser(
         usage=_usage(form),
         description=f"{form.title}.",
         epilog=_epilog(form),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-        allow_abbrev=False,
         add_help=False,
     )
     if form.config:
-        parser.add_argument(CONFIG.long, action="config", metavar="FILE", help=CONFIG.help)
-        for action in parser._actions:
-            if action.dest == PRINT_CONFIG.name:
-                action.help, action.metavar = PRINT_CONFIG.help, ""
+        parser.add_argument(CONFIG.long, metavar="FILE", help=CONFIG.help)
+        parser.add_argument(PRINT_CONFIG.long, action="store_true", help=PRINT_CONFIG.help)
     sections: dict[str, Any] = {"": parser}
     for option in form.options:
         if option.section not in sections:
             sections[option.section] = parser.add_argument_group(option.section)
-        _add(sections[option.section], option)
+        names = [option.long] if option.short is None else [option.short, option.long]
+        sections[option.section].add_argument(
+            *names,
+            nargs="?" if option.kind is flag else None,
+            metavar=option.metavar,
+            help=option.help.replace("%", "%%"),
+        )
     parser.add_argument(*HELP, action="help", help="show this")
-    return parser
-
-
-def _add(group: Any, option: Option) -> None:
-    names = [option.long] if option.short is None else [option.short, option.long]
-    group.add_argument(
-        *names,
-        type=option.kind,
-        default=option.default,
-        nargs="?" if option.kind is flag else None,
-        metavar=option.metavar,
-        help=option.help.replace("%", "%%"),
-    )
+    return parser.format_help()
 
 
 def _usage(form: Form) -> str:
-    places = [place.metavar if place.required else f"[{place.metavar}]" for place in form.places]
+    positional = [
+        option.metavar if option.required else f"[{option.metavar}]" for option in form.positional
+    ]
     needed = [
         f"{option.short or option.long} {option.metavar}"
         for option in form.options
-        if option.required and not option.place
+        if option.required and not option.positional
     ]
-    return " ".join(["exfam", form.command, *places, *needed, "[options]"])
+    return " ".join(["exfam", form.command, *positional, *needed, "[options]"])
 
 
 def _epilog(form: Form) -> str:

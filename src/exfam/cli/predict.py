@@ -7,7 +7,7 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.common import DATA, OUTPUT
-from exfam.cli.kinds import column, flag, number, numbers
+from exfam.cli.kinds import column, flag, number, number_list
 from exfam.cli.options import Form, Option
 
 __all__ = ["form", "run"]
@@ -34,7 +34,7 @@ def form(words: Sequence[str]) -> Form:
             *DATA,
             Option("interval", number, "the ends of a central interval of this probability"),
             Option(
-                "quantiles", numbers, "these quantiles instead of means: --quantiles 0.1 0.9",
+                "quantiles", number_list, "these quantiles instead of means: --quantiles 0.1 0.9",
                 metavar="P", many=True,
             ),
             Option(

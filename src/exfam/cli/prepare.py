@@ -51,11 +51,11 @@ def form(words: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Write the folder."""
     from exfam.cli.notes import note
-    from exfam.cli.places import check_writable
     from exfam.cli.sources import describe_rows, reading_options
+    from exfam.cli.writable import check_may_write
     from exfam.reading.prepared import prepare, prepared_facts
 
-    check_writable("--output", chosen.output)
+    check_may_write("--output", chosen.output)
     columns = {name: value for name in COLUMNS if (value := getattr(chosen, name)) is not None}
     options = reading_options(chosen)
     try:

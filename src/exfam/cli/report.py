@@ -9,7 +9,7 @@ from exfam.checks import ExfamError
 from exfam.cli.common import FILE, MODEL, READING, duplicates
 from exfam.cli.kinds import flag, text, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_writable
+from exfam.cli.writable import check_may_write
 
 __all__ = ["form", "run"]
 
@@ -52,7 +52,7 @@ def run(chosen: Any) -> None:
     from exfam.report.model_report import write_report
 
     path = Path(chosen.output)
-    check_writable("--output", path)
+    check_may_write("--output", path)
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
     model = open_model(chosen)

@@ -21,7 +21,7 @@ from exfam.cli.kinds import (
     columns,
     flag,
     number,
-    numbers,
+    number_list,
     optional,
     or_auto,
     text,
@@ -61,7 +61,7 @@ _RULES: dict[str, tuple[Kind, str]] = {
     "Flag": (flag, "BOOL"),
     "Fraction": (number, "X"),
     "Number": (number, "X"),
-    "Numbers": (numbers, "NUMBER"),
+    "Numbers": (number_list, "NUMBER"),
     "Positive": (number, "X"),
     "SEED": (whole, "N"),
     "Share": (number, "X"),
@@ -233,7 +233,7 @@ def _option(parameter: Declaration, *, reads: str) -> Option:
         f"{help}{_EXAMPLES.get(parameter.name, '')} (default {parameter.default!r})",
         default=default,
         metavar=metavar or parameter.name.upper(),
-        many=kind in (columns, numbers),
+        many=kind in (columns, number_list),
         section=(parameter.section or "").partition(" ")[0],
     )
 

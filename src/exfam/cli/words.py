@@ -1,56 +1,52 @@
 """The words of a command line, each with the option it belongs to."""
 
 import difflib
-import json
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.kinds import TRUTH, flag, numbers
+from exfam.cli.kinds import TRUTH, flag, number_list
 from exfam.cli.options import CONFIG, PRINT_CONFIG, Form, Option, convert
 
-__all__ = ["nearest", "spell_out"]
+__all__ = ["read_words", "suggestion"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def spell_out(form: Form, words: Sequence[str]) -> list[str]:
-    """The same words with every option in full, `--name=value`, once.
+def read_words(form: Form, words: Sequence[str]) -> dict[str, Any]:
+    """The values of the options that are given, by name.
 
     Underscores are as good as dashes, options and files come in any order, the values of an
     option that takes several become one list.
     Raises ExfamError for an unknown option, naming the nearest, for a value that is missing or of
     another kind, and for a word too many.
     """
-    spelled = []
-    for option, values in _Reader(form).read(words):
-        if option in (CONFIG, PRINT_CONFIG):
-            spelled += [f"{option.long}={value}" if value else option.long for value in values]
-            continue
-        if len(values) > 1 and not option.many:
-            raise ExfamError(f"`{option.long}` must be given once, got {len(values)} values.")
-        converted = [convert(option, value) for value in values]
-        spelled.append(f"{option.long}={_one_word(values, converted)}")
-    return spelled
+    return {
+        option.name: values if option in (CONFIG, PRINT_CONFIG) else _value(option, values)
+        for option, values in _Reader(form).read(words)
+    }
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def _value(option: Option, words: list[str]) -> Any:
+    if len(words) > 1 and not option.many:
+        raise ExfamError(f"`{option.long}` must be given once, got {len(words)} values.")
+    values = [convert(option, word) for word in words]
+    if len(values) == 1:
+        return values[0]
+    listed = [value if isinstance(value, list) else [value] for value in values]
+    return convert(option, [value for part in listed for value in part])
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that is most like this one, or at the help.
 
-    >>> nearest("--grup", ["--group", "--order"])
+    >>> suggestion("--grup", ["--group", "--order"])
     'Did you mean --group?'
     """
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]}?" if close else "--help lists all."
-
-
-def _one_word(values: list[str], converted: list) -> str:
-    if len(values) == 1:
-        return values[0]
-    # Several values are a list in YAML's short form, which is JSON.
-    each = [value if isinstance(value, list) else [value] for value in converted]
-    return json.dumps([one for some in each for one in some])
 
 
 class _Reader:
@@ -62,7 +58,7 @@ class _Reader:
         self.options |= {option.short: option for option in form.options if option.short}
         if form.config:
             self.options |= {CONFIG.long: CONFIG, PRINT_CONFIG.long: PRINT_CONFIG}
-        self.places = deque(form.places)
+        self.positional = deque(form.positional)
         self.queue: deque[str] = deque()
 
     def read(self, words: Sequence[str]) -> list[tuple[Option, list[str]]]:
@@ -71,19 +67,20 @@ class _Reader:
         given: dict[str, tuple[Option, list[str]]] = {}
         while self.queue:
             word = self.queue.popleft()
-            option, values = self._option(word) if _is_option(word) else self._place(word)
+            option, values = self._option(word) if _is_option(word) else self._positional(word)
             given.setdefault(option.name, (option, []))[1].extend(values)
         return list(given.values())
 
-    def _place(self, word: str) -> tuple[Option, list[str]]:
-        if not self.places:
-            wanted = " ".join(place.metavar for place in self.form.places) or "options only"
+    def _positional(self, word: str) -> tuple[Option, list[str]]:
+        if not self.positional:
+            wanted = " ".join(option.metavar for option in self.form.positional) or "options only"
             raise ExfamError(
-                f"`{self.form.told}` must be given {wanted}, got {word!r} besides. "
+                f"`{self.form.spoken_name}` must be given {wanted}, got {word!r} besides. "
                 "Name an option before it, or put a text with spaces in quotes."
             )
-        # The last place may take several words.
-        return self.places[0] if self.places[0].many else self.places.popleft(), [word]
+        # The last one may take several words.
+        option = self.positional[0] if self.positional[0].many else self.positional.popleft()
+        return option, [word]
 
     def _option(self, word: str) -> tuple[Option, list[str]]:
         name, equals, value = word.partition("=")
@@ -99,7 +96,7 @@ class _Reader:
         if following is None or following.partition("=")[0] in self.options:
             raise ExfamError(f"`{option.long}` must have a value, got none.")
         values = [self.queue.popleft()]
-        while option.kind is numbers and self.queue and _NUMBER.fullmatch(self.queue[0]):
+        while option.kind is number_list and self.queue and _NUMBER.fullmatch(self.queue[0]):
             values.append(self.queue.popleft())
         return option, values
 
@@ -109,7 +106,8 @@ class _Reader:
             if known in self.options:
                 return self.options[known]
         raise ExfamError(
-            f"`{name}` must be an option of `{self.form.told}`. {nearest(long, self.options)}"
+            f"`{name}` must be an option of `{self.form.spoken_name}`. "
+            f"{suggestion(long, self.options)}"
         )
 
 

@@ -7,7 +7,7 @@ from exfam.checks import ExfamError
 from exfam.cli.kinds import one_of, text
 from exfam.cli.options import Option
 
-__all__ = ["ENCODER", "TERM", "opened"]
+__all__ = ["ENCODER", "TERM", "open_encoder"]
 
 _TERMS = ("both", "contextual", "positional")
 # A file that models of exfam have, and no others.
@@ -17,7 +17,7 @@ ENCODER = Option(
     "encoder", text,
     "the folder of a masked language model or sentence classifier saved by exfam, or of a "
     "transformers model and its tokenizer; nothing is downloaded",
-    metavar="ENCODER", place=True, required=True,
+    metavar="ENCODER", positional=True, required=True,
 )  # fmt: skip
 TERM = Option(
     "term", one_of(_TERMS),
@@ -26,7 +26,7 @@ TERM = Option(
 )  # fmt: skip
 
 
-def opened(folder: str, *, term: str) -> Any:
+def open_encoder(folder: str, *, term: str) -> Any:
     """The encoder of a folder, of exfam or of transformers.
 
     Raises ExfamError for another model, and for a term of an encoder that cannot be split.

@@ -6,7 +6,7 @@ from typing import Any
 from exfam.cli.common import OUTPUT
 from exfam.cli.kinds import one_of, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.probes.encoder import ENCODER, TERM, opened
+from exfam.cli.probes.encoder import ENCODER, TERM, open_encoder
 
 __all__ = ["form", "run"]
 
@@ -55,7 +55,7 @@ def run(chosen: Any) -> None:
 
     to = destination(chosen.format, chosen.output)
     probe = identical_word_probe(
-        opened(chosen.encoder, term=chosen.term),
+        open_encoder(chosen.encoder, term=chosen.term),
         words=chosen.words,
         length=chosen.length,
         special_tokens=chosen.special_tokens,

@@ -4,14 +4,14 @@ A command looks its sort up once, by what the registry says that the estimator r
 branches on it. A new sort is a module here and a line in `SORTS`.
 """
 
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
 from exfam.cli.sorts.lookup import respond, sort_named, sort_of
 
 __all__ = [
     "Baseline",
     "Comparison",
     "Figures",
-    "FitPlan",
+    "PlannedFit",
     "Sort",
     "respond",
     "sort_named",

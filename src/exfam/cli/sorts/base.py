@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Baseline", "Comparison", "Figures", "FitPlan", "Sort"]
+__all__ = ["Baseline", "Comparison", "Figures", "PlannedFit", "Sort"]
 
 
 @dataclass(frozen=True, eq=False)
-class FitPlan:
+class PlannedFit:
     """What `fit` takes, and what its scores are of.
 
     `train`, `held_out`: the data that the fit learns from, and those that scores are of, if any
@@ -106,5 +106,5 @@ class Sort:
     answers: Mapping[str, Callable[[Any, Any, Any], tuple[Any, list[str]]]]
     instead: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    plan: Callable[[Any, Any], FitPlan] | None = None
+    plan: Callable[[Any, Any], PlannedFit] | None = None
     comparison: Comparison | None = None

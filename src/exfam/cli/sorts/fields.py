@@ -6,7 +6,7 @@ import numpy as np
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.output import beside
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
 from exfam.cli.sorts.groups import estimator_baseline, mean_parts, split_held_out, unseen_groups
 from exfam.columns.parts import Part
 from exfam.families import family_to_config
@@ -56,14 +56,14 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     return groups, f"{file}: {_one_line(facts)}"
 
 
-def _plan(estimator: Any, chosen: Any) -> FitPlan:
+def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     """Scores are of the maps that a fit holds out, the last ones unless others are given."""
     groups, facts = _read_maps(estimator, chosen, file=chosen.file)
     validation = None
     if chosen.validation is not None:
         validation, _ = _read_maps(estimator, chosen, file=chosen.validation)
     plan = plan_field_fit(estimator, groups, validation=validation, checkpoint=None)
-    return FitPlan((groups,), validation, plan.train, plan.validation, _one_line(facts))
+    return PlannedFit((groups,), validation, plan.train, plan.validation, _one_line(facts))
 
 
 def _facts(model: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from exfam.cli.output import arrow_column, beside, stacked
 from exfam.cli.sources import file_rows
 from exfam.groups import Groups
 
-__all__ = ["explain_groups", "predict_groups", "recommend_items", "spoken_part"]
+__all__ = ["attention_rows", "predict_groups", "recommend_items", "spoken_part"]
 
 # Columns, and lines to say.
 Answer = tuple[Any, list[str]]
@@ -82,7 +82,7 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
     }
 
 
-def explain_groups(model: Any, groups: Groups, chosen: Any) -> Answer:
+def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
     """Attention weights of chosen groups, one row for each center and context.
 
     Raises ExfamError for `--of`, and for groups that are not in the file.

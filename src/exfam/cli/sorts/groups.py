@@ -7,9 +7,9 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.output import beside
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
 from exfam.cli.sorts.group_answers import (
-    explain_groups,
+    attention_rows,
     predict_groups,
     recommend_items,
     spoken_part,
@@ -32,7 +32,7 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     return groups, f"{file}: {describe_rows(facts)}"
 
 
-def _plan(estimator: Any, chosen: Any) -> FitPlan:
+def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     _complete_columns(estimator, chosen)
     columns, options = estimator._columns(), reading_options(chosen)
     groups, facts = read_source(chosen.file, columns, options=options)
@@ -52,7 +52,7 @@ def _plan(estimator: Any, chosen: Any) -> FitPlan:
             vocabulary=groups.vocabulary,
             unknown=estimator.unknown,
         )
-    return FitPlan((train,), held_out, train, held_out, describe_rows(facts))
+    return PlannedFit((train,), held_out, train, held_out, describe_rows(facts))
 
 
 def _complete_columns(estimator: Any, chosen: Any) -> None:
@@ -192,7 +192,7 @@ GROUPS = Sort(
     answers={
         "score": _score,
         "predict": predict_groups,
-        "explain": explain_groups,
+        "explain": attention_rows,
         "recommend": recommend_items,
     },
     refused={

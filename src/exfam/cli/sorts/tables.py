@@ -6,7 +6,7 @@ import numpy as np
 
 from exfam.cli import tables
 from exfam.cli.output import stacked
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, FitPlan, Sort
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
 from exfam.cli.tables.facts import label_notes
 from exfam.cli.tables.scores import chosen_columns, column_scores, decision_rules
 from exfam.tables.data import Cells, TableSchema
@@ -23,7 +23,7 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:
     return table, f"{file}: {tables.describe_table(table)}"
 
 
-def _plan(estimator: Any, chosen: Any) -> FitPlan:
+def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     """The table, its response apart."""
     response = getattr(chosen, "response", None)
     train, held_out = tables.read_training_tables(estimator, chosen)
@@ -31,7 +31,7 @@ def _plan(estimator: Any, chosen: Any) -> FitPlan:
     if response is None and validation is not None:
         (validation,) = validation
     read = [train] if held_out is None else [train, held_out]
-    return FitPlan(
+    return PlannedFit(
         tables.given_of(train, response),
         validation,
         train,

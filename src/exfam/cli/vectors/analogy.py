@@ -23,7 +23,7 @@ def form(arguments: Sequence[str]) -> Form:
         [
             VECTORS[0],
             *(
-                Option(name, text, told, metavar=name.upper(), place=True, required=True)
+                Option(name, text, told, metavar=name.upper(), positional=True, required=True)
                 for name, told in asked
             ),
             RULE,

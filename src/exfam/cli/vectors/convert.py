@@ -7,8 +7,8 @@ from typing import Any
 from exfam.checks import ExfamError
 from exfam.cli.kinds import one_of, text
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_writable
 from exfam.cli.vectors.opening import OF, VECTORS, open_vectors
+from exfam.cli.writable import check_may_write
 
 __all__ = ["form", "run"]
 
@@ -52,7 +52,7 @@ def run(chosen: Any) -> None:
     path = Path(chosen.output)
     if path.is_dir():
         raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
-    check_writable("--output", path)
+    check_may_write("--output", path)
     try:
         format = chosen.format or format_of_name(path)
     except ExfamError:

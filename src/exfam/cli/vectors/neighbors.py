@@ -24,7 +24,7 @@ def form(arguments: Sequence[str]) -> Form:
             VECTORS[0],
             Option(
                 "words", words, "whose neighbors to find; one or several", metavar="WORD...",
-                place=True, required=True, many=True,
+                positional=True, required=True, many=True,
             ),
             Option("k", whole, "of each word (default 10)", default=10, metavar="N", short="-k"),
             OF,

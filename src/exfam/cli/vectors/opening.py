@@ -33,7 +33,7 @@ VECTORS = (
         "vectors", text,
         "a saved model of words, or a file: word2vec text or binary, GloVe, fastText .vec, "
         "safetensors, also .gz",
-        metavar="VECTORS", place=True, required=True,
+        metavar="VECTORS", positional=True, required=True,
     ),
     *_READING,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from exfam.checks import ExfamError
 from exfam.cli.common import OUTPUT
 from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.probes.encoder import ENCODER, TERM, opened
+from exfam.cli.probes.encoder import ENCODER, TERM, open_encoder
 
 __all__ = ["form", "run"]
 
@@ -46,7 +46,7 @@ def run(chosen: Any) -> None:
     from exfam_studies.positions.dependencies import attention_hits, offset_hits
 
     to = destination(chosen.format, chosen.output)
-    encoder = opened(chosen.encoder, term=chosen.term)
+    encoder = open_encoder(chosen.encoder, term=chosen.term)
     dev = _fitting(encoder, _parses(chosen.dev, option="dev"), chosen.dev)
     test = _fitting(encoder, _parses(chosen.test, option="test"), chosen.test)
     # Offsets first: a wrong seed is refused before attention is computed.

@@ -16,7 +16,7 @@ def form(words: Sequence[str]) -> Form:
         "reproduce",
         "Print a paper's table with our columns",
         [
-            Option("name", text, "the experiment, one of --list", metavar="NAME", place=True),
+            Option("name", text, "the experiment, one of --list", metavar="NAME", positional=True),
             Option("list", flag, "print all names and stop", default=False, metavar="BOOL"),
             Option("seeds", whole, "fits per row (default: the experiment's own)", metavar="N"),
             Option(

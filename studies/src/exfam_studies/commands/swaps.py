@@ -8,7 +8,7 @@ from typing import Any
 from exfam.checks import ExfamError
 from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_writable
+from exfam.cli.writable import check_may_write
 
 __all__ = ["form", "run"]
 
@@ -29,7 +29,7 @@ def form(arguments: Sequence[str]) -> Form:
         "Make pairs of sentences whose words change places, with the same or the opposite meaning",
         [
             Option("file", text, "parsed pairs of sentences, JSON lines, also .gz",
-                   metavar="FILE", place=True, required=True),
+                   metavar="FILE", positional=True, required=True),
             Option("out", text, "write all changed pairs to this file, as JSON lines",
                    metavar="FILE"),
             Option("model", text, "a saved classifier of pairs, to be scored on them",
@@ -65,7 +65,7 @@ def _writable(path: Path, *, source: Path) -> Path:
         raise ExfamError(
             f"`--out` must be another file than FILE, got {path} for both. Name a new file."
         )
-    check_writable("--out", path)
+    check_may_write("--out", path)
     return path
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.common import FORMATS
+from exfam.cli.common import TABLE_FORMATS
 from exfam.cli.configs import last_given
 from exfam.cli.kinds import flag, one_of, text
 from exfam.cli.options import Form, Option
-from exfam.cli.places import check_checkpoint, check_model_place, check_room, save_or_keep
 from exfam.cli.signatures import WORD_MODELS, build_estimator, estimator_options
+from exfam.cli.writable import check_checkpoint, check_model_place, check_room, save_or_keep
 
 __all__ = ["form", "run"]
 
@@ -50,7 +50,7 @@ def _options() -> list[Option]:
     return [
         Option(
             "corpus", text, "the text: a file, a folder of files, or a prepared text",
-            metavar="CORPUS", place=True, required=True,
+            metavar="CORPUS", positional=True, required=True,
         ),
         Option(
             "output", text, "the folder to save the model in", metavar="VECTORS", short="-o",
@@ -69,8 +69,8 @@ def _options() -> list[Option]:
             default=False, metavar="BOOL",
         ),
         Option(
-            "format", one_of(FORMATS), "of the table on stdout (default table)",
-            metavar="{" + ",".join(FORMATS) + "}",
+            "format", one_of(TABLE_FORMATS), "of the table on stdout (default table)",
+            metavar="{" + ",".join(TABLE_FORMATS) + "}",
         ),
     ]  # fmt: skip
 

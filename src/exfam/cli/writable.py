@@ -8,16 +8,16 @@ from typing import Any
 
 from exfam.checks import ExfamError, check_path
 
-__all__ = ["check_checkpoint", "check_model_place", "check_room", "check_writable", "save_or_keep"]
+__all__ = ["check_checkpoint", "check_may_write", "check_model_place", "check_room", "save_or_keep"]
 
 # What the smallest model takes, its description and a checksum of its data included.
 _LEAST = 1 << 18
 
 
-def check_writable(name: str, path: str | Path) -> None:
+def check_may_write(name: str, path: str | Path) -> None:
     """Raise ExfamError if no file or folder could be made at `path`.
 
-    >>> check_writable("--output", Path("model"))
+    >>> check_may_write("--output", Path("model"))
     """
     check_path(name, path)
     folder = Path(os.path.abspath(path)).parent
@@ -36,7 +36,7 @@ def check_model_place(path: str | Path, *, overwrite: bool) -> None:
     """
     from exfam.estimator.storage import check_replaceable
 
-    check_writable("--output", path)
+    check_may_write("--output", path)
     try:
         check_replaceable(Path(path), overwrite=overwrite)
     except ExfamError as error:
@@ -49,7 +49,7 @@ def check_checkpoint(folder: str | None) -> None:
     >>> check_checkpoint(None)
     """
     if folder is not None:
-        check_writable("--checkpoint", folder)
+        check_may_write("--checkpoint", folder)
 
 
 def check_room(path: Path, n_numbers: int = 0) -> None:
