@@ -14,8 +14,8 @@ from estimator_cases import (
     ratings,
 )
 from exfam import DataError, ExfamError, ExfamWarning, Groups, UnknownItemError
-from exfam.efa.inputs import read_group_inputs
-from exfam.estimator.choices import check_no_repeats, choose_parts, choose_support
+from exfam.efa.inputs import check_no_repeats, read_group_inputs
+from exfam.efa.plan import choose_parts, choose_support
 from exfam.estimator.plain import from_plain, to_plain
 from exfam.families import Poisson
 from exfam.groups.frames import FrameColumns

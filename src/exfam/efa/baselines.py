@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from exfam.checks import ExfamError
-from exfam.efa.declarations import OnlyIn
+from exfam.efa.declarations import PARTS, OnlyIn
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.marginals import (
     MarginalItems,
@@ -16,7 +16,6 @@ from exfam.efa.networks.marginals import (
 )
 from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues, choose_k, fit_shrunk_offset
 from exfam.efa.plan import FitPlan
-from exfam.estimator.choices import PARTS
 from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice, Flag, OrNone, Positive
 from exfam.likelihoods.support import SUPPORTS

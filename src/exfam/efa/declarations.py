@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from exfam.checks import ExfamError
-from exfam.estimator.choices import PARTS, SUPPORT_CHOICES, Families
+from exfam.estimator.choices import Families
 from exfam.estimator.declared import Declared, parameter
 from exfam.estimator.rules import (
     ANY_NUMBER,
@@ -21,6 +21,8 @@ from exfam.estimator.rules import (
 from exfam.likelihoods.support import DIRECTIONS
 
 __all__ = [
+    "PARTS",
+    "SUPPORT_CHOICES",
     "AttributeColumns",
     "GroupColumnNames",
     "GroupModel",
@@ -30,6 +32,10 @@ __all__ = [
     "PartsModel",
     "UnavailableError",
 ]
+
+
+PARTS = ("auto", "both", "items", "values")
+SUPPORT_CHOICES = ("auto", "hard", "none", "penalty")
 
 
 class GroupColumnNames(Declared, section="Columns of a frame (not needed for `Groups`)"):

@@ -22,9 +22,8 @@ from exfam.efa.networks.efa_network import (
     EFASettings,
     build_efa,
 )
-from exfam.efa.plan import FitPlan, train
+from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
-from exfam.estimator.choices import check_order, choose_encoding
 from exfam.estimator.declared import parameter, settings_from
 from exfam.estimator.rules import (
     Choice,

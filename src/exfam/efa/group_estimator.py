@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator
 
 from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.efa.declarations import GroupColumnNames, GroupModel, GroupSplit
-from exfam.efa.inputs import Inputs, read_group_inputs
-from exfam.efa.plan import FitPlan, plan_fit
+from exfam.efa.inputs import Inputs, check_no_repeats, read_group_inputs
+from exfam.efa.plan import FitPlan, check_order, check_part_names, plan_fit
 from exfam.efa.recommend import Recommendations, Relations, recommend, relations
 from exfam.efa.sampling import continue_groups, fill_in
 from exfam.estimator.base import Estimator
-from exfam.estimator.choices import check_no_repeats, check_order, check_part_names
 from exfam.estimator.declared import attribute
 from exfam.estimator.evaluate import (
     check_size,

@@ -20,7 +20,7 @@ from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
 from exfam.reading.reader import read_with_facts
 from exfam.training.batching import element_weights
 
-__all__ = ["Inputs", "read_group_inputs"]
+__all__ = ["Inputs", "check_no_repeats", "read_group_inputs"]
 
 Vocabulary = Mapping[str, np.ndarray]
 
@@ -299,3 +299,20 @@ def _without(
     )
     left = mark[keep] >= 2
     return without, left if left[without.elements()].any() else None
+
+
+def check_no_repeats(groups: Groups) -> None:
+    """Raise ExfamError naming the first item that occurs twice in a group, and its rows."""
+    repeat = None if groups.item is None else groups.first_repeat()
+    if repeat is None:
+        return
+    group, item, elements = repeat
+    name = group if groups.group_names is None else groups.group_names.tolist()[group]
+    labels = groups.vocabulary.get("item")
+    label = item if labels is None else labels.tolist()[item]
+    rows = elements if groups.source_row is None else groups.source_row[elements]
+    raise ExfamError(
+        f"`item` must not repeat in a group with support='hard', got {label!r} again in group "
+        f"{name!r} at rows {np.asarray(rows).tolist()}. Fit with support='none' or 'penalty' to "
+        "allow repeats."
+    )

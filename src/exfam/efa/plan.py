@@ -1,6 +1,7 @@
 """What a fit works on: data read, parts, families and support chosen, groups held out."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,11 @@ import torch
 from jaxtyping import Bool, Float
 
 from exfam.catalog import ItemSampler
-from exfam.checks import ExfamError
-from exfam.efa.inputs import Inputs
+from exfam.checks import ExfamError, ExfamWarning, check_choice
+from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
+from exfam.efa.inputs import Inputs, check_no_repeats
 from exfam.efa.networks.marginals import fit_marginal_items
-from exfam.estimator.choices import (
-    check_part_names,
-    choose_families,
-    choose_parts,
-    choose_support,
-    vocabulary_of,
-)
+from exfam.estimator.choices import choose_families
 from exfam.estimator.members import train_members
 from exfam.estimator.rules import listed
 from exfam.estimator.schema import Schema, check_in_support
@@ -28,9 +24,26 @@ from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.checkpoints import checkpoint_path
 
-__all__ = ["FitPlan", "hold_out_groups", "plan_fit", "train"]
+__all__ = [
+    "FitPlan",
+    "check_order",
+    "check_part_names",
+    "choose_encoding",
+    "choose_parts",
+    "choose_support",
+    "hold_out_groups",
+    "plan_fit",
+    "train",
+    "vocabulary_of",
+]
 
 Weight = Float[np.ndarray, "elements"] | None
+
+
+_ORDERED = (
+    "Name the column to sort by, order='time', or pass order='rows' if the rows, or the elements "
+    "of Groups, come in an order that means something."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,3 +189,126 @@ def hold_out_groups(
         return able, None
     train, held_out = able.split([1 - share, share], seed=seed)
     return train, held_out
+
+
+def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
+    """Whether items and values are to be modeled; "auto" takes what the data have.
+
+    >>> choose_parts("auto", Groups(start=[0], stop=[1], item=[0]))
+    (True, False)
+    """
+    check_choice("parts", parts, PARTS)
+    held = (groups.item is not None, bool(groups.values))
+    wanted = {"auto": held, "both": (True, True), "items": (True, False)}.get(parts, (False, True))
+    for name, want, have in zip(("item", "value"), wanted, held, strict=True):
+        if want and not have:
+            raise ExfamError(f"`{name}` must be given for parts={parts!r}, got data without it.")
+    if not any(wanted):
+        raise ExfamError("`item` or `value` must be given, got data with neither.")
+    return wanted
+
+
+def check_part_names(columns: Mapping[str, Iterable[str]]) -> None:
+    """Raise ExfamError for a column that has the item part's name, "item" or "items".
+
+    Scores, probabilities and labels of items have these names.
+
+    >>> check_part_names({"value": ["stars"]})
+    """
+    for argument, names in columns.items():
+        for name in names:
+            if name in ("item", "items"):
+                raise ExfamError(
+                    f"`{argument}` must not have the item part's name, got column {name!r}. "
+                    "Rename the column."
+                )
+
+
+def choose_support(support: str, seen: Sequence[Groups]) -> str:
+    """The support of items: "auto" is hard where no group of `seen` repeats an item.
+
+    Raises ExfamError for "hard" where an item repeats.
+
+    >>> choose_support("auto", [Groups(start=[0], stop=[2], item=[1, 1])])
+    'none'
+    """
+    check_choice("support", support, SUPPORT_CHOICES)
+    if support == "hard":
+        for groups in seen:
+            check_no_repeats(groups)
+    if support != "auto":
+        return support
+    repeats = any(groups.item is None or groups.repeats_items() for groups in seen)
+    return "none" if repeats else "hard"
+
+
+def check_order(groups: Groups, *, direction: str, encoding: str = "none") -> None:
+    """Raise ExfamError for sets of elements where a model needs them in order.
+
+    Tied elements of which a causal model needs the order are counted in an ExfamWarning.
+
+    `encoding`: of positions: "auto" needs none, others need an order or positions (default "none")
+
+    >>> check_order(Groups(start=[0], stop=[2]), direction="bidirectional")
+    """
+    if groups.ordered:
+        if direction == "causal":
+            _warn_ties(groups)
+        return
+    if direction == "causal":
+        raise ExfamError(
+            f"`order` must be given for direction='causal', got none: groups without it are sets. "
+            f"{_ORDERED}"
+        )
+    if encoding not in ("auto", "none") and groups.position is None:
+        raise ExfamError(
+            "`encoding` must be 'auto' or 'none' without `order` or `position`: groups without "
+            f"them are sets, got {encoding!r}. {_ORDERED}"
+        )
+
+
+def _warn_ties(groups: Groups) -> None:
+    if groups.tied is None:
+        return
+    tied = groups.tied[groups.elements()]
+    shared = int((tied | np.append(tied[1:], False)).sum())
+    if shared:
+        warnings.warn(
+            f"{shared:,} of {len(tied):,} rows are tied in `order` with another row of their "
+            "group: direction='causal' takes them in the order of the rows. Name a finer order, or "
+            "pass order='rows' if the order of the rows means something.",
+            ExfamWarning,
+            stacklevel=2,
+        )
+
+
+def choose_encoding(encoding: str, groups: Groups) -> str:
+    """The positional encoding: "auto" is "none" for sets, "relative" for an order or positions.
+
+    Groups whose elements are all tied are sets.
+
+    >>> choose_encoding("auto", Groups(start=[0], stop=[2]))
+    'none'
+    """
+    if encoding != "auto":
+        return encoding
+    if groups.position is None and groups.tied is not None:
+        n_alone = int((groups.stop > groups.start).sum())
+        if int(groups.tied[groups.elements()].sum()) == groups.n_elements - n_alone:
+            return "none"
+    return "relative" if groups.ordered or groups.position is not None else "none"
+
+
+def vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:
+    """The groups' vocabulary; items and categories without labels are named by their codes.
+
+    >>> vocabulary_of(Groups(start=[0], stop=[2], item=[0, 1]))
+    {'item': array([0, 1])}
+    """
+    vocabulary = dict(groups.vocabulary)
+    if groups.item is not None:
+        vocabulary.setdefault("item", np.arange(groups.n_items))
+    for name, codes in (groups.attributes | groups.group_attributes).items():
+        if codes.dtype.kind in "iu" and codes.ndim == 1:
+            vocabulary.setdefault(name, np.arange(int(codes.max(initial=-1)) + 1))
+    return vocabulary

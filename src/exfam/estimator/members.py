@@ -60,7 +60,10 @@ def train_members(
     members: list[TwoPartModel] = []
     histories: list[History] = []
     for seed in range(settings.seed, settings.seed + int(estimator.ensemble)):
-        folder = None if plan.checkpoint is None else plan.checkpoint / str(seed)
+        checkpoint = None
+        if plan.checkpoint is not None:
+            folder = plan.checkpoint / str(seed)
+            checkpoint = identified(folder, estimator, irrelevant=_IRRELEVANT)
         model = build(torch.Generator().manual_seed(seed)).to(choose_device(settings.device))
         history = fit(
             model,
@@ -69,7 +72,7 @@ def train_members(
             validation=held_out,
             settings=replace(settings, seed=seed),
             progress=estimator.progress,
-            checkpoint=identified(folder, estimator, irrelevant=_IRRELEVANT),
+            checkpoint=checkpoint,
         )
         members.append(model)
         histories.append(history)
