@@ -66,11 +66,11 @@ def with_noise(fit, scale, *, seed=5):
 
 
 CHOICES = {
-    "static": {"network": {"conditional": "static", "n_layers": 2}},
-    "copies": {"network": {"conditional": "copies", "connection": "post-norm"}},
-    "exact": {"network": {"conditional": "exact", "connection": "residual"}},
-    "two_stream": {"network": {"conditional": "two_stream", "direction": "causal"}},
-    "tied": {"tie": "reflection", "network": {"connection": "residual"}},
+    "static": {"conditional": "static", "n_layers": 2},
+    "copies": {"conditional": "copies", "connection": "post-norm"},
+    "exact": {"conditional": "exact", "connection": "residual"},
+    "two_stream": {"conditional": "two_stream", "direction": "causal"},
+    "tied": {"tie": "reflection", "connection": "residual"},
 }
 
 
