@@ -9,7 +9,7 @@ from exfam.language.networks.token_pieces import (
     MaskedTokens,
     TokenPieces,
     padded,
-    sequential_places,
+    sequential_rows,
 )
 from exfam.randomness import lend_generator
 from language.masked_cases import network
@@ -40,7 +40,7 @@ def test_an_epoch_has_every_piece_once_in_an_order_of_chance(sizes):
 @pytest.mark.parametrize("most", [1, 20, 1000])
 def test_sequential_batches_are_as_large_as_they_may_be(most):
     lengths = source().lengths
-    batches = list(sequential_places(lengths, max_tokens=most))
+    batches = list(sequential_rows(lengths, max_tokens=most))
     assert sorted(np.concatenate(batches).tolist()) == list(range(40))
     for batch in batches:
         assert len(batch) == 1 or len(batch) * lengths[batch].max() <= most

@@ -179,7 +179,7 @@ def test_what_are_no_labeled_sentences_is_refused(encoder, X, y, message):
     [
         (TEST[0], "`validation` must be a pair"),
         ((["a", {}], ["it", "car"]), "In `validation`: Sentence 1 must be a text or a list"),
-        ((TEST, ["it"] * 29 + ["bus"]), "labels of the training sentences, got 'bus' at place 29"),
+        ((TEST, ["it"] * 29 + ["bus"]), "labels of the training sentences, got 'bus' at index 29"),
     ],
 )
 def test_what_is_no_validation_is_refused(encoder, validation, message):
@@ -191,9 +191,9 @@ def test_what_is_no_validation_is_refused(encoder, validation, message):
     ("y", "message"),
     [
         (LABELS, "`y` must be numbers"),
-        (np.where(np.arange(120) == 7, np.nan, NUMBERS), "`y` must be finite, got nan at place 7"),
+        (np.where(np.arange(120) == 7, np.nan, NUMBERS), "`y` must be finite, got nan at index 7"),
         (np.full(120, 0.1), "`y` must not be all alike, got 0.1 120 times"),
-        ([10**400] * 120, r"`y` must be numbers, one a sentence of `X` \(int too large"),
+        ([10**400] * 120, r"`y` must be numbers, one per sentence of `X` \(int too large"),
     ],
 )
 def test_what_are_no_numbers_is_refused(encoder, y, message):
@@ -230,7 +230,7 @@ def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
     model.save(tmp_path / "model")
     loaded = exfam.load(tmp_path / "model")
     assert loaded.predict(TEST).tolist() == model.predict(TEST).tolist()
-    with pytest.raises(DataError, match="labels of the training sentences, got 'bus' at place 0"):
+    with pytest.raises(DataError, match="labels of the training sentences, got 'bus' at index 0"):
         unknown = np.array(["bus"] * 120, dtype=object)
         SentenceClassifier(**CHANGES).fit(TRAIN, y, encoder=encoder, validation=(TRAIN, unknown))
 
@@ -238,7 +238,7 @@ def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
 def test_labels_never_seen_are_counted_and_wrong(encoder):
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=encoder)
     y = ["bus", "tram", *model.predict(TRAIN[2:4])]
-    with pytest.warns(ExfamWarning, match="2 of the 4 labels of `y` .* 'bus' at place 0") as warned:
+    with pytest.warns(ExfamWarning, match="2 of the 4 labels of `y` .* 'bus' at index 0") as warned:
         assert model.score(TRAIN[:4], y) == 0.5
     assert len(warned) == 1
 
@@ -281,7 +281,7 @@ def test_what_is_no_encoder_is_refused(encoder, classifier):
 def test_ranks_need_numbers_that_differ(regressor):
     with pytest.raises(DataError, match="must not be all alike to be ranked"):
         regressor.score(PAIRS[:5], np.ones(5))
-    with pytest.raises(DataError, match="`y` must be finite, got nan at place 1"):
+    with pytest.raises(DataError, match="`y` must be finite, got nan at index 1"):
         regressor.score(PAIRS[:3], [1.0, np.nan, 2.0])
 
 

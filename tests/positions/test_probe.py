@@ -207,7 +207,9 @@ def test_models_without_weights_are_refused(folder, encoder):
         def forward(self, **options):
             return None
 
-    with pytest.raises(ExfamError, match="`model` must tell its attention weights, got none from"):
+    with pytest.raises(
+        ExfamError, match="`model` must return its attention weights, got none from"
+    ):
         identical_word_probe(PretrainedEncoder(Silent(), encoder.tokenizer), words=1, length=5)
 
 

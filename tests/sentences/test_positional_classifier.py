@@ -238,8 +238,8 @@ def test_commands_of_rows_are_told_that_it_is_of_sentences(fitted):
         ("w1 w2", "`X` must be sentences, each a text or a list of words, got one str. Put it"),
         (7, "`X` must be sentences, each a text or a list of words, got one int. Put it"),
         ({"text": ["w1"]}, r"`X` must be texts, got a table \(dict\). Give one column of it"),
-        (["w1", 7], "`X` must be sentences, each a text or a list of words, got int at place 1"),
-        (["w1", [7]], "`X` must be sentences, each a text or a list of words, got list at place 1"),
+        (["w1", 7], "`X` must be sentences, each a text or a list of words, got int at index 1"),
+        (["w1", [7]], "`X` must be sentences, each a text or a list of words, got list at index 1"),
     ],
 )
 def test_what_are_no_sentences_is_refused(fitted, X, message):
@@ -251,10 +251,10 @@ def test_what_are_no_sentences_is_refused(fitted, X, message):
     ("y", "more", "message"),
     [
         (["a"], {}, r"`y` must have a target for each of 2 sentences of `X`, got shape \(1,\)"),
-        (["a", ["b"]], {}, "`y` must have one target a sentence, got ones of several lengths"),
+        (["a", ["b"]], {}, "`y` must have one target per sentence, got ones of several lengths"),
         (["a", "a"], {}, "`y` must have at least two labels, got 1"),
         (["a", "b"], {"validation": 1}, r"`validation` must be a pair \(X, y\), got int"),
-        (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at place 0"),
+        (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at index 0"),
         (
             ["a", "b"],
             {"vectors": WordVectors(("x",), np.ones((1, 2), "f4"))},
@@ -295,7 +295,7 @@ def test_what_are_no_vectors_is_refused(given):
 def test_labels_never_seen_are_counted_and_wrong(fitted):
     X = ["w1", "w2"]
     y = [fitted.predict(X)[0], "tram"]
-    with pytest.warns(ExfamWarning, match="1 of the 2 labels of `y` .* 'tram' at place 1"):
+    with pytest.warns(ExfamWarning, match="1 of the 2 labels of `y` .* 'tram' at index 1"):
         assert fitted.score(X, y) == 0.5
 
 

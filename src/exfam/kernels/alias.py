@@ -1,4 +1,4 @@
-"""Draws from a fixed law over many words, each by one look-up: the alias method.
+"""Draws from a fixed distribution over many words, each by one look-up: the alias method.
 
 Source: Vose (1991), "A linear algorithm for generating random numbers with a given distribution".
 """

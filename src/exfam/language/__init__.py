@@ -1,4 +1,4 @@
-"""Language models: p(token | all before it, or all around it), and what sentences are told by."""
+"""Language models: p(token | all before it, or all around it), and models of sentences."""
 
 from exfam.language.lstm import LSTMLanguageModel
 from exfam.language.masked import MaskedLanguageModel

@@ -12,7 +12,7 @@ class NetworkTraining(Declared, section="Training"):
     """What every fit of a network needs."""
 
     dropout: float = parameter(0.1, Fraction(), "of tokens and of layers' outputs")
-    batch_size: int = parameter(32, ANY_NUMBER, "stretches a step")
+    batch_size: int = parameter(32, ANY_NUMBER, "stretches per step")
     learning_rate: float = parameter(0.001, Positive(), "the largest of AdamW; falls as a cosine")
     seed: int = parameter(0, SEED, "of initial weights, batches, masks and dropout")
     device: str = parameter("cpu", Text(), '"cpu", "cuda", "cuda:1" or "auto"')
@@ -41,5 +41,5 @@ class AdamTraining(Declared, section="Training"):
         "error",
         Choice(LONG_SENTENCES),
         '"error", or "cut" to leave out what is beyond the last position that the encoding '
-        "knows, where sentences are told of after the fit",
+        "knows, where sentences are scored after the fit",
     )

@@ -1,30 +1,24 @@
 """The LSTM language model as an estimator."""
 
 import math
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64, Shaped
-from sklearn.base import BaseEstimator
 
 from exfam.checks import DataError, ExfamError, check_whole, shown
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute, parameter
-from exfam.estimator.plain import identified
+from exfam.estimator.declared import parameter
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
-from exfam.language.declarations import NetworkTraining, Precision
+from exfam.language.declarations import Precision
+from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
 from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork, build_lstm_lm
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.scoring import draw_tokens, token_log_probs
 from exfam.language.streams import CarriedNats, Streams, cut
 from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 from exfam.reading.text.checks import warn_unknown_words
-from exfam.training.checkpoints import Checkpoint
-from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
 
 __all__ = ["LSTMLanguageModel"]
 
@@ -37,7 +31,7 @@ _VALIDATION_COLUMNS, _VALIDATION_LENGTH = 10, 1000
 _IRRELEVANT = ("progress", "validation_fraction")
 
 
-class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
+class LSTMLanguageModel(LanguageEstimator, Precision):
     """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
 
     A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
@@ -59,7 +53,7 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
         Choice(LSTM_TIES),
         'None for output vectors of their own, "tied" for those of the inputs, "reflection" '
         'for those with half of the coordinates\' signs flipped, which is equal to "tied" in '
-        "law",
+        "distribution",
     )
     dropout: float = parameter(0.2, text="of inputs, between layers and of outputs")
     batch_size: int = parameter(20, text="pieces of the text that are read side by side")
@@ -90,17 +84,13 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
 
     kind: ClassVar[str] = "lstm-language-model"
 
-    members_: list[LSTMNetwork] = attribute()
-    vocabulary_: dict[str, np.ndarray] = attribute()
-    histories_: list[History] = attribute()
-
     def fit(
         self,
         X: Any,
         y: None = None,
         *,
         validation: Any = None,
-        checkpoint: Checkpoint | str | Path | None = None,
+        checkpoint: CheckpointLike = None,
     ) -> "LSTMLanguageModel":
         """Fit to a text.
 
@@ -117,34 +107,25 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
             tokens, held = tokens[:-n_held], tokens[-n_held:]
         if held is not None and not len(held):
             raise DataError("`validation` must have tokens, got none.")
-        # A fit that fails must not leave the last one's model beside this one's vocabulary.
-        self.__dict__.pop("members_", None)
-        self.parameters_ = self.get_params(deep=False)
+        self._start_fit()
         self.vocabulary_ = {"token": lexicon.labels}
         model = self._network(len(lexicon))
-        history = fit(
+        self._train(
             model,
             objective=CarriedNats(PRECISIONS[self.precision]),
             train=self._streams(tokens, lexicon),
             validation=None if held is None else _validation_streams(held, lexicon),
             settings=self._settings(),
-            progress=self.progress,
-            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+            checkpoint=checkpoint,
+            irrelevant=_IRRELEVANT,
             # Each step starts from the state after the last one: there is nothing to share.
             shared=False,
         )
         model.zero_grad()
-        self.histories_, self.members_ = [history], [model]
         return self
 
-    @property
-    def model_(self) -> LSTMNetwork:
-        """The fitted network."""
-        self._check_fitted()
-        return self.members_[0]
-
     def tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
-        """A text as codes: places in `vocabulary_["token"]`.
+        """A text as codes: indices of `vocabulary_["token"]`.
 
         Words never seen in training are "<unk>" if that was seen; they are left out, with a
         warning that counts them, if not. Raises DataError for a text without a known word.
@@ -169,10 +150,10 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
         Words that `tokens` leaves out are not in it, and counted in a warning.
         Raises DataError for a text without tokens.
         """
-        told = self.log_prob(X)
-        if not len(told):
+        nats = self.log_prob(X)
+        if not len(nats):
             raise DataError("`X` must have tokens to score, got none.")
-        return float(told.mean())
+        return float(nats.mean())
 
     def perplexity(self, X: Any) -> float:
         """exp of the mean nats of a token: of how many equally likely ones it seems to be drawn."""
@@ -241,10 +222,6 @@ class LSTMLanguageModel(NetworkTraining, Precision, Estimator, BaseEstimator):
             dropout=float(self.dropout),
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
-
-    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what was saved."""
-        self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> LSTMNetwork:
         return self._network(len(self.vocabulary_["token"]))

@@ -2,24 +2,22 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute, parameter, settings_from
-from exfam.estimator.plain import identified
+from exfam.estimator.declared import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
-from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
+from exfam.language.declarations import AdamTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs
+from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
@@ -36,10 +34,7 @@ from exfam.reading.text.subwords import (
     Subwords,
     learn_subwords,
 )
-from exfam.training.checkpoints import Checkpoint
-from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
 
 __all__ = ["MaskedLanguageModel"]
 
@@ -52,9 +47,7 @@ _UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(
-    NetworkTraining, Precision, AdamTraining, TransformerMixin, Estimator, BaseEstimator
-):
+class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTraining):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
@@ -103,7 +96,7 @@ class MaskedLanguageModel(
         Whole(least=3),
         "tokens of a stretch; the longest sentence for encodings that have tables",
     )
-    mask_share: float = parameter(0.15, Fraction(), "of tokens that are asked for")
+    mask_share: float = parameter(0.15, Fraction(), "of tokens that are masked")
     validation_fraction: float = parameter(
         0.05,
         Fraction(),
@@ -114,17 +107,13 @@ class MaskedLanguageModel(
 
     kind: ClassVar[str] = "masked-language-model"
 
-    members_: list[MaskedLM] = attribute()
-    vocabulary_: dict[str, np.ndarray] = attribute()
-    histories_: list[History] = attribute()
-
     def fit(
         self,
         X: Any,
         y: None = None,
         *,
         validation: Any = None,
-        checkpoint: Checkpoint | str | Path | None = None,
+        checkpoint: CheckpointLike = None,
     ) -> "MaskedLanguageModel":
         """Fit to a text.
 
@@ -134,21 +123,17 @@ class MaskedLanguageModel(
         """
         self._check_parameters()
         learned, pieces, held = self._texts(X, validation)
-        # A fit that fails must not leave the last one's model beside this one's vocabulary.
-        self.__dict__.pop("members_", None)
-        self.parameters_ = self.get_params(deep=False)
+        self._start_fit()
         self.vocabulary_ = {"token": learned.labels, "subwords": np.array([learned.text], object)}
-        model = self.network(learned)
-        history = fit(
-            model,
+        self._train(
+            self.network(learned),
             objective=self._objective(),
             train=self._source(pieces),
             validation=None if held is None else self._scored(held),
             settings=settings_from(self, TrainingSettings),
-            progress=self.progress,
-            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+            checkpoint=checkpoint,
+            irrelevant=_IRRELEVANT,
         )
-        self.histories_, self.members_ = [history], [model]
         return self
 
     def _texts(self, X: Any, validation: Any) -> tuple[Subwords, _Pieces, _Pieces | None]:
@@ -163,8 +148,8 @@ class MaskedLanguageModel(
                 min_count=int(self.min_count),
             )
         except ExfamError as error:
-            told = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
-            raise type(error)(told) from error
+            message = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
+            raise type(error)(message) from error
         length = int(self.length)
         pieces = _stretches(lines, learned, length=length)
         if validation is not None:
@@ -184,19 +169,13 @@ class MaskedLanguageModel(
         return learned, pieces, held
 
     @property
-    def model_(self) -> MaskedLM:
-        """The fitted network."""
-        self._check_fitted()
-        return self.members_[0]
-
-    @property
     def subwords_(self) -> Subwords:
         """The vocabulary of pieces, and how words are cut into them."""
         check_is_fitted(self, "vocabulary_")
         return Subwords(self.vocabulary_["subwords"][0])
 
     def encoder(self, *, term: str = "both") -> TextEncoder:
-        """What the probes ask for vectors and attention.
+        """The encoder that probes of vectors and attention take.
 
         `term`: "both", or "contextual" or "positional" alone: see `MaskedLM` (default "both")
         """
@@ -211,7 +190,7 @@ class MaskedLanguageModel(
     ) -> Float32[np.ndarray, "sentences embed"]:
         """A vector for each sentence (a text or a list of words), or pair of these in a tuple.
 
-        `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError, naming its place, for a
+        `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError, naming its index, for a
         sentence that is too long.
         """
         return self.encoder().vectors(sentence_list(X, name="X"), layer=layer, pooling=pooling)
@@ -231,10 +210,10 @@ class MaskedLanguageModel(
         source, objective = self._read(X), self._objective()
         nats = weight = 0.0
         device = self.model_.bias.device
-        for places in source.sequential_batches(max_tokens=4096):
+        for index in source.sequential_batches(max_tokens=4096):
             with torch.inference_mode():
-                told, n_told = objective(self.model_, source.pad(places).to(device))
-            nats, weight = nats + float(told), weight + float(n_told)
+                own, n_tokens = objective(self.model_, source.pad(index).to(device))
+            nats, weight = nats + float(own), weight + float(n_tokens)
         if not weight:
             raise DataError("`X` must have tokens to score, got none.")
         unknown = sum(int((piece == _UNKNOWN_CODE).sum()) for piece in source.pieces)
@@ -243,11 +222,11 @@ class MaskedLanguageModel(
         return -nats / weight
 
     def masked_tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
-        """The tokens of a text that `score` asks for: places in `vocabulary_["token"]`."""
+        """The tokens of a text that `score` masks: indices of `vocabulary_["token"]`."""
         source = self._read(X)
         assert source.chosen is not None
-        asked = [piece[chosen] for piece, chosen in zip(source.pieces, source.chosen, strict=True)]
-        return np.concatenate([np.empty(0, dtype=np.int64), *asked]).astype(np.int64)
+        masked = [piece[chosen] for piece, chosen in zip(source.pieces, source.chosen, strict=True)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *masked]).astype(np.int64)
 
     def perplexity(self, X: Any) -> float:
         """exp of the mean nats of a masked token."""
@@ -256,10 +235,10 @@ class MaskedLanguageModel(
     def log_prob(self, X: Any) -> list[Float64[np.ndarray, "_"]]:
         """Of every sentence, log-probabilities in nats of its tokens, each given all others of it.
 
-        Special tokens, unknown words among them, are never asked for and have none.
+        Special tokens, unknown words among them, have none.
 
         Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood.
-        Raises DataError, naming its place, for a sentence that is too long.
+        Raises DataError, naming its index, for a sentence that is too long.
         """
         return sentence_log_probs(
             self.model_, self.encoder().pieces(sentence_list(X, name="X")), n_special=len(SPECIAL)
@@ -302,18 +281,10 @@ class MaskedLanguageModel(
         return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
-        """The pieces with the tokens that are asked for, the same ones every time."""
+        """The pieces with the tokens that are masked, the same ones every time."""
         share, n_special = float(self.mask_share), len(SPECIAL)
         chosen = masked_choices(pieces, share=share, n_special=n_special)
         return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members: nothing."""
-        return {}, {}
-
-    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what was saved."""
-        self.vocabulary_ = vocabulary
 
     def _restored_member(self, config: Any) -> MaskedLM:
         return self.network(self.subwords_)
@@ -337,8 +308,8 @@ def _stretches(lines: Iterable[tuple[str, bool]], subwords: Subwords, *, length:
     listed = list(lines)
     flat = []
     coded = subwords.encode([line for line, _ in listed])
-    for each, (_, ends) in zip(coded, listed, strict=True):
-        flat += [each.codes, np.array([end][: int(ends)], dtype=np.int32)]
+    for line, (_, ends) in zip(coded, listed, strict=True):
+        flat += [line.codes, np.array([end][: int(ends)], dtype=np.int32)]
     stream = np.concatenate(flat)[:-1] if flat else np.empty(0, dtype=np.int32)
     own = length - 2
     return [

@@ -5,16 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float64
-from sklearn.base import BaseEstimator
 
 from exfam.checks import DataError, ExfamError
 from exfam.encodings import Attenuated
-from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
-from exfam.language.declarations import NetworkTraining
-from exfam.language.fitted import LabelPredictions
+from exfam.language.network_estimator import LanguageEstimator
 from exfam.language.networks.positional_sentences import (
     PADDINGS,
     PositionalSentenceNetwork,
@@ -22,11 +19,15 @@ from exfam.language.networks.positional_sentences import (
     sentence_nats,
 )
 from exfam.language.sentences import LabeledSentences, known_words, split_sentences
-from exfam.language.targets import checked_targets, checked_validation, known_labels, label_codes
+from exfam.language.targets import (
+    LabelPredictions,
+    checked_targets,
+    checked_validation,
+    known_labels,
+    label_codes,
+)
 from exfam.positions import encoding_weights
-from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
-from exfam.training.steps import fit
 from exfam.vectors import WordVectors
 
 __all__ = ["PositionalSentenceClassifier"]
@@ -35,7 +36,7 @@ __all__ = ["PositionalSentenceClassifier"]
 _AT_ONCE = 8192
 
 
-class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator, BaseEstimator):
+class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
     """p(label | sentence) from fixed word vectors and attention that knows positions alone.
 
     One layer, one head: h_i = sum_j delta_ij x_j W_V with the attenuated weights delta of `w` and
@@ -85,8 +86,6 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
 
     kind: ClassVar[str] = "positional-sentence-classifier"
 
-    members_: list[PositionalSentenceNetwork] = attribute()
-    histories_: list[History] = attribute()
     classes_: np.ndarray = attribute()
     vectors_: WordVectors = attribute()
     coverage_: float = attribute()
@@ -112,36 +111,22 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
             )
         sentences = split_sentences(X, name="X")
         labels = checked_targets(y, n_sentences=len(sentences), name="X")
-        # A fit that fails must not leave the last one's network under this one's labels.
-        self.__dict__.pop("members_", None)
-        self.parameters_ = self.get_params(deep=False)
+        self._start_fit()
         self.vectors_, self.classes_ = vectors, known_labels(labels)
+        self.vocabulary_ = {"word": np.array(vectors.words, dtype=object)}
         train, self.coverage_ = self._source(sentences, labels, name="X")
         if not train.lengths.any():
             raise DataError("`vectors` must have a word of `X`, got none. Give other vectors.")
         held = None if validation is None else self._held(validation)
         model = self._network(weights).to(choose_device(self.device))
-        history = fit(
+        self._train(
             model,
             objective=sentence_nats,
             train=train,
             validation=held,
             settings=settings,
-            progress=self.progress,
         )
-        self.histories_, self.members_ = [history], [model]
         return self
-
-    @property
-    def model_(self) -> PositionalSentenceNetwork:
-        """The fitted network."""
-        self._check_fitted()
-        return self.members_[0]
-
-    @property
-    def vocabulary_(self) -> dict[str, np.ndarray]:
-        """The words that have a vector."""
-        return {"word": np.array(self.vectors_.words, dtype=object)}
 
     def coverage(self, X: Any) -> float:
         """The share of the words of some sentences that have a vector."""
@@ -154,13 +139,13 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
         words = self._known(split_sentences(X, name="X"))[0]
         unknown = np.zeros(len(words), dtype=np.int64)
         source = LabeledSentences(words, self.vectors_.center, unknown)
-        told = np.empty((len(words), len(self.classes_)))
+        log_proba = np.empty((len(words), len(self.classes_)))
         device = model.output.weight.device
         for index in source.sequential_batches(max_tokens=_AT_ONCE):
             with torch.inference_mode():
                 logits = model(source.pad(index).to(device))
-            told[index] = logits.double().log_softmax(-1).cpu().numpy()
-        return told
+            log_proba[index] = logits.double().log_softmax(-1).cpu().numpy()
+        return log_proba
 
     def _settings(self) -> TrainingSettings:
         """Raise ExfamError for a parameter of training that no data could make right."""
@@ -207,11 +192,12 @@ class PositionalSentenceClassifier(NetworkTraining, LabelPredictions, Estimator,
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members."""
-        told = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
-        return told, {"vectors": torch.from_numpy(self.vectors_.center)}
+        plain = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
+        return plain, {"vectors": torch.from_numpy(self.vectors_.center)}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
+        super()._restore(config, tensors, vocabulary)
         self.classes_, self.coverage_ = np.array(config["classes"]), config["coverage"]
         words = tuple(vocabulary["word"].tolist())
         self.vectors_ = WordVectors(words, tensors["vectors"].numpy())

@@ -26,7 +26,7 @@ __all__ = ["PretrainedEncoder"]
 
 
 class PretrainedEncoder:
-    """A transformers model and its tokenizer, which tell attention weights.
+    """A transformers model that returns its attention weights, and its tokenizer.
 
     Raises ExfamError for a model whose attention is not "eager": others return no weights.
     """
@@ -35,7 +35,7 @@ class PretrainedEncoder:
         kind = getattr(model.config, "_attn_implementation", "eager")
         if kind != "eager":
             raise ExfamError(
-                f"`model` must have eager attention to tell its weights, got {kind!r}. Load it "
+                f"`model` must have eager attention to return its weights, got {kind!r}. Load it "
                 "with attn_implementation='eager'."
             )
         self.model, self.tokenizer = model.eval(), tokenizer
@@ -47,22 +47,22 @@ class PretrainedEncoder:
         Raises ExfamError without transformers, DataError for a folder that holds no such encoder.
         """
         transformers = _transformers()
-        place = Path(folder)
-        if not (place / "config.json").is_file():
+        path = Path(folder)
+        if not (path / "config.json").is_file():
             raise DataError(
-                f"`folder` must hold a transformers model, got {str(place)!r} without a "
+                f"`folder` must hold a transformers model, got {str(path)!r} without a "
                 "config.json. Save one there: model.save_pretrained(folder)."
             )
         try:
             with _quiet(transformers):
                 model = transformers.AutoModel.from_pretrained(
-                    place, local_files_only=True, attn_implementation="eager"
+                    path, local_files_only=True, attn_implementation="eager"
                 )
-                tokenizer = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
         except Exception as error:  # what damaged files raise has no base in common
             raise DataError(
                 "`folder` must hold a transformers encoder and its tokenizer, got "
-                f"{str(place)!r}, which cannot be read. Save both there again. transformers says "
+                f"{str(path)!r}, which cannot be read. Save both there again. transformers says "
                 f"{type(error).__name__}: {error}"
             ) from error
         return cls(model, tokenizer)
@@ -81,8 +81,8 @@ class PretrainedEncoder:
     @property
     def most_tokens(self) -> int:
         """The longest sentence that the encoder has positions for."""
-        known = getattr(self.model.config, "max_position_embeddings", None) or 0
-        return known - _unused_positions(self.model) if known > 0 else 10**9
+        n_positions = getattr(self.model.config, "max_position_embeddings", None) or 0
+        return n_positions - _unused_positions(self.model) if n_positions > 0 else 10**9
 
     def word_vectors(self) -> WordVectors:
         """The vectors that tokens enter with, of all words that are one token.
@@ -120,9 +120,9 @@ class PretrainedEncoder:
 
     def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
         """Which sentences have no more tokens than the encoder takes, special ones included."""
-        told = self._encoded(sentences)["input_ids"] if len(sentences) else []
+        coded = self._encoded(sentences)["input_ids"] if len(sentences) else []
         most = self.most_tokens
-        return np.array([len(tokens) <= most for tokens in told], dtype=bool)
+        return np.array([len(tokens) <= most for tokens in coded], dtype=bool)
 
     def word_attention(
         self, sentences: Sequence[Sequence[str]]
@@ -130,43 +130,43 @@ class PretrainedEncoder:
         """Attention from each word of a sentence to each, special tokens left out.
 
         Attention to a word is summed over its tokens, that from a word is their mean.
-        Raises DataError for a sentence of more tokens than the encoder takes, naming its place;
-        ExfamError for a tokenizer that does not tell which word a token is of.
+        Raises DataError for a sentence of more tokens than the encoder takes, naming its index;
+        ExfamError for a tokenizer that does not know which word a token is of.
         """
         if not getattr(self.tokenizer, "is_fast", False):
             raise ExfamError(
-                "`tokenizer` must be a fast one, which tells which word a token is of, got "
+                "`tokenizer` must be a fast one, which knows the word of each token, got "
                 f"{type(self.tokenizer).__name__}."
             )
         encoded = self._encoded(sentences, padding=True, return_tensors="pt")
         most = self.most_tokens
-        for place, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
-            check_tokens(count, most=most, place=place)
+        for index, count in enumerate(encoded["attention_mask"].sum(1).tolist()):
+            check_tokens(count, most=most, index=index)
         weights = self.attention(encoded["input_ids"], encoded["attention_mask"])
         return [
-            attention_of_words(weights[place], encoded.word_ids(place), n_words=len(words))
-            for place, words in enumerate(sentences)
+            attention_of_words(weights[index], encoded.word_ids(index), n_words=len(words))
+            for index, words in enumerate(sentences)
         ]
 
     def attention(
         self, tokens: Tensor, present: Tensor | None = None
     ) -> Float[Tensor, "sentences layers heads length length"]:
-        """Weights of all layers; `present` tells tokens from padding.
+        """Weights of all layers. `present`: tokens, not padding.
 
-        Raises ExfamError for a model that tells none.
+        Raises ExfamError for a model that returns none.
         """
         seen = torch.ones_like(tokens) if present is None else present.long()
         device = next(self.model.parameters()).device
         with torch.inference_mode():
-            told = self.model(
+            output = self.model(
                 input_ids=tokens.to(device),
                 attention_mask=seen.to(device),
                 output_attentions=True,
             )
-        layers = [layer for layer in getattr(told, "attentions", None) or () if layer is not None]
+        layers = [layer for layer in getattr(output, "attentions", None) or () if layer is not None]
         if not layers:
             raise ExfamError(
-                f"`model` must tell its attention weights, got none from "
+                f"`model` must return its attention weights, got none from "
                 f"{type(self.model).__name__}. Choose an encoder of softmax attention."
             )
         return torch.stack(layers, 1)
@@ -187,7 +187,7 @@ def _unused_positions(model: torch.nn.Module) -> int:
     RoBERTa and MPNet, and those that are built as they are, count from behind that of padding.
     """
     tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
-    padding = [getattr(each, "padding_idx", None) for each in tables]
+    padding = [getattr(table, "padding_idx", None) for table in tables]
     return max((row + 1 for row in padding if row is not None), default=0)
 
 

@@ -25,14 +25,14 @@ def token_log_probs(
     device = model.bias.device
     targets = torch.tensor(tokens, device=device)[:, None]
     inputs = torch.cat([targets.new_tensor([[start]]), targets[:-1]])[: len(targets)]
-    told = np.empty(len(tokens))
+    log_prob = np.empty(len(tokens))
     with torch.inference_mode():
         state = model.initial_state(1)
         for first in range(0, len(tokens), _CHUNK):
             rows = slice(first, first + _CHUNK)
-            nats, state = model.log_prob(inputs[rows], targets[rows], state)
-            told[rows] = nats[:, 0].double().cpu().numpy()
-    return told
+            own, state = model.log_prob(inputs[rows], targets[rows], state)
+            log_prob[rows] = own[:, 0].double().cpu().numpy()
+    return log_prob
 
 
 def draw_tokens(
@@ -56,9 +56,9 @@ def draw_tokens(
     with torch.inference_mode():
         tokens = torch.tensor(prompt, device=device)[:, None].repeat(1, n_texts)
         state = model.initial_state(n_texts)
-        for place in range(n_tokens):
+        for index in range(n_tokens):
             states, state = model(tokens, state)
             chances = model.linear(states[-1:]).dense().softmax(-1)
             tokens = torch.multinomial(chances, 1, generator=generator).T
-            drawn[:, place] = tokens[0].cpu().numpy()
+            drawn[:, index] = tokens[0].cpu().numpy()
     return drawn

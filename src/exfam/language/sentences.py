@@ -24,7 +24,7 @@ class LabeledSentences:
     """Sentences with labels as a source of batches.
 
     `words`: the rows of `vectors` that are each sentence's words, as items of groups
-    `label`: the place of each sentence's label
+    `label`: the code of each sentence's label
     """
 
     words: Groups
@@ -55,12 +55,14 @@ class LabeledSentences:
     def pad(self, index: Int64[np.ndarray, "batch"]) -> SentenceBatch:
         """The sentences at `index` side by side."""
         n_words = self.lengths[index]
-        place = np.arange(max(1, int(n_words.max(initial=0))))
-        present = place < n_words[:, None]
+        position = np.arange(max(1, int(n_words.max(initial=0))))
+        present = position < n_words[:, None]
         codes = self.words.item
         assert codes is not None
         vectors = np.zeros((*present.shape, self.vectors.shape[1]), dtype=np.float32)
-        vectors[present] = self.vectors[codes[(self.words.start[index][:, None] + place)[present]]]
+        vectors[present] = self.vectors[
+            codes[(self.words.start[index][:, None] + position)[present]]
+        ]
         return SentenceBatch(
             torch.from_numpy(vectors),
             torch.from_numpy(n_words),
@@ -76,14 +78,14 @@ class LabeledSentences:
         }
 
     def read_at_random(self) -> AbstractContextManager[None]:
-        """The system reads no more of mapped files than what is asked for."""
+        """The system reads no more of mapped files than what is needed."""
         return read_at_random(self.words)
 
 
 def split_sentences(X: Any, *, name: str) -> list[list[str]]:
     """The words of each sentence: of a text, what stands between white space.
 
-    Raises DataError, naming the place, for what is neither text nor a list of words, for one text
+    Raises DataError, naming the index, for what is neither text nor a list of words, for one text
     in place of several, and for a table.
 
     >>> split_sentences(["so good", ["so", "bad"]], name="X")
@@ -95,17 +97,17 @@ def split_sentences(X: Any, *, name: str) -> list[list[str]]:
             f"`{name}` must be sentences, each a text or a list of words, got one "
             f"{type(X).__name__}. Put it into a list."
         )
-    found = []
-    for place, sentence in enumerate(X):
+    split = []
+    for index, sentence in enumerate(X):
         words = sentence.split() if isinstance(sentence, str) else sentence
         is_list = isinstance(words, list | tuple | np.ndarray)
         if not is_list or not all(isinstance(word, str) for word in words):
             raise DataError(
                 f"`{name}` must be sentences, each a text or a list of words, got "
-                f"{type(sentence).__name__} at place {place}."
+                f"{type(sentence).__name__} at index {index}."
             )
-        found.append([str(word) for word in words])
-    return found
+        split.append([str(word) for word in words])
+    return split
 
 
 def known_words(
@@ -125,9 +127,9 @@ def known_words(
     n_words = n_known = 0
     for words in sentences:
         looked_up = (index.get(word, index.get(word.lower())) for word in words)
-        found = [code for code in looked_up if code is not None]
-        n_words, n_known = n_words + len(words), n_known + len(found)
-        codes += found[:longest]
+        known = [code for code in looked_up if code is not None]
+        n_words, n_known = n_words + len(words), n_known + len(known)
+        codes += known[:longest]
         ends.append(len(codes))
     bounds = np.array(ends, dtype=np.int64)
     groups = Groups(start=bounds[:-1], stop=bounds[1:], item=np.array(codes, dtype=np.int32))

@@ -1,14 +1,17 @@
-"""Labels and numbers of sentences, checked."""
+"""Labels and numbers of sentences, checked, and labels predicted from log-probabilities."""
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
+from sklearn.base import ClassifierMixin
 
 from exfam.checks import DataError, ExfamWarning, regular_array
 
 __all__ = [
+    "LabelPredictions",
     "checked_targets",
     "checked_validation",
     "finite_numbers",
@@ -21,14 +24,14 @@ _PLAIN = (str, bool, int, float)
 
 
 def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray, "sentences"]:
-    """Targets, one a sentence of `name`. Raises DataError for another shape.
+    """Targets, one per sentence of `name`. Raises DataError for another shape.
 
     >>> checked_targets(["a", "b"], n_sentences=2, name="X").tolist()
     ['a', 'b']
     """
     targets = regular_array(
         y,
-        otherwise="`y` must have one target a sentence, got ones of several lengths. Give a list "
+        otherwise="`y` must have one target per sentence, got ones of several lengths. Give a list "
         "of labels or numbers.",
     )
     if targets.shape != (n_sentences,):
@@ -56,8 +59,8 @@ def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labe
     >>> known_labels(np.array(["b", "a", "b"])).tolist()
     ['a', 'b']
     """
-    wrong = next((each for each in y.tolist() if not isinstance(each, _PLAIN)), None)
-    kinds = sorted({type(each).__name__ for each in y.tolist()})
+    wrong = next((label for label in y.tolist() if not isinstance(label, _PLAIN)), None)
+    kinds = sorted({type(label).__name__ for label in y.tolist()})
     if wrong is not None or len(kinds) > 1:
         raise DataError(
             f"`y` must be texts, numbers or truth values, all of one kind, got {', '.join(kinds)}."
@@ -71,7 +74,7 @@ def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labe
 def label_codes(
     y: Shaped[np.ndarray, "sentences"], labels: Shaped[np.ndarray, "labels"], *, name: str
 ) -> Int64[np.ndarray, "sentences"]:
-    """The place of each label among the known ones. Raises DataError for another label.
+    """The index of each label among the known ones. Raises DataError for another label.
 
     >>> label_codes(np.array(["b", "a"]), np.array(["a", "b"]), name="X").tolist()
     [1, 0]
@@ -80,7 +83,7 @@ def label_codes(
     if unknown.any():
         at = int(unknown.argmax())
         raise DataError(
-            f"`{name}` must have labels of the training sentences, got {y.tolist()[at]!r} at place "
+            f"`{name}` must have labels of the training sentences, got {y.tolist()[at]!r} at index "
             f"{at}."
         )
     return np.searchsorted(labels, y).astype(np.int64)
@@ -97,7 +100,7 @@ def warn_unknown_labels(
     if unknown.any():
         warnings.warn(
             f"{unknown.sum()} of the {len(y)} labels of `y` are none that training had, such as "
-            f"{y.tolist()[int(unknown.argmax())]!r} at place {unknown.argmax()}: they count as "
+            f"{y.tolist()[int(unknown.argmax())]!r} at index {unknown.argmax()}: they count as "
             "wrong.",
             ExfamWarning,
             stacklevel=3,
@@ -107,16 +110,47 @@ def warn_unknown_labels(
 def finite_numbers(
     y: Shaped[np.ndarray, "sentences"], *, name: str
 ) -> Float64[np.ndarray, "sentences"]:
-    """Targets as finite numbers. Raises DataError, naming the place, for anything else.
+    """Targets as finite numbers. Raises DataError, naming the index, for anything else.
 
     >>> finite_numbers(np.array([1, 2]), name="X").tolist()
     [1.0, 2.0]
     """
     try:
-        told = y.astype(np.float64)
+        numbers = y.astype(np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise DataError(f"`y` must be numbers, one a sentence of `{name}` ({error}).") from error
-    if not np.isfinite(told).all():
-        at = int((~np.isfinite(told)).argmax())
-        raise DataError(f"`y` must be finite, got {told[at]} at place {at} of `{name}`.")
-    return told
+        raise DataError(f"`y` must be numbers, one per sentence of `{name}` ({error}).") from error
+    if not np.isfinite(numbers).all():
+        at = int((~np.isfinite(numbers)).argmax())
+        raise DataError(f"`y` must be finite, got {numbers[at]} at index {at} of `{name}`.")
+    return numbers
+
+
+class LabelPredictions(ClassifierMixin, ABC):
+    """Labels of sentences from their log-probabilities."""
+
+    classes_: np.ndarray
+
+    @abstractmethod
+    def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`."""
+
+    def predict_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Probability of each of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
+        """The likeliest label of each sentence."""
+        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy: how many of the sentences have their label predicted, in [0, 1].
+
+        Labels that training did not have count as wrong, with a warning that counts them.
+        Raises DataError where there are no sentences, and for not as many labels.
+        """
+        predicted = self.predict(X)
+        if not len(predicted):
+            raise DataError("`X` must have sentences to score, got none.")
+        targets = checked_targets(y, n_sentences=len(predicted), name="X")
+        warn_unknown_labels(targets, self.classes_)
+        return float((predicted == targets).mean())

@@ -12,7 +12,7 @@ from torch import Tensor
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.language.networks.masked_lm import EncodedTokens, MaskedLM
 from exfam.language.networks.sentence_heads import pooled
-from exfam.language.networks.token_pieces import padded, sequential_places
+from exfam.language.networks.token_pieces import padded, sequential_rows
 from exfam.language.word_pieces import (
     attention_of_words,
     check_repeats,
@@ -27,7 +27,7 @@ from exfam.vectors import WordVectors
 
 __all__ = ["LONG_SENTENCES", "SENTENCE_POOLINGS", "TextEncoder", "sentence_list"]
 
-# How a sentence's vector is made: the mean of its tokens, or the first token's.
+# The vector of a sentence: the mean of its tokens, or the first token's.
 SENTENCE_POOLINGS = ("mean", "first")
 # What becomes of sentences of more tokens than the encoder has positions for.
 LONG_SENTENCES = ("error", "cut")
@@ -52,8 +52,8 @@ class TextEncoder:
     def most_tokens(self) -> int:
         """Tokens of a sentence at most, special ones included."""
         encodings = [self.network.added, self.network.layers[0].attention.encoding]
-        known = [each.n_positions for each in encodings if each.n_positions is not None]
-        return min(known, default=10**9)
+        limits = [own.n_positions for own in encodings if own.n_positions is not None]
+        return min(limits, default=10**9)
 
     def with_term(self, term: str) -> "TextEncoder":
         """The same with another term of attention."""
@@ -83,36 +83,36 @@ class TextEncoder:
         tokens = torch.tensor(word_codes(words, self.subwords.index))[:, None].repeat(1, length)
         if special_tokens:
             tokens[:, 0], tokens[:, -1] = self.subwords.index[START], self.subwords.index[END]
-        told = self._run(tokens, torch.ones_like(tokens, dtype=torch.bool))
-        return torch.stack([each.expand(len(tokens), -1, -1, -1) for each in told.weights], 1)
+        encoded = self._run(tokens, torch.ones_like(tokens, dtype=torch.bool))
+        layers = [weights.expand(len(tokens), -1, -1, -1) for weights in encoded.weights]
+        return torch.stack(layers, 1)
 
     def word_attention(self, sentences: Any) -> list[Float[Tensor, "layers heads words words"]]:
         """Attention from each word of a sentence to each, special tokens left out.
 
         Attention to a word is summed over its tokens, that from a word is their mean. Nothing is
         cut: raises DataError for a sentence of more tokens than the encoder takes, naming its
-        place (see `fits`).
+        index (see `fits`).
         """
         listed = sentence_list(sentences, name="sentences")
         coded = self.subwords.encode(listed)
-        for place, each in enumerate(coded):
-            check_tokens(len(each.codes) + 2, most=self.most_tokens, place=place)
-        found: list[Tensor] = [torch.empty(0)] * len(coded)
-        for places, told, _ in self._batches(
-            [self._piece([each.codes], i) for i, each in enumerate(coded)]
-        ):
-            for row, place in enumerate(places):
-                words = coded[place].words.tolist()
-                n_words = len(sentence_words(listed[place], int(place)))
+        for index, sentence in enumerate(coded):
+            check_tokens(len(sentence.codes) + 2, most=self.most_tokens, index=index)
+        pieces = [self._piece([sentence.codes], index) for index, sentence in enumerate(coded)]
+        attention: list[Tensor] = [torch.empty(0)] * len(coded)
+        for indices, encoded, _ in self._batches(pieces):
+            for row, index in enumerate(indices):
+                words = coded[index].words.tolist()
+                n_words = len(sentence_words(listed[index], int(index)))
                 n = len(words) + 2
-                own = torch.stack([w[row if len(w) > 1 else 0, :, :n, :n] for w in told.weights])
-                found[place] = attention_of_words(own, [None, *words, None], n_words=n_words)
-        return found
+                own = torch.stack([w[row if len(w) > 1 else 0, :, :n, :n] for w in encoded.weights])
+                attention[index] = attention_of_words(own, [None, *words, None], n_words=n_words)
+        return attention
 
     def fits(self, sentences: Any) -> Bool[np.ndarray, "sentences"]:
         """Which sentences have no more tokens than the encoder takes, special ones included."""
         coded = self.subwords.encode(sentence_list(sentences, name="sentences"))
-        return np.array([len(each.codes) + 2 <= self.most_tokens for each in coded], dtype=bool)
+        return np.array([len(own.codes) + 2 <= self.most_tokens for own in coded], dtype=bool)
 
     def vectors(
         self,
@@ -121,7 +121,7 @@ class TextEncoder:
         layer: int = -1,
         pooling: str = "mean",
     ) -> Float32[np.ndarray, "sentences embed"]:
-        """A vector a sentence, or a pair of sentences in a tuple.
+        """One vector per sentence, or pair of sentences in a tuple.
 
         `layer`: 0 for what enters the first layer, 1 for what leaves it, …; -1 for the last
             (default -1)
@@ -136,39 +136,39 @@ class TextEncoder:
             raise ExfamError(f"`layer` must be at most {n_layers}, got {layer}.")
         pieces = self.pieces(sentences)
         out = np.empty((len(pieces), self.network.words.dim), dtype=np.float32)
-        for places, told, present in self._batches(pieces):
-            found = pooled(told.states[layer], present, pooling=pooling)
-            out[places] = found.cpu().numpy()
+        for indices, encoded, present in self._batches(pieces):
+            own = pooled(encoded.states[layer], present, pooling=pooling)
+            out[indices] = own.cpu().numpy()
         return out
 
     def pieces(self, sentences: Any) -> list[Int32[np.ndarray, "_"]]:
         """Sentences, or pairs of them in tuples, as tokens between special ones.
 
         [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. Where sentences are cut, a pair loses
-        the end of its longer one first. Raises DataError, naming its place, for one that is too
+        the end of its longer one first. Raises DataError, naming its index, for one that is too
         long, or is no sentence or pair.
         """
         flat: list[Any] = []
-        places: list[int] = []
-        for place, each in enumerate(sentence_list(sentences, name="sentences")):
-            if isinstance(each, tuple) and len(each) != 2:
+        indices: list[int] = []
+        for index, sentence in enumerate(sentence_list(sentences, name="sentences")):
+            if isinstance(sentence, tuple) and len(sentence) != 2:
                 raise DataError(
-                    f"Sentence {place} must be a text, a list of words or a pair of these in a "
-                    f"tuple, got a tuple of {len(each)}. Give words as a list."
+                    f"Sentence {index} must be a text, a list of words or a pair of these in a "
+                    f"tuple, got a tuple of {len(sentence)}. Give words as a list."
                 )
-            flat.extend(each if isinstance(each, tuple) else [each])
-            places += [place] * (len(flat) - len(places))
+            flat.extend(sentence if isinstance(sentence, tuple) else [sentence])
+            indices += [index] * (len(flat) - len(indices))
         parts: dict[int, list[np.ndarray]] = {}
-        for place, coded in zip(places, self.subwords.encode(flat, places=places), strict=True):
-            parts.setdefault(place, []).append(coded.codes)
-        return [self._piece(each, place) for place, each in parts.items()]
+        for index, coded in zip(indices, self.subwords.encode(flat, places=indices), strict=True):
+            parts.setdefault(index, []).append(coded.codes)
+        return [self._piece(own, index) for index, own in parts.items()]
 
-    def _piece(self, parts: list[np.ndarray], place: int) -> Int32[np.ndarray, "_"]:
+    def _piece(self, parts: list[np.ndarray], index: int) -> Int32[np.ndarray, "_"]:
         n_tokens = 1 + sum(len(part) + 1 for part in parts)
         if self.long_sentences == "error":
-            check_tokens(n_tokens, most=self.most_tokens, place=place)
+            check_tokens(n_tokens, most=self.most_tokens, index=index)
         kept = _shortened([len(part) for part in parts], n_tokens - self.most_tokens)
-        start, end = (np.array([self.subwords.index[each]]) for each in (START, END))
+        start, end = (np.array([self.subwords.index[token]]) for token in (START, END))
         codes = [start]
         for part, n in zip(parts, kept, strict=True):
             codes += [part[:n], end]
@@ -177,20 +177,20 @@ class TextEncoder:
     def _batches(
         self, pieces: list[np.ndarray]
     ) -> Iterator[tuple[np.ndarray, EncodedTokens, Tensor]]:
-        """Places of sentences of like length, what the network makes of them, what is there."""
+        """Indices of sentences of like length, their encoding, and where they have tokens."""
         lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
-        for places in sequential_places(lengths, max_tokens=_TOKENS_AT_ONCE):
-            tokens, present = padded([pieces[place] for place in places])
-            told = self._run(tokens, present)
-            yield places, told, present.to(told.states[0].device)
+        for indices in sequential_rows(lengths, max_tokens=_TOKENS_AT_ONCE):
+            tokens, present = padded([pieces[index] for index in indices])
+            encoded = self._run(tokens, present)
+            yield indices, encoded, present.to(encoded.states[0].device)
 
     def _run(self, tokens: Tensor, present: Tensor) -> EncodedTokens:
         device = self.network.bias.device
         with torch.inference_mode():
-            told: EncodedTokens = self.network(
+            encoded: EncodedTokens = self.network(
                 tokens.to(device), present.to(device), term=self.term
             )
-        return told
+        return encoded
 
 
 def sentence_list(X: Any, *, name: str) -> list[Any]:

@@ -171,9 +171,9 @@ def _first_seen(source: Any, *, name: str) -> tuple[Codes, dict[str, int]]:
 def _by_count(codes: Codes, index: dict[str, int]) -> tuple[Codes, list[str]]:
     counts = dict(zip(index, np.bincount(codes, minlength=len(index)).tolist(), strict=True))
     labels = sorted(index, key=lambda word: (-counts[word], word))
-    place = np.empty(len(index), dtype=np.int64)
-    place[[index[word] for word in labels]] = np.arange(len(labels))
-    return place[codes], labels
+    code = np.empty(len(index), dtype=np.int64)
+    code[[index[word] for word in labels]] = np.arange(len(labels))
+    return code[codes], labels
 
 
 def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, list[str]]]:

@@ -1,25 +1,23 @@
-"""Sentences, or pairs of them, told apart by a masked language model that is trained further."""
+"""Labels and numbers of sentences, or pairs, by a masked language model that is trained further."""
 
 import copy
 import math
 from abc import abstractmethod
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Real
 from scipy.stats import spearmanr
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.base import Estimator
 from exfam.estimator.declared import attribute, parameter, settings_from
-from exfam.estimator.plain import identified, to_plain
+from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import Choice
-from exfam.language.declarations import AdamTraining, NetworkTraining, Precision
-from exfam.language.fitted import LabelPredictions
+from exfam.language.declarations import AdamTraining, Precision
 from exfam.language.masked import MaskedLanguageModel
+from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
 from exfam.language.networks.sentence_heads import (
     LabeledPieces,
     LabelNats,
@@ -29,6 +27,7 @@ from exfam.language.networks.sentence_heads import (
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.targets import (
+    LabelPredictions,
     checked_targets,
     checked_validation,
     finite_numbers,
@@ -37,18 +36,13 @@ from exfam.language.targets import (
 )
 from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder, sentence_list
 from exfam.reading.text.subwords import SPECIAL, Subwords
-from exfam.training.checkpoints import Checkpoint
-from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import Objective, fit
+from exfam.training.steps import Objective
 
 __all__ = ["SentenceClassifier", "SentenceRegressor"]
 
-# Parameters that do not make a fit another one.
-_IRRELEVANT = ("progress",)
 
-
-class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator):
+class _Tuned(LanguageEstimator, Precision, AdamTraining):
     """What both share: an encoder, one more layer, steps on both."""
 
     pooling: str = parameter(
@@ -67,9 +61,6 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
 
     kind: ClassVar[str]
 
-    members_: list[SentenceHead] = attribute()
-    histories_: list[History] = attribute()
-    vocabulary_: dict[str, np.ndarray] = attribute()
     encoder_parameters_: dict[str, Any] = attribute()
 
     def fit(
@@ -79,7 +70,7 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
         *,
         encoder: Any,
         validation: Any = None,
-        checkpoint: Checkpoint | str | Path | None = None,
+        checkpoint: CheckpointLike = None,
     ) -> Any:
         """Fit to sentences (texts or lists of words), or pairs of these in tuples.
 
@@ -92,10 +83,8 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
         self._check_parameters()
         _check_encoder(encoder)
         targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
-        # A fit that fails must not leave the last one's network under this one's labels.
-        self.__dict__.pop("members_", None)
+        self._start_fit()
         network = copy.deepcopy(encoder.model_)
-        self.parameters_ = self.get_params(deep=False)
         self.encoder_parameters_ = dict(encoder.parameters_)
         self.vocabulary_ = dict(encoder.vocabulary_)
         self._learn(targets)
@@ -103,17 +92,14 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
         held = None
         if validation is not None:
             held = self._source(network, *checked_validation(validation), name="validation")
-        model = self._head(network)
-        history = fit(
-            model,
+        self._train(
+            self._head(network),
             objective=self._objective(),
             train=train,
             validation=held,
             settings=settings_from(self, TrainingSettings),
-            progress=self.progress,
-            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+            checkpoint=checkpoint,
         )
-        self.histories_, self.members_ = [history], [model]
         return self
 
     def _learn(self, y: np.ndarray) -> None:
@@ -130,12 +116,6 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
     @abstractmethod
     def _objective(self) -> Objective: ...
 
-    @property
-    def model_(self) -> SentenceHead:
-        """The fitted network."""
-        self._check_fitted()
-        return self.members_[0]
-
     def encoder(self, *, term: str = "both") -> TextEncoder:
         """The encoder as it came out of the fit, for vectors and attention.
 
@@ -148,8 +128,8 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
         vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.model_.pooling)
         output = self.model_.output
         with torch.inference_mode():
-            told = output(torch.from_numpy(vectors).to(output.weight.device))
-        return told.double().cpu()
+            outputs = output(torch.from_numpy(vectors).to(output.weight.device))
+        return outputs.double().cpu()
 
     def _source(self, network: Any, X: Any, y: Any, *, name: str) -> LabeledPieces:
         sentences = _given(X, name=name)
@@ -176,12 +156,13 @@ class _Tuned(NetworkTraining, Precision, AdamTraining, Estimator, BaseEstimator)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a saved model needs besides parameters and members."""
-        encoder = {name: to_plain(name, each) for name, each in self.encoder_parameters_.items()}
+        encoder = {name: to_plain(name, value) for name, value in self.encoder_parameters_.items()}
         return {"encoder": encoder, "learned": self._learned()}, {}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         """Take back what was saved."""
-        self.encoder_parameters_, self.vocabulary_ = config["encoder"], vocabulary
+        super()._restore(config, tensors, vocabulary)
+        self.encoder_parameters_ = config["encoder"]
         self._relearn(config["learned"])
 
     def _restored_member(self, config: Any) -> SentenceHead:
@@ -282,27 +263,28 @@ class SentenceRegressor(RegressorMixin, _Tuned):
 
         Raises DataError where either are all alike.
         """
-        told = self.predict(X)
-        targets = finite_numbers(checked_targets(y, n_sentences=len(told), name="X"), name="X")
-        if len(np.unique(targets)) < 2 or len(np.unique(told)) < 2:
+        predicted = self.predict(X)
+        checked = checked_targets(y, n_sentences=len(predicted), name="X")
+        targets = finite_numbers(checked, name="X")
+        if len(np.unique(targets)) < 2 or len(np.unique(predicted)) < 2:
             raise DataError("`y` and predictions must not be all alike to be ranked.")
-        return float(spearmanr(told, targets).statistic)
+        return float(spearmanr(predicted, targets).statistic)
 
     def _learn(self, y: np.ndarray) -> None:
-        told = finite_numbers(y, name="X")
-        if told.min() == told.max():
-            raise DataError(f"`y` must not be all alike, got {told[0]:g} {len(told)} times.")
+        numbers = finite_numbers(y, name="X")
+        if numbers.min() == numbers.max():
+            raise DataError(f"`y` must not be all alike, got {numbers[0]:g} {len(numbers)} times.")
         # By a power of two, which rounds nothing: squares of huge and of tiny numbers have no place
         # among floats.
-        unit = _power_of_two(np.abs(told).max())
-        shares = told / unit
+        unit = _power_of_two(np.abs(numbers).max())
+        shares = numbers / unit
         self.center_, self.scale_ = float(shares.mean()) * unit, float(shares.std()) * unit
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
         unit = _power_of_two(self.scale_)
-        told = (finite_numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
+        scaled = (finite_numbers(y, name=name) / unit - self.center_ / unit) / (self.scale_ / unit)
         # Whole multiples of 2^-20: what rounding leaves of another unit would grow in the fit.
-        return np.ldexp(np.round(np.ldexp(told, 20)), -20)
+        return np.ldexp(np.round(np.ldexp(scaled, 20)), -20)
 
     @property
     def _n_outputs(self) -> int:

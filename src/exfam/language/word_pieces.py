@@ -1,4 +1,4 @@
-"""Words and the pieces that encoders know them by."""
+"""Words and the tokens of encoders that stand for them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -33,10 +33,10 @@ def probe_words(vocabulary: Iterable[str]) -> list[str]:
     >>> probe_words(["[MASK]", "an", "##other", "apple", "b"])
     ['an', 'apple']
     """
-    known = list(vocabulary)
-    marks = _marks(known)
-    found = {_word(token, marks) for token in known}
-    return sorted(word for word in found if word.isascii() and word.isalpha() and len(word) > 1)
+    tokens = list(vocabulary)
+    marks = _marks(tokens)
+    words = {_word(token, marks) for token in tokens}
+    return sorted(word for word in words if word.isascii() and word.isalpha() and len(word) > 1)
 
 
 def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
@@ -77,7 +77,7 @@ def token_vectors(
     """
     marks = _marks(vocabulary)
     rows: dict[str, int] = {}
-    for token, row in sorted(vocabulary.items(), key=lambda each: each[1]):
+    for token, row in sorted(vocabulary.items(), key=lambda pair: pair[1]):
         word = _word(token, marks)
         if word and token not in special:
             rows.setdefault(word, row)
@@ -92,23 +92,23 @@ def attention_of_words(
 ) -> Float[Tensor, "layers heads words words"]:
     """Columns summed and rows averaged over the tokens of each word.
 
-    `word`: the place of the word that each token is of, None for special tokens
+    `word`: the index of the word that each token is of, None for special tokens
 
     >>> attention_of_words(torch.full((1, 1, 3, 3), 1 / 3), [0, 0, 1], n_words=2)[0, 0]
     tensor([[0.6667, 0.3333],
             [0.6667, 0.3333]])
     """
-    place = torch.tensor([n_words if each is None else each for each in word])
-    member = torch.nn.functional.one_hot(place, n_words + 1)[:, :n_words].to(weights)
+    index = torch.tensor([n_words if of is None else of for of in word])
+    member = torch.nn.functional.one_hot(index, n_words + 1)[:, :n_words].to(weights)
     from_words = (member / member.sum(0).clamp_min(1)).T @ weights
     return from_words @ member
 
 
-def check_tokens(n_tokens: int, *, most: int, place: int) -> None:
-    """Raise DataError if the sentence at `place` is longer than its encoder takes."""
+def check_tokens(n_tokens: int, *, most: int, index: int) -> None:
+    """Raise DataError if the sentence at `index` is longer than its encoder takes."""
     if n_tokens > most:
         raise DataError(
-            f"Sentence {place} must have at most {most} tokens for this encoder, got {n_tokens}. "
+            f"Sentence {index} must have at most {most} tokens for this encoder, got {n_tokens}. "
             "Leave it out, or shorten it."
         )
 

@@ -14,14 +14,14 @@ __all__ = ["form", "run"]
 
 # Those of the library, whose list would load what help need not wait for.
 _FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
-_NOTES = """word2vec is its text format. Without --format the ending of FILE tells: .bin (word2vec's
-binary), .txt (its text), .vec (fastText) or .safetensors; with .gz after it the file is packed.
-safetensors keeps center and context vectors, tied ones once; all others hold one vector a word: the
-center's, or those of --of."""
+_NOTES = """word2vec is its text format. Without --format the ending of FILE decides: .bin
+(word2vec's binary), .txt (its text), .vec (fastText) or .safetensors; with .gz after it the file is
+packed. safetensors keeps center and context vectors, tied ones once; all others hold one vector per
+word: the center's, or those of --of."""
 
 
 def form(arguments: Sequence[str]) -> Form:
-    """What `exfam convert` can be asked."""
+    """The options of `exfam convert`."""
     which = "center, context or both, their sum, alone (default: all that the format holds)"
     return Form(
         "convert",

@@ -17,11 +17,11 @@ them out.
 
 The published sets are looked for in the folder wordsim of the one that EXFAM_DATA names, and
 in the user's cache. --tests FOLDER takes all its .txt, .csv and .tsv files (also .gz): two words
-and a number a line are pairs, four words a line are analogies."""
+and a number per line are pairs, four words per line are analogies."""
 
 
 def form(arguments: Sequence[str]) -> Form:
-    """What `exfam evaluate words` can be asked."""
+    """The options of `exfam evaluate words`."""
     return Form(
         "evaluate words",
         "Word vectors beside what people say of pairs of words, and analogies",
@@ -43,7 +43,7 @@ def form(arguments: Sequence[str]) -> Form:
 
 
 def run(chosen: Any) -> None:
-    """Print a set, or a kind of its analogies, a row."""
+    """Print one row per set, or kind of its analogies."""
     from exfam.cli.notes import note
     from exfam.cli.output import deliver, destination
     from exfam.cli.vectors.sets import found_sets, sets_of
@@ -56,7 +56,7 @@ def run(chosen: Any) -> None:
             note(f"not found: {', '.join(missing)}")
     else:
         sets = sets_of(chosen.tests)
-    rows = [row for each in sets for row in _rows(vectors, each, chosen)]
+    rows = [row for test in sets for row in _rows(vectors, test, chosen)]
     deliver({name: [row[name] for row in rows] for name in rows[0]}, to)
 
 
@@ -67,7 +67,9 @@ def _rows(vectors: Any, test: Any, chosen: Any) -> list[dict[str, Any]]:
     if isinstance(test, WordPairs):
         score = evaluate_similarity(vectors, test, of=chosen.of)
         counted = _counted(score, score.n_pairs)
-        return [{"set": test.name, "what": "pairs", **counted, **_told(score.kept, score.skipped)}]
+        return [
+            {"set": test.name, "what": "pairs", **counted, **_shares(score.kept, score.skipped)}
+        ]
     report = evaluate_analogies(vectors, test, rule=chosen.rule, of=chosen.of, among=chosen.among)
     parts = {
         "analogies": report.total,
@@ -79,7 +81,7 @@ def _rows(vectors: Any, test: Any, chosen: Any) -> list[dict[str, Any]]:
             "set": test.name,
             "what": what,
             **_counted(part, part.n_questions),
-            **_told(part.accuracy, part.accuracy_covered),
+            **_shares(part.accuracy, part.accuracy_covered),
         }
         for what, part in parts.items()
         if part is not None
@@ -90,5 +92,5 @@ def _counted(score: Any, n: int) -> dict[str, Any]:
     return {"n": n, "covered": score.n_covered, "coverage": score.coverage}
 
 
-def _told(kept: float, skipped: float) -> dict[str, float]:
+def _shares(kept: float, skipped: float) -> dict[str, float]:
     return {"kept": kept, "skipped": skipped}

@@ -18,22 +18,22 @@ __all__ = ["form", "run"]
 INTERRUPTED = 130
 _USUAL = "skip-gram"
 
-_NOTES = """CORPUS is text in UTF-8, words apart by white space, as a rule a sentence a line: a
+_NOTES = """CORPUS is text in UTF-8, words apart by white space, as a rule one sentence per line: a
 file, also .gz or .bz2, or a folder of files; or what prepare_text has prepared. Options not given
 are those of the estimator; --model cbow --help and --model pmi --help list those of the others.
 --print_config writes all of them as YAML, for --config. To fit another model to a file called
 `words`, write ./words.
 
-The table tells the mean log-likelihood in nats of the last epoch's training, of a yes or no (with
+The table has the mean log-likelihood in nats of the last epoch's training, of a yes or no (with
 --likelihood softmax, of a word); higher is better. A factorization has none. Ctrl-C keeps and
 saves what is learned so far. `exfam neighbors`, `exfam analogy`, `exfam evaluate words` and
 `exfam convert` take the folder."""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam fit words` can be asked, of the model that the words choose."""
-    asked = last_given("model", words)
-    model = asked if asked in WORD_MODELS else _USUAL
+    """The options of `exfam fit words`, of the model that the words choose."""
+    named = last_given("model", words)
+    model = named if named in WORD_MODELS else _USUAL
     return Form(
         "fit words",
         "Fit word vectors to a text and save them",
@@ -94,7 +94,7 @@ def run(chosen: Any) -> int:
     if interrupted:
         note("interrupted: what was learned so far is kept")
     note(f"saved in {chosen.output}")
-    deliver(_told(estimator, chosen.model) | {"seconds": [seconds]}, to)
+    deliver(_summary(estimator, chosen.model) | {"seconds": [seconds]}, to)
     return INTERRUPTED if interrupted else 0
 
 
@@ -103,9 +103,10 @@ def _fit(estimator: Any, chosen: Any) -> None:
     try:
         estimator.fit(chosen.corpus, **{keep: chosen.checkpoint})
     except ExfamError as error:
-        told = str(error).replace("`source`", "`CORPUS`").replace("`X`", "`CORPUS`")
-        told = told.replace("`folder`", "`checkpoint`")
-        raise ExfamError(told.replace("`path`", "`CORPUS`")) from error
+        message = str(error).replace("`folder`", "`checkpoint`")
+        for name in ("`source`", "`X`", "`path`"):
+            message = message.replace(name, "`CORPUS`")
+        raise ExfamError(message) from error
 
 
 def _is_interrupted(estimator: Any) -> bool:
@@ -122,7 +123,7 @@ def _history(estimator: Any) -> tuple[Sequence[Any], bool]:
     return (histories[-1].rows, histories[-1].interrupted) if histories else ((), False)
 
 
-def _told(estimator: Any, model: str) -> dict[str, list[Any]]:
+def _summary(estimator: Any, model: str) -> dict[str, list[Any]]:
     vectors = estimator.vectors_
     rows, _ = _history(estimator)
     return {

@@ -16,7 +16,7 @@ first rows, as a rule those of the most frequent words."""
 
 
 def form(arguments: Sequence[str]) -> Form:
-    """What `exfam neighbors` can be asked."""
+    """The options of `exfam neighbors`."""
     return Form(
         "neighbors",
         "The words nearest to words",
@@ -37,12 +37,14 @@ def form(arguments: Sequence[str]) -> Form:
 
 
 def run(chosen: Any) -> None:
-    """Print a neighbor a row."""
+    """Print one neighbor per row."""
     from exfam.cli.output import deliver, destination
 
     to = destination(chosen.format, chosen.output)
     vectors = open_vectors(chosen)
-    found = vectors.neighbors(list(dict.fromkeys(chosen.words)), k=chosen.k, of=chosen.of)
-    rows = [(word, near.word, near.score) for word, all_near in found.items() for near in all_near]
+    neighbors = vectors.neighbors(list(dict.fromkeys(chosen.words)), k=chosen.k, of=chosen.of)
+    rows = [
+        (word, near.word, near.score) for word, all_near in neighbors.items() for near in all_near
+    ]
     names = ("word", "neighbor", "cosine")
-    deliver({name: [row[place] for row in rows] for place, name in enumerate(names)}, to)
+    deliver({name: [row[column] for row in rows] for column, name in enumerate(names)}, to)

@@ -17,7 +17,7 @@ _ENDINGS = (".txt", ".csv", ".tsv")
 def found_sets() -> tuple[list[WordPairs | WordQuestions], list[str]]:
     """The published sets that are on this machine, and the names of the others.
 
-    Raises DataError, telling how to obtain them, if there are none.
+    Raises DataError, with how to obtain them, if there are none.
     """
     sets: list[WordPairs | WordQuestions] = []
     missing = []

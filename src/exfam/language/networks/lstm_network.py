@@ -73,8 +73,8 @@ class LSTMNetwork(nn.Module):
     ) -> tuple[Float[Tensor, "length batch dim"], LSTMState]:
         """What `nn.LSTM` computes, whose own dropout takes no generator."""
         after = []
-        for place, (weights, *own) in enumerate(zip(self.lstm.all_weights, *state, strict=True)):
-            given = self.dropout(states) if place else states
+        for number, (weights, *own) in enumerate(zip(self.lstm.all_weights, *state, strict=True)):
+            given = self.dropout(states) if number else states
             # One layer with biases, in training and one direction, time first.
             states, *last = torch.lstm(
                 given,
@@ -98,7 +98,7 @@ class LSTMNetwork(nn.Module):
     def log_prob(
         self, tokens: Tokens, targets: Tokens, state: LSTMState
     ) -> tuple[Float[Tensor, "length batch"], LSTMState]:
-        """Log-probability in nats of each target after the tokens up to its place."""
+        """Log-probability in nats of each target given the tokens up to its own."""
         states, after = self(tokens, state)
         nats = log_prob_of(ItemChoice(self.linear(states)), targets.flatten())
         return nats.view(targets.shape), after

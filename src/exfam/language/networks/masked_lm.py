@@ -1,6 +1,6 @@
 """A masked language model of parts: p(token | all other tokens of its piece of text).
 
-Tokens that are asked for are replaced by a mask; all see all. How positions enter is a part, an
+Tokens to predict are replaced by a mask; all see all. How positions enter is a part, an
 `Encoding`: vectors added to the tokens go in at the bottom, all else into the attention of every
 layer. A bias or table of pairs of positions alone makes scores that are a sum of a contextual term
 gamma and a positional term delta, either of which can be left out.
@@ -119,7 +119,9 @@ class MaskedLM(nn.Module):
     def separable(self) -> bool:
         """Whether scores are a term of tokens plus one of positions: nothing added, no rotation."""
         encodings = [block.attention.encoding for block in self.layers]
-        return isinstance(self.added, NoEncoding) and all(each.separable for each in encodings)
+        return isinstance(self.added, NoEncoding) and all(
+            encoding.separable for encoding in encodings
+        )
 
     def forward(self, tokens: Tokens, present: Present, *, term: str = "both") -> EncodedTokens:
         """Streams of all layers and their attention weights.
@@ -136,12 +138,12 @@ class MaskedLM(nn.Module):
         # Without padding, which stretches of a text have none of, there is nothing to hide.
         may_attend = None if bool(present.all()) else present[:, None, None, :]
         x = self.dropout(self._start(tokens, position, term))
-        told = None
+        positional = None
         if term == "positional" and not self.separable:
-            told = self(torch.full_like(tokens, self.mask), present).weights
+            positional = self(torch.full_like(tokens, self.mask), present).weights
         states, weights = [x], []
-        for place, block in enumerate(self.layers):
-            fixed = None if told is None else told[place]
+        for number, block in enumerate(self.layers):
+            fixed = None if positional is None else positional[number]
             x, own = _layer(block, x, (position, may_attend), fixed=fixed, term=term)
             states.append(x)
             weights.append(own)
@@ -188,7 +190,7 @@ def _layer(
 def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> MaskedLM:
     """A network of these sizes with the default wiring.
 
-    Encodings are one part for all layers; tables of pairs and keys of offsets are a part a layer.
+    Encodings are one part for all layers; tables of pairs and keys of offsets are a part of each.
 
     >>> sizes = MaskedLMSizes(n_tokens=7, n_positions=5, mask=4, encoding="alibi", n_layers=2)
     >>> len(build_masked_lm(sizes, generator=torch.Generator().manual_seed(0)).layers)
@@ -199,8 +201,8 @@ def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> Mask
     encoding = build_encoding(sizes.encoding, _encoding_sizes(sizes, generator))
     inner = NoEncoding() if encoding.embeds else encoding
     blocks = []
-    for place in range(sizes.n_layers):
-        own = copy.deepcopy(inner) if place and sizes.encoding in _PER_LAYER else inner
+    for number in range(sizes.n_layers):
+        own = copy.deepcopy(inner) if number and sizes.encoding in _PER_LAYER else inner
         blocks.append(_block(sizes, own, generator))
     transform = nn.Sequential(linear(dim, dim, generator=generator), nn.GELU(), nn.LayerNorm(dim))
     return MaskedLM(

@@ -37,7 +37,7 @@ PADDINGS = ("zeroed", "renormalized")
 class SentenceBatch:
     """Sentences side by side: their words' vectors, 0 where there is no word.
 
-    `label`: the places of their labels
+    `label`: the codes of their labels
     """
 
     vectors: Float[Tensor, "batch length dim"]
@@ -47,20 +47,20 @@ class SentenceBatch:
     @property
     def present(self) -> Bool[Tensor, "batch length"]:
         """Where there is a word."""
-        place = torch.arange(self.vectors.shape[1], device=self.n_words.device)
-        return place < self.n_words[:, None]
+        position = torch.arange(self.vectors.shape[1], device=self.n_words.device)
+        return position < self.n_words[:, None]
 
     def to(self, device: torch.device) -> "SentenceBatch":
         """The same on another device."""
         return SentenceBatch(
-            *(each.to(device) for each in (self.vectors, self.n_words, self.label))
+            *(part.to(device) for part in (self.vectors, self.n_words, self.label))
         )
 
 
 class PositionalSentenceNetwork(nn.Module):
     """Logits of labels, of parts. Source: module.
 
-    `weights`: delta of all places that sentences may have, such as `encoding_weights` gives
+    `weights`: delta of all positions that sentences may have, such as `encoding_weights` gives
     `padding`: "zeroed" or "renormalized" (default "zeroed")
 
     Raises ExfamError for another `padding`.
@@ -79,7 +79,7 @@ class PositionalSentenceNetwork(nn.Module):
 
     def __init__(
         self,
-        weights: Float[Tensor, "place place"],
+        weights: Float[Tensor, "position position"],
         *,
         value: nn.Linear,
         dropout: Dropout,
@@ -104,7 +104,7 @@ class PositionalSentenceNetwork(nn.Module):
         return self.output(total / batch.n_words.clamp_min(1)[:, None])
 
     def mixed(self, batch: SentenceBatch) -> Float[Tensor, "batch length dim"]:
-        """What each place sees of the words, before W_V."""
+        """What each position sees of the words, before W_V."""
         length = batch.vectors.shape[1]
         mixed = self.weights[:length, :length] @ batch.vectors
         if self.padding == "zeroed":
@@ -132,7 +132,7 @@ def sentence_nats(
 
 
 def build_positional_sentences(
-    weights: Float[Tensor, "place place"],
+    weights: Float[Tensor, "position position"],
     *,
     dim: int,
     n_labels: int,

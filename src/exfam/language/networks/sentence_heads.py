@@ -22,7 +22,7 @@ __all__ = ["LabelNats", "LabeledBatch", "LabeledPieces", "NumberNats", "Sentence
 def pooled(
     states: Float[Tensor, "batch length embed"], present: Tensor, *, pooling: str
 ) -> Float[Tensor, "batch embed"]:
-    """A vector a sentence: the "mean" of its tokens, or its "first" one.
+    """One vector per sentence: the "mean" of its tokens, or its "first" one.
 
     >>> states = torch.tensor([[[1.0], [3.0], [9.0]]])
     >>> pooled(states, torch.tensor([[True, True, False]]), pooling="mean")
@@ -48,7 +48,7 @@ class LabeledBatch:
 
 @dataclass(frozen=True, eq=False)
 class LabeledPieces:
-    """Sentences as tokens, with the place of a label or a number each, as a source of batches."""
+    """Sentences as tokens, with one label's code or number per sentence, as a source of batches."""
 
     pieces: TokenPieces
     target: Real[np.ndarray, "sentences"]
@@ -80,8 +80,8 @@ class LabeledPieces:
 
     def fingerprint(self) -> dict[str, str]:
         """Digests of the sentences and of their targets."""
-        told = {"targets": ",".join(map(str, self.target.tolist()))}
-        return {**self.pieces.fingerprint(), **told}
+        targets = ",".join(map(str, self.target.tolist()))
+        return {**self.pieces.fingerprint(), "targets": targets}
 
     def read_at_random(self) -> AbstractContextManager[None]:
         """Sentences are in memory: nothing to prepare."""
@@ -124,9 +124,9 @@ class LabelNats:
 
     def __call__(self, model: nn.Module, batch: LabeledBatch) -> tuple[Tensor, Tensor]:
         """Nats, and of how many sentences."""
-        told = _outputs(model, batch, self.precision)
-        nats = functional.cross_entropy(told, batch.target, reduction="sum")
-        return nats, torch.tensor(float(len(told)))
+        logits = _outputs(model, batch, self.precision)
+        nats = functional.cross_entropy(logits, batch.target, reduction="sum")
+        return nats, torch.tensor(float(len(logits)))
 
 
 @dataclass(frozen=True)
@@ -138,15 +138,15 @@ class NumberNats:
     def __call__(self, model: nn.Module, batch: LabeledBatch) -> tuple[Tensor, Tensor]:
         """Nats, and of how many sentences."""
         assert isinstance(model, SentenceHead)
-        told = _outputs(model, batch, self.precision)[:, 0]
-        off = (batch.target.to(told) - told) * torch.exp(-model.spread)
-        nats = 0.5 * off.square().sum() + len(told) * (model.spread + 0.5 * math.log(2 * math.pi))
-        return nats, torch.tensor(float(len(told)))
+        mean = _outputs(model, batch, self.precision)[:, 0]
+        off = (batch.target.to(mean) - mean) * torch.exp(-model.spread)
+        nats = 0.5 * off.square().sum() + len(mean) * (model.spread + 0.5 * math.log(2 * math.pi))
+        return nats, torch.tensor(float(len(mean)))
 
 
 def _outputs(model: nn.Module, batch: LabeledBatch, precision: torch.dtype | None) -> Tensor:
     rounded = precision is not None and model.training
     device = batch.target.device
     with torch.autocast(device.type, dtype=precision, enabled=rounded):
-        told: Tensor = model(batch.pieces)
-    return told.float()
+        outputs: Tensor = model(batch.pieces)
+    return outputs.float()

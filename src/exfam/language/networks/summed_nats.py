@@ -70,22 +70,22 @@ class _SummedNats(torch.autograd.Function):
         for rows in chunks_of(len(state), n_rows):
             some = rounded[rows]
             eta = _outputs(some, own, bias, into=outputs[: len(some)])
-            place = item[rows, None]
-            chosen = eta.gather(1, place)
+            index = item[rows, None]
+            chosen = eta.gather(1, index)
             nats, softmax = tile_log_normalizer(eta)
             total += nats.sum() - chosen.sum(dtype=torch.float64)
             if gradients is not None:
-                softmax.scatter_add_(1, place, torch.full_like(chosen, -1.0))
+                softmax.scatter_add_(1, index, torch.full_like(chosen, -1.0))
                 gradients.add(rows, softmax, some, own)
         if gradients is not None:
-            ctx.save_for_backward(*gradients.told())
+            ctx.save_for_backward(*gradients.all())
         return total.to(state.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        found = [each * gradient for each in ctx.saved_tensors]
-        return (*found, *[None] * (6 - len(found)))
+        gradients = [saved * gradient for saved in ctx.saved_tensors]
+        return (*gradients, *[None] * (6 - len(gradients)))
 
 
 def _outputs(state: Tensor, vectors: Tensor, bias: Tensor | None, *, into: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class _Gradients:
         if self.bias is not None:
             self.bias.add_(eta.sum(0))
 
-    def told(self) -> list[Tensor]:
+    def all(self) -> list[Tensor]:
         """In the order of the arguments."""
-        found = [self.state, self.vectors]
-        return found if self.bias is None else [*found, self.bias]
+        gradients = [self.state, self.vectors]
+        return gradients if self.bias is None else [*gradients, self.bias]

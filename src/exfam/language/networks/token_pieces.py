@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.summed_nats import summed_nats
 
-__all__ = ["MaskedTokens", "PieceBatch", "TokenPieces", "padded", "sequential_places"]
+__all__ = ["MaskedTokens", "PieceBatch", "TokenPieces", "padded", "sequential_rows"]
 
-# Of the tokens asked for: replaced by the mask, by a token of chance; the rest stay as they are.
+# Of the chosen tokens: replaced by the mask, by a random token; the rest stay as they are.
 _MASKED, _REPLACED = 0.8, 0.1
 
 
@@ -24,7 +24,7 @@ _MASKED, _REPLACED = 0.8, 0.1
 class PieceBatch:
     """Pieces side by side.
 
-    `present`: tokens, not padding; `chosen`: the tokens that are asked for, None to draw them
+    `present`: tokens, not padding; `chosen`: the tokens to predict, None to draw them
     """
 
     tokens: Int64[Tensor, "batch length"]
@@ -41,10 +41,9 @@ class PieceBatch:
 class TokenPieces:
     """A text cut into pieces, which come in batches.
 
-    `share`: of tokens that are asked for on average
-    `n_special`: the codes below it are of special tokens, which are never asked for
-    `chosen`: which tokens are asked for, of all pieces' tokens one after the other; None to draw
-        them anew each time
+    `share`: of tokens to predict, on average
+    `n_special`: the codes below it are of special tokens, which are never predicted
+    `chosen`: which tokens of every piece to predict; None to draw them anew each time
 
     >>> pieces = TokenPieces([np.array([2, 7, 3]), np.array([2, 8, 9, 3])], share=0.15, n_special=5)
     >>> pieces.pad(np.array([0, 1])).present.int().tolist()
@@ -62,9 +61,9 @@ class TokenPieces:
         return np.array([len(piece) for piece in self.pieces], dtype=np.int64)
 
     def total(self, first: int, last: int) -> float:
-        """How many tokens of these pieces are asked for, or are so on average."""
+        """How many tokens of these pieces are to predict, or are so on average."""
         if self.chosen is not None:
-            return float(sum(each.sum() for each in self.chosen[first:last]))
+            return float(sum(chosen.sum() for chosen in self.chosen[first:last]))
         ordinary = sum((piece >= self.n_special).sum() for piece in self.pieces[first:last])
         return self.share * float(ordinary)
 
@@ -78,23 +77,23 @@ class TokenPieces:
         stretch = np.arange(len(order)) // (_STRETCH * size)
         order = order[np.lexsort((lengths[order], stretch))]
         batches = np.split(order, np.arange(size, len(order), size))
-        for place in generator.permutation(len(batches)):
-            yield batches[place]
+        for number in generator.permutation(len(batches)):
+            yield batches[number]
 
     def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
         """Every piece once, by length."""
-        return sequential_places(self.lengths, max_tokens=max_tokens)
+        return sequential_rows(self.lengths, max_tokens=max_tokens)
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> PieceBatch:
         """These pieces side by side."""
-        tokens, present = padded([self.pieces[place] for place in index])
+        tokens, present = padded([self.pieces[row] for row in index])
         chosen = None
         if self.chosen is not None:
-            chosen = padded([self.chosen[place] for place in index])[0].bool()
+            chosen = padded([self.chosen[row] for row in index])[0].bool()
         return PieceBatch(tokens, present, chosen)
 
     def fingerprint(self) -> dict[str, str]:
-        """A digest of the pieces and of what is asked for."""
+        """A digest of the pieces and of the chosen tokens."""
         total = sha256(f"{self.share} {self.n_special}".encode())
         for some in (self.pieces, self.chosen or []):
             for piece in some:
@@ -122,18 +121,18 @@ def padded(
     longest = max((len(row) for row in rows), default=0)
     tokens = np.zeros((len(rows), longest), dtype=np.int64)
     present = np.zeros((len(rows), longest), dtype=bool)
-    for place, row in enumerate(rows):
-        tokens[place, : len(row)] = row
-        present[place, : len(row)] = True
+    for index, row in enumerate(rows):
+        tokens[index, : len(row)] = row
+        present[index, : len(row)] = True
     return torch.from_numpy(tokens), torch.from_numpy(present)
 
 
-def sequential_places(
+def sequential_rows(
     lengths: Int64[np.ndarray, "rows"], *, max_tokens: int
 ) -> Iterator[Int64[np.ndarray, "batch"]]:
     """All rows by length, in batches of at most `max_tokens` once padded; a longer row alone.
 
-    >>> [each.tolist() for each in sequential_places(np.array([4, 1, 2]), max_tokens=4)]
+    >>> [batch.tolist() for batch in sequential_rows(np.array([4, 1, 2]), max_tokens=4)]
     [[1, 2], [0]]
     """
     order = np.argsort(lengths, kind="stable")
@@ -147,9 +146,9 @@ def sequential_places(
 
 @dataclass(frozen=True)
 class MaskedTokens:
-    """Minus the sum of log-probabilities of tokens that are asked for, each given all others.
+    """Minus the sum of log-probabilities of the chosen tokens, each given all others.
 
-    In training, 80 % of them are replaced by the mask, 10 % by a token of chance, and the rest
+    In training, 80 % of them are replaced by the mask, 10 % by a random token, and the rest
     stay; where pieces bring their own, all are masked. `precision`: what products are rounded to in
     training, None for not at all. Source: Devlin et al. (2019), section 3.1.
     """
@@ -177,7 +176,7 @@ class MaskedTokens:
         return nats, chosen.sum()
 
     def _drawn(self, tokens: Tensor, model: MaskedLM) -> tuple[Tensor, Tensor]:
-        """Which tokens are asked for, one at least, and what the network sees in all places."""
+        """Which tokens to predict, one at least, and the tokens that the network sees."""
         mask, generator = model.mask, model.dropout.generator
         draw = torch.rand(tokens.shape, generator=generator, device=tokens.device)
         draw = draw.masked_fill(tokens < self.n_special, math.inf)
@@ -186,7 +185,7 @@ class MaskedTokens:
             chosen = draw == least
             return chosen, tokens.masked_fill(chosen, mask)
         chosen = draw < self.share
-        # Given that a token is asked for, its draw is uniform below the share.
+        # Given that a token is chosen, its draw is uniform below the share.
         other = torch.empty_like(tokens).random_(
             self.n_special, model.words.n_items, generator=generator
         )
