@@ -140,7 +140,8 @@ class LabelPredictions(ClassifierMixin, ABC):
 
     def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
         """The likeliest label of each sentence."""
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        log_proba = self.predict_log_proba(X)
+        return self.classes_[log_proba.argmax(axis=1)]
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: how many of the sentences have their label predicted, in [0, 1].

@@ -23,7 +23,9 @@ def form(arguments: Sequence[str]) -> Form:
         [
             VECTORS[0],
             *(
-                Option(name, text, description, metavar=name.upper(), positional=True, required=True)
+                Option(
+                    name, text, description, metavar=name.upper(), positional=True, required=True
+                )
                 for name, description in words
             ),
             RULE,
