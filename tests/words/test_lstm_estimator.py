@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning, ModelFileError
-from exfam.language import LSTMLanguageModel, lstm, scoring
+from exfam.language import LSTMLanguageModel, lstm, network_estimator, scoring
 from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork
 from exfam.training import engine, steps
 from exfam.training.checkpoints import Checkpoint
@@ -363,7 +363,7 @@ def test_gradients_that_are_not_finite_leave_the_weights(monkeypatch):
         networks.append((network, {k: v.clone() for k, v in network.state_dict().items()}))
         return steps.fit(network, **options)
 
-    monkeypatch.setattr(lstm, "fit", kept)
+    monkeypatch.setattr(network_estimator, "fit", kept)
     with pytest.raises(ExfamError, match="Training nats must be finite, got nan at epoch 1, step"):
         model.fit(TRAIN)
     ((network, before),) = networks
