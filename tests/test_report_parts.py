@@ -16,7 +16,7 @@ from exfam.report.evaluation import tell, tell_of_rival, told_values
 from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import draw_groups, gather
 from exfam.report.rivals import fit_rivals
-from exfam.report.words import ItemNames, clean, counted, figure, listing, percent
+from exfam.report.words import ItemNames, clean, figure, listing, percent, quantity
 from exfam.scores.metrics import ranks
 from report_cases import baskets, forgetful, model
 
@@ -270,7 +270,7 @@ def test_words_are_clean_and_figures_aligned():
     assert figure(-1234.5678, 2) == "−1,234.57"
     assert figure(float("inf")) == "∞" and figure(float("-inf")) == "−∞"
     assert percent(float("nan")) == "–" and percent(1.0, 0) == "100 %"
-    assert counted(2, "entry", "entries") == "2 entries"
+    assert quantity(2, "entry", "entries") == "2 entries"
     assert listing(["a"]) == "a" and listing(["a", "b"]) == "a and b"
     names = ItemNames(np.array([10, 20]))
     assert len(names) == 2 and names.all([1, 0]) == ["20", "10"]

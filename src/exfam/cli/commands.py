@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The command that words begin with, which may be of two, and what it is asked.
+    """The command that words begin with, which may be of two, and its own words.
 
     A file called `words` is therefore given to `exfam fit` as ./words.
 
@@ -130,7 +130,7 @@ def _run(name: str, words: list[str]) -> int:
         _silence_stdout()
         return BROKEN_PIPE
     except (ExfamError, OSError) as error:
-        return _fail(spoken, _as_options(_told(error), names))
+        return _fail(spoken, _as_options(_message(error), names))
     except KeyboardInterrupt:
         return _fail(spoken, "interrupted", status=INTERRUPTED)
     except (MemoryError, RuntimeError) as error:
@@ -152,13 +152,13 @@ scores, predictions and recommendations.
 
 {listed}
 
-`exfam COMMAND --help` tells the options of a command and shows an example.
+`exfam COMMAND --help` lists the options of a command and shows an example.
 `exfam --version` prints the version.
 """
 
 
 def _fail(spoken: str, message: str, *, status: int = 2) -> int:
-    """Tell what is wrong in one line."""
+    """Say what is wrong in one line."""
     line = " ".join(message.split())
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
@@ -166,7 +166,7 @@ def _fail(spoken: str, message: str, *, status: int = 2) -> int:
     return status
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f": {error.filename}"
         return f"{error.strerror}{where}"

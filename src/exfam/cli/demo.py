@@ -12,7 +12,7 @@ __all__ = ["form", "run"]
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam demo` can be asked."""
+    """The options of `exfam demo`."""
     return Form(
         "demo",
         "Simulate ratings, fit, print what was found, write a model and a page",

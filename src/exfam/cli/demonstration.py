@@ -90,8 +90,8 @@ def run(*, out: Path, seed: int = 0, n_users: int = 10_000, max_epochs: int = 15
     console = Console(highlight=False)
     out = Path(out)
     draw = draw_ratings(seed, n_users=n_users)
-    told = f"{len(draw.train):,} + {len(draw.validation):,} + {len(draw.test):,}"
-    console.print(f"Simulated {told} users (train + validation + test), each rating 5 movies.")
+    sizes = f"{len(draw.train):,} + {len(draw.validation):,} + {len(draw.test):,}"
+    console.print(f"Simulated {sizes} users (train + validation + test), each rating 5 movies.")
     with processor_threads(1):
         results = fit_all(draw, seed=seed, max_epochs=max_epochs)
     columns, rows = _table_cells(results, draw)
@@ -215,7 +215,7 @@ def _table_cells(results: Sequence[Result], draw: Draw) -> tuple[list[str], list
         "nats": f"{nats:.4f}",
     }
     rows = [[bayes.get(name, "") for name in _COLUMNS]]
-    rows += [[tell(result, best) for tell in _COLUMNS.values()] for result in results]
+    rows += [[cell(result, best) for cell in _COLUMNS.values()] for result in results]
     return list(_COLUMNS), rows
 
 
@@ -235,7 +235,7 @@ def _print_table(console: Console, columns: Sequence[str], rows: Sequence[Sequen
 
 def _sections(results: Sequence[Result], draw: Draw, table: TableData) -> list[Section]:
     efa, best = results[0], _best_possible(draw.test)
-    user = _telling_user(draw.test)
+    user = _most_special_user(draw.test)
     one = draw.test[user : user + 1]
     return [
         Section(
@@ -321,7 +321,7 @@ def _curve(efa: Result, best_nats: float) -> Picture:
     )
 
 
-def _telling_user(groups: Groups) -> int:
-    """Place of the first user in whose order the most cases happen."""
+def _most_special_user(groups: Groups) -> int:
+    """Index of the first user in whose order the most cases happen."""
     special = (ratings_cases(groups) != ANY_OTHER).reshape(len(groups), -1)
     return int(special.sum(axis=1).argmax())

@@ -16,12 +16,12 @@ its weight is the mean over layers and heads, or that of one with --per-head.
 
 Of a model of a table: a row for each row of the file and each cell of it that is there, with
 its weight, and what it adds to each logit of the response (of numbers, to the parameters of
-the law); the sums over all cells are the logits, exactly. At "(nothing)" stands what is said of
-a row of which nothing is known."""
+the distribution); the sums over all cells are the logits, exactly. "(nothing)" is a row without
+any known cell."""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam explain` can be asked."""
+    """The options of `exfam explain`."""
     return Form(
         "explain",
         "Which of its context counted for an observation, by attention weights",

@@ -36,7 +36,7 @@ chooses the epoch that is kept. The table has nats per observation there, beside
 baselines fitted on the same training groups. Ctrl-C keeps and saves the best epoch so
 far.
 
-Values at places and times have models of their own, such as --model field-efa, whose
+Values at sites and times have models of their own, such as --model field-efa, whose
 columns are --time, --site, --coordinates and --value; there the last maps are held out.
 
 Tables of rows and columns are for --model table-classifier and table-regressor, with a
@@ -47,7 +47,7 @@ cells as they are: an empty cell, NA, NaN or null of a CSV file. Kinds are guess
 Options not given are those of the estimator. --print_config writes all of them as YAML, for
 --config.
 
-The table tells nats, and accuracy or R^2, beside those of the response's marginal law (which
+The table has nats, and accuracy or R^2, beside those of the response's marginal distribution (which
 predicts the most probable label, or the mean): on rows held out (--validation-fraction, or
 --validation FILE, which then choose the epoch that is kept), or else on those of training."""
 

@@ -15,7 +15,7 @@ _NOTES = """With --format json, one object; else names and values."""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam info` can be asked."""
+    """The options of `exfam info`."""
     return Form(
         "info",
         "What a saved model or a prepared folder holds",

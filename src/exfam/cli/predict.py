@@ -17,8 +17,8 @@ predicted of it given the rest of its group. A model of values predicts means; o
 items only, the most probable item.
 
 A model of a field predicts each value given the others on its map, and before: its mean
-and its standard deviation, beside the interval or the quantiles that are asked for. A row
-of a place that training never saw, without a value, is predicted as well.
+and its standard deviation, beside the interval or the quantiles that are chosen. A row
+of a site that training never saw, without a value, is predicted as well.
 
 A model of a table predicts its response given the other cells of the row, by the rule in
 --decision of the fit; any other column with --of; all columns if it has no response. The
@@ -26,7 +26,7 @@ file need not have the response. --fill writes the table itself, without missing
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam predict` can be asked."""
+    """The options of `exfam predict`."""
     return Form(
         "predict",
         "Predict every observation of a file given its context",
@@ -69,9 +69,9 @@ def run(chosen: Any) -> None:
 
 
 def _check(chosen: Any) -> None:
-    asked = [name for name in ("interval", "quantiles", "proba", "fill") if getattr(chosen, name)]
-    if len(asked) > 1:
-        raise ExfamError(f"`--{asked[0]}` must stand alone, got --{asked[1]} beside it.")
+    given = [name for name in ("interval", "quantiles", "proba", "fill") if getattr(chosen, name)]
+    if len(given) > 1:
+        raise ExfamError(f"`--{given[0]}` must stand alone, got --{given[1]} beside it.")
     if chosen.fill and chosen.of is not None:
         raise ExfamError("`--fill` must stand alone, got --of beside it.")
     for name in ("interval", "quantiles"):

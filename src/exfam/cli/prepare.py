@@ -24,7 +24,7 @@ exfam fit prepared --family "ordinal(n=5, start=1)" --max-epochs 20 -o fitted"""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam prepare` can be asked."""
+    """The options of `exfam prepare`."""
     columns = [option for option in estimator_options("efa") if option.name in COLUMNS]
     return Form(
         "prepare",

@@ -9,12 +9,12 @@ from exfam.cli.options import Form, Option
 
 __all__ = ["form", "run"]
 
-_NOTES = """A causal model tells the next item of each group, a bidirectional one what else belongs
-to it. Probabilities are over the whole catalog. Items of probability 0 are not listed."""
+_NOTES = """A causal model predicts the next item of each group, a bidirectional one what else
+belongs to it. Probabilities are over the whole catalog. Items of probability 0 are not listed."""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam recommend` can be asked."""
+    """The options of `exfam recommend`."""
     k = Option("k", whole, "items a group (default 10)", default=10, metavar="N", short="-k")
     return Form(
         "recommend",

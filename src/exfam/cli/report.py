@@ -14,12 +14,12 @@ from exfam.cli.writable import check_may_write
 __all__ = ["form", "run"]
 
 _NOTES = """One HTML file that needs nothing else: no scripts, nothing loaded from elsewhere.
-Without DATA it tells of the model alone. Scores stand beside cheap baselines, which are
+Without DATA it is about the model alone. Scores stand beside cheap baselines, which are
 fitted on --train, or on half of the groups of DATA, which are then not scored."""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam report` can be asked."""
+    """The options of `exfam report`."""
     return Form(
         "report",
         "Write a page about a model and what it says of data",

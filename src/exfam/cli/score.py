@@ -28,7 +28,7 @@ sampling, and the perplexity where the normalizer is exact."""
 
 
 def form(words: Sequence[str]) -> Form:
-    """What `exfam score` can be asked."""
+    """The options of `exfam score`."""
     rows = Option(
         "per_row", flag, "log-probabilities row by row instead of their mean (default no)",
         default=False, metavar="BOOL",
@@ -38,7 +38,7 @@ def form(words: Sequence[str]) -> Form:
     )
     return Form(
         "score",
-        "The log-likelihood of a file under a model, in nats an observation",
+        "The log-likelihood of a file under a model, in nats per observation",
         [*DATA, rows, train, *OUTPUT],
         example="exfam score model ratings.csv\n"
         "exfam score model ratings.csv --per-row --format csv",

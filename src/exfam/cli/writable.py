@@ -83,8 +83,8 @@ def save_or_keep(estimator: Any, output: str, *, overwrite: bool) -> None:
     except (OSError, ValueError) as error:  # also errors of names, which are no ExfamError
         kept = _kept(estimator)
         where = f"The fit is kept in {kept}." if kept else "No other folder has room for it either."
-        told = str(error).replace("`path`", "`--output`", 1)
-        raise ExfamError(f"{told} {where}") from error
+        message = str(error).replace("`path`", "`--output`", 1)
+        raise ExfamError(f"{message} {where}") from error
 
 
 def _kept(estimator: Any) -> Path | None:

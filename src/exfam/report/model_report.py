@@ -15,7 +15,7 @@ from exfam.report.sections.data import data_section
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
 from exfam.report.sections.scores import score_section
-from exfam.report.words import clean, counted
+from exfam.report.words import clean, quantity
 
 __all__ = ["write_report"]
 
@@ -79,4 +79,4 @@ def _lead(material: Material) -> str:
     what = f"{type(material.model).__name__}, {material.model.direction}, of {' and '.join(parts)}"
     if material.data is None:
         return f"{what}, without data."
-    return f"{what}, on {counted(len(material.data), 'group')} of data."
+    return f"{what}, on {quantity(len(material.data), 'group')} of data."

@@ -14,7 +14,7 @@ from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn
 from exfam.groups import Groups
 from exfam.report.material import draw_groups
-from exfam.report.words import counted
+from exfam.report.words import quantity
 
 __all__ = ["Rival", "fit_rivals", "same_columns"]
 
@@ -119,7 +119,7 @@ def _latent_factor(learn: Groups, common: dict[str, Any]) -> Rival:
         **common, dim=16, max_epochs=epochs, patience=4, learning_rate=2e-2, progress=False
     )
     model.fit(used)
-    note = f"16 factors, {counted(len(model.history_), 'epoch')}"
+    note = f"16 factors, {quantity(len(model.history_), 'epoch')}"
     if len(used) < len(learn):
-        note += f", {len(used):,} of {counted(len(learn), 'group')}"
+        note += f", {len(used):,} of {quantity(len(learn), 'group')}"
     return Rival("latent factor", model, note)

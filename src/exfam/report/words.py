@@ -1,12 +1,13 @@
 """Figures and names as they are written on a page."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from exfam.plots.style import shortened
 
-__all__ = ["ItemNames", "clean", "counted", "figure", "listing", "percent"]
+__all__ = ["ItemNames", "clean", "figure", "listing", "percent", "quantity"]
 
 # Letters of a name in tables; pictures have less room.
 _IN_TABLES = 60
@@ -43,7 +44,7 @@ class ItemNames:
         return [self(int(code), most=most) for code in codes]
 
 
-def figure(number: float, digits: int = 3) -> str:
+def figure(number: float | np.floating[Any], digits: int = 3) -> str:
     """A number with that many decimals and a true minus; an en dash for NaN.
 
     >>> figure(-1.25, 1), figure(float("nan"))
@@ -56,7 +57,7 @@ def figure(number: float, digits: int = 3) -> str:
     return f"{number:,.{digits}f}".replace("-", _MINUS)
 
 
-def percent(share: float, digits: int = 1) -> str:
+def percent(share: float | np.floating[Any], digits: int = 1) -> str:
     """A share in percent; an en dash for NaN.
 
     >>> percent(0.125)
@@ -65,10 +66,10 @@ def percent(share: float, digits: int = 1) -> str:
     return "–" if np.isnan(share) else f"{figure(100 * share, digits)} %"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def quantity(number: int, one: str, many: str = "") -> str:
     """A number with what it counts.
 
-    >>> counted(1, "group"), counted(1200, "group")
+    >>> quantity(1, "group"), quantity(1200, "group")
     ('1 group', '1,200 groups')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"

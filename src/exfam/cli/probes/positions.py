@@ -11,7 +11,7 @@ from exfam.cli.probes.encoder import ENCODER, TERM, open_encoder
 __all__ = ["form", "run"]
 
 _NOTES = """Attention to sentences of one word over and over is attention to positions.
-Locality is the mass near the diagonal, halved with each step; symmetry tells whether equal
+Locality is the mass near the diagonal, halved with each step; symmetry says whether equal
 distances to both sides weigh alike: over all pairs of all rows, as a mean over rows (macro),
 and without normalization (raw). The model's row is that of the mean matrix, which is not the
 mean of its heads' rows."""
@@ -21,7 +21,7 @@ _SPECIAL = ("none", "kept", "cut")
 
 
 def form(arguments: Sequence[str]) -> Form:
-    """What `exfam probe positions` can be asked."""
+    """The options of `exfam probe positions`."""
     return Form(
         "probe positions",
         "How local and symmetric an encoder's attention to positions is",
@@ -72,13 +72,13 @@ def _columns(probe: Any, by: str) -> dict[str, list[Any]]:
         "layer": {"layer": layers},
         "head": {"layer": [layer for layer in layers for _ in heads], "head": heads * n_layers},
     }
-    told = {
+    scores = {
         "model": probe.model_scores, "layer": probe.layer_scores, "head": probe.head_scores
     }[by]()  # fmt: skip
     figures = {
-        "locality": told.locality,
-        "symmetry": told.symmetry,
-        "symmetry (macro)": told.macro_symmetry,
-        "symmetry (raw)": told.raw_symmetry,
+        "locality": scores.locality,
+        "symmetry": scores.symmetry,
+        "symmetry (macro)": scores.macro_symmetry,
+        "symmetry (raw)": scores.raw_symmetry,
     }
     return names[by] | {name: figure.flatten().tolist() for name, figure in figures.items()}

@@ -10,7 +10,7 @@ from exfam.groups import Groups
 from exfam.plots import layer_map
 from exfam.report.material import Material
 from exfam.report.page import Part, Picture, Section, SideBySide
-from exfam.report.words import clean, counted
+from exfam.report.words import clean, quantity
 
 __all__ = ["attention_section"]
 
@@ -41,7 +41,7 @@ def attention_section(material: Material) -> Section:
         "heads of a layer. Rows are the predicted elements; columns have the numbers of the rows; "
         "∅ takes what no element gets. Darkest: the largest weight of an element of the group. "
         f"Shown {'is the one' if len(shown) == 1 else f'are the {len(shown)}'} of "
-        f"{counted(len(told), 'group')} drawn at random whose weights are the most uneven"
+        f"{quantity(len(told), 'group')} drawn at random whose weights are the most uneven"
         + (f", each cut to its first {_MOST} elements." if cut else ".")
     ]
     if len(model.members_) > 1:

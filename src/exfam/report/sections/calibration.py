@@ -6,7 +6,7 @@ from exfam.plots import integral_histogram, reliability_diagram
 from exfam.report.evaluation import Told, ValueTold, told_values
 from exfam.report.material import Material
 from exfam.report.page import Part, Picture, Section, SideBySide, TableData
-from exfam.report.words import counted, figure, percent
+from exfam.report.words import figure, percent, quantity
 from exfam.scores.calibration import (
     Reliability,
     TopItem,
@@ -37,7 +37,7 @@ def calibration_section(material: Material, told: Told | None) -> Section:
     if not parts:
         return Section(_TITLE, text=["Left out: the data hold no observed target."])
     text = [
-        f"Of the same {counted(len(material.scored), 'group')} as the scores. A model is "
+        f"Of the same {quantity(len(material.scored), 'group')} as the scores. A model is "
         "calibrated if what it gives 10 % happens one time in ten."
     ]
     return Section(_TITLE, text=text, parts=parts)
@@ -86,7 +86,7 @@ def _values(column: str, told: ValueTold, seed: int) -> SideBySide:
         rows,
         title=f"Intervals of “{column}”",
         caption="Promised: the probability that the model gives its intervals, more than asked "
-        f"for where values are whole numbers. {counted(n, 'value')}. Largest distance of the "
+        f"for where values are whole numbers. {quantity(n, 'value')}. Largest distance of the "
         f"integrals from uniform: {figure(distance)}; by chance below {figure(1.36 / np.sqrt(n))} "
         "in 95 of 100 cases if all laws were right.",
     )

@@ -7,7 +7,7 @@ from exfam.plots import histogram
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
 from exfam.report.summary import Summary, item_counts, summarize
-from exfam.report.words import counted, figure, listing, percent
+from exfam.report.words import figure, listing, percent, quantity
 
 __all__ = ["data_section"]
 
@@ -49,7 +49,7 @@ def _facts(material: Material, told: Summary) -> list[tuple[str, str]]:
 def _text(material: Material, groups: Groups, told: Summary) -> list[str]:
     text = []
     if groups.ignored is not None and groups.ignored.any():
-        left = counted(int(groups.ignored.sum()), "element")
+        left = quantity(int(groups.ignored.sum()), "element")
         text.append(f"{left} of items that the model does not know are left out.")
     schema = material.model.schema_
     if schema.attributes:
@@ -68,7 +68,7 @@ def _and_more(number: int) -> str:
 
 def _lengths(told: Summary) -> Picture:
     drawn = histogram(told.lengths, label="elements of a group", of="groups")
-    return Picture("How long groups are", drawn, f"{counted(told.n_groups, 'group')}.")
+    return Picture("How long groups are", drawn, f"{quantity(told.n_groups, 'group')}.")
 
 
 def _values(material: Material, groups: Groups) -> list[Picture]:
@@ -81,7 +81,7 @@ def _values(material: Material, groups: Groups) -> list[Picture]:
         if not len(value):
             continue
         spread = f"mean {figure(value.mean(), 2)}, standard deviation {figure(value.std(), 2)}"
-        caption = f"{counted(len(value), 'observed value')}: {spread}."
+        caption = f"{quantity(len(value), 'observed value')}: {spread}."
         drawn = histogram(value, label="value")
         pictures.append(Picture(f"Values of “{spec.column}”", drawn, caption))
     return pictures

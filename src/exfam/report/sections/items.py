@@ -11,7 +11,7 @@ from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import Material
 from exfam.report.page import Pairs, Part, Picture, Section, TableData
 from exfam.report.plane import principal_plane
-from exfam.report.words import clean, counted, figure, percent
+from exfam.report.words import clean, figure, percent, quantity
 from exfam.vectors.neighbors import nearest_rows
 
 __all__ = ["complements_section", "map_section"]
@@ -96,7 +96,7 @@ def _neighbors(
         [material.names(int(code)), _listed(material, among[nearest], cosine)]
         for code, nearest, cosine in zip(of, near.rows, near.score, strict=True)
     ]
-    caption = f"Cosines between vectors, among {counted(len(among), 'item')}."
+    caption = f"Cosines between vectors, among {quantity(len(among), 'item')}."
     return TableData(
         ["item", "nearest"], rows, words=["item", "nearest"], caption=caption,
         title="Nearest neighbors of the most frequent items",

@@ -6,7 +6,7 @@ from typing import Any
 from exfam.plots import learning_curve
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
-from exfam.report.words import clean, counted, figure
+from exfam.report.words import clean, figure, quantity
 
 __all__ = ["model_section"]
 
@@ -83,7 +83,7 @@ def _curve(material: Material) -> Picture | None:
     history = getattr(material.model, "history_", None)
     if history is None or not len(history):
         return None
-    told = f"{counted(history.steps, 'step')}; stopped by {_reason(history.stopped)}."
+    told = f"{quantity(history.steps, 'step')}; stopped by {_reason(history.stopped)}."
     if history.best is not None:
         nats = figure(history.best.validation_nats)
         told += f" The ring marks epoch {history.best.epoch}, whose weights were kept: {nats} nats."

@@ -12,7 +12,7 @@ from exfam.report.evaluation import Told, tell_of_rival
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
 from exfam.report.rivals import Rival, fit_rivals
-from exfam.report.words import counted, figure, listing
+from exfam.report.words import figure, listing, quantity
 from exfam.scores.estimates import Estimate, mean_over_groups
 from exfam.scores.metrics import Interval, ndcg_at, paired_bootstrap, recall_at
 
@@ -51,9 +51,9 @@ def score_section(material: Material, told: Told | None) -> Section:
 def _what(material: Material) -> str:
     kind = "log-likelihood" if material.model.direction == "causal" else "pseudo-log-likelihood"
     assert material.scored is not None and material.data is not None
-    part = f"{len(material.scored):,} of {counted(len(material.data), 'group')}, drawn at random"
+    part = f"{len(material.scored):,} of {quantity(len(material.data), 'group')}, drawn at random"
     whole = len(material.scored) == len(material.data)
-    told = f"all {counted(len(material.data), 'group')}" if whole else part
+    told = f"all {quantity(len(material.data), 'group')}" if whole else part
     return (
         f"Exact {kind} in nats for each predicted element, of {told}; higher is better. Standard "
         "errors (±) take groups as independent, not elements."
@@ -86,17 +86,17 @@ def _why_alone(material: Material) -> str:
 
 def _fairness(material: Material) -> str:
     assert material.learn is not None
-    n, learned = int(material.compared.sum()), counted(len(material.learn), "group")
+    n, learned = int(material.compared.sum()), quantity(len(material.learn), "group")
     new = "" if material.overlap is None or material.overlap.is_chance else " new to the model"
     if material.given_train:
         return (
             f"The baselines were fitted on {learned} given as training data, and are compared on "
-            f"{counted(n, 'group')} of the data{new}. The comparison is fair if the model was "
+            f"{quantity(n, 'group')} of the data{new}. The comparison is fair if the model was "
             "fitted on the same training data."
         )
     return (
         f"No training data were given: the baselines were fitted on {learned} of the data, one "
-        f"half, and all are compared on {counted(n, 'group')} of the other half{new}. For a fair "
+        f"half, and all are compared on {quantity(n, 'group')} of the other half{new}. For a fair "
         "comparison give the model's training data as well."
     )
 
@@ -244,7 +244,7 @@ def _caption(
         verdict = "This model is ahead of all baselines in nats. "
     if unclear:
         verdict += f"Not to be told apart from this model: {listing(unclear)}. "
-    told = f"{counted(int(here.sum()), 'target')}."
+    told = f"{quantity(int(here.sum()), 'target')}."
     if name == "item":
         told += f" Recall and NDCG at {k}: the item among the first {k} of the whole catalog."
         told += " “marginal” ranks by popularity."
