@@ -81,8 +81,8 @@ class TestFit:
         np.testing.assert_array_equal(loaded.vectors_.center, own.vectors_.center)
         assert loaded.get_params() == own.get_params() and loaded.vectors_.tied
         (row,) = read(out)
-        told = row["model"], row["words"], row["dim"], row["tied"]
-        assert told == ("skip-gram", str(len(own.vectors_)), "4", "yes")
+        fitted = row["model"], row["words"], row["dim"], row["tied"]
+        assert fitted == ("skip-gram", str(len(own.vectors_)), "4", "yes")
         assert float(row["nats"]) == pytest.approx(-own.history_.rows[-1].train_nats)
         assert float(row["nats"]) < 0
 
@@ -135,14 +135,14 @@ class TestFit:
             self.histories_ = [History(self.histories_[-1].rows[:kept], "interrupted")]
 
         monkeypatch.setattr(SkipGram, "fit", interrupted)
-        for kept, told in ((1, "what was learned so far is kept"), (0, "interrupted")):
+        for kept, message in ((1, "what was learned so far is kept"), (0, "interrupted")):
             words = [vectors / "corpus.txt", *TINY, "-o", tmp_path / str(kept)]
             status, _, err = run("fit", "words", *words)
-            assert status == 130 and told in err
+            assert status == 130 and message in err
             assert (tmp_path / str(kept)).exists() == bool(kept)
 
     @pytest.mark.parametrize(
-        ("words", "told"),
+        ("words", "message"),
         [
             (["nowhere.txt", "-o", "v"], "`CORPUS` must name a file"),
             (["empty.txt", "-o", "v"], "`CORPUS` must"),
@@ -166,13 +166,15 @@ class TestFit:
             (["corpus.txt", "-o", "v", "--group", "user"], "`--group` must be an option of"),
         ],
     )
-    def test_what_cannot_be_fitted_is_told(self, run, vectors, tmp_path, monkeypatch, words, told):
+    def test_what_cannot_be_fitted_is_one_line(
+        self, run, vectors, tmp_path, monkeypatch, words, message
+    ):
         (tmp_path / "empty.txt").write_text("")
         for name in ("corpus.txt", "tied"):
             (tmp_path / name).symlink_to(vectors / name)
         monkeypatch.chdir(tmp_path)
         status, out, err = run("fit", "words", *words)
-        assert (status, out, err.count("\n")) == (2, "", 1) and re.search(told, err), err
+        assert (status, out, err.count("\n")) == (2, "", 1) and re.search(message, err), err
 
 
 @pytest.mark.parametrize("model", WORD_MODELS)
@@ -195,17 +197,17 @@ class TestNeighbors:
         for of in ("center", "context", "both"):
             _, out, _ = run("neighbors", file, *words, "-k", "2", "--of", of, "--format", "csv")
             own = WordVectors.load(file).neighbors(words[:3], k=2, of=of)
-            told = [(row["word"], row["neighbor"], float(row["cosine"])) for row in read(out)]
+            answers = [(row["word"], row["neighbor"], float(row["cosine"])) for row in read(out)]
             rows = [(word, near.word, near.score) for word in own for near in own[word]]
-            assert [row[:2] for row in told] == [row[:2] for row in rows]
-            np.testing.assert_allclose([each[2] for each in told], [each[2] for each in rows])
+            assert [row[:2] for row in answers] == [row[:2] for row in rows]
+            np.testing.assert_allclose([each[2] for each in answers], [each[2] for each in rows])
 
     def test_of_a_saved_model(self, run, vectors):
         status, out, err = run("neighbors", f"{vectors}/tied/", "cat", "--of", "context")
         assert status == 0 and out.count("\n") > 3 and err == ""
 
     @pytest.mark.parametrize(
-        ("words", "told"),
+        ("words", "message"),
         [
             (["tied", "kat"], "`word` must be one of .* known words, got 'kat'. Near: .*'cat'"),
             (["tied"], "`WORD...` must be given"),
@@ -219,13 +221,13 @@ class TestNeighbors:
             (["tied", "cat", "-o", "out.doc"], "`--output` must end in"),
         ],
     )
-    def test_what_is_wrong_is_one_line(self, run, vectors, tmp_path, monkeypatch, words, told):
+    def test_what_is_wrong_is_one_line(self, run, vectors, tmp_path, monkeypatch, words, message):
         (tmp_path / "empty").mkdir()
         for name in ("corpus.txt", "tied", "plane.safetensors"):
             (tmp_path / name).symlink_to(vectors / name)
         monkeypatch.chdir(tmp_path)
         status, out, err = run("neighbors", *words)
-        assert (status, out, err.count("\n")) == (2, "", 1) and re.search(told, err), err
+        assert (status, out, err.count("\n")) == (2, "", 1) and re.search(message, err), err
 
 
 @pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
@@ -238,7 +240,7 @@ def test_analogies_are_those_of_the_library(run, vectors, rule):
     assert [row["score"] for row in json.loads(out)] == pytest.approx([each.score for each in own])
 
 
-def test_an_analogy_of_unknown_words_is_told(run, vectors):
+def test_an_analogy_of_unknown_words_is_refused(run, vectors):
     status, _, err = run("analogy", vectors / "tied", "cat", "cats", "dogg")
     assert status == 2 and "got 'dogg'. Near: 'dog'" in err and err.count("\n") == 1
     status, _, err = run("analogy", vectors / "tied", "cat", "cats")
@@ -248,7 +250,7 @@ def test_an_analogy_of_unknown_words_is_told(run, vectors):
 
 
 class TestEvaluate:
-    def test_coverage_is_told_and_missing_words_are_kept_and_skipped(self, run, vectors, tests):
+    def test_coverage_is_reported_and_missing_words_are_kept_and_skipped(self, run, vectors, tests):
         words = ["--tests", tests, "--format", "json"]
         status, out, err = run("evaluate", "words", vectors / "plane.safetensors", *words)
         assert status == 0 and err == "", err
@@ -279,14 +281,14 @@ class TestEvaluate:
         (row,) = read(out)
         assert (row["set"], row["n"], row["covered"]) == ("rg-65", "3", "3")
 
-    def test_wrong_folders_are_told(self, run, vectors, tmp_path):
-        for given, told in (
+    def test_wrong_folders_are_refused(self, run, vectors, tmp_path):
+        for given, message in (
             (tmp_path / "none", "`--tests` must be a folder, got nothing at"),
             (vectors / "corpus.txt", "`--tests` must be a folder, got a file at"),
             (tmp_path, "`--tests` must hold files that end in .txt, .csv, .tsv"),
         ):
             status, out, err = run("evaluate", "words", vectors / "tied", "--tests", given)
-            assert (status, out, err.count("\n")) == (2, "", 1) and told in err
+            assert (status, out, err.count("\n")) == (2, "", 1) and message in err
         (tmp_path / "a.txt").write_text("cat dog 8\ncat fish much\n")
         status, _, err = run("evaluate", "words", vectors / "tied", "--tests", tmp_path)
         assert status == 2 and "`--tests` must have two words and a finite number" in err
@@ -334,7 +336,7 @@ class TestConvert:
         )
 
     @pytest.mark.parametrize(
-        ("words", "told"),
+        ("words", "message"),
         [
             (["-o", "a.doc"], "`--output` must end in .txt, .*word2vec-binary"),
             (["-o", "a.txt", "--format", "pickle"], "`--format` must be one of word2vec, "),
@@ -343,41 +345,41 @@ class TestConvert:
             ([], "output FILE` must be given"),
         ],
     )
-    def test_what_is_wrong_is_one_line(self, run, vectors, tmp_path, monkeypatch, words, told):
+    def test_what_is_wrong_is_one_line(self, run, vectors, tmp_path, monkeypatch, words, message):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a.txt").write_text("x")
         status, out, err = run("convert", vectors / "plane.safetensors", *words)
         assert (status, out, err.count("\n")) == (2, "", 1), err
-        assert re.search(told, err) or (not words and "-o FILE` must be given" in err), err
+        assert re.search(message, err) or (not words and "-o FILE` must be given" in err), err
 
-    def test_a_word_with_a_space_is_told(self, run, tmp_path):
+    def test_a_word_with_a_space_is_refused(self, run, tmp_path):
         WordVectors(("new york",), PLANE[:1]).save(tmp_path / "a.safetensors")
         status, _, err = run("convert", tmp_path / "a.safetensors", "-o", tmp_path / "b.txt")
         assert status == 2 and "new york" in err and err.count("\n") == 1
 
 
-def test_other_commands_tell_what_to_use(run, vectors, tmp_path):
+def test_other_commands_say_what_to_use(run, vectors, tmp_path):
     status, _, err = run("predict", vectors / "tied", vectors / "corpus.txt")
     assert status == 2 and "must be of groups, not of words, got SkipGram. Use `exfam score" in err
     status, out, _ = run("info", vectors / "tied", "--format", "json")
-    told = json.loads(out)
-    assert status == 0 and told["tied"] and told["numbers"] == told["words"] * told["dim"]
+    info = json.loads(out)
+    assert status == 0 and info["tied"] and info["numbers"] == info["words"] * info["dim"]
 
 
 class TestScore:
     def test_nats_are_those_of_the_model(self, run, vectors):
         corpus = vectors / "corpus.txt"
         status, out, _ = run("score", vectors / "tied", corpus, "--format", "json")
-        [told] = json.loads(out)
-        assert status == 0 and told["perplexity"] is None
-        assert told["nats"] == pytest.approx(exfam.load(vectors / "tied").score(str(corpus)))
+        [scores] = json.loads(out)
+        assert status == 0 and scores["perplexity"] is None
+        assert scores["nats"] == pytest.approx(exfam.load(vectors / "tied").score(str(corpus)))
 
     def test_exact_models_have_a_perplexity(self, run, vectors, tmp_path):
         corpus = str(vectors / "corpus.txt")
         PMIFactorization(dim=4, min_count=1).fit(corpus).save(tmp_path / "pmi")
         status, out, _ = run("score", tmp_path / "pmi", corpus, "--format", "json")
-        [told] = json.loads(out)
-        assert status == 0 and told["perplexity"] == pytest.approx(np.exp(-told["nats"]))
+        [scores] = json.loads(out)
+        assert status == 0 and scores["perplexity"] == pytest.approx(np.exp(-scores["nats"]))
 
     @pytest.mark.parametrize(
         ("more", "message"),
@@ -390,13 +392,13 @@ class TestScore:
         status, out, err = run("score", vectors / "tied", vectors / "corpus.txt", *more)
         assert (status, out, err.count("\n")) == (2, "", 1) and message in err
 
-    def test_a_text_of_unknown_words_is_told(self, run, vectors, tmp_path):
+    def test_a_text_of_unknown_words_is_refused(self, run, vectors, tmp_path):
         (tmp_path / "other.txt").write_text("nothing of this\n")
         status, _, err = run("score", vectors / "tied", tmp_path / "other.txt")
         assert status == 2 and err.count("\n") == 1 and "words of the vocabulary" in err
 
 
-def test_a_model_without_words_is_told(run, tmp_path):
+def test_a_model_without_words_is_refused(run, tmp_path):
     save_folder(tmp_path / "model", tensors={}, config={"estimator": "efa"}, vocabulary={})
     status, _, err = run("neighbors", tmp_path / "model", "cat")
     assert status == 2 and "`VECTORS` must hold a model of words with vectors, got one of k" in err

@@ -37,8 +37,8 @@ def parsed(*words):
 def test_defaults_are_those_of_the_options():
     chosen = parsed()
     assert (chosen.file, chosen.output) == ("data.csv", "out")
-    told = {option.name: getattr(chosen, option.name) for option in FORM.options[2:]}
-    assert told == {option.name: option.default for option in FORM.options[2:]}
+    values = {option.name: getattr(chosen, option.name) for option in FORM.options[2:]}
+    assert values == {option.name: option.default for option in FORM.options[2:]}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_switch_does_not_take_the_file():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "`FILE` must be given. The data."),
         (["data.csv"], "`--output OUT` must be given. Where to."),
@@ -98,27 +98,27 @@ def test_a_switch_does_not_take_the_file():
         ([*LEAST, "--k", "9" * 900], "9 …."),
     ],
 )
-def test_wrong_words_are_told(words, told):
-    with pytest.raises(ExfamError, match=re.escape(told)):
+def test_wrong_words_are_refused(words, message):
+    with pytest.raises(ExfamError, match=re.escape(message)):
         parse(FORM, words)
 
 
-def test_the_help_tells_everything(capsys):
+def test_the_help_says_everything(capsys):
     assert parse(FORM, ["nonsense", "--nonsense", "--help"]) is None
-    told = capsys.readouterr().out
-    assert told.startswith("usage: exfam try FILE -o OUT [options]\n\nTry it.\n")
-    assert "100 % of it" in told and "Columns:\n" in told
-    assert told.endswith("What else.\n\nAnd more.\n\nExample:\n  exfam try data.csv -o out\n")
+    out = capsys.readouterr().out
+    assert out.startswith("usage: exfam try FILE -o OUT [options]\n\nTry it.\n")
+    assert "100 % of it" in out and "Columns:\n" in out
+    assert out.endswith("What else.\n\nAnd more.\n\nExample:\n  exfam try data.csv -o out\n")
 
 
 def test_a_printed_configuration_is_a_configuration(capsys, tmp_path):
     words = ["--value", "[a, b]", "--k", "3", "--family", "{a: {name: ordinal, n: 5}}"]
     for print_config in ("--print_config", "--print-config"):
         assert parse(FORM, [*LEAST, *words, print_config]) is None
-    half = len(told := capsys.readouterr().out) // 2
-    assert told[:half] == told[half:]
+    half = len(out := capsys.readouterr().out) // 2
+    assert out[:half] == out[half:]
     file = tmp_path / "run.yaml"
-    file.write_text(told[:half])
+    file.write_text(out[:half])
     again = parse(FORM, ["--config", str(file)])
     assert {**vars(parsed(*words)), "config": None} == {**vars(again), "config": None}
     assert parse(FORM, ["--config", str(file), "--k", "4"]).k == 4
@@ -157,12 +157,12 @@ CONFIGS = [
 ]
 
 
-@pytest.mark.parametrize(("content", "told"), CONFIGS, ids=[str(c[0])[:20] for c in CONFIGS])
-def test_a_wrong_configuration_is_told_with_its_line(content, told, tmp_path):
+@pytest.mark.parametrize(("content", "message"), CONFIGS, ids=[str(c[0])[:20] for c in CONFIGS])
+def test_a_wrong_configuration_is_refused_with_its_line(content, message, tmp_path):
     file = tmp_path / "run.yaml"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ExfamError, match=re.escape(told.replace("FILE", str(file)))):
+    with pytest.raises(ExfamError, match=re.escape(message.replace("FILE", str(file)))):
         parsed("--config", str(file))
 
 
@@ -192,6 +192,6 @@ class TestWordsAsPlaces:
         assert (chosen.file, chosen.words, chosen.k) == ("f", words, 3)
 
     @pytest.mark.parametrize("given", ["[]", "[1]", '[""]', ""])
-    def test_no_words_are_told(self, given):
+    def test_no_words_are_refused(self, given):
         with pytest.raises(ValueError, match="must be words"):
             kinds.words(given)

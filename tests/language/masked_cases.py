@@ -11,14 +11,14 @@ NAMES = sorted(ENCODINGS)
 
 
 def lines(n=120, *, seed=0):
-    """Sentences whose words tell of one another."""
+    """Sentences whose words depend on one another."""
     random = np.random.default_rng(seed)
-    told = []
+    sentences = []
     for _ in range(n):
-        place = int(random.integers(3))
-        verb, what = VERBS[place % 2], OBJECTS[int(random.integers(2))]
-        told.append(f"{SUBJECTS[place]} {verb} {what}")
-    return told
+        subject = int(random.integers(3))
+        verb, what = VERBS[subject % 2], OBJECTS[int(random.integers(2))]
+        sentences.append(f"{SUBJECTS[subject]} {verb} {what}")
+    return sentences
 
 
 TRAIN, TEST = lines(), lines(30, seed=1)
@@ -29,7 +29,7 @@ SMALL = {
 
 
 def network(encoding="learned", *, seed=0, **changes):
-    """A network of random weights whose tokens differ enough to be told apart."""
+    """A network of random weights whose tokens differ clearly."""
     sizes = {"n_tokens": 12, "n_positions": 9, "mask": 4, "embed_dim": 8, "n_heads": 2}
     sizes |= {"n_layers": 2, "feed_forward_dim": 8}
     made = build_masked_lm(

@@ -127,9 +127,9 @@ def test_a_file_is_read_as_its_lines_are(tmp_path):
 
 
 def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
-    (told,) = fitted.log_prob(["a man sees it"])
+    (result,) = fitted.log_prob(["a man sees it"])
     (piece,) = fitted.encoder().pieces(["a man sees it"])
-    assert len(told) == len(piece) - 2 and told.std() > 0.1
+    assert len(result) == len(piece) - 2 and result.std() > 0.1
     total = 0.0
     for code in range(len(fitted.subwords_)):
         changed = piece.copy()
@@ -140,11 +140,11 @@ def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
     assert total == pytest.approx(1.0, rel=1e-5)
 
 
-def test_what_is_told_does_not_depend_on_how_much_is_computed_at_a_time(fitted, monkeypatch):
-    told, vectors, score = fitted.log_prob(TEST), fitted.embed(TEST), fitted.score(TEST)
+def test_results_do_not_depend_on_how_much_is_computed_at_a_time(fitted, monkeypatch):
+    result, vectors, score = fitted.log_prob(TEST), fitted.embed(TEST), fitted.score(TEST)
     monkeypatch.setattr(masked_scoring, "_TOKENS_AT_ONCE", 8)
     monkeypatch.setattr(text_encoders, "_TOKENS_AT_ONCE", 8)
-    for one, other in zip(told, fitted.log_prob(TEST), strict=True):
+    for one, other in zip(result, fitted.log_prob(TEST), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
     np.testing.assert_allclose(fitted.embed(TEST), vectors, atol=1e-5)
     assert fitted.score(TEST) == pytest.approx(score)
@@ -163,9 +163,9 @@ def test_vectors_are_of_layers_and_poolings(fitted):
 
 
 def test_unknown_words_have_no_log_probability(fitted):
-    told, same = fitted.log_prob(["a man <unk> it", "a man \u6f22 it"])
-    np.testing.assert_allclose(told, same, atol=1e-5)
-    assert len(told) == 3 and told.min() > -6
+    result, same = fitted.log_prob(["a man <unk> it", "a man \u6f22 it"])
+    np.testing.assert_allclose(result, same, atol=1e-5)
+    assert len(result) == 3 and result.min() > -6
 
 
 def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
@@ -180,7 +180,7 @@ def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
     assert len(both) == 16 and abs(int((both == index["a"]).sum()) - 7) <= 1
 
 
-def test_which_sentences_fit_is_told(fitted):
+def test_sentences_that_fit_are_known(fitted):
     assert fitted.encoder().fits(["it " * 14, "it " * 15]).tolist() == [True, False]
     assert small(encoding="alibi", max_epochs=1).fit(TRAIN).encoder().fits(["it " * 99]).all()
 
@@ -218,24 +218,24 @@ def test_a_pipeline_takes_it(fitted):
 
 
 def test_attention_between_words_is_that_between_their_pieces(fitted):
-    (told,) = fitted.encoder().word_attention([("women", "unseen", "it")])
-    assert told.shape == (2, 2, 3, 3)
+    (result,) = fitted.encoder().word_attention([("women", "unseen", "it")])
+    assert result.shape == (2, 2, 3, 3)
     # The rest is paid to the special tokens at the ends.
-    assert (told.sum(-1) < 1).all() and (told > 0).all()
+    assert (result.sum(-1) < 1).all() and (result > 0).all()
     (text,) = fitted.encoder().word_attention(["women unseen it"])
-    torch.testing.assert_close(text, told)
+    torch.testing.assert_close(text, result)
 
 
 def test_repeated_words_are_of_the_length_asked_for(fitted):
     encoder = fitted.encoder()
     words = encoder.probe_words()
     assert "man" in words and "a" not in words
-    told = encoder.repeated(words[:2], 7, special_tokens=True)
-    assert told.shape == (2, 2, 2, 7, 7)
-    torch.testing.assert_close(told.sum(-1), torch.ones(2, 2, 2, 7))
+    result = encoder.repeated(words[:2], 7, special_tokens=True)
+    assert result.shape == (2, 2, 2, 7, 7)
+    torch.testing.assert_close(result.sum(-1), torch.ones(2, 2, 2, 7))
     alone = fitted.encoder(term="positional").repeated(words[:2], 7, special_tokens=False)
     torch.testing.assert_close(alone[0], alone[1])
-    assert not torch.allclose(told[0], told[1])
+    assert not torch.allclose(result[0], result[1])
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):
     assert any_length.embed(long).shape == (2, 8)
 
 
-def test_what_cannot_be_told_is_refused(fitted):
+def test_what_cannot_be_scored_is_refused(fitted):
     with pytest.raises(ExfamError, match="`layer` must be at most 2, got 3"):
         fitted.embed(TEST, layer=3)
     with pytest.raises(ExfamError, match="`pooling` must be one of"):

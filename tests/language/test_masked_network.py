@@ -29,9 +29,9 @@ def test_padding_changes_nothing(encoding):
 def test_every_row_of_attention_sums_to_one(encoding):
     tokens = sentences()
     for term in ("both", "contextual", "positional"):
-        told = network(encoding)(tokens, everything(tokens), term=term)
-        assert len(told.weights) == 2 and len(told.states) == 3
-        for weights in told.weights:
+        result = network(encoding)(tokens, everything(tokens), term=term)
+        assert len(result.weights) == 2 and len(result.states) == 3
+        for weights in result.weights:
             assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
 
 
@@ -41,11 +41,11 @@ def test_attention_by_content_alone_does_not_know_the_order(encoding):
         pytest.skip("its weights are of positions alone: without them there are none")
     model, tokens = network(encoding), sentences()
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    told, mixed = (
+    result, mixed = (
         model(each, everything(tokens), term="contextual").states[-1]
         for each in (tokens, tokens[:, order])
     )
-    assert_close(mixed, told[:, order], atol=1e-5, rtol=1e-5)
+    assert_close(mixed, result[:, order], atol=1e-5, rtol=1e-5)
 
 
 @EVERYWHERE
@@ -53,10 +53,10 @@ def test_attention_by_position_alone_does_not_know_the_words(encoding):
     model = network(encoding)
     first, second = sentences(1), sentences(1, seed=9)
     assert not torch.equal(first, second)
-    told, other = (
+    result, other = (
         model(each, everything(each), term="positional").weights for each in (first, second)
     )
-    for one, two in zip(told, other, strict=True):
+    for one, two in zip(result, other, strict=True):
         assert_close(one, two)
 
 
@@ -71,8 +71,8 @@ def test_both_terms_together_are_the_scores(encoding):
     q, k = attention.queries(x, position), attention.keys(x, position)[0]
     assert_close(gamma + delta, attention.scores(q, k, position, position))
     assert delta.std() > 0.01
-    told = model(tokens, everything(tokens), term="positional").weights[0]
-    assert_close(told[0], delta[0].softmax(-1))
+    result = model(tokens, everything(tokens), term="positional").weights[0]
+    assert_close(result[0], delta[0].softmax(-1))
 
 
 @pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rotary", "shaw"])
@@ -85,8 +85,8 @@ def test_positions_matter_unless_there_are_none():
     mixed = tokens.flip(1)
     for encoding in NAMES:
         model = network(encoding)
-        told, other = (model(each, everything(each)).states[-1] for each in (tokens, mixed))
-        same = torch.allclose(other, told.flip(1), atol=1e-4)
+        result, other = (model(each, everything(each)).states[-1] for each in (tokens, mixed))
+        same = torch.allclose(other, result.flip(1), atol=1e-4)
         symmetric = encoding in ("alibi", "attenuated", "attenuated-bias", "distance", "none")
         assert same == symmetric, encoding
 

@@ -31,10 +31,10 @@ def test_the_same_text_gives_the_same_pieces(kind):
 def test_pieces_put_together_are_the_words(kind):
     subwords = learn_subwords(LINES, kind=kind, size=300)
     (coded,) = subwords.encode([["quick", "dogs", "foxed", "xyz"]])
-    told = ["", "", "", ""]
+    words = ["", "", "", ""]
     for piece, word in zip(subwords.labels[coded.codes], coded.words, strict=True):
-        told[word] += piece.removeprefix("##").replace("\u0120", "")
-    assert told == ["quick", "dogs", "foxed", "xyz"]
+        words[word] += piece.removeprefix("##").replace("\u0120", "")
+    assert words == ["quick", "dogs", "foxed", "xyz"]
 
 
 @KINDS
@@ -49,9 +49,9 @@ def test_texts_and_lists_of_words_are_cut_alike(kind):
 def test_many_sentences_are_cut_as_few_are(monkeypatch, kind):
     model = learn_subwords(LINES, kind=kind, size=300)
     given = [*LINES, ["the", "lazy", "fox"], *LINES]
-    told = [each.codes.tolist() for each in model.encode(given)]
+    codes = [coded.codes.tolist() for coded in model.encode(given)]
     monkeypatch.setattr(subwords, "_AT_ONCE", 2)
-    assert [each.codes.tolist() for each in model.encode(given)] == told
+    assert [coded.codes.tolist() for coded in model.encode(given)] == codes
 
 
 @KINDS

@@ -33,8 +33,8 @@ def test_an_epoch_has_every_piece_once_in_an_order_of_chance(sizes):
     ]
     for batches in epochs:
         assert sorted(np.concatenate(batches).tolist()) == list(range(40))
-    told = [np.concatenate(batches).tolist() for batches in epochs]
-    assert told[0] == told[1] != told[2]
+    results = [np.concatenate(batches).tolist() for batches in epochs]
+    assert results[0] == results[1] != results[2]
 
 
 @pytest.mark.parametrize("most", [1, 20, 1000])
@@ -62,7 +62,7 @@ def test_the_total_is_of_ordinary_tokens_or_of_those_asked_for():
     assert source(chosen=chosen).total(0, 40) == 40
 
 
-def test_what_is_asked_for_is_told_by_the_other_tokens():
+def test_chosen_tokens_are_predicted_from_the_others():
     model = network()
     chosen = [np.arange(len(piece)) == 1 for piece in pieces()]
     batch = source(chosen=chosen).pad(np.array([0, 3, 5]))
@@ -97,15 +97,15 @@ def test_precision_is_of_training_alone():
     rounded = MaskedTokens(0.3, 5, torch.bfloat16)
     assert torch.equal(rounded(model, batch)[0], exact)
     model.train()
-    told = rounded(model, batch)[0]
-    assert not torch.equal(told, exact)
-    assert_close(told, exact, rtol=0.1, atol=0.0)
+    results = rounded(model, batch)[0]
+    assert not torch.equal(results, exact)
+    assert_close(results, exact, rtol=0.1, atol=0.0)
 
 
-def test_fingerprints_tell_pieces_apart():
+def test_fingerprints_of_other_pieces_differ():
     other = [*pieces()[:-1], pieces()[-1] + 1]
-    told = [
+    results = [
         each.fingerprint()["pieces"]
         for each in (source(), source(), source(share=0.2), TokenPieces(other, 0.3, 5))
     ]
-    assert told[0] == told[1] and len(set(told)) == 3
+    assert results[0] == results[1] and len(set(results)) == 3

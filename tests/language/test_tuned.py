@@ -36,12 +36,12 @@ def regressor(encoder):
     return SentenceRegressor(**{**CHANGES, "max_epochs": 20}).fit(PAIRS, NUMBERS, encoder=encoder)
 
 
-def test_labels_that_words_tell_are_learned(classifier):
+def test_labels_that_words_decide_are_learned(classifier):
     expected = ["it" if line.endswith("it") else "car" for line in TEST]
     assert classifier.score(TEST, expected) > 0.95
-    told = classifier.predict_log_proba(TEST)
-    np.testing.assert_allclose(np.exp(told).sum(1), 1.0)
-    np.testing.assert_allclose(classifier.predict_proba(TEST), np.exp(told))
+    predicted = classifier.predict_log_proba(TEST)
+    np.testing.assert_allclose(np.exp(predicted).sum(1), 1.0)
+    np.testing.assert_allclose(classifier.predict_proba(TEST), np.exp(predicted))
     assert classifier.classes_.tolist() == ["car", "it"]
 
 
@@ -68,8 +68,8 @@ def test_a_regressors_nats_are_those_of_normal_densities(encoder):
 
 def test_the_encoder_is_trained_along_and_the_one_given_is_not(encoder, classifier):
     before = {name: tensor.clone() for name, tensor in encoder.model_.state_dict().items()}
-    told = encoder.embed(TEST)
-    assert not np.allclose(classifier.encoder().vectors(TEST), told)
+    predicted = encoder.embed(TEST)
+    assert not np.allclose(classifier.encoder().vectors(TEST), predicted)
     clone(classifier).fit(TRAIN[:20], LABELS[:20], encoder=encoder)
     for name, tensor in encoder.model_.state_dict().items():
         assert torch.equal(tensor, before[name])
@@ -85,7 +85,7 @@ def test_terms_of_attention_can_be_left_out(classifier, regressor):
     )
 
 
-def test_both_orders_of_a_pair_are_told_apart(regressor):
+def test_both_orders_of_a_pair_are_separated(regressor):
     one, other = regressor.predict([("a man", "it"), ("it", "a man")])
     assert one != other
 
@@ -104,18 +104,18 @@ def test_a_saved_model_is_the_same_bits(request, tmp_path, name):
 def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path, encoder):
     changed = clone(encoder).fit(TRAIN).set_params(n_heads=4, encoding="none")
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=changed)
-    told = model.predict_proba(TEST)
+    predicted = model.predict_proba(TEST)
     model.set_params(pooling="first").save(tmp_path / "model")
     for each in (model, exfam.load(tmp_path / "model")):
-        np.testing.assert_array_equal(each.predict_proba(TEST), told)
+        np.testing.assert_array_equal(each.predict_proba(TEST), predicted)
 
 
 def test_validation_chooses_the_epoch(encoder):
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 6}).fit(
         TRAIN, LABELS, encoder=encoder, validation=(TEST, np.array(["it", "car"] * 15))
     )
-    told = model.predict_log_proba(TEST)
-    nats = -told[np.arange(30), [1, 0] * 15].mean()
+    predicted = model.predict_log_proba(TEST)
+    nats = -predicted[np.arange(30), [1, 0] * 15].mean()
     assert model.history_.best.validation_nats == pytest.approx(nats, rel=1e-4)
     assert model.history_.best.epoch < len(model.history_)
 
@@ -203,12 +203,12 @@ def test_what_are_no_numbers_is_refused(encoder, y, message):
 
 @pytest.mark.parametrize("unit", [2.0**-990, 2.0**100, 2.0**1020])
 def test_numbers_of_any_size_are_learned_alike(encoder, unit):
-    def told(y):
+    def predicted(y):
         model = SentenceRegressor(**{**CHANGES, "max_epochs": 1}).fit(PAIRS, y, encoder=encoder)
         return model.predict(PAIRS)
 
     y = np.where(np.arange(120) % 9, NUMBERS, -7.0)
-    np.testing.assert_array_equal(told(unit * y), unit * told(y))
+    np.testing.assert_array_equal(predicted(unit * y), unit * predicted(y))
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e-8, 0.0), (7.3, 1e3), (1e10, -1e12)])
@@ -217,8 +217,8 @@ def test_the_unit_of_the_numbers_changes_nothing_but_the_unit(encoder, a, b):
         return SentenceRegressor(**{**CHANGES, "max_epochs": 1}).fit(PAIRS, y, encoder=encoder)
 
     one, other = fitted(NUMBERS), fitted(a * NUMBERS + b)
-    told = (other.predict(PAIRS) - b) / a
-    np.testing.assert_allclose(told, one.predict(PAIRS), rtol=1e-6, atol=1e-6)
+    predicted = (other.predict(PAIRS) - b) / a
+    np.testing.assert_allclose(predicted, one.predict(PAIRS), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(other.predict_std(PAIRS) / a, one.predict_std(PAIRS), rtol=1e-6)
     assert other.score(PAIRS, a * NUMBERS + b) == pytest.approx(one.score(PAIRS, NUMBERS))
 

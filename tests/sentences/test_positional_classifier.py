@@ -33,7 +33,7 @@ def vectors(seed=0):
 
 
 def sentences(n=120, *, seed=0):
-    """1 to 9 words each; the label tells whether the words of the first half prevail."""
+    """1 to 9 words each; the label says whether the words of the first half prevail."""
     random = np.random.default_rng(seed)
     drawn = [random.integers(len(WORDS), size=random.integers(1, 10)) for _ in range(n)]
     X = [" ".join(WORDS[code] for code in codes) for codes in drawn]
@@ -76,44 +76,44 @@ def fitted():
 
 @pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
 def test_weights_beyond_a_sentence_are_zeroed_as_in_the_listing(s):
-    model, (_, told) = network(0.05, s=s), batch()
-    for row, n_words in enumerate(told.n_words.tolist()):
+    model, (_, result) = network(0.05, s=s), batch()
+    for row, n_words in enumerate(result.n_words.tolist()):
         scores = model.weights[:9, :9].clone()
         scores[:, n_words:] = 0.0
-        h = model.value(scores @ told.vectors[row])[:n_words]
+        h = model.value(scores @ result.vectors[row])[:n_words]
         expected = model.output(h.mean(0))
-        torch.testing.assert_close(model(told)[row], expected)
+        torch.testing.assert_close(model(result)[row], expected)
 
 
 def test_renormalized_weights_sum_to_one_over_the_words_there_are():
-    model, (_, told) = network(0.05, s=3.0, padding="renormalized"), batch()
+    model, (_, result) = network(0.05, s=3.0, padding="renormalized"), batch()
     ones = SentenceBatch(
-        told.present[..., None].expand(-1, -1, DIM).float(), told.n_words, told.label
+        result.present[..., None].expand(-1, -1, DIM).float(), result.n_words, result.label
     )
-    seen = model.mixed(ones)[told.present]
+    seen = model.mixed(ones)[result.present]
     torch.testing.assert_close(seen, torch.ones_like(seen))
-    zeroed = network(0.05, s=3.0).mixed(ones)[told.present]
+    zeroed = network(0.05, s=3.0).mixed(ones)[result.present]
     assert zeroed.max() <= 1 + 1e-6 and zeroed.min() < 0.9
 
 
-def test_the_mean_cannot_tell_uniform_attention_from_attention_to_the_word_itself():
-    _, told = batch()
+def test_the_mean_cannot_separate_uniform_attention_from_attention_to_the_word_itself():
+    _, result = batch()
     uniform, itself, between = (
-        network(w, padding="renormalized")(told) for w in (UNIFORM, ITSELF, 0.05)
+        network(w, padding="renormalized")(result) for w in (UNIFORM, ITSELF, 0.05)
     )
     torch.testing.assert_close(uniform, itself)
     assert (between - itself).abs().max() > 1e-3
     # With the padding's share lost, the uniform one is n / 16 of it.
-    share = told.n_words[:, None] / 16
-    torch.testing.assert_close(network(UNIFORM)(told), share * network(ITSELF)(told))
+    share = result.n_words[:, None] / 16
+    torch.testing.assert_close(network(UNIFORM)(result), share * network(ITSELF)(result))
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
 def test_sentences_side_by_side_do_not_change_each_other(padding):
-    model, (source, told) = network(0.05, s=2.0, padding=padding), batch()
+    model, (source, result) = network(0.05, s=2.0, padding=padding), batch()
     alone = torch.cat([model(source.pad(np.array([row]))) for row in range(20)])
-    torch.testing.assert_close(model(told), alone)
-    assert len(told.n_words.unique()) > 3
+    torch.testing.assert_close(model(result), alone)
+    assert len(result.n_words.unique()) > 3
 
 
 def test_a_sentence_without_a_word_has_the_logits_of_no_evidence():
@@ -134,7 +134,7 @@ def test_other_paddings_are_refused():
 
 
 @pytest.mark.parametrize("w", [UNIFORM, 0.05, ITSELF])
-def test_what_the_mean_of_words_tells_is_learned(w):
+def test_labels_by_the_mean_of_words_are_learned(w):
     X, y = sentences()
     model = small(w=w, padding="renormalized", max_epochs=30).fit(X, y, vectors=vectors())
     test = sentences(80, seed=2)
@@ -143,13 +143,13 @@ def test_what_the_mean_of_words_tells_is_learned(w):
 
 def test_probabilities_sum_to_one_and_choose_the_label(fitted):
     X, y = sentences(30, seed=2)
-    told = fitted.predict_proba(X)
-    np.testing.assert_allclose(told.sum(1), 1.0)
-    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[told.argmax(1)])
+    result = fitted.predict_proba(X)
+    np.testing.assert_allclose(result.sum(1), 1.0)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[result.argmax(1)])
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
-    np.testing.assert_allclose(fitted.predict_log_proba(X), np.log(told))
+    np.testing.assert_allclose(fitted.predict_log_proba(X), np.log(result))
     lists = [x.split() for x in X]
-    np.testing.assert_array_equal(fitted.predict_proba(lists), told)
+    np.testing.assert_array_equal(fitted.predict_proba(lists), result)
 
 
 def test_the_best_epoch_is_kept(fitted):
@@ -160,12 +160,12 @@ def test_the_best_epoch_is_kept(fitted):
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(fitted):
-    def told(**changes):
+    def result(**changes):
         model = clone(fitted).set_params(max_epochs=1, **changes)
         return model.fit(*sentences(), vectors=vectors()).predict_proba(sentences()[0])
 
-    np.testing.assert_array_equal(told(), told())
-    assert not np.array_equal(told(), told(seed=1))
+    np.testing.assert_array_equal(result(), result())
+    assert not np.array_equal(result(), result(seed=1))
 
 
 def test_words_are_known_as_spelled_then_in_lower_case_and_cut():
@@ -174,7 +174,7 @@ def test_words_are_known_as_spelled_then_in_lower_case_and_cut():
     assert words.item.tolist() == [0, 1] and share == 0.75
 
 
-def test_unknown_words_are_dropped_and_their_share_is_told(fitted):
+def test_unknown_words_are_dropped_and_their_share_is_reported(fitted):
     assert fitted.coverage_ == 1.0 and fitted.coverage(["w1 zz w2 w3"]) == 0.75
     np.testing.assert_array_equal(
         fitted.predict_proba(["w1 zz w2"]), fitted.predict_proba(["w1 w2"])
@@ -209,10 +209,10 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
 
 def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
     model, (X, _) = small(max_epochs=1).fit(*sentences(), vectors=vectors()), sentences(30, seed=2)
-    told = model.predict_proba(X)
+    result = model.predict_proba(X)
     model.set_params(w=50.0, s=3.0, padding="renormalized", n_positions=2).save(tmp_path / "model")
     for each in (model, exfam.load(tmp_path / "model")):
-        np.testing.assert_array_equal(each.predict_proba(X), told)
+        np.testing.assert_array_equal(each.predict_proba(X), result)
         assert each.w == 50.0
 
 
@@ -227,7 +227,7 @@ def test_a_model_that_is_not_fitted_says_so(tmp_path):
             ask(small())
 
 
-def test_commands_of_rows_are_told_that_it_is_of_sentences(fitted):
+def test_commands_of_rows_refuse_it(fitted):
     with pytest.raises(ExfamError, match="of groups, not of sentences, got PositionalSentenceCl"):
         sort_of(fitted, "predict", None)
 

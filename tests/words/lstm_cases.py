@@ -12,14 +12,14 @@ WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "<unk>"]
 def lines(n=60, *, seed=0):
     """Lines of 1 to 6 words, each drawn by the one before it."""
     random = np.random.default_rng(seed)
-    told = []
+    drawn = []
     for _ in range(n):
         word, line = 0, []
         for _ in range(random.integers(1, 7)):
             word = (word + random.choice([1, 1, 1, 3])) % len(WORDS)
             line.append(WORDS[word])
-        told.append(" ".join(line))
-    return told
+        drawn.append(" ".join(line))
+    return drawn
 
 
 TRAIN, VALIDATION, TEST = lines(), lines(12, seed=1), lines(10, seed=2)

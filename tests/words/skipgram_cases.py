@@ -73,14 +73,14 @@ def loss(numbers, signs, windows, *, mean=False, noise=NOISE_WORD, negatives=NEG
 
 def gradients(numbers, signs, windows, **options) -> dict[str, np.ndarray]:
     """Central differences in float64."""
-    told = {}
+    slopes = {}
     for name, array in numbers.items():
-        told[name] = np.zeros_like(array)
-        for place in np.ndindex(array.shape):
+        slopes[name] = np.zeros_like(array)
+        for index in np.ndindex(array.shape):
             sides = []
             for change in (1e-5, -1e-5):
-                moved = {each: value.copy() for each, value in numbers.items()}
-                moved[name][place] += change
+                moved = {other: value.copy() for other, value in numbers.items()}
+                moved[name][index] += change
                 sides.append(loss(moved, signs, windows, **options))
-            told[name][place] = (sides[0] - sides[1]) / 2e-5
-    return told
+            slopes[name][index] = (sides[0] - sides[1]) / 2e-5
+    return slopes

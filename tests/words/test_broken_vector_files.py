@@ -65,7 +65,7 @@ def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
         read_vectors(tmp_path / "vectors")
 
 
-def test_a_cut_at_any_byte_is_told(tmp_path):
+def test_a_cut_at_any_byte_is_refused(tmp_path):
     for format in ("word2vec", "word2vec-binary", "safetensors"):
         write(tmp_path / "whole", format=format)
         whole = (tmp_path / "whole").read_bytes()

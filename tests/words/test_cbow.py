@@ -20,20 +20,20 @@ def toy_corpus(n_sentences, *, seed):
     """The toy grammar of the paper on bidirectional attention, appendix I."""
     random = np.random.default_rng(seed)
     liked = np.array([4, 5, 1, 1]) / 11
-    told = []
+    result = []
     for kind in random.integers(3, size=n_sentences):
         one, two = random.choice(4, size=2, p=liked) if kind == 0 else random.integers(4, size=2)
         if kind == 0:
-            told.append(f"i like {SUBJECTS[one]} and {SUBJECTS[two]}")
+            result.append(f"i like {SUBJECTS[one]} and {SUBJECTS[two]}")
             continue
         scores = SCORES[one] + SCORES[two] if kind == 1 else SCORES[one]
         first, second = (ADJECTIVES[k] for k in random.choice(4, size=2, p=scores / scores.sum()))
-        told.append(
+        result.append(
             f"{SUBJECTS[one]} and {SUBJECTS[two]} is {first}"
             if kind == 1
             else f"{SUBJECTS[one]} is {first} and {second}"
         )
-    return told
+    return result
 
 
 def joint(sentences, words):
@@ -69,8 +69,8 @@ def test_products_follow_what_cbow_factorizes(corpus, fitted):
         0.74, abs=0.06
     )
     seen = ratio > 0
-    told = np.corrcoef(products[seen], np.log(ratio[seen]))[0, 1]
-    assert told == pytest.approx(0.70, abs=0.06)
+    result = np.corrcoef(products[seen], np.log(ratio[seen]))[0, 1]
+    assert result == pytest.approx(0.70, abs=0.06)
 
 
 def test_softmax_beats_the_words_frequencies(corpus, fitted):
@@ -130,14 +130,14 @@ def test_a_step_of_adam_is_torchs():
     )
     mean, centers = contexts(tokens, n_words=4, window=None)
     optimizer = torch.optim.Adam([given, weights], lr=0.01)
-    told = AdamPass(matrices, adam_arrays(matrices), window=None, batch_size=100)
+    result = AdamPass(matrices, adam_arrays(matrices), window=None, batch_size=100)
     for seed in range(4):
         optimizer.zero_grad()
         logits = torch.tensor(mean.toarray()) @ given @ weights.T
         loss = torch.nn.functional.cross_entropy(logits, torch.tensor(centers))
         loss.backward()
         optimizer.step()
-        nats, n = told(tokens, rate=0.01, seed=seed)
+        nats, n = result(tokens, rate=0.01, seed=seed)
         assert nats / n == pytest.approx(loss.item(), rel=1e-5)
     np.testing.assert_allclose(matrices.inputs, given.detach().numpy(), rtol=1e-4)
     np.testing.assert_allclose(matrices.outputs, weights.detach().numpy(), rtol=1e-4, atol=1e-6)

@@ -102,9 +102,9 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path, fail_at, seconds):
     with pytest.raises(Killed, match="in the middle"):
         fit(Recorder(fail_at=fail_at), checkpoint=checkpoint)
     again = Recorder()
-    told = fit(again, checkpoint=checkpoint)
+    resumed = fit(again, checkpoint=checkpoint)
     np.testing.assert_array_equal(again.weights, whole.weights)
-    assert [row.train_nats for row in told.rows] == [row.train_nats for row in history.rows]
+    assert [row.train_nats for row in resumed.rows] == [row.train_nats for row in history.rows]
     assert len(again.calls) < len(whole.calls) or fail_at == 3
 
 
@@ -141,7 +141,7 @@ def test_nats_that_are_not_finite_end_the_fit():
         fit(Recorder(nats=np.nan))
 
 
-def test_a_text_that_tells_nothing_is_refused():
+def test_a_text_that_has_no_pairs_is_refused():
     def train(tokens, *, rate, seed):
         return 0.0, 0.0
 

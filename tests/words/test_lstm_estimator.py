@@ -127,13 +127,13 @@ def test_validation_is_the_texts_end_unless_given():
 
 
 def test_every_token_has_a_log_probability(fitted, monkeypatch):
-    told = fitted.log_prob(TEST)
-    assert len(told) == sum(len(line.split()) + 1 for line in TEST)
-    assert told.max() < 0 and told.std() > 0.1
-    assert fitted.score(TEST) == pytest.approx(told.mean())
-    assert fitted.perplexity(TEST) == pytest.approx(np.exp(-told.mean()))
+    nats_of_tokens = fitted.log_prob(TEST)
+    assert len(nats_of_tokens) == sum(len(line.split()) + 1 for line in TEST)
+    assert nats_of_tokens.max() < 0 and nats_of_tokens.std() > 0.1
+    assert fitted.score(TEST) == pytest.approx(nats_of_tokens.mean())
+    assert fitted.perplexity(TEST) == pytest.approx(np.exp(-nats_of_tokens.mean()))
     monkeypatch.setattr(scoring, "_CHUNK", 7)
-    np.testing.assert_allclose(fitted.log_prob(TEST), told, rtol=1e-4)
+    np.testing.assert_allclose(fitted.log_prob(TEST), nats_of_tokens, rtol=1e-4)
 
 
 def test_all_texts_of_two_tokens_have_probabilities_that_sum_to_one(fitted):
@@ -188,10 +188,10 @@ def test_a_saved_model_is_the_same_bits(tmp_path, tie):
 
 def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
     model = small(epochs=1, dim=8, n_layers=1).fit(TRAIN)
-    told = model.log_prob(TEST)
+    nats_of_tokens = model.log_prob(TEST)
     model.set_params(dim=9, n_layers=2).save(tmp_path / "model")
     loaded = exfam.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.log_prob(TEST), told)
+    np.testing.assert_array_equal(loaded.log_prob(TEST), nats_of_tokens)
     assert loaded.dim == 9
 
 
@@ -266,8 +266,8 @@ def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(
     assert not hasattr(model, "members_")
     model.fit(TRAIN, validation=VALIDATION, checkpoint=folder)
     assert same_bits(model.model_, uninterrupted.model_)
-    told, whole = model.history_.to_dict(), uninterrupted.history_.to_dict()
-    assert {**told, "cpu_seconds": 0} == {**whole, "cpu_seconds": 0}
+    nats_of_tokens, whole = model.history_.to_dict(), uninterrupted.history_.to_dict()
+    assert {**nats_of_tokens, "cpu_seconds": 0} == {**whole, "cpu_seconds": 0}
     # There is something to lose: rates that fell, a best epoch before the last.
     assert len(set(whole["learning_rate"])) > 1 and not all(whole["best"])
 
@@ -348,7 +348,7 @@ def test_parameters_are_checked(changes, message):
         small(**changes).fit(TRAIN)
 
 
-def test_steps_that_explode_are_told_with_what_to_do():
+def test_steps_that_explode_are_refused_with_what_to_do():
     # Vectors far from 0 and no limit: the second step has no finite nats.
     with pytest.raises(ExfamError, match="Training nats must be finite, got .*learning_rate"):
         small(learning_rate=1e38, clip=None).fit(TRAIN)

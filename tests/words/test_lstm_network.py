@@ -30,7 +30,7 @@ def test_summed_nats_and_their_gradients_are_those_of_cross_entropy(monkeypatch,
         for shape in ([9, 4], [6, 4], [5])
     ]
     item = tokens(9, n_words=5)
-    told = []
+    results = []
     for own in (True, False):
         state, vectors, biases = (part.clone().requires_grad_() for part in parts)
         if own:
@@ -39,23 +39,23 @@ def test_summed_nats_and_their_gradients_are_those_of_cross_entropy(monkeypatch,
             eta = state @ vectors[:5].T + (biases if bias else 0.0)
             nats = functional.cross_entropy(eta, item, reduction="sum")
         (nats * 0.25).backward()
-        told.append([nats, state.grad, vectors.grad] + ([biases.grad] if bias else []))
-    close(*told)
-    assert told[0][2][5].abs().sum() == 0 and told[0][2][:5].abs().min() > 0
+        results.append([nats, state.grad, vectors.grad] + ([biases.grad] if bias else []))
+    close(*results)
+    assert results[0][2][5].abs().sum() == 0 and results[0][2][:5].abs().min() > 0
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_rounded_factors_change_nats_and_gradients_by_their_rounding(bias):
     generator = torch.Generator().manual_seed(0)
     parts = [torch.randn(*shape, generator=generator) for shape in ([90, 40], [61, 40], [60])]
-    item, told = tokens(90, n_words=60), []
+    item, results = tokens(90, n_words=60), []
     for factors in (None, torch.bfloat16):
         state, vectors, biases = (part.clone().requires_grad_() for part in parts)
         eta = LinearEta(state, vectors, biases if bias else None, 60)
         nats = summed_nats(eta, item, factors=factors)
         nats.backward()
-        told.append([nats, state.grad, vectors.grad] + ([biases.grad] if bias else []))
-    for exact, rounded in zip(*told, strict=True):
+        results.append([nats, state.grad, vectors.grad] + ([biases.grad] if bias else []))
+    for exact, rounded in zip(*results, strict=True):
         assert rounded.dtype == torch.float32
         error = (rounded - exact).norm() / exact.norm()
         assert 1e-6 < error < 0.01
@@ -76,8 +76,8 @@ def test_probabilities_sum_to_one(tie):
 def test_summed_nats_of_a_network_are_those_of_its_log_probabilities(tie):
     model = network(tie=tie).double()
     given, targets = tokens(8, 3), tokens(8, 3, seed=1)
-    told, _ = model.log_prob(given, targets, model.initial_state(3))
-    close(model.nats(given, targets, model.initial_state(3))[0], -told.sum())
+    results, _ = model.log_prob(given, targets, model.initial_state(3))
+    close(model.nats(given, targets, model.initial_state(3))[0], -results.sum())
 
 
 def test_a_token_moves_what_comes_after_it_and_nothing_else():
@@ -96,11 +96,11 @@ def test_a_text_read_in_parts_is_the_text_read_at_once():
     model = network(n_layers=3)
     given, targets, state = tokens(9, 2), tokens(9, 2, seed=1), model.initial_state(2)
     whole, after = model.log_prob(given, targets, state)
-    told = []
+    results = []
     for rows in (slice(0, 4), slice(4, 5), slice(5, 9)):
         part, state = model.log_prob(given[rows], targets[rows], state)
-        told.append(part)
-    close(torch.cat(told), whole)
+        results.append(part)
+    close(torch.cat(results), whole)
     close(state, after)
 
 

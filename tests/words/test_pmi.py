@@ -39,11 +39,11 @@ def by_definition(dense, exponent=1.0):
 
 @pytest.mark.parametrize("exponent", [1.0, 0.75])
 def test_information_is_what_its_definition_says(counts, exponent):
-    told = association(counts, exponent=exponent)
+    information = association(counts, exponent=exponent)
     expected = by_definition(counts.toarray(), exponent)
-    np.testing.assert_allclose(told.toarray(), expected, atol=1e-12)
-    assert told.nnz == counts.nnz
-    is_symmetric = np.array_equal(told.toarray(), told.toarray().T)
+    np.testing.assert_allclose(information.toarray(), expected, atol=1e-12)
+    assert information.nnz == counts.nnz
+    is_symmetric = np.array_equal(information.toarray(), information.toarray().T)
     assert is_symmetric == (exponent == 1.0)
 
 
@@ -64,15 +64,15 @@ def test_scale_of_counts_changes_nothing(counts):
 
 def test_independent_words_have_no_information():
     share = np.array([4.0, 2.0, 1.0])
-    told = association(scipy.sparse.csr_array(np.outer(share, share)))
-    np.testing.assert_allclose(told.toarray(), 0, atol=1e-15)
+    information = association(scipy.sparse.csr_array(np.outer(share, share)))
+    np.testing.assert_allclose(information.toarray(), 0, atol=1e-15)
 
 
 def test_zeros_that_are_stored_count_as_never_seen(counts):
     stored = counts.copy()
     stored.data[5] = 0
-    told = association(stored)
-    assert np.isfinite(told.data).all() and told.nnz == counts.nnz - 1
+    information = association(stored)
+    assert np.isfinite(information.data).all() and information.nnz == counts.nnz - 1
 
 
 def test_contexts_without_counts_have_no_probability(counts):
@@ -182,7 +182,7 @@ def test_the_score_is_the_mean_over_pairs_one_by_one(fitted):
     assert fitted.score(held_out) == pytest.approx(np.mean(nats), abs=1e-9)
 
 
-def test_vectors_tell_more_of_new_text_than_frequencies_do(fitted):
+def test_vectors_predict_new_text_better_than_frequencies(fitted):
     held_out = sentences(2, 3_000)
     pairs = [pair for pair in held_out if set(pair) <= set(fitted.vectors_.words)]
     index = fitted.vectors_.index

@@ -70,7 +70,7 @@ def test_linear_ties_are_worked_out(tmp_path):
     assert not np.allclose(found.matrix("context"), found.center)
 
 
-def test_a_model_without_vectors_is_told(tmp_path):
+def test_a_model_without_vectors_is_refused(tmp_path):
     save_folder(tmp_path / "m", tensors={}, config={"estimator": "efa"}, vocabulary={})
     with pytest.raises(ModelFileError, match="of words with vectors, got one of kind 'efa' in"):
         model_vectors(tmp_path / "m")

@@ -1,4 +1,4 @@
-"""SkipGram from text to vectors: what it learns, tells, keeps and refuses."""
+"""SkipGram from text to vectors: what it learns, returns, keeps and refuses."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def fitted():
 
 
 @pytest.mark.parametrize("tie", [None, "reflection", "random", "linear"])
-def test_topics_are_told_apart(tie):
+def test_topics_are_separated(tie):
     model = make(tie=tie, dim=16).fit(topical())
     vectors = model.input_vectors_ / np.linalg.norm(model.input_vectors_, axis=1, keepdims=True)
     topic = np.array([word.startswith("sea") for word in model.vectors_.words])
@@ -57,7 +57,7 @@ def test_what_is_learned_by_two_threads_and_many_negatives_is_alike():
     assert many.score(topical(seed=1)) > np.log(0.5)
 
 
-def test_history_tells_nats_that_fall(fitted):
+def test_nats_of_the_history_fall(fitted):
     rows = fitted.history_.rows
     assert len(rows) == 8 and rows[-1].train_nats < rows[0].train_nats
     # Those of training are of one window in sixteen, while it is trained.
@@ -70,11 +70,11 @@ def test_the_score_is_the_mean_over_pairs_and_negatives():
     x, c = model.input_vectors_.astype(float), model.output_vectors_.astype(float)
     a, b, noise = (model.vectors_.code(word) for word in "abc")
     model.vocabulary_.counts[[a, b]] = 0
-    told = []
+    results = []
     for row, center in ((a, b), (b, a)):
-        told += [-np.log1p(np.exp(-x[row] @ c[center]))]
-        told += [-np.log1p(np.exp(x[row] @ c[noise]))] * 3
-    assert model.score(["a b"]) == pytest.approx(np.mean(told), rel=1e-5)
+        results += [-np.log1p(np.exp(-x[row] @ c[center]))]
+        results += [-np.log1p(np.exp(x[row] @ c[noise]))] * 3
+    assert model.score(["a b"]) == pytest.approx(np.mean(results), rel=1e-5)
 
 
 def test_vectors_tied_by_reflection_are_one_matrix(fitted):
@@ -124,9 +124,9 @@ def test_files_prepared_texts_and_sentences_are_alike(tmp_path):
     path.write_text("\n".join(" ".join(words) for words in sentences))
     prepare_text(path, folder=tmp_path / "prepared", min_count=1)
     sources = sentences, path, tmp_path / "prepared", prepare_text(path, min_count=1)
-    told = [make(epochs=1).fit(source).input_vectors_ for source in sources]
-    for other in told[1:]:
-        np.testing.assert_array_equal(told[0], other)
+    results = [make(epochs=1).fit(source).input_vectors_ for source in sources]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
     model = make(epochs=1).fit(path)
     assert len({model.score(source) for source in sources}) == 1
 

@@ -35,7 +35,7 @@ def check_step(kernel, tie, *, mean, noise=NOISE_WORD):
     matrices = matrices_of(tie)
     before, signs = plain(matrices), matrices.stored().get("signs")
     expected = gradients(before, signs, WINDOWS, mean=mean, noise=noise)
-    told = run(kernel, [0, 1, 2], matrices, sampling=sampling_of([noise]), plan=plan_of())
+    totals = run(kernel, [0, 1, 2], matrices, sampling=sampling_of([noise]), plan=plan_of())
     after = plain(matrices)
     assert set(expected) == set(after)
     if "transform" in expected:
@@ -44,20 +44,22 @@ def check_step(kernel, tie, *, mean, noise=NOISE_WORD):
     for name in after:
         assert np.abs(expected[name]).max() > 0.1
         np.testing.assert_allclose(before[name] - after[name], expected[name], atol=2e-6)
-    assert told[0] == pytest.approx(loss(before, signs, WINDOWS, mean=mean, noise=noise), rel=1e-5)
-    return told
+    assert totals[0] == pytest.approx(
+        loss(before, signs, WINDOWS, mean=mean, noise=noise), rel=1e-5
+    )
+    return totals
 
 
 @pytest.mark.parametrize("tie", TIES)
 def test_a_step_of_skipgram_is_the_gradient(tie):
-    told = check_step(train_skipgram, tie, mean=False)
-    assert told[1] == 4 * (1 + NEGATIVES)
+    totals = check_step(train_skipgram, tie, mean=False)
+    assert totals[1] == 4 * (1 + NEGATIVES)
 
 
 @pytest.mark.parametrize("tie", TIES)
 def test_a_step_of_cbow_is_the_gradient(tie):
-    told = check_step(train_cbow, tie, mean=True)
-    assert told[1] == 3 * (1 + NEGATIVES)
+    totals = check_step(train_cbow, tie, mean=True)
+    assert totals[1] == 3 * (1 + NEGATIVES)
 
 
 @pytest.mark.parametrize(("kernel", "mean"), [(train_skipgram, False), (train_cbow, True)])
@@ -72,8 +74,8 @@ def test_negatives_count_by_their_weight(kernel):
     found = []
     for plan in (plan_of(negatives=2), plan_of(negatives=4, weight=0.5)):
         matrices = matrices_of(None)
-        told = run(kernel, [0, 1, 2], matrices, sampling=sampling_of([3]), plan=plan)
-        found.append((matrices, told))
+        totals = run(kernel, [0, 1, 2], matrices, sampling=sampling_of([3]), plan=plan)
+        found.append((matrices, totals))
     (two, of_two), (four, of_four) = found
     np.testing.assert_allclose(two.center, four.center, atol=2e-6)
     np.testing.assert_allclose(two.context, four.context, atol=2e-6)
@@ -81,7 +83,7 @@ def test_negatives_count_by_their_weight(kernel):
 
 
 def test_the_same_word_twice_in_a_window_takes_both_steps():
-    """Rows 1 and 1 of one block; the center is told by both."""
+    """Rows 1 and 1 of one block; the center is predicted by both."""
     matrices = matrices_of(None)
     before = plain(matrices)
     run(
@@ -107,11 +109,11 @@ def test_padding_stays_zero():
 @pytest.mark.parametrize("together", [1, 2, 3])
 def test_windows_do_not_cross_ends_of_sentences(together):
     plan = plan_of(window=4, together=together)
-    told = run(
+    totals = run(
         train_skipgram, [0, 1, -1, -1, 2, 4, -1, 0], matrices_of(None),
         sampling=sampling_of([3]), plan=plan,
     )  # fmt: skip
-    assert told[1] == 4 * (1 + NEGATIVES)
+    assert totals[1] == 4 * (1 + NEGATIVES)
     alone = matrices_of(None)
     run(train_skipgram, [0, -1, 1, -1, 2], alone, sampling=sampling_of([3]), plan=plan)
     np.testing.assert_array_equal(alone.center, matrices_of(None).center)
@@ -121,22 +123,22 @@ def test_windows_are_of_all_sizes_alike_often():
     """In a long sentence a window of at most 4 has 2, 4, 6 or 8 contexts, 5 on average."""
     tokens = np.random.default_rng(0).integers(0, 3, 20_000)
     plan = plan_of(window=4, negatives=1, together=1)
-    told = run(train_skipgram, tokens, matrices_of(None), sampling=sampling_of([4]), plan=plan)
-    assert told[1] / len(tokens) / 2 == pytest.approx(5, rel=0.02)
+    totals = run(train_skipgram, tokens, matrices_of(None), sampling=sampling_of([4]), plan=plan)
+    assert totals[1] / len(tokens) / 2 == pytest.approx(5, rel=0.02)
 
 
 def test_subsampling_keeps_its_share():
     tokens = np.random.default_rng(0).integers(0, 3, 20_000)
     matrices, sampling = matrices_of(None), sampling_of([4], keep=0.3)
-    told = run(
+    totals = run(
         train_skipgram, tokens, matrices, sampling=sampling, plan=plan_of(negatives=1, together=1)
     )
-    assert told[1] / len(tokens) / 4 == pytest.approx(0.3, rel=0.05)
+    assert totals[1] / len(tokens) / 4 == pytest.approx(0.3, rel=0.05)
 
 
 def test_the_groups_size_changes_no_counts_of_pairs():
     tokens = np.random.default_rng(0).integers(0, 3, 3000)
-    told = [
+    totals = [
         run(
             train_skipgram, tokens, matrices_of(None), rate=0.0, sampling=sampling_of([4]),
             plan=plan_of(window=3, together=together),
@@ -144,7 +146,7 @@ def test_the_groups_size_changes_no_counts_of_pairs():
         for together in (1, 3)
     ]  # fmt: skip
     # Sizes of windows are drawn from other numbers: equal in law.
-    assert told[0] == pytest.approx(told[1], rel=0.03)
+    assert totals[0] == pytest.approx(totals[1], rel=0.03)
 
 
 def test_a_rate_of_zero_changes_nothing():
@@ -157,18 +159,18 @@ def test_nats_of_large_logits_are_exact():
     matrices = matrices_of(None)
     matrices.center[...] = matrices.context[...] = 0
     matrices.center[:, 0], matrices.context[0, 0], matrices.context[4, 0] = 40.0, 1.0, 1.0
-    told = run(
+    totals = run(
         train_skipgram, [0, 0], matrices, rate=0.0,
         sampling=sampling_of([4]), plan=plan_of(negatives=1),
     )  # fmt: skip
-    assert told[0] == pytest.approx(2 * 40.0, rel=1e-6)
+    assert totals[0] == pytest.approx(2 * 40.0, rel=1e-6)
 
 
-def test_nan_is_told():
+def test_nan_stays_nan():
     matrices = matrices_of(None)
     matrices.center[0, 0] = np.nan
-    told = run(train_skipgram, [0, 1], matrices, sampling=sampling_of([3]), plan=plan_of())
-    assert np.isnan(told[0])
+    totals = run(train_skipgram, [0, 1], matrices, sampling=sampling_of([3]), plan=plan_of())
+    assert np.isnan(totals[0])
 
 
 def test_words_are_drawn_as_often_as_they_should():
@@ -187,15 +189,15 @@ def test_what_is_no_probability_is_refused(probability):
 
 
 def test_the_same_seed_gives_the_same_bits():
-    told = []
+    totals = []
     for seed in (1, 1, 2):
         matrices = matrices_of(None)
         tokens = np.random.default_rng(0).integers(0, N_WORDS, 200)
         sampling = sampling_of([0, 1, 2, 3, 4])
         run(train_skipgram, tokens, matrices, seed=seed, sampling=sampling, plan=plan_of(window=3))
-        told.append(matrices.center.copy())
-    np.testing.assert_array_equal(told[0], told[1])
-    assert (told[0] != told[2]).any()
+        totals.append(matrices.center.copy())
+    np.testing.assert_array_equal(totals[0], totals[1])
+    assert (totals[0] != totals[2]).any()
 
 
 def test_the_logistic_function_is_near_for_every_logit():

@@ -21,8 +21,8 @@ HARD = np.array([[0, -0.0, 1e-38], [1.1754944e-38, 3.4028235e38, -1e-45], [0.1, 
 def test_every_format_gives_back_words_and_bits(tmp_path, format, packed):
     path = tmp_path / f"vectors.any{packed}"
     write(path, format=format)
-    for told in ("auto", format):
-        words, read, *_ = read_vectors(path, format=told)
+    for named in ("auto", format):
+        words, read, *_ = read_vectors(path, format=named)
         assert words == WORDS and read.dtype == np.float32
         np.testing.assert_array_equal(read, matrix())
     assert detect_format(path) == ("word2vec" if format == "fasttext" else format)
@@ -41,9 +41,9 @@ def test_the_hardest_numbers_keep_their_bits(tmp_path, format):
 @pytest.mark.parametrize(("format", "ending"), ENDINGS)
 def test_a_name_s_ending_chooses_the_format(tmp_path, format, ending):
     write(tmp_path / f"named{ending}.gz")
-    write(tmp_path / f"told{ending}", format=format)
+    write(tmp_path / f"given{ending}", format=format)
     with gzip.open(tmp_path / f"named{ending}.gz") as file:
-        assert file.read() == (tmp_path / f"told{ending}").read_bytes()
+        assert file.read() == (tmp_path / f"given{ending}").read_bytes()
 
 
 def test_the_same_vectors_give_the_same_packed_bytes(tmp_path):

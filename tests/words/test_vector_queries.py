@@ -46,7 +46,7 @@ def test_blocks_of_any_size_find_the_same(monkeypatch):
     questions = np.random.default_rng(1).integers(0, 50, (30, 3))
     whole = nearest_rows(vectors, vectors, k=3)
     assert whole.rows[3].tolist() == [3, 7, 30] == whole.rows[49].tolist()
-    told = [analogy_answers(vectors, questions, rule="3cosmul", k=k) for k in (1, 4)]
+    scores = [analogy_answers(vectors, questions, rule="3cosmul", k=k) for k in (1, 4)]
     for rows, queries in ((1, 1), (3, 7), (2, 50), (49, 2)):
         monkeypatch.setattr("exfam.vectors.neighbors._ROWS", rows)
         monkeypatch.setattr("exfam.vectors.neighbors._QUERIES", queries)
@@ -54,7 +54,7 @@ def test_blocks_of_any_size_find_the_same(monkeypatch):
         np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=1).rows, whole.rows[:, :1])
         monkeypatch.setattr("exfam.vectors.rules._ENTRIES", 1)
         monkeypatch.setattr("exfam.vectors.rules._QUESTIONS", queries)
-        for k, each in zip((1, 4), told, strict=True):
+        for k, each in zip((1, 4), scores, strict=True):
             again = analogy_answers(vectors, questions, rule="3cosmul", k=k)
             np.testing.assert_allclose(again.score, each.score, rtol=1e-5)
 
@@ -102,11 +102,11 @@ def test_answers_are_those_of_the_written_rule(rule):
     found = analogy_answers(rows, questions, rule=rule, k=2)
     for (a, b, c), row, score in zip(questions, *found, strict=True):
         s = (cosine + 1) / 2
-        told = cosine[b] - cosine[a] + cosine[c]
-        told = told if rule == "3cosadd" else s[b] * s[c] / (s[a] + 0.01)
-        told[[a, b, c]] = -np.inf
-        assert row.tolist() == np.argsort(-told)[:2].tolist()
-        np.testing.assert_allclose(score, told[row], rtol=1e-4)
+        scores = cosine[b] - cosine[a] + cosine[c]
+        scores = scores if rule == "3cosadd" else s[b] * s[c] / (s[a] + 0.01)
+        scores[[a, b, c]] = -np.inf
+        assert row.tolist() == np.argsort(-scores)[:2].tolist()
+        np.testing.assert_allclose(score, scores[row], rtol=1e-4)
 
 
 def test_the_two_rules_differ():
@@ -272,7 +272,7 @@ def test_context_vectors_of_other_words_are_refused(tmp_path):
         WordVectors.load(tmp_path / "tied.safetensors", context=tmp_path / "five.txt")
 
 
-def test_it_is_told_in_a_line():
+def test_it_is_shown_in_a_line():
     assert repr(some_vectors()) == "WordVectors(60 words, 8 columns, center alone)"
     assert repr(some_vectors(signs=np.ones(8, dtype=np.int8))).endswith("8 columns, tied)")
     assert "with context" in repr(some_vectors(context=some_vectors().center))

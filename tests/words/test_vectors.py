@@ -77,7 +77,7 @@ def test_another_matrix_is_refused():
         vectors.matrix("both")
 
 
-def test_an_unknown_word_is_told_with_near_spellings():
+def test_an_unknown_word_is_refused_with_near_spellings():
     vectors = WordVectors(WORDS, matrix())
     with pytest.raises(UnknownItemError, match=r"4 known words, got 'paris'. Near: 'Paris'\.$"):
         vectors["paris"]

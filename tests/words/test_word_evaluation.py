@@ -112,7 +112,7 @@ def test_vectors_of_zeros_are_not_covered():
     assert evaluate_analogies(vectors, questions).total.n_covered == 1
 
 
-def test_nothing_covered_is_told_and_not_an_error():
+def test_nothing_covered_is_nan_and_not_an_error():
     pairs = WordPairs("x", (("p", "q"), ("q", "r")), np.arange(2.0))
     score = evaluate_similarity(some_vectors(), pairs)
     assert math.isnan(score.kept) and math.isnan(score.skipped) and score.coverage == 0
