@@ -38,6 +38,11 @@ READERS = {
         (FRAME, {"group": "who"}, "`group` must name a column of the frame, got 'who'"),
         (FRAME, {"value": ["stars", "x"]}, "`value` must name a column of the frame, got 'x'"),
         (
+            FRAME | {"movie": np.array(["a", "b", "c", "\ud800", "e"])},
+            {},
+            r"`item` must hold text that UTF-8 can write, got .*at row 3 of column 'movie'",
+        ),
+        (
             changed("user", 3, None),
             {},
             r"`group` must not be missing, got nothing at row 3 of column 'user' "

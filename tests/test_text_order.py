@@ -142,6 +142,8 @@ def test_a_format_of_digits_alone_is_refused(tmp_path, read_in):
     match = "`date_format` must have something between its numbers, got '%d%m%Y'"
     with pytest.raises(ExfamError, match=match):
         read_in(frame_of(["1/2/2024"]), tmp_path, date_format="%d%m%Y")
+    with pytest.raises(ExfamError, match="`date_format` must be text that UTF-8 can write, got"):
+        read_in(frame_of(["1/2/2024"]), tmp_path, date_format="\ud800")
     with pytest.raises(DataError, match="`date_format` must be 'iso' or a format of"):
         read_in(frame_of(["1/2/2024"]), tmp_path, date_format="%Q")
 

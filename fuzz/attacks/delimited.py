@@ -28,7 +28,9 @@ def attack(random: np.random.Generator, shared: None, folder: Path) -> None:
         frame = spoiled_frame(random, frame)
     separator = pick(random, (",", ",", ",", ";", "\t", "|", " "))
     decimal = pick(random, (".", ".", ","))
-    text = frame.to_csv(index=random.random() < 0.1, sep=separator, decimal=decimal)
+    # pandas cannot write every index that spoiling made.
+    has_index = random.random() < 0.1 and frame.index.nlevels == 1
+    text = frame.to_csv(index=has_index, sep=separator, decimal=decimal)
     content = text.encode(errors="surrogatepass")
     if random.random() < 0.8:
         content = changed_bytes(random, content)

@@ -244,6 +244,7 @@ def test_a_fit_goes_on_from_a_folder(fitted, text, tmp_path):
     [
         ({"dim": 0}, "`dim` must be an integer >= 1, got 0"),
         ({"window": 0}, "`window` must be an integer >= 1, got 0"),
+        ({"window": 2_000_000_000}, "`window` must be an integer <= 1000000, got 2000000000"),
         ({"min_count": 0}, "`min_count` must be an integer >= 1, got 0"),
         ({"max_bytes": 0}, "`max_bytes` must be an integer >= 1, got 0"),
         ({"seed": -1}, "`seed` must be an integer >= 0, got -1"),

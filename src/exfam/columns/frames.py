@@ -139,7 +139,7 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
         column = np.asarray(column)
     try:
         return pa.array(column, from_pandas=True)
-    except UnicodeEncodeError as error:
+    except UnicodeError as error:
         raise DataError(_unwritable(list(column), argument, name)) from error
     except (pa.ArrowException, TypeError, OverflowError) as error:
         if not len(column):

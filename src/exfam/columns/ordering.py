@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, is_utf8
 from exfam.dates import find_date_format, parse_dates
 
 __all__ = ["check_date_format", "dates_in_text", "sortable_text"]
@@ -30,6 +30,8 @@ def check_date_format(date_format: Any) -> None:
 
     >>> check_date_format("%d/%m/%Y")
     """
+    if isinstance(date_format, str) and not is_utf8(date_format):
+        raise ExfamError(f"`date_format` must be text that UTF-8 can write, got {date_format!r}.")
     if isinstance(date_format, str) and datetime(2024, 2, 1).strftime(date_format).isdigit():
         raise ExfamError(
             f"`date_format` must have something between its numbers, got {date_format!r}: such "

@@ -51,7 +51,7 @@ class PMIFactorization(Estimator):
     fitted_attribute = "vectors_"
 
     dim: int = parameter(200, Whole(), "length of a vector; fewer than there are words")
-    window: int = parameter(2, Whole(), "the largest distance of a context word")
+    window: int = parameter(2, Whole(most=10**6), "the largest distance of a context word")
     weights: str = parameter(
         "flat",
         Choice(tuple(WINDOW_WEIGHTS)),
