@@ -31,8 +31,8 @@ def _without_owner(context, builder, kind, value):
     if isinstance(kind, types.BaseTuple):
         parts = cgutils.unpack_tuple(builder, value, len(kind))
         members = [
-            _without_owner(context, builder, one, part)
-            for one, part in zip(kind, parts, strict=True)
+            _without_owner(context, builder, part_kind, part)
+            for part_kind, part in zip(kind, parts, strict=True)
         ]
         return context.make_tuple(builder, kind, members)
     if not isinstance(kind, types.Array):

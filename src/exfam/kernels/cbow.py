@@ -41,10 +41,10 @@ def _train_groups(held, tie, plan, rate):
     left, right, raw, step, change, products = blocks
     center, noise, n_kept, dim = vectors.center, sampling.noise, len(kept), vectors.center.shape[1]
     draw_negatives(negatives, noise, state)
-    place, n_groups = 0, 0
-    while place < n_kept:
-        place, n_windows = _gather_contexts(
-            kept, n_kept, place, plan.window, state, (words, counts, targets)
+    position, n_groups = 0, 0
+    while position < n_kept:
+        position, n_windows = _gather_contexts(
+            kept, n_kept, position, plan.window, state, (words, counts, targets)
         )
         if n_windows == 0:
             break
@@ -99,13 +99,13 @@ def _empty_blocks(plan, dim, n_transform):
 
 @njit(cache=True, nogil=True, inline="always")
 @no_type_check
-def _gather_contexts(kept, n_kept, place, window, state, indices):
+def _gather_contexts(kept, n_kept, position, window, state, indices):
     """Context words and centers of the next windows that have a context; where to go on."""
     words, counts, targets = indices
     n_windows = 0
-    while place < n_kept and n_windows < len(counts):
-        center = place
-        place += 1
+    while position < n_kept and n_windows < len(counts):
+        center = position
+        position += 1
         if kept[center] < 0:
             continue
         first, last = reach(kept, n_kept, center, window, state)
@@ -118,7 +118,7 @@ def _gather_contexts(kept, n_kept, place, window, state, indices):
                 n += 1
         counts[n_windows], targets[n_windows] = n, kept[center]
         n_windows += 1
-    return place, n_windows
+    return position, n_windows
 
 
 @njit(cache=True, nogil=True, inline="always", fastmath=FAST)

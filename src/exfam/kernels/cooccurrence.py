@@ -82,9 +82,9 @@ def count_cooccurrences(
     _check_pairs_fit(n_words, window)
     n_dense = min(n_words, _MOST_DENSE, max(1, math.isqrt(limits.max_bytes // 24)))
     with ExitStack() as stack:
-        place = folder or stack.enter_context(scratch_folder())
+        path = folder or stack.enter_context(scratch_folder())
         counting = Counting(
-            Path(place), n_words=n_words, n_dense=n_dense, max_pairs=limits.max_bytes // 48
+            Path(path), n_words=n_words, n_dense=n_dense, max_pairs=limits.max_bytes // 48
         )
         expected = None
         if folder is not None:

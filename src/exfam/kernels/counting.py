@@ -61,10 +61,10 @@ class Counting:
         keys: Int64[np.ndarray, "keys"],
     ) -> None:
         """Count the pairs whose left word lies before `stop`; `keys` is room to work in."""
-        place = 0
-        while place < stop:
-            place, n_keys = gather_pairs(
-                tokens, place, stop, self.n_words, amounts, self.triangle, keys
+        position = 0
+        while position < stop:
+            position, n_keys = gather_pairs(
+                tokens, position, stop, self.n_words, amounts, self.triangle, keys
             )
             sorted_keys = keys[:n_keys]
             sorted_keys.sort()
@@ -116,17 +116,17 @@ class Counting:
         path = self.folder / _MANIFEST
         try:
             state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            found = dict(state["of"])
+            stored = dict(state["of"])
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"`folder` must hold a whole {_MANIFEST}, got one that cannot be read. "
                 "Remove the folder to count anew."
             ) from error
-        if found != expected:
-            other = next(key for key in expected if found.get(key) != expected[key])
+        if stored != expected:
+            other = next(key for key in expected if stored.get(key) != expected[key])
             raise CheckpointError(
                 f"`folder` must hold a counting of these tokens and settings, got one of {other} = "
-                f"{found.get(other)!r} instead of {expected[other]!r}. Name another folder, or "
+                f"{stored.get(other)!r} instead of {expected[other]!r}. Name another folder, or "
                 "remove it to count anew."
             )
         return state

@@ -27,20 +27,20 @@ def gather_pairs(tokens, start, stop, n_words, amounts, triangle, keys):
     """Add the pairs whose left word lies from `start` to `stop`, until `keys` are full.
 
     Those of the first words go to `triangle`; of all others the pair and the distance go to `keys`,
-    as one number. Codes from `n_words` on keep their place and count for nothing; -1 ends a
+    as one number. Codes from `n_words` on keep their position and count for nothing; -1 ends a
     sentence. Returns where to go on, and how many keys there are.
     """
     window = len(amounts) - 1
     n_dense = _side(triangle)
     n_keys = 0
-    for place in range(start, stop):
+    for position in range(start, stop):
         if n_keys + window > len(keys):
-            return place, n_keys
-        left = np.int64(tokens[place])
+            return position, n_keys
+        left = np.int64(tokens[position])
         if left < 0 or left >= n_words:
             continue
-        for distance in range(1, min(window, len(tokens) - 1 - place) + 1):
-            right = np.int64(tokens[place + distance])
+        for distance in range(1, min(window, len(tokens) - 1 - position) + 1):
+            right = np.int64(tokens[position + distance])
             if right < 0:
                 break
             if right >= n_words:
@@ -124,7 +124,7 @@ def count_run(pairs, n_words, below, above):
 @njit(cache=True)
 @no_type_check
 def fill_triangle(triangle, below, above, columns, values):
-    """Put all pairs at both their places; `below` and `above` say where to go on in each row."""
+    """Put all pairs into both their rows; `below` and `above` say where to go on in each row."""
     n_dense = _side(triangle)
     at = 0
     for low in range(n_dense):
@@ -137,7 +137,7 @@ def fill_triangle(triangle, below, above, columns, values):
 @njit(cache=True)
 @no_type_check
 def fill_run(pairs, totals, n_words, below, above, columns, values):
-    """Put all pairs at both their places; `below` and `above` say where to go on in each row."""
+    """Put all pairs into both their rows; `below` and `above` say where to go on in each row."""
     low = 0
     for k in range(len(pairs)):
         while pairs[k] >= (low + 1) * n_words:

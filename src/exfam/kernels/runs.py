@@ -98,11 +98,11 @@ class RunStore:
         """Raise CheckpointError unless every file of a run is there as it was written."""
         for name, size in self.sizes.items():
             path = self.folder / name
-            found = path.stat().st_size if path.is_file() else 0
-            if found != size:
+            stored = path.stat().st_size if path.is_file() else 0
+            if stored != size:
                 raise CheckpointError(
-                    f"`folder` must hold its files as they were written, got {found} bytes instead "
-                    f"of {size} of {name}. Remove the folder to count anew."
+                    f"`folder` must hold its files as they were written, got {stored} bytes "
+                    f"instead of {size} of {name}. Remove the folder to count anew."
                 )
 
     def _merged(self) -> PairRun:

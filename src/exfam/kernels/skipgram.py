@@ -65,16 +65,16 @@ def train_skipgram(tokens, vectors, tie, sampling, plan, rate, seed, totals):
 @no_type_check
 def _train_groups(held, tie, plan, rate):
     kept, vectors, sampling, state, totals, indices, blocks = borrowed(held)
-    rows, places, members, targets, excused, negatives = indices
+    rows, positions, members, targets, excused, negatives = indices
     right, raw, step, products = blocks
     center, noise = vectors.center, sampling.noise
     dim, window, together, n_kept = center.shape[1], plan.window, plan.together, len(kept)
     draw_negatives(negatives, noise, state)
-    place, n_groups = 0, 0
-    while place < n_kept:
-        found = rows, places, members, targets
-        place, n_rows, n_windows = _gather_windows(
-            kept, n_kept, place, window, together, state, found
+    position, n_groups = 0, 0
+    while position < n_kept:
+        of_rows = rows, positions, members, targets
+        position, n_rows, n_windows = _gather_windows(
+            kept, n_kept, position, window, together, state, of_rows
         )
         if n_windows == 0:
             break
@@ -127,13 +127,13 @@ def _empty_blocks(plan, dim, n_transform):
 
 @njit(cache=True, nogil=True, inline="always")
 @no_type_check
-def _gather_windows(kept, n_kept, place, window, together, state, indices):
+def _gather_windows(kept, n_kept, position, window, together, state, indices):
     """Rows and centers of the next windows that have a context; where to go on."""
-    rows, places, members, targets = indices
+    rows, positions, members, targets = indices
     n_rows, n_windows = 0, 0
-    while place < n_kept and n_windows < together:
-        center = place
-        place += 1
+    while position < n_kept and n_windows < together:
+        center = position
+        position += 1
         if kept[center] < 0:
             continue
         first, last = reach(kept, n_kept, center, window, state)
@@ -144,17 +144,17 @@ def _gather_windows(kept, n_kept, place, window, together, state, indices):
             if at == center:
                 continue
             row = 0
-            while row < n_before and places[row] != at:
+            while row < n_before and positions[row] != at:
                 row += 1
             if row == n_before:
                 # Not a row of the windows before: one of its own.
                 row = n_rows
                 n_rows += 1
-                places[row], rows[row], members[row] = at, kept[at], 0
+                positions[row], rows[row], members[row] = at, kept[at], 0
             members[row] |= 1 << n_windows
         targets[n_windows] = kept[center]
         n_windows += 1
-    return place, n_rows, n_windows
+    return position, n_rows, n_windows
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -72,13 +72,13 @@ def subsample(tokens, keep, state):
 
 @njit(cache=True, nogil=True, inline="always")
 @no_type_check
-def reach(kept, n_kept, place, window, state):
-    """First and last place of the window around `place`, of a random size, within its sentence."""
+def reach(kept, n_kept, position, window, state):
+    """First and last position of the window around one, of a random size, within its sentence."""
     size = 1 + below(next_bits(state), window)
-    first, last = place, place
-    while place - first < size and first > 0 and kept[first - 1] >= 0:
+    first, last = position, position
+    while position - first < size and first > 0 and kept[first - 1] >= 0:
         first -= 1
-    while last - place < size and last + 1 < n_kept and kept[last + 1] >= 0:
+    while last - position < size and last + 1 < n_kept and kept[last + 1] >= 0:
         last += 1
     return first, last
 

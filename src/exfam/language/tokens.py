@@ -185,12 +185,12 @@ def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, l
     [('in line 1', ['a', 'b'])]
     """
     check_no_table(name, source)
-    found = find_source(source)
-    if isinstance(found, FileSource):
-        for path in found.paths:
+    lines = find_source(source)
+    if isinstance(lines, FileSource):
+        for path in lines.paths:
             yield from lines_of(path)
         return
-    for number, line in enumerate(found.sentences, 1):
+    for number, line in enumerate(lines.sentences, 1):
         yield f"in line {number}", _words(line, number)
 
 

@@ -108,14 +108,14 @@ def near_spellings(word: str, words: Sequence[str]) -> list[str]:
     plain = word.lower()
     looked_at = words[:_LOOKED_AT]
     near = list(_spelled_nearly(plain, looked_at))
-    same = [known for known in near if known.lower() == plain][:_SHOWN]
+    same = [other for other in near if other.lower() == plain][:_SHOWN]
     alike = difflib.get_close_matches(plain, near[:_COMPARED], n=_SHOWN, cutoff=0.6)
     return list(dict.fromkeys([*same, *alike]))[:_SHOWN]
 
 
 def _spelled_nearly(word: str, words: Iterable[str]) -> Iterable[str]:
     ends = (word[:1], word[-1:])
-    for known in words:
-        low = known.lower()
+    for other in words:
+        low = other.lower()
         if abs(len(low) - len(word)) <= 2 and (low[:1] == ends[0] or low[-1:] == ends[1]):
-            yield known
+            yield other

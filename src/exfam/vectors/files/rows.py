@@ -212,8 +212,8 @@ def _index_words(
 def _not_finite(matrix: Float[np.ndarray, "rows dim"]) -> Int64[np.ndarray, "bad"]:
     """Rows that hold a nan or inf, looked for some rows at a time."""
     at_once = max(1, _ENTRIES // max(1, matrix.shape[1]))
-    found = [
+    bad = [
         first + np.flatnonzero(~np.isfinite(matrix[first : first + at_once]).all(axis=1))
         for first in range(0, len(matrix), at_once)
     ]
-    return np.concatenate([np.empty(0, dtype=np.int64), *found])
+    return np.concatenate([np.empty(0, dtype=np.int64), *bad])
