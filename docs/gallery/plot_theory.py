@@ -13,10 +13,10 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.efa.efa import EFA
-from exfam.plots import agreement_curves, rate_curve
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
 from exfam.words import CBOW
+from exfam_studies.common.pictures import agreement_curves, rate_curve
 from exfam_studies.efa.attention_process import draw_attention_process
 from exfam_studies.efa.clipped_attention import build_clipped_field, known_clipped_field
 from exfam_studies.efa.efa_generalization import (

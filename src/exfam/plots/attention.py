@@ -73,8 +73,8 @@ def layer_map(explanation: Explanation, *, part: str, layer: int, width: float =
     `width`: of the figure, in inches (default 4.6)
 
     >>> weights = np.array([[0.0, 0.3, 0.7], [1.0, 0.0, 0.0]])[None, None]
-    >>> told = Explanation("u", ["a", "b"], ["a", "b", "(nothing)"], {"items": weights})
-    >>> axes = layer_map(told, part="items", layer=1).axes[0]
+    >>> explanation = Explanation("u", ["a", "b"], ["a", "b", "(nothing)"], {"items": weights})
+    >>> axes = layer_map(explanation, part="items", layer=1).axes[0]
     >>> [label.get_text() for label in axes.get_xticklabels()]
     ['1', '2', '∅']
     """

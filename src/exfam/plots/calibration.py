@@ -18,7 +18,7 @@ from exfam.scores.calibration import Reliability
 __all__ = ["coverage_curve", "integral_histogram", "reliability_diagram"]
 
 _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %", 1e-5: "0.001 %"}
-# Fewer expected hits tell nothing of a bin.
+# Fewer expected hits say nothing of a bin.
 _LEAST_EXPECTED = 5.0
 _NAMED_LEVELS = (0.5, 0.8, 0.95)
 
@@ -29,7 +29,7 @@ def coverage_curve(integral: Float[np.ndarray, "rows"], *, width: float = 4.6) -
     `integral`: of `exfam.scores.calibration.probability_integral`, in [0, 1]
     `width`: of the figure, in inches (default 4.6)
 
-    Above the line intervals are too wide, below it too narrow; dots tell the shares at 50 %, 80 %
+    Above the line intervals are too wide, below it too narrow; dots are the shares at 50 %, 80 %
     and 95 %. The band is where 95 of 100 points would lie by chance if all laws were right and
     values independent. Raises DataError without rows.
 
@@ -117,8 +117,8 @@ def reliability_diagram(reliability: Reliability, *, width: float = 4.6) -> Figu
     drawn. Raises DataError if none are left.
 
     >>> ones = np.ones(20)
-    >>> told = Reliability(np.arange(1, 21) * 100, 40 * ones, 50 * ones, 36 * ones)
-    >>> len(reliability_diagram(told).axes[0].lines[1].get_xdata())
+    >>> bins = Reliability(np.arange(1, 21) * 100, 40 * ones, 50 * ones, 36 * ones)
+    >>> len(reliability_diagram(bins).axes[0].lines[1].get_xdata())
     20
     """
     kept = reliability.predicted >= _LEAST_EXPECTED

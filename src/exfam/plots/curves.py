@@ -1,22 +1,30 @@
-"""Losses by epoch."""
+"""Curves: losses by epoch, scores by how much is missing."""
 
 from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, draw_references, legend_above, make_figure, plain_axes
+from exfam.plots.style import (
+    COLORS,
+    draw_curves,
+    draw_references,
+    legend_above,
+    make_figure,
+    plain_axes,
+)
 from exfam.training.history import History
 
-__all__ = ["learning_curve"]
+__all__ = ["learning_curve", "missing_curves"]
 
 
 def learning_curve(
     history: History, *, references: Mapping[str, float] | None = None, width: float = 7.0
 ) -> Figure:
-    """Training and validation loss by epoch, in nats an element; a ring marks the epoch kept.
+    """Training and validation loss by epoch, in nats per element; a ring marks the epoch kept.
 
     `references`: label -> loss, drawn as dashed lines, such as the best possible one.
     `width`: of the figure, in inches (default 7.0)
@@ -32,12 +40,12 @@ def learning_curve(
         raise ExfamError("`history` must hold at least one epoch to draw, got none.")
     figure = make_figure(width=width, height=1.4 + 0.34 * width)
     axes = plain_axes(figure.subplots())
-    told = history.to_dict()
-    curves = {"training": told["train_nats"], "validation": told["validation_nats"]}
+    rows = history.to_dict()
+    curves = {"training": rows["train_nats"], "validation": rows["validation_nats"]}
     for (name, curve), color in zip(curves.items(), (COLORS[1], COLORS[0]), strict=True):
         numbers = np.array(curve, dtype=float)
         if np.isfinite(numbers).any():
-            axes.plot(told["epoch"], numbers, ".-", color=color, label=name)
+            axes.plot(rows["epoch"], numbers, ".-", color=color, label=name)
     if history.best is not None:
         kept = curves["validation"][history.rows.index(history.best)]
         (ring,) = axes.plot(history.best.epoch, kept, "o", color=COLORS[0], ms=11, label="kept")
@@ -47,4 +55,48 @@ def learning_curve(
     axes.set_ylabel("loss (nats per element)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_above(axes)
+    return figure
+
+
+def missing_curves(
+    shares: Float[np.ndarray, "shares"],
+    scores: Mapping[str, Float[np.ndarray, "_"]],
+    *,
+    metric: str,
+    references: Mapping[str, float] | None = None,
+    width: float = 8.0,
+) -> Figure:
+    """A score of each model by the share of cells that were hidden from it.
+
+    `shares`: in [0, 1]
+    `scores`: by model; NaN where there is none
+    `metric`: what the scores are, such as "accuracy"
+    `references`: label -> score, drawn as dashed lines, such as that of the most frequent label
+    `width`: of the figure, in inches (default 8.0)
+
+    Raises ExfamError without models, for shares outside [0, 1], and unless each model has a score
+    for each share.
+
+    >>> shares = np.array([0.0, 0.5])
+    >>> figure = missing_curves(shares, {"trees": np.array([0.8, 0.6])}, metric="accuracy")
+    >>> figure.axes[0].get_xlabel()
+    'share of cells hidden'
+    """
+    if not len(shares) or not ((shares >= 0) & (shares <= 1)).all():
+        raise ExfamError(f"`shares` must be in [0, 1], got {shares.tolist()}.")
+    if not scores:
+        raise ExfamError("`scores` must hold at least one model to draw, got none.")
+    for name, values in scores.items():
+        if len(values) != len(shares):
+            raise ExfamError(
+                f"`scores` must be one a share, got {len(values)} of {name!r} for {len(shares)}."
+            )
+    order = np.argsort(shares)
+    figure = make_figure(width=width, height=4.0)
+    axes = plain_axes(figure.subplots())
+    curves = {name: values[order] for name, values in scores.items()}
+    draw_curves(axes, shares[order], curves, references=references)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_xlabel("share of cells hidden")
+    axes.set_ylabel(metric)
     return figure

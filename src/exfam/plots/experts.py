@@ -36,7 +36,7 @@ def expert_bars(
 
     `cells`: a name of each, such as "age = 7"
     `weights`: of one head, or the mean over heads; their sum is 1
-    `parts`: what each adds to the logits, or to other parameters; the legend tells sums
+    `parts`: what each adds to the logits, or to other parameters; the legend has the sums
     `outputs`: their names, at most five
     `width`: of the figure, in inches (default 9.6)
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from exfam.checks import ExfamError, check_choice
-from exfam.plots.placing import place_names
+from exfam.plots.item_map import place_names
 from exfam.plots.style import (
     COLORS,
     INK,

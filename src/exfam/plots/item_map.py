@@ -1,6 +1,7 @@
-"""A map of items with as many names as fit."""
+"""A map of items with as many names as fit: each beside its dot, where it meets nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -8,12 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
-from exfam.plots.placing import place_names
-from exfam.plots.style import COLORS, make_figure, plain_axes
+from exfam.plots.style import COLORS, INK, make_figure, name_width, plain_axes, write_name
 
-__all__ = ["item_map"]
+__all__ = ["item_map", "place_names"]
 
 _MARGIN = 0.06
+_FONT_SIZE = 9.0
+_GAP = 3.0
+# Widths are estimates.
+_SLACK = 1.5
+# A map with all its names would be unreadable: the others are dots.
+_MOST_NAMES = 80
 
 
 def item_map(
@@ -72,3 +78,89 @@ def _fit_limits(axes: Axes, points: Float[np.ndarray, "items 2"]) -> None:
     span = np.where(high > low, high - low, 1.0)
     axes.set_xlim(low[0] - _MARGIN * span[0], high[0] + 2.5 * _MARGIN * span[0])
     axes.set_ylim(low[1] - _MARGIN * span[1], high[1] + _MARGIN * span[1])
+
+
+class _Box(NamedTuple):
+    """A rectangle in points."""
+
+    left: float
+    low: float
+    right: float
+    high: float
+
+    def within(self, left: float, low: float, right: float, high: float) -> bool:
+        inside = left <= self.left and self.right <= right
+        return bool(inside and low <= self.low and self.high <= high)
+
+    def meets(self, boxes: Float[np.ndarray, "boxes 4"]) -> bool:
+        left, low, right, high = boxes.T
+        apart = (
+            (left >= self.right) | (right <= self.left) | (low >= self.high) | (high <= self.low)
+        )
+        return not bool(apart.all())
+
+
+def place_names(
+    axes: Axes,
+    points: Float[np.ndarray, "items 2"],
+    names: Sequence[str],
+    radius: Float[np.ndarray, "items"],
+) -> None:
+    """Each name at the first side of its dot where it meets no name, no dot and no edge.
+
+    Names belong to the first points; those that find no room are left out. `radius` is that of the
+    dots, in points. The layout of the figure must be final.
+
+    >>> from exfam.plots.style import make_figure
+    >>> axes = make_figure(width=3.0, height=3.0).subplots()
+    >>> place_names(axes, np.array([[0.5, 0.5]]), ["a"], np.array([3.0]))
+    >>> [text.get_text() for text in axes.texts]
+    ['a']
+    """
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    to_points = 72 / figure.dpi
+    at = np.asarray(axes.transData.transform(points)) * to_points
+    edge = np.array([axes.bbox.extents]) * to_points
+    # Names may cross the smallest dots' rims, not their centers.
+    core = 0.6 * radius
+    dots = np.stack([at[:, 0] - core, at[:, 1] - core, at[:, 0] + core, at[:, 1] + core], axis=1)
+    taken = np.empty((0, 4))
+    for index, name in enumerate(names):
+        others = np.delete(dots, index, axis=0)
+        if len(taken) >= _MOST_NAMES:
+            return
+        size = name_width(name, size=_FONT_SIZE) + _SLACK, 1.1 * _FONT_SIZE
+        for box, align in _sides(at[index], radius[index] + _GAP, size):
+            if box.within(*edge[0]) and not box.meets(others) and not box.meets(taken):
+                _write(axes, name, box, align)
+                taken = np.vstack([taken, box])
+                break
+
+
+def _sides(
+    at: Float[np.ndarray, "2"], far: float, size: tuple[float, float]
+) -> Iterator[tuple[_Box, str]]:
+    """Places of a name around its dot, the best first, with the side it is aligned to."""
+    x, y = at.tolist()
+    width, height = size
+    for up in (0.0, 0.7, -0.7):
+        middle = y + up * height
+        low, high = middle - height / 2, middle + height / 2
+        yield _Box(x + far, low, x + far + width, high), "left"
+        yield _Box(x - far - width, low, x - far, high), "right"
+    for low in (y + far, y - far - height):
+        yield _Box(x - width / 2, low, x + width / 2, low + height), "center"
+
+
+def _write(axes: Axes, name: str, box: _Box, align: str) -> None:
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    x = {"left": box.left, "right": box.right, "center": (box.left + box.right) / 2}[align]
+    place = np.array([x, (box.low + box.high) / 2]) * figure.dpi / 72
+    right, up = np.asarray(axes.transData.inverted().transform(place)).tolist()
+    text = axes.text(
+        right, up, "",
+        ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK,
+    )  # fmt: skip
+    write_name(text, name)

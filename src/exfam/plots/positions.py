@@ -76,7 +76,7 @@ def position_matrices(
 ) -> Figure:
     """A heat map of each matrix of attention between positions, all shades on one scale.
 
-    Titles tell the locality and the symmetry, of both kinds: with and without min-max.
+    Titles have the locality and the symmetry, of both kinds: with and without min-max.
 
     `matrices`: of encodings, layers or heads, by name; rows sum to 1, or to 0
     `columns`: panels side by side at most (default 4)
@@ -95,7 +95,7 @@ def position_matrices(
     if not matrices:
         raise ExfamError("`matrices` must hold at least one to draw, got none.")
     check_positive("columns", columns)
-    told = {name: position_scores(torch.as_tensor(each)) for name, each in matrices.items()}
+    scores = {name: position_scores(torch.as_tensor(rows)) for name, rows in matrices.items()}
     n_columns = min(columns, len(matrices))
     n_rows = -(-len(matrices) // n_columns)
     figure = make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
@@ -104,7 +104,7 @@ def position_matrices(
     panels = grid.ravel()
     for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
         plain_axes(axes).imshow(matrix, cmap=SHADES, norm=norm)
-        title = f"{drawable(name)}\n{_in_words(told[name])}"
+        title = f"{drawable(name)}\n{_in_words(scores[name])}"
         axes.set_title(title, fontsize=8, color=INK, parse_math=False)
         axes.tick_params(length=0, labelsize=7)
     for axes in panels[len(matrices) :]:
@@ -143,8 +143,8 @@ def accuracy_by_distance(
     Raises ExfamError without a line, for accuracies outside [0, 1], and unless each line has one a
     distance. Source: Chen, Varoquaux & Suchanek (2023), Figure 5.
 
-    >>> told = {"positional": np.array([0.9, 0.2]), "contextual": np.array([0.3, 0.3])}
-    >>> figure = accuracy_by_distance(np.array([1, 5]), told)
+    >>> lines = {"positional": np.array([0.9, 0.2]), "contextual": np.array([0.3, 0.3])}
+    >>> figure = accuracy_by_distance(np.array([1, 5]), lines)
     >>> figure.axes[0].get_xlabel()
     'distance between the words'
     """

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.plots import matrix_map
 from exfam.reading.public_sets.word_pairs import WordPairs
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam_studies.common import word_corpus, word_fits
 from exfam_studies.common.harness import Options
+from exfam_studies.common.pictures import matrix_map
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import USUAL_CORPUS, corpus_name, corpus_path, read_corpus
 from exfam_studies.common.word_fits import Recipe, fit_words, judged

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from exfam.groups import Batch, Groups
-from exfam.plots import rate_curve
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
+from exfam_studies.common.pictures import rate_curve
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (

@@ -22,9 +22,9 @@ import numpy as np
 
 from exfam.efa.efa import EFA
 from exfam.groups import Groups
-from exfam.plots import agreement_curves
 from exfam_studies.common.fits import Job, gather, smaller, training_of
 from exfam_studies.common.harness import Options
+from exfam_studies.common.pictures import agreement_curves
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits

@@ -17,8 +17,9 @@ from torch import Tensor
 from exfam.efa.efa import EFA
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.groups import Groups
-from exfam.plots import attention_map, vector_map
+from exfam.plots import attention_map
 from exfam_studies.common.fits import Contender, Fit
+from exfam_studies.common.pictures import vector_map
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
 

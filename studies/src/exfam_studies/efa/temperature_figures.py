@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
-from exfam.plots import setting_curve
 from exfam.scores.prediction import Prediction
 from exfam.simulators import FieldProcess
+from exfam_studies.common.pictures import setting_curve
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import values_of
 from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional

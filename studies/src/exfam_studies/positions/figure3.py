@@ -27,12 +27,12 @@ from scipy.optimize import brentq
 
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
-from exfam.plots import score_points
 from exfam.positions import encoding_weights, locality, raw_symmetry, symmetry
 from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key, Measured, Store, metric_row
+from exfam_studies.common.pictures import score_points
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words

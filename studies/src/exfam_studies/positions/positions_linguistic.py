@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from exfam.language.networks.masked_lm import ATTENTION_TERMS
-from exfam.plots import layer_curves
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
+from exfam_studies.common.pictures import layer_curves
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.positions import linguistic_data
 from exfam_studies.positions.linguistic import (

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from exfam.plots import histogram, matrix_map
+from exfam.plots import histogram
 from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
+from exfam_studies.common.pictures import matrix_map
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
 from exfam_studies.common.word_fits import (

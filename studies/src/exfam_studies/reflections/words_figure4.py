@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from exfam.plots import setting_curve
 from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Store, kept_seeds, metric_rows
+from exfam_studies.common.pictures import setting_curve
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, judged_fit, word_parameters

@@ -1,0 +1,146 @@
+"""Results in rows: bars, differences with their intervals, means by case."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from exfam.checks import ExfamError
+from exfam.plots.style import (
+    COLORS,
+    INK,
+    MUTED,
+    draw_references,
+    legend_above,
+    make_figure,
+    name_rows,
+    plain_axes,
+    write_beside,
+)
+
+__all__ = ["interval_rows", "means_by_case", "result_bars"]
+
+
+def result_bars(
+    labels: Sequence[str],
+    values: Float[np.ndarray, "results"],
+    *,
+    metric: str,
+    spread: Float[np.ndarray, "results"] | None = None,
+    paper: Float[np.ndarray, "results"] | None = None,
+    references: Mapping[str, float] | None = None,
+) -> Figure:
+    """Horizontal bars of one metric with their figures, from the top in the order given.
+
+    `spread`: half-lengths of error bars, such as standard deviations over seeds.
+    `paper`: figures that a paper prints, as diamonds; NaN where there is none.
+    `references`: label -> value, drawn as dashed lines, such as the best possible one.
+    Raises ExfamError unless there is one label a value.
+
+    >>> figure = result_bars(["EFA", "marginal"], np.array([1.03, 2.2]), metric="MSE")
+    >>> figure.axes[0].get_xlabel()
+    'MSE'
+    """
+    if len(labels) != len(values):
+        raise ExfamError(
+            f"`labels` must be one a value, got {len(labels)} labels for {len(values)} values."
+        )
+    figure = make_figure(width=7.0, height=1.4 + 0.34 * len(values))
+    axes = plain_axes(figure.subplots())
+    rows = np.arange(len(values))
+    axes.barh(rows, values, height=0.62, color=COLORS[0], alpha=0.85)
+    ends = values if spread is None else values + spread
+    if spread is not None:
+        axes.errorbar(values, rows, xerr=spread, fmt="none", ecolor=INK, capsize=3)
+    if paper is not None:
+        axes.plot(paper, rows, "D", color=COLORS[1], ms=7, label="paper")
+        ends = np.fmax(ends, paper)
+    for row, value, end in zip(rows, values, ends, strict=True):
+        write_beside(axes, f"{value:.3f}", x=float(end), y=float(row))
+    draw_references(axes.axvline, references)
+    name_rows(axes, labels)
+    axes.set_xlim(min(0.0, 1.12 * values.min()), 1.12 * max(0.0, ends.max()))
+    axes.set_xlabel(metric)
+    legend_above(axes)
+    return figure
+
+
+def interval_rows(
+    labels: Sequence[str],
+    intervals: Float[np.ndarray, "rows 3"],
+    *,
+    metric: str,
+    width: float = 4.6,
+) -> Figure:
+    """A row for each difference: a dot at its mean, a line over its interval, zero drawn upright.
+
+    `intervals`: low end, mean, high end of each
+    `width`: of the figure, in inches (default 4.6)
+
+    Raises ExfamError unless there is one label a row.
+
+    >>> figure = interval_rows(["marginal"], np.array([[0.1, 0.2, 0.3]]), metric="nats")
+    >>> figure.axes[0].lines[-1].get_xdata().tolist()
+    [0.2]
+    """
+    if len(labels) != len(intervals):
+        raise ExfamError(
+            f"`labels` must be one a row, got {len(labels)} labels for {len(intervals)} intervals."
+        )
+    figure = make_figure(width=width, height=1.0 + 0.34 * len(labels))
+    axes = plain_axes(figure.subplots())
+    rows = np.arange(len(labels))
+    low, mean, high = intervals.T
+    axes.axvline(0.0, color=INK, lw=1)
+    axes.hlines(rows, low, high, color=COLORS[0], lw=5, alpha=0.4)
+    axes.plot(mean, rows, "o", color=COLORS[0], ms=6)
+    name_rows(axes, labels)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", color=MUTED, alpha=0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel(metric)
+    return figure
+
+
+def means_by_case(
+    predicted: Mapping[str, Float[np.ndarray, "elements"]],
+    *,
+    true: Float[np.ndarray, "elements"],
+    case: Shaped[np.ndarray, "elements"],
+    unit: str = "",
+) -> Figure:
+    """Predicted means beside true ones, a row a case: dot the average, bar 5 % to 95 %.
+
+    `predicted`: name of a model -> its means. `unit` is written at the axis of values.
+    Raises ExfamError if there is no model.
+
+    >>> means = {"EFA": np.array([1.1, 2.9])}
+    >>> figure = means_by_case(means, true=np.array([1.0, 3.0]), case=np.array(["low", "high"]))
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['low', 'high']
+    """
+    if not predicted:
+        raise ExfamError("`predicted` must hold the means of at least one model, got none.")
+    cases = list(dict.fromkeys(case.tolist()))
+    here = [case == name for name in cases]
+    rows = np.arange(len(cases))
+    figure = make_figure(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
+    axes = plain_axes(figure.subplots())
+    spread = 0.16 * (len(predicted) - 1)
+    offsets = np.linspace(-spread, spread, len(predicted))
+    for (name, mean), offset, color in zip(predicted.items(), offsets, cycle(COLORS), strict=False):
+        low, high = np.array([np.quantile(mean[where], [0.05, 0.95]) for where in here]).T
+        axes.hlines(rows + offset, low, high, color=color, lw=5, alpha=0.4)
+        center = [mean[where].mean() for where in here]
+        axes.plot(center, rows + offset, "o", color=color, ms=6, label=name)
+    truth = [true[where].mean() for where in here]
+    axes.vlines(truth, rows - 0.32, rows + 0.32, color=INK, lw=2)
+    axes.plot([], [], "|", color=INK, ms=11, mew=2, label="true mean")
+    name_rows(axes, cases)
+    axes.set_xlabel("mean" + (f" ({unit})" if unit else ""))
+    axes.grid(axis="x", color=MUTED, alpha=0.3)
+    legend_above(axes)
+    return figure
