@@ -95,7 +95,7 @@ def test_a_report_of_data_leaves_out_what_the_model_has_not(tmp_path, kind):
         missing |= {"Map of items", "Items that go together"}
     text = page(tmp_path, made, baskets(n=12, seed=1), baselines=False)
     assert left_out(text) == missing
-    assert "Without cheap baselines, as asked for." in text
+    assert "Without cheap baselines, as chosen." in text
 
 
 def test_a_seed_that_no_generator_takes_is_refused(tmp_path):

@@ -12,9 +12,9 @@ from exfam.efa.recommend import item_lifts
 from exfam.efa.recommenders import LinearRecommender
 from exfam.families import Ordinal
 from exfam.groups import Groups
-from exfam.report.evaluation import tell, tell_of_rival, told_values
+from exfam.report.evaluation import evaluate, evaluate_rival, value_predictions
 from exfam.report.lifts import lifts_among, related_items
-from exfam.report.material import draw_groups, gather
+from exfam.report.material import draw_groups, gather_material
 from exfam.report.rivals import fit_rivals
 from exfam.report.words import ItemNames, clean, figure, listing, percent, quantity
 from exfam.scores.metrics import ranks
@@ -22,7 +22,7 @@ from report_cases import baskets, forgetful, model
 
 
 def gathered(made, data=None, train=None, *, baselines=True, seed=0):
-    return gather(made, data, train, baselines=baselines, seed=seed)
+    return gather_material(made, data, train, baselines=baselines, seed=seed)
 
 
 def names_of(groups):
@@ -158,7 +158,7 @@ def test_one_item_has_no_relations():
 def test_what_is_told_are_the_models_own_scores():
     made, frame = model("efa"), baskets(seed=3)
     material = gathered(made, frame)
-    told = tell(made, material.scored, calibration=True)
+    told = evaluate(made, material.scored, calibration=True)
     parts = made.score_parts(frame)
     n = material.scored.n_targets
     assert np.nansum(told.nats["item"]) / n == pytest.approx(parts["items"], abs=1e-6)
@@ -172,11 +172,11 @@ def test_what_is_told_are_the_models_own_scores():
 def test_means_and_laws_are_of_observed_values():
     made = model("efa")
     groups = gathered(made, baskets()).scored
-    told = told_values(made, groups)["amount"]
+    told = value_predictions(made, groups)["amount"]
     assert len(told.rows) == groups.observed.sum() < groups.n_elements
     np.testing.assert_allclose(told.value.numpy(), groups.values["amount"][told.rows])
     predicted = np.asarray(made.predict(groups))
-    np.testing.assert_allclose(told.law.mean().numpy(), predicted[told.rows], rtol=1e-5)
+    np.testing.assert_allclose(told.distribution.mean().numpy(), predicted[told.rows], rtol=1e-5)
 
 
 def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
@@ -186,7 +186,7 @@ def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
     assert [rival.name for rival in rivals] == names and not left_out
     groups = gathered(made, baskets(seed=2)).scored
     for rival in rivals:
-        told = tell_of_rival(rival, made, groups)
+        told = evaluate_rival(rival, made, groups)
         if isinstance(rival.fitted, LinearRecommender):
             assert not told.nats and np.isfinite(told.rank).all()
             continue
@@ -205,8 +205,8 @@ def test_elements_that_are_context_only_are_not_told_of():
     groups = groups.with_(role=role)
     target = role == 0
     rivals, _ = fit_rivals(made, groups, seed=0)
-    told = [tell(made, groups, calibration=True)]
-    told += [tell_of_rival(rival, made, groups) for rival in rivals]
+    told = [evaluate(made, groups, calibration=True)]
+    told += [evaluate_rival(rival, made, groups) for rival in rivals]
     for each in told:
         for numbers in [*each.nats.values(), *each.mean.values()]:
             assert np.isnan(numbers[~target]).all() and np.isfinite(numbers[target]).any()
@@ -223,9 +223,9 @@ def test_elements_seen_from_other_groups_are_context_only():
     )
     made = Marginal(family="poisson", parts="values").fit(groups)
     material = gathered(made, seen[1:40])
-    rows = told_values(made, material.scored)["amount"].rows
+    rows = value_predictions(made, material.scored)["amount"].rows
     assert len(rows) == groups[1:40].observed[groups[1:40].elements()].sum()
-    told = tell(made, material.scored)
+    told = evaluate(made, material.scored)
     assert np.nanmean(told.nats["amount"]) == pytest.approx(made.score(groups[1:40]))
 
 

@@ -8,8 +8,8 @@ import exfam
 from exfam.efa.baselines import Marginal
 from exfam.efa.efa import EFA
 from exfam.report import Facts, Pairs, Picture, SideBySide, TableData
-from exfam.report.evaluation import tell
-from exfam.report.material import gather
+from exfam.report.evaluation import evaluate
+from exfam.report.material import gather_material
 from exfam.report.sections.attention import attention_section
 from exfam.report.sections.calibration import calibration_section
 from exfam.report.sections.data import data_section
@@ -20,7 +20,7 @@ from report_cases import baskets, forgetful, model, movielens
 
 
 def gathered(made, data=None, train=None, *, baselines=True):
-    return gather(made, data, train, baselines=baselines, seed=0)
+    return gather_material(made, data, train, baselines=baselines, seed=0)
 
 
 def flat(parts):
@@ -44,22 +44,22 @@ def facts(section):
 
 def scores(made, data, train=None, **kwargs):
     material = gathered(made, data, train, **kwargs)
-    return score_section(material, tell(made, material.scored))
+    return score_section(material, evaluate(made, material.scored))
 
 
 def calibration(made, data):
     material = gathered(made, data, baselines=False)
-    return calibration_section(material, tell(made, material.scored, calibration=True))
+    return calibration_section(material, evaluate(made, material.scored, calibration=True))
 
 
 def test_scores_are_the_models_own():
     made, data = model("efa"), baskets(seed=1)
     parts, shown = made.score_parts(data), facts(scores(made, data, baselines=False))
-    assert shown["nats an element"].startswith(f"−{-made.score(data):.3f} ± ")
-    assert shown["nats an item"].startswith(f"−{-parts['items']:.3f} ± ")
+    assert shown["nats per element"].startswith(f"−{-made.score(data):.3f} ± ")
+    assert shown["nats per item"].startswith(f"−{-parts['items']:.3f} ± ")
     observed = data["amount"].notna()
     value = made.log_prob_parts(data)["amount"][observed].mean()
-    assert shown["nats a value of “amount”"].startswith(f"−{-value:.3f} ± ")
+    assert shown["nats per value of “amount”"].startswith(f"−{-value:.3f} ± ")
     assert shown["predicted elements"] == str(len(data))
 
 
@@ -111,7 +111,7 @@ def test_a_baseline_that_is_ahead_is_named_first():
 def test_a_value_thought_impossible_leaves_no_difference_to_draw():
     made, data = model("marginal"), baskets()
     material = gathered(made, data)
-    told = tell(made, material.scored)
+    told = evaluate(made, material.scored)
     told.nats["amount"][np.flatnonzero(~np.isnan(told.nats["amount"]))] = -np.inf
     section = score_section(material, told)
     assert [picture.title for picture in pictures(section)] == [
@@ -126,7 +126,7 @@ def test_without_halves_the_model_stands_alone():
     section = scores(model("efa"), one)
     assert "one group cannot be split" in section.text[1] and not tables(section)
     section = scores(model("efa"), frame, baselines=False)
-    assert "Without cheap baselines, as asked for." in section.text[1]
+    assert "Without cheap baselines, as chosen." in section.text[1]
 
 
 def test_what_is_left_out_of_the_baselines_is_told():
@@ -291,7 +291,7 @@ def test_items_that_are_all_unknown_have_no_scores(parts):
     frame = frame.drop_duplicates(["basket", "product"])
     section = scores(made, frame)
     told = facts(section)
-    assert "nats an item" not in told and "Items" not in {table.title for table in tables(section)}
+    assert "nats per item" not in told and "Items" not in {table.title for table in tables(section)}
     assert told["predicted elements"] == ("0" if parts == "items" else str(len(frame.dropna())))
     section = calibration(made, frame)
     assert "Probabilities of items" not in {table.title for table in tables(section)}

@@ -16,14 +16,14 @@ from exfam.report.rivals import Rival, same_columns
 from exfam.scores.calibration import Reliability, TopItem, reliability, top_item
 from exfam.scores.metrics import ranks
 
-__all__ = ["Told", "ValueTold", "tell", "tell_of_rival", "told_values"]
+__all__ = ["Evaluation", "ValuePredictions", "evaluate", "evaluate_rival", "value_predictions"]
 
 Numbers = Float[np.ndarray, "rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """One entry an own element of the groups; NaN where there is nothing to tell.
+class Evaluation:
+    """One entry per own element of the groups; NaN where there is nothing to predict.
 
     `nats`: log-probabilities of "item" and of each value column. `rank`: of the element's item
     among all. `mean`: predicted, of each value column.
@@ -37,25 +37,25 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class ValueTold:
-    """Observed values of a column's targets, their places, and their predicted laws."""
+class ValuePredictions:
+    """Observed values of a column's targets, their rows, and their predicted distributions."""
 
-    rows: Int64[np.ndarray, "told"]
-    value: Float[torch.Tensor, "told"]
-    law: Mixture
+    rows: Int64[np.ndarray, "values"]
+    value: Float[torch.Tensor, "values"]
+    distribution: Mixture
 
 
-def tell(model: GroupEstimator, groups: Groups, *, calibration: bool = False) -> Told:
+def evaluate(model: GroupEstimator, groups: Groups, *, calibration: bool = False) -> Evaluation:
     """What the model says of compact groups; `calibration` of items on request."""
     nats = model.log_prob_parts(groups)
     rank, reliable, top = None, None, None
     if model.members_[0].item_part is not None:
-        rank, reliable, top = _tell_items(model, groups, calibration)
+        rank, reliable, top = _evaluate_items(model, groups, calibration)
     mean = {
-        column: _spread(told.law.mean().double().numpy(), told.rows, groups.n_elements)
-        for column, told in told_values(model, groups).items()
+        column: _spread(part.distribution.mean().double().numpy(), part.rows, groups.n_elements)
+        for column, part in value_predictions(model, groups).items()
     }
-    return Told(nats, rank, mean, reliable, top)
+    return Evaluation(nats, rank, mean, reliable, top)
 
 
 def _spread(numbers: np.ndarray, rows: np.ndarray, n: int) -> Numbers:
@@ -64,7 +64,7 @@ def _spread(numbers: np.ndarray, rows: np.ndarray, n: int) -> Numbers:
     return out
 
 
-def _tell_items(
+def _evaluate_items(
     model: GroupEstimator, groups: Groups, calibration: bool
 ) -> tuple[Numbers, Reliability | None, TopItem | None]:
     assert groups.item is not None
@@ -86,8 +86,8 @@ def _tell_items(
     return rank, sum(bins[1:], bins[0]), TopItem(confidence, correct)
 
 
-def told_values(model: GroupEstimator, groups: Groups) -> dict[str, ValueTold]:
-    """The predicted laws of all observed values that are targets, by column."""
+def value_predictions(model: GroupEstimator, groups: Groups) -> dict[str, ValuePredictions]:
+    """The predicted distributions of all observed values that are targets, by column."""
     if model.members_[0].value_part is None:
         return {}
     out = {}
@@ -96,8 +96,8 @@ def told_values(model: GroupEstimator, groups: Groups) -> dict[str, ValueTold]:
     for column, eta in value_parameters(model.members_, groups).items():
         family = model.schema_.families[column]
         value = torch.from_numpy(groups.values[column][rows].astype(np.float64))
-        law = Mixture(family, eta[:, torch.from_numpy(rows)].double(), item)
-        out[column] = ValueTold(rows, value, law)
+        distribution = Mixture(family, eta[:, torch.from_numpy(rows)].double(), item)
+        out[column] = ValuePredictions(rows, value, distribution)
     return out
 
 
@@ -110,11 +110,11 @@ def _observed_targets(groups: Groups) -> Bool[np.ndarray, "own"]:
     return own
 
 
-def tell_of_rival(rival: Rival, model: GroupEstimator, groups: Groups) -> Told:
+def evaluate_rival(rival: Rival, model: GroupEstimator, groups: Groups) -> Evaluation:
     """What a baseline says of the same groups."""
     groups = same_columns(model, groups)
     if isinstance(rival.fitted, GroupEstimator):
-        return tell(rival.fitted, groups)
+        return evaluate(rival.fitted, groups)
     assert isinstance(rival.fitted, LinearRecommender)
     rank = np.full(groups.n_elements, np.nan)
     targets = np.ones(groups.n_elements, dtype=bool)
@@ -123,4 +123,4 @@ def tell_of_rival(rival: Rival, model: GroupEstimator, groups: Groups) -> Told:
     rank[targets] = rival.fitted.ranks(
         groups, direction=model.direction, exclude=model.support_ == "hard"
     )
-    return Told({}, rank, {})
+    return Evaluation({}, rank, {})

@@ -16,7 +16,7 @@ __all__ = ["Related", "lifts_among", "related_items"]
 
 @dataclass(frozen=True, eq=False)
 class Related:
-    """For each item, places of others among the candidates, strongest first, and the strength.
+    """For each item, indices of others among the candidates, strongest first, and the strength.
 
     Complements in nats of mutual lift; substitutes by the correlation of the lifts that third items
     give to both.
@@ -52,21 +52,21 @@ def related_items(lift: Float[np.ndarray, "items items"], *, of: int, k: int) ->
     [array([1.5])]
     """
     mutual, alike = (lift + lift.T) / 2, _alike(lift)
-    told = Related([], [], [], [])
+    related = Related([], [], [], [])
     for item in range(of):
         others = np.delete(np.arange(len(lift)), item)
         if not len(others):
             break
         own = mutual[item, others]
         together = _best(np.where(own > 0, own, -np.inf), k)
-        told.complements.append(others[together])
-        told.lift.append(own[together])
+        related.complements.append(others[together])
+        related.lift.append(own[together])
         little = max(0.0, float(np.median(own)))
         likeness = np.where(own <= little, alike[item, others], -np.inf)
         instead = _best(np.where(likeness > 0, likeness, -np.inf), k)
-        told.substitutes.append(others[instead])
-        told.likeness.append(likeness[instead])
-    return told
+        related.substitutes.append(others[instead])
+        related.likeness.append(likeness[instead])
+    return related
 
 
 def _best(strength: Float[np.ndarray, "others"], k: int) -> Int64[np.ndarray, "k"]:

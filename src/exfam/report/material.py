@@ -18,7 +18,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 from exfam.report.summary import item_counts
 from exfam.report.words import ItemNames
 
-__all__ = ["Material", "alone", "draw_groups", "gather", "read_data"]
+__all__ = ["Material", "alone", "draw_groups", "gather_material", "read_data"]
 
 # Numbers that scoring may compute in all, elements times items or so: some seconds of work.
 _WORK = 3e7
@@ -30,7 +30,7 @@ _FEWEST_NEW = 10
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """A model and what is to be said of it.
+    """A model, its data, and the groups that it is scored on.
 
     `data`: all groups given, in the model's vocabulary. `scored`: those that the model is scored
     on, all or a random sample. `learn`: what cheap baselines are fitted on, if anything; `compared`
@@ -67,7 +67,9 @@ class Material:
         return order[self.frequency[order] > 0]
 
 
-def gather(model: GroupEstimator, data: Any, train: Any, *, baselines: bool, seed: int) -> Material:
+def gather_material(
+    model: GroupEstimator, data: Any, train: Any, *, baselines: bool, seed: int
+) -> Material:
     """Read the data and choose the groups that the model is scored on.
 
     Raises ExfamError for data without a target, and whatever the model raises for data it cannot
@@ -132,14 +134,14 @@ def _scored(
 def _affordable(model: GroupEstimator, groups: Groups) -> int:
     """How many elements can be scored in some seconds."""
     member = model.members_[0]
-    each = float(groups.n_items if member.item_part is not None else 1)
+    cost = float(groups.n_items if member.item_part is not None else 1)
     parts = [part for part in (member.item_part, member.value_part) if part is not None]
     if any(isinstance(getattr(part, "conditional", None), Copies) for part in parts):
         # Every element has a copy of its group.
-        each = max(each, 64.0 * float(groups.lengths.mean()))
-    each *= len(model.members_)
-    most = int(np.clip(_WORK / each, _LEAST_ELEMENTS, _MOST_ELEMENTS))
-    return max(1, min(most, int(_MOST_NUMBERS / each)))
+        cost = max(cost, 64.0 * float(groups.lengths.mean()))
+    cost *= len(model.members_)
+    most = int(np.clip(_WORK / cost, _LEAST_ELEMENTS, _MOST_ELEMENTS))
+    return max(1, min(most, int(_MOST_NUMBERS / cost)))
 
 
 def draw_groups(groups: Groups, *, most_elements: int, seed: int) -> Groups:

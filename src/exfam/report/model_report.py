@@ -6,8 +6,8 @@ from typing import Any
 
 from exfam.checks import check_seed
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.report.evaluation import tell
-from exfam.report.material import Material, gather
+from exfam.report.evaluation import evaluate
+from exfam.report.material import Material, gather_material
 from exfam.report.page import write_page
 from exfam.report.sections.attention import attention_section
 from exfam.report.sections.calibration import calibration_section
@@ -36,7 +36,7 @@ def write_report(
     attention, a map of items and their complements; what does not apply is left out and the page
     says why. Large data are sampled, and the page says so.
 
-    `data`: Groups, a frame or a path, whatever the model reads; without it the page tells of the
+    `data`: Groups, a frame or a path, whatever the model reads; without it the page is about the
         model alone (default None)
     `title`: of the page; the estimator's name unless given (default None)
     `train`: what the baselines are fitted on, such as the model's training data; half of the
@@ -54,9 +54,9 @@ def write_report(
     'report.html'
     """
     check_seed("seed", seed)
-    material = gather(model, data, train, baselines=baselines, seed=seed)
+    material = gather_material(model, data, train, baselines=baselines, seed=seed)
     scored = material.scored
-    told = None if scored is None else tell(model, scored, calibration=True)
+    evaluation = None if scored is None else evaluate(model, scored, calibration=True)
     return write_page(
         path,
         title=clean(title or f"{type(model).__name__}: a report", most=120),
@@ -64,8 +64,8 @@ def write_report(
         sections=[
             data_section(material),
             model_section(material),
-            score_section(material, told),
-            calibration_section(material, told),
+            score_section(material, evaluation),
+            calibration_section(material, evaluation),
             attention_section(material),
             map_section(material),
             complements_section(material),

@@ -136,7 +136,7 @@ def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
 
 def _drawn(part: Part, prefix: str) -> _Drawn:
     if isinstance(part, SideBySide):
-        inside = [_drawn(each, f"{prefix}{n}-") for n, each in enumerate(part.inside)]
+        inside = [_drawn(piece, f"{prefix}{n}-") for n, piece in enumerate(part.inside)]
         return _Drawn("beside", part, inside=inside)
     if isinstance(part, Facts):
         return _Drawn("facts", part)

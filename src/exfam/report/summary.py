@@ -33,8 +33,8 @@ class Summary:
 def summarize(groups: Groups) -> Summary:
     """The summary of the groups' own elements.
 
-    >>> told = summarize(Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 2]))
-    >>> told.n_groups, told.items_present, told.repeating
+    >>> summary = summarize(Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 2]))
+    >>> summary.n_groups, summary.items_present, summary.repeating
     (2, 3, 0.5)
     """
     own = groups.elements()

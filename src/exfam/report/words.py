@@ -28,7 +28,7 @@ def clean(label: object, *, most: int = _IN_TABLES) -> str:
 
 
 class ItemNames:
-    """Names of items by their codes, read when asked for: catalogs may be large."""
+    """Names of items by their codes, read when needed: catalogs may be large."""
 
     def __init__(self, labels: np.ndarray) -> None:
         self.labels = labels

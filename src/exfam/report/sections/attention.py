@@ -31,22 +31,24 @@ def attention_section(material: Material) -> Section:
     if groups is None:
         return Section(_TITLE, text=["Left out: no data were given to attend to."])
     candidates, cut = _candidates(groups, seed=material.seed)
-    told = [] if candidates is None else model.explain(candidates)
-    told = [each for each in told if len(each.centers) <= 2 * _MOST]
-    if not told:
+    explanations = [] if candidates is None else model.explain(candidates)
+    explanations = [
+        explanation for explanation in explanations if len(explanation.centers) <= 2 * _MOST
+    ]
+    if not explanations:
         return Section(_TITLE, text=["Left out: no group has two elements or more."])
-    shown = _most_telling(told)
+    shown = _most_uneven(explanations)
     text = [
         "Weights that an element's prediction gives to the others of its group, averaged over the "
         "heads of a layer. Rows are the predicted elements; columns have the numbers of the rows; "
         "∅ takes what no element gets. Darkest: the largest weight of an element of the group. "
         f"Shown {'is the one' if len(shown) == 1 else f'are the {len(shown)}'} of "
-        f"{quantity(len(told), 'group')} drawn at random whose weights are the most uneven"
+        f"{quantity(len(explanations), 'group')} drawn at random whose weights are the most uneven"
         + (f", each cut to its first {_MOST} elements." if cut else ".")
     ]
     if len(model.members_) > 1:
         text.append("Of the first member of the ensemble.")
-    parts: list[Part] = [SideBySide(_pictures(each)) for each in shown]
+    parts: list[Part] = [SideBySide(_pictures(explanation)) for explanation in shown]
     return Section(_TITLE, text=text, parts=parts)
 
 
@@ -64,20 +66,20 @@ def _candidates(groups: Groups, *, seed: int) -> tuple[Groups | None, bool]:
     return chosen.with_(stop=np.minimum(chosen.stop, chosen.start + _MOST)), cut
 
 
-def _most_telling(told: Sequence[Explanation]) -> list[Explanation]:
-    first = told[0]
+def _most_uneven(explanations: Sequence[Explanation]) -> list[Explanation]:
+    first = explanations[0]
     panels = sum(min(len(weights), _MOST_LAYERS) for weights in first.weights.values())
     number = int(np.clip(_PANELS // panels, 1, 3))
-    order = np.argsort([-_unevenness(each) for each in told], kind="stable")
-    return [told[index] for index in order[:number]]
+    order = np.argsort([-_unevenness(explanation) for explanation in explanations], kind="stable")
+    return [explanations[index] for index in order[:number]]
 
 
-def _unevenness(told: Explanation) -> float:
+def _unevenness(explanation: Explanation) -> float:
     """How much of a row's weight its largest entry has over an even share, on average.
 
     Rows that see one element or none have no choice.
     """
-    n = len(told.centers)
+    n = len(explanation.centers)
 
     def one(weights: Float[np.ndarray, "layers heads center column"]) -> float:
         on_elements = weights.mean(axis=1)[..., :n]
@@ -85,16 +87,16 @@ def _unevenness(told: Explanation) -> float:
         over = on_elements.max(axis=-1) - on_elements.sum(axis=-1) / np.maximum(seen, 1)
         return float(np.where(seen > 1, over, 0.0).mean())
 
-    return float(np.mean([one(weights) for weights in told.weights.values()]))
+    return float(np.mean([one(weights) for weights in explanation.weights.values()]))
 
 
-def _pictures(told: Explanation) -> list[Picture]:
-    names = [clean(name, most=_IN_PICTURES) for name in told.centers]
-    short = Explanation(told.group, names, told.columns, told.weights)
-    group = clean(told.group, most=30)
-    several = len(told.weights) > 1
+def _pictures(explanation: Explanation) -> list[Picture]:
+    names = [clean(name, most=_IN_PICTURES) for name in explanation.centers]
+    short = Explanation(explanation.group, names, explanation.columns, explanation.weights)
+    group = clean(explanation.group, most=30)
+    several = len(explanation.weights) > 1
     pictures = []
-    for part, weights in told.weights.items():
+    for part, weights in explanation.weights.items():
         for layer in range(1, min(len(weights), _MOST_LAYERS) + 1):
             of_part = f" of the {part[:-1]} part" if several else ""
             title = f"Group {group}: layer {layer}{of_part}"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exfam.plots import integral_histogram, reliability_diagram
-from exfam.report.evaluation import Told, ValueTold, told_values
+from exfam.report.evaluation import Evaluation, ValuePredictions, value_predictions
 from exfam.report.material import Material
 from exfam.report.page import Part, Picture, Section, SideBySide, TableData
 from exfam.report.words import figure, percent, quantity
@@ -23,17 +23,17 @@ _MOST_COLUMNS = 3
 _LEVELS = (0.5, 0.8, 0.9)
 
 
-def calibration_section(material: Material, told: Told | None) -> Section:
+def calibration_section(material: Material, evaluation: Evaluation | None) -> Section:
     """Reliability of items' probabilities; integrals and intervals of values."""
-    if material.scored is None or told is None:
+    if material.scored is None or evaluation is None:
         return Section(_TITLE, text=["Left out: no data were given to compare predictions with."])
     parts: list[Part] = []
-    if told.reliability is not None and told.top is not None:
-        parts.append(_items(told.reliability, told.top))
-    values = told_values(material.model, material.scored)
-    for column, each in list(values.items())[:_MOST_COLUMNS]:
-        if len(each.rows):
-            parts.append(_values(column, each, material.seed))
+    if evaluation.reliability is not None and evaluation.top is not None:
+        parts.append(_items(evaluation.reliability, evaluation.top))
+    values = value_predictions(material.model, material.scored)
+    for column, predictions in list(values.items())[:_MOST_COLUMNS]:
+        if len(predictions.rows):
+            parts.append(_values(column, predictions, material.seed))
     if not parts:
         return Section(_TITLE, text=["Left out: the data hold no observed target."])
     text = [
@@ -43,14 +43,14 @@ def calibration_section(material: Material, told: Told | None) -> Section:
     return Section(_TITLE, text=text, parts=parts)
 
 
-def _items(told: Reliability, top: TopItem) -> SideBySide:
+def _items(reliability: Reliability, top: TopItem) -> SideBySide:
     n = len(top.confidence)
     rows = [
         ["targets", f"{n:,}"],
         ["mean probability of the most probable item", percent(float(top.confidence.mean()))],
         ["how often it was that item", percent(float(top.correct.mean()))],
         ["expected calibration error, most probable item", percent(top.error())],
-        ["expected calibration error, all items", percent(told.error)],
+        ["expected calibration error, all items", percent(reliability.error)],
     ]
     table = TableData(
         ["items", ""],
@@ -61,43 +61,43 @@ def _items(told: Reliability, top: TopItem) -> SideBySide:
         "share of hits, in ten bins of equal size. Error over all items: the same over every pair "
         "of target and item, in bins of a factor of two, for each target.",
     )
-    drawn = [] if told.predicted.max() < 5 else [_diagram(told)]
+    drawn = [] if reliability.predicted.max() < 5 else [_diagram(reliability)]
     return SideBySide([*drawn, table])
 
 
-def _diagram(told: Reliability) -> Picture:
+def _diagram(reliability: Reliability) -> Picture:
     return Picture(
         "Predicted probability and frequency of items",
-        reliability_diagram(told),
+        reliability_diagram(reliability),
         "All items at all targets, in bins of a factor of two. Below the line the model is too "
         "sure, above it not sure enough. Shaded: where 95 of 100 dots would be by chance.",
     )
 
 
-def _values(column: str, told: ValueTold, seed: int) -> SideBySide:
-    integral = probability_integral(told.law, told.value, seed=seed)
+def _values(column: str, predictions: ValuePredictions, seed: int) -> SideBySide:
+    integral = probability_integral(predictions.distribution, predictions.value, seed=seed)
     rows = [
-        [f"{100 * each.level:.0f} %", percent(each.promised), percent(each.observed)]
-        for each in interval_coverage(told.law, told.value, levels=_LEVELS)
+        [f"{100 * interval.level:.0f} %", percent(interval.promised), percent(interval.observed)]
+        for interval in interval_coverage(
+            predictions.distribution, predictions.value, levels=_LEVELS
+        )
     ]
     n, distance = len(integral), distance_to_uniform(integral)
     table = TableData(
         ["central interval", "promised", "observed"],
         rows,
         title=f"Intervals of “{column}”",
-        caption="Promised: the probability that the model gives its intervals, more than asked "
-        f"for where values are whole numbers. {quantity(n, 'value')}. Largest distance of the "
+        caption="Promised: the probability that the model gives its intervals, more than chosen "
+        f"where values are whole numbers. {quantity(n, 'value')}. Largest distance of the "
         f"integrals from uniform: {figure(distance)}; by chance below {figure(1.36 / np.sqrt(n))} "
-        "in 95 of 100 cases if all laws were right.",
+        "in 95 of 100 cases if all distributions were right.",
     )
-    how = (
-        "Flat if calibrated; high ends: the laws are too narrow; a hill: too wide; a slope: means "
-    )
-    how += "are off. Band: 95 of 100 bars by chance."
-    if has_jumps(told.law, told.value).any():
+    how = "Flat if calibrated; high ends: distributions are too narrow; a hill: too wide; a slope: "
+    how += "means are off. Band: 95 of 100 bars by chance."
+    if has_jumps(predictions.distribution, predictions.value).any():
         how += " Whole numbers are spread over their own probability at random."
     picture = Picture(
-        f"Where values of “{column}” fall in their predicted laws",
+        f"Where values of “{column}” fall in their predicted distributions",
         integral_histogram(integral),
         how,
     )

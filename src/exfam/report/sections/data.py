@@ -19,34 +19,34 @@ def data_section(material: Material) -> Section:
     """Counts, lengths, values and the most frequent items."""
     groups = material.data
     if groups is None:
-        why = "Left out: no data were given. Pass them to see what they hold and how they are told."
+        why = "Left out: no data were given to describe."
         return Section("Data", text=[why])
-    told = summarize(groups)
-    parts: list[Part] = [Facts(_facts(material, told))]
-    pictures = [_lengths(told), *_values(material, groups)]
+    summary = summarize(groups)
+    parts: list[Part] = [Facts(_facts(material, summary))]
+    pictures = [_lengths(summary), *_values(material, groups)]
     table = [_frequent(material, groups)] if groups.item is not None and len(material.names) else []
     parts.append(SideBySide([*table, *pictures]))
-    return Section("Data", text=_text(material, groups, told), parts=parts)
+    return Section("Data", text=_text(material, groups, summary), parts=parts)
 
 
-def _facts(material: Material, told: Summary) -> list[tuple[str, str]]:
-    facts = [("groups", f"{told.n_groups:,}"), ("elements", f"{told.n_elements:,}")]
-    if told.n_targets != told.n_elements:
-        facts.append(("of them to be predicted", f"{told.n_targets:,}"))
-    length = told.lengths
+def _facts(material: Material, summary: Summary) -> list[tuple[str, str]]:
+    facts = [("groups", f"{summary.n_groups:,}"), ("elements", f"{summary.n_elements:,}")]
+    if summary.n_targets != summary.n_elements:
+        facts.append(("of them to be predicted", f"{summary.n_targets:,}"))
+    length = summary.lengths
     facts.append(("median length", figure(float(np.median(length)), 0)))
     facts.append(("shortest – longest", f"{length.min():,} – {length.max():,}"))
-    if told.n_items:
-        facts.append(("items that occur", f"{told.items_present:,} of {told.n_items:,}"))
-        facts.append(("groups with repeats", percent(told.repeating)))
-    if told.unknown:
-        facts.append(("unknown items", percent(told.unknown)))
+    if summary.n_items:
+        facts.append(("items that occur", f"{summary.items_present:,} of {summary.n_items:,}"))
+        facts.append(("groups with repeats", percent(summary.repeating)))
+    if summary.unknown:
+        facts.append(("unknown items", percent(summary.unknown)))
     if material.model.schema_.families:
-        facts.append(("values unobserved", percent(told.unobserved)))
+        facts.append(("values unobserved", percent(summary.unobserved)))
     return facts
 
 
-def _text(material: Material, groups: Groups, told: Summary) -> list[str]:
+def _text(material: Material, groups: Groups, summary: Summary) -> list[str]:
     text = []
     if groups.ignored is not None and groups.ignored.any():
         left = quantity(int(groups.ignored.sum()), "element")
@@ -66,9 +66,9 @@ def _and_more(number: int) -> str:
     return f" and {number} more" if number > 0 else ""
 
 
-def _lengths(told: Summary) -> Picture:
-    drawn = histogram(told.lengths, label="elements of a group", of="groups")
-    return Picture("How long groups are", drawn, f"{quantity(told.n_groups, 'group')}.")
+def _lengths(summary: Summary) -> Picture:
+    drawn = histogram(summary.lengths, label="elements of a group", of="groups")
+    return Picture("How long groups are", drawn, f"{quantity(summary.n_groups, 'group')}.")
 
 
 def _values(material: Material, groups: Groups) -> list[Picture]:

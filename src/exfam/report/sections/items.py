@@ -132,8 +132,8 @@ def _alike(lift: Float[np.ndarray, "items items"]) -> bool:
 
 
 def _candidates(material: Material) -> int:
-    each = max(len(material.names) * len(material.model.members_), 1)
-    return int(np.clip(_WORK / each, _FEWEST_CANDIDATES, _MOST_CANDIDATES))
+    numbers = max(len(material.names) * len(material.model.members_), 1)
+    return int(np.clip(_WORK / numbers, _FEWEST_CANDIDATES, _MOST_CANDIDATES))
 
 
 def _what(material: Material, codes: np.ndarray) -> str:
@@ -150,14 +150,14 @@ def _what(material: Material, codes: np.ndarray) -> str:
 def _related(
     material: Material, codes: np.ndarray, lift: Float[np.ndarray, "items items"]
 ) -> TableData:
-    told = related_items(lift, of=min(_IN_TABLE, len(codes)), k=_RELATED)
+    related = related_items(lift, of=min(_IN_TABLE, len(codes)), k=_RELATED)
     rows: list[list[str | Pairs]] = [
         [
             material.names(int(codes[row])),
-            _listed(material, codes[told.complements[row]], told.lift[row], "+"),
-            _listed(material, codes[told.substitutes[row]], told.likeness[row]),
+            _listed(material, codes[related.complements[row]], related.lift[row], "+"),
+            _listed(material, codes[related.substitutes[row]], related.likeness[row]),
         ]
-        for row in range(len(told.lift))
+        for row in range(len(related.lift))
     ]
     columns = ["item", "goes with", "stands in for"]
     return TableData(

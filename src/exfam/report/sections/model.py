@@ -75,7 +75,7 @@ def _parameters(model: Any) -> TableData:
 def _shown(value: Any) -> str:
     """Lists read as tuples do: a saved model comes back with these."""
     if isinstance(value, list | tuple):
-        return ", ".join(str(each) for each in value)
+        return ", ".join(str(part) for part in value)
     return str(value)
 
 
@@ -83,15 +83,17 @@ def _curve(material: Material) -> Picture | None:
     history = getattr(material.model, "history_", None)
     if history is None or not len(history):
         return None
-    told = f"{quantity(history.steps, 'step')}; stopped by {_reason(history.stopped)}."
+    caption = f"{quantity(history.steps, 'step')}; stopped by {_reason(history.stopped)}."
     if history.best is not None:
         nats = figure(history.best.validation_nats)
-        told += f" The ring marks epoch {history.best.epoch}, whose weights were kept: {nats} nats."
+        caption += (
+            f" The ring marks epoch {history.best.epoch}, whose weights were kept: {nats} nats."
+        )
     else:
-        told += " There was no validation data: the last weights were kept."
+        caption += " There was no validation data: the last weights were kept."
     if len(material.model.members_) > 1:
-        told += " First member of the ensemble."
-    return Picture("Learning curve", learning_curve(history, width=4.6), told)
+        caption += " First member of the ensemble."
+    return Picture("Learning curve", learning_curve(history, width=4.6), caption)
 
 
 def _reason(stopped: str) -> str:

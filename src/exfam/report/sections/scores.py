@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from exfam.groups import Groups
 from exfam.plots import interval_rows
-from exfam.report.evaluation import Told, tell_of_rival
+from exfam.report.evaluation import Evaluation, evaluate_rival
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
 from exfam.report.rivals import Rival, fit_rivals
@@ -28,21 +28,21 @@ class _Entry:
 
     name: str
     note: str
-    told: Told
+    evaluation: Evaluation
 
 
-def score_section(material: Material, told: Told | None) -> Section:
+def score_section(material: Material, evaluation: Evaluation | None) -> Section:
     """Nats of the model on the data, and tables of it and its rivals, one for each part."""
-    if material.scored is None or told is None:
+    if material.scored is None or evaluation is None:
         return Section("Scores", text=["Left out: no data were given to score the model on."])
     text = [_what(material), *_remembered(material)]
-    parts: list[Part] = [Facts(_facts(material.scored, told))]
+    parts: list[Part] = [Facts(_facts(material.scored, evaluation))]
     if material.learn is None or not material.compared.any():
         text.append(_why_alone(material))
         return Section("Scores", text=text, parts=parts)
     rivals, left_out = fit_rivals(material.model, material.learn, seed=material.seed)
     text.append(_fairness(material))
-    parts += _comparisons(material, told, rivals)
+    parts += _comparisons(material, evaluation, rivals)
     if left_out:
         text.append("Baselines left out: " + " ".join(left_out))
     return Section("Scores", text=text, parts=parts)
@@ -53,9 +53,9 @@ def _what(material: Material) -> str:
     assert material.scored is not None and material.data is not None
     part = f"{len(material.scored):,} of {quantity(len(material.data), 'group')}, drawn at random"
     whole = len(material.scored) == len(material.data)
-    told = f"all {quantity(len(material.data), 'group')}" if whole else part
+    groups = f"all {quantity(len(material.data), 'group')}" if whole else part
     return (
-        f"Exact {kind} in nats for each predicted element, of {told}; higher is better. Standard "
+        f"Exact {kind} in nats for each predicted element, of {groups}; higher is better. Standard "
         "errors (±) take groups as independent, not elements."
     )
 
@@ -81,7 +81,7 @@ def _why_alone(material: Material) -> str:
             "Without cheap baselines: too few groups are new to the model for a fair comparison. "
             "Give data that it was not fitted on."
         )
-    return "Without cheap baselines, as asked for."
+    return "Without cheap baselines, as chosen."
 
 
 def _fairness(material: Material) -> str:
@@ -101,19 +101,19 @@ def _fairness(material: Material) -> str:
     )
 
 
-def _facts(groups: Groups, told: Told) -> list[tuple[str, str]]:
+def _facts(groups: Groups, evaluation: Evaluation) -> list[tuple[str, str]]:
     group = _group_of_rows(groups)
-    nats = np.stack([told.nats[name] for name in told.nats])
+    nats = np.stack([evaluation.nats[name] for name in evaluation.nats])
     counts = ~np.isnan(nats).all(axis=0)
     facts = []
-    if len(told.nats) > 1 and counts.any():
+    if len(evaluation.nats) > 1 and counts.any():
         total = np.nansum(nats, axis=0)[counts]
-        facts.append(("nats an element", _with_error(mean_over_groups(total, group[counts]))))
-    for name, each in list(told.nats.items())[:_MOST_COLUMNS]:
-        here = ~np.isnan(each)
+        facts.append(("nats per element", _with_error(mean_over_groups(total, group[counts]))))
+    for name, nats_of_part in list(evaluation.nats.items())[:_MOST_COLUMNS]:
+        here = ~np.isnan(nats_of_part)
         if here.any():
-            label = "nats an item" if name == "item" else f"nats a value of “{name}”"
-            facts.append((label, _with_error(mean_over_groups(each[here], group[here]))))
+            label = "nats per item" if name == "item" else f"nats per value of “{name}”"
+            facts.append((label, _with_error(mean_over_groups(nats_of_part[here], group[here]))))
     facts.append(("predicted elements", f"{int(counts.sum()):,}"))
     return facts
 
@@ -127,17 +127,19 @@ def _group_of_rows(groups: Groups) -> np.ndarray:
     return np.repeat(np.arange(len(groups)), groups.stop - groups.start)
 
 
-def _comparisons(material: Material, told: Told, rivals: Sequence[Rival]) -> list[Part]:
+def _comparisons(material: Material, evaluation: Evaluation, rivals: Sequence[Rival]) -> list[Part]:
     assert material.scored is not None
     groups = material.scored
     rows = material.compared[_group_of_rows(groups)]
-    entries = [_Entry(_MINE, "", told)]
+    entries = [_Entry(_MINE, "", evaluation)]
     for rival in rivals:
-        entries.append(_Entry(rival.name, rival.note, tell_of_rival(rival, material.model, groups)))
+        entries.append(
+            _Entry(rival.name, rival.note, evaluate_rival(rival, material.model, groups))
+        )
     parts: list[Part] = []
-    columns = list(told.nats)[: _MOST_COLUMNS + 1]
+    columns = list(evaluation.nats)[: _MOST_COLUMNS + 1]
     for name in columns:
-        here = rows & ~np.isnan(told.nats[name])
+        here = rows & ~np.isnan(evaluation.nats[name])
         if here.any():
             parts += _comparison(material, name, entries, here)
     return parts
@@ -149,19 +151,21 @@ def _comparison(
     """The table of one part and the picture of the differences."""
     assert material.scored is not None
     group = _group_of_rows(material.scored)[here]
-    mine = entries[0].told.nats[name][here]
+    mine = entries[0].evaluation.nats[name][here]
     behind: dict[str, Interval] = {}
     for entry in entries[1:]:
-        if name in entry.told.nats:
-            theirs = entry.told.nats[name][here]
+        if name in entry.evaluation.nats:
+            theirs = entry.evaluation.nats[name][here]
             # An impossible observation leaves no finite difference to draw.
             if np.isfinite(mine - theirs).all():
                 behind[entry.name] = paired_bootstrap(
                     mine - theirs, group, seed=material.seed, n=1000
                 )
-    score = {e.name: _mean(e.told.nats[name][here]) for e in entries if name in e.told.nats}
+    score = {
+        e.name: _mean(e.evaluation.nats[name][here]) for e in entries if name in e.evaluation.nats
+    }
     ranked = sorted(
-        (entry for entry in entries if name in entry.told.nats or _ranks(entry, name)),
+        (entry for entry in entries if name in entry.evaluation.nats or _ranks(entry, name)),
         key=lambda entry: -score.get(entry.name, -np.inf),
     )
     table = _table(material, name, ranked, here, behind)
@@ -175,7 +179,7 @@ def _mean(nats: Float[np.ndarray, "targets"]) -> float:
 
 
 def _ranks(entry: _Entry, name: str) -> bool:
-    return name == "item" and entry.told.rank is not None
+    return name == "item" and entry.evaluation.rank is not None
 
 
 def _table(
@@ -192,8 +196,8 @@ def _table(
     rows = []
     for entry in ranked:
         nats = "–"
-        if name in entry.told.nats:
-            nats = _with_error(mean_over_groups(entry.told.nats[name][here], group))
+        if name in entry.evaluation.nats:
+            nats = _with_error(mean_over_groups(entry.evaluation.nats[name][here], group))
         further = _item_metrics(entry, here, k) if name == "item" else _value_metrics(
             material, name, entry, here
         )  # fmt: skip
@@ -214,16 +218,16 @@ def _first(n_items: int) -> int:
 
 
 def _item_metrics(entry: _Entry, here: np.ndarray, k: int) -> list[str]:
-    if entry.told.rank is None:
+    if entry.evaluation.rank is None:
         return ["–", "–"]
-    rank = entry.told.rank[here]
+    rank = entry.evaluation.rank[here]
     return [figure(recall_at(rank, k=k)), figure(ndcg_at(rank, k=k))]
 
 
 def _value_metrics(material: Material, name: str, entry: _Entry, here: np.ndarray) -> list[str]:
     assert material.scored is not None
     value = np.asarray(material.scored.values[name], dtype=np.float64)[: len(here)][here]
-    mean = entry.told.mean[name][here]
+    mean = entry.evaluation.mean[name][here]
     return [figure(float(np.sqrt(np.mean((value - mean) ** 2))))]
 
 
@@ -231,11 +235,11 @@ def _caption(
     name: str, ranked: Sequence[_Entry], here: np.ndarray, behind: dict[str, Interval], k: int
 ) -> str:
     """Who is ahead, first of all where it is a baseline; then what the figures are."""
-    ahead = [each for each, interval in behind.items() if interval.high < 0]
-    unclear = [each for each, interval in behind.items() if interval.low <= 0 <= interval.high]
+    ahead = [rival for rival, interval in behind.items() if interval.high < 0]
+    unclear = [rival for rival, interval in behind.items() if interval.low <= 0 <= interval.high]
     verdict = ""
     if ahead:
-        nats = -min(behind[each].mean for each in ahead)
+        nats = -min(behind[rival].mean for rival in ahead)
         verdict = (
             f"Ahead of this model in nats: {listing(ahead)}, by {figure(nats)} at most. Use the "
             "best of them, or fit this model to more data or with other settings. "
@@ -243,20 +247,20 @@ def _caption(
     elif behind and not unclear:
         verdict = "This model is ahead of all baselines in nats. "
     if unclear:
-        verdict += f"Not to be told apart from this model: {listing(unclear)}. "
-    told = f"{quantity(int(here.sum()), 'target')}."
+        verdict += f"No clear difference from this model: {listing(unclear)}. "
+    notes = f"{quantity(int(here.sum()), 'target')}."
     if name == "item":
-        told += f" Recall and NDCG at {k}: the item among the first {k} of the whole catalog."
-        told += " “marginal” ranks by popularity."
+        notes += f" Recall and NDCG at {k}: the item among the first {k} of the whole catalog."
+        notes += " “marginal” ranks by popularity."
     else:
-        told += " RMSE of the predicted means."
-    notes = [f"{entry.name}: {entry.note}" for entry in ranked if entry.note]
-    return verdict + told + (f" Settings: {'; '.join(notes)}." if notes else "")
+        notes += " RMSE of the predicted means."
+    settings = [f"{entry.name}: {entry.note}" for entry in ranked if entry.note]
+    return verdict + notes + (f" Settings: {'; '.join(settings)}." if settings else "")
 
 
 def _picture(name: str, behind: dict[str, Interval]) -> Picture:
-    order = sorted(behind, key=lambda each: behind[each].mean)
-    intervals = np.array([(i.low, i.mean, i.high) for i in (behind[each] for each in order)])
+    order = sorted(behind, key=lambda rival: behind[rival].mean)
+    intervals = np.array([(i.low, i.mean, i.high) for i in (behind[rival] for rival in order)])
     what = "items" if name == "item" else f"values of “{name}”"
     return Picture(
         f"How far baselines are behind: {what}",
