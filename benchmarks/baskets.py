@@ -90,7 +90,7 @@ console = Console(highlight=False, width=110)
 
 
 @dataclass(frozen=True)
-class Told:
+class Answers:
     """Log-probability (NaN: a model without) and rank of every item of the test baskets."""
 
     nats: np.ndarray
@@ -132,7 +132,7 @@ def fit_words(folder: Path, model: str, options: dict, to: Path) -> list[str]:
     return words
 
 
-def measure(folder: Path, model: str, options: dict) -> tuple[Told, Cost]:
+def measure(folder: Path, model: str, options: dict) -> tuple[Answers, Cost]:
     """Fit, then score in another process, whose cost does not count."""
     answers = folder / "answers.npz"
     if model == "item-knn":
@@ -142,7 +142,7 @@ def measure(folder: Path, model: str, options: dict) -> tuple[Told, Cost]:
         cost = run(fit_words(folder, model, options, folder / "model"))
         run([__file__, str(folder), "--model", str(folder / "model"), "--answers", str(answers)])
     with np.load(answers) as found:
-        return Told(found["nats"], found["rank"]), cost
+        return Answers(found["nats"], found["rank"]), cost
 
 
 def answer(arguments: argparse.Namespace) -> None:
@@ -161,16 +161,18 @@ def answer(arguments: argparse.Namespace) -> None:
     np.savez(arguments.answers, nats=nats, rank=rank)
 
 
-def truth(process: BasketProcess, test: Groups) -> Told:
+def truth(process: BasketProcess, test: Groups) -> Answers:
     """The same of the process itself, some baskets at a time."""
     rank = []
     for first in range(0, len(test), 50):
         some = test[first : first + 50]
         rank.append(ranks(process.probabilities(some), test.item[some.elements()]))
-    return Told(process.log_prob(test), np.concatenate(rank))
+    return Answers(process.log_prob(test), np.concatenate(rank))
 
 
-def draw(folder: Path, n_groups: int, n_items: int, seed: int) -> tuple[Groups, Told, np.ndarray]:
+def draw(
+    folder: Path, n_groups: int, n_items: int, seed: int
+) -> tuple[Groups, Answers, np.ndarray]:
     """Write the files; the test baskets, the truth about them, and the items of the training."""
     baskets = simulate_baskets(n_groups + N_TEST, n_items, seed=seed)
     train, test = baskets.groups[:n_groups], baskets.groups[n_groups:]
@@ -185,13 +187,13 @@ def draw(folder: Path, n_groups: int, n_items: int, seed: int) -> tuple[Groups, 
     return test, truth(baskets.truth, test), trained[test.item[test.elements()]]
 
 
-def row(model: str, told: Told, known: np.ndarray, group: np.ndarray) -> dict:
+def row(model: str, answers: Answers, known: np.ndarray, group: np.ndarray) -> dict:
     """Figures of one model, with standard errors over baskets."""
-    gain = gains(told.rank)
+    gain = gains(answers.rank)
     figures = {
-        "nats": told.nats,
+        "nats": answers.nats,
         f"ndcg@{K}": gain,
-        f"recall@{K}": (told.rank <= K).astype(float),
+        f"recall@{K}": (answers.rank <= K).astype(float),
     }
     out: dict = {"model": model}
     for name, numbers in figures.items():
@@ -206,12 +208,12 @@ def gains(rank: np.ndarray) -> np.ndarray:
     return np.where(rank <= K, 1 / np.log2(1 + rank), 0.0)
 
 
-def differences(told: dict[str, Told], known: np.ndarray, group: np.ndarray) -> dict:
+def differences(answers: dict[str, Answers], known: np.ndarray, group: np.ndarray) -> dict:
     """Attention less each other model, with 95 % intervals over baskets."""
     found = {}
     for model in ("marginal", "item-knn", "latent-factor"):
         for name, of in (("nats", lambda t: t.nats), (f"ndcg@{K}", lambda t: gains(t.rank))):
-            gap = of(told["efa"]) - of(told[model])
+            gap = of(answers["efa"]) - of(answers[model])
             if not np.isnan(gap[known]).any():
                 interval = paired_bootstrap(gap[known], group[known], seed=0)
                 found[f"{name} over {model}"] = [round(x, 5) for x in interval]
@@ -242,9 +244,9 @@ def develop(folder: Path, arguments: argparse.Namespace) -> None:
     rows = [row("truth", best, known, group)]
     for model, tried in TRIED.items():
         for options in tried if arguments.only in (None, model) else []:
-            told, cost = measure(folder, model, options)
+            result, cost = measure(folder, model, options)
             rows.append(
-                {**row(model, told, known, group), "options": options, "cost": asdict(cost)}
+                {**row(model, result, known, group), "options": options, "cost": asdict(cost)}
             )
             show(rows[-1:], "")
     show(rows, "development draw")
@@ -254,10 +256,10 @@ def report(folder: Path, arguments: argparse.Namespace) -> None:
     """The chosen configurations on the reported draw."""
     test, best, known = draw(folder, arguments.groups, arguments.items, REPORTED_DRAW)
     group = np.repeat(np.arange(len(test)), test.lengths)
-    told, rows = {}, []
+    result, rows = {}, []
     for model, options in CHOSEN.items():
-        told[model], cost = measure(folder, model, options)
-        rows.append({**row(model, told[model], known, group), "cost": asdict(cost)})
+        result[model], cost = measure(folder, model, options)
+        rows.append({**row(model, result[model], known, group), "cost": asdict(cost)})
         fitted = {**TRAINING, **options} if model in ("latent-factor", "efa") else options
         rows[-1] |= {"options": fitted, "n_configurations": len(TRIED[model]), "n_seeds": 1}
     rows.append(row("truth", best, known, group))
@@ -265,7 +267,7 @@ def report(folder: Path, arguments: argparse.Namespace) -> None:
         [{k: v for k, v in each.items() if k != "options"} for each in rows],
         f"{known.sum():,} items of fresh baskets, each given the earlier ones",
     )
-    gaps = differences(told, known, group)
+    gaps = differences(result, known, group)
     for name, (mean, low, high) in gaps.items():
         console.print(f"attention: {name}: {mean:+.4f} [{low:+.4f}, {high:+.4f}]")
     if arguments.json:
@@ -290,7 +292,7 @@ def main() -> None:
     parser.add_argument("--develop", action="store_true", help="fit all configurations tried")
     parser.add_argument("--only", choices=list(TRIED), help="with --develop: of one model")
     parser.add_argument("--json", type=Path, help="where to write the figures")
-    # What the processes that score are told.
+    # Arguments of the processes that score.
     parser.add_argument("folder", type=Path, nargs="?", help=argparse.SUPPRESS)
     for name in ("--model", "--neighbors", "--answers"):
         parser.add_argument(name, help=argparse.SUPPRESS)

@@ -36,8 +36,8 @@ console = Console(highlight=False, width=110)
 
 def lengths(n_groups: int) -> np.ndarray:
     random = np.random.default_rng(0)
-    told = np.ceil(random.lognormal(MEAN_LOG, SPREAD, n_groups)).astype(np.int64)
-    return np.minimum(told, LONGEST)
+    result = np.ceil(random.lognormal(MEAN_LOG, SPREAD, n_groups)).astype(np.int64)
+    return np.minimum(result, LONGEST)
 
 
 def simulated(n_groups: int, folder: Path | None = None) -> Groups:

@@ -3,7 +3,7 @@
     python benchmarks/catalog.py
 
 Every row is a process of its own, so that its peak memory is its own: the largest resident set that
-the system counted, the imports' (told in the title) among it. Times are CPU seconds (user + sys) of
+the system counted, the imports' (in the title) among it. Times are CPU seconds (user + sys) of
 one thread, after a first step that is not counted. Peers are measured in the same run; "over" means
 that a row was not run because it would need more than the limit.
 """
@@ -140,8 +140,10 @@ def measure_recommend(way: str, n_items: int) -> dict[str, float]:
     fitted = estimator(way + ", sampled").fit(baskets(n_items, BATCH))
     asked = baskets(n_items, N_ASKED, seed=1)
     start = time.process_time()
-    told = fitted.recommend(asked, k=10)
-    assert told.items.shape == (N_ASKED, 10) and (np.diff(told.probabilities, axis=1) <= 0).all()
+    result = fitted.recommend(asked, k=10)
+    assert (
+        result.items.shape == (N_ASKED, 10) and (np.diff(result.probabilities, axis=1) <= 0).all()
+    )
     return {"seconds": time.process_time() - start, "peak": peak_gb()}
 
 
@@ -171,10 +173,10 @@ def show(title: str, what: str, rows: list[tuple[str, int]], *, unit: float, hea
     for name in ("items", "way", header, "peak GB"):
         table.add_column(name, justify="left" if name == "way" else "right")
     for way, n_items in rows:
-        told = measured(what, way, n_items)
+        result = measured(what, way, n_items)
         cells = ("over", f"> {LIMIT_GB:g}")
-        if told is not None:
-            cells = (f"{told['seconds'] / unit:,.4g}", f"{told['peak']:.2f}")
+        if result is not None:
+            cells = (f"{result['seconds'] / unit:,.4g}", f"{result['peak']:.2f}")
         table.add_row(f"{n_items:,}", way, *cells)
     console.print(table)
 

@@ -3,7 +3,7 @@
     python benchmarks/fields.py
 
 A step is forward, backward and AdamW on one map of places drawn evenly over most of the globe.
-Every row is a process of its own, so that its peak memory is its own, the imports' (told first)
+Every row is a process of its own, so that its peak memory is its own, the imports' (shown first)
 among it. Times are CPU seconds (user + sys) of one thread, after a first step that is not
 counted. Kriging and the Gaussian process predict each value of a map from all others; PyKrige
 solves one system for each site left out, and is timed on 10 of them. Whole fits need EXFAM_DATA.

@@ -200,8 +200,8 @@ def show_memory(title: str, code: str, arguments: dict[Path, list[str]]) -> None
     for header in ("folder", "MB of columns", "MB in no file", "CPU s"):
         table.add_column(header, justify="right")
     for folder, chosen in arguments.items():
-        told = measured(code, *chosen)
-        numbers = size_of(folder), *told
+        result = measured(code, *chosen)
+        numbers = size_of(folder), *result
         table.add_row(folder.name, *(f"{number:,.0f}" for number in numbers))
     console.print(table)
 

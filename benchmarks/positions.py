@@ -4,7 +4,7 @@
     python benchmarks/positions.py --length 64 --heads 12 --long 1024
 
 Both score the same matrices and must agree to 1e-6. Then one matrix of many positions is scored in
-a process of its own, which tells how much memory that takes beside the matrix. CPU seconds of one
+a process of its own, which shows how much memory that takes beside the matrix. CPU seconds of one
 thread.
 """
 
@@ -63,8 +63,8 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 def memory(length: int) -> tuple[float, float]:
     """GB of peak memory beside the matrix, and CPU seconds, of scoring one long matrix."""
     command = [sys.executable, __file__, "--measure", str(length)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return float(told[0]), float(told[1])
+    result = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(result[0]), float(result[1])
 
 
 def measure(length: int) -> None:
@@ -109,7 +109,7 @@ def main() -> None:
             name, f"{1e3 * ours:.1f}", f"{1e3 * theirs:.1f}", f"{theirs / ours:.0f}", f"{apart:.0e}"
         )
     ratio = spent["loops"] / spent["exfam"]
-    table.add_row("both", *(f"{1e3 * told:.1f}" for told in spent.values()), f"{ratio:.0f}", "")
+    table.add_row("both", *(f"{1e3 * result:.1f}" for result in spent.values()), f"{ratio:.0f}", "")
     console.print(table)
     console.print(f"{ratio:.0f} times faster; the aim is {TARGET}")
     gigabytes, cpu = memory(options.long)

@@ -3,7 +3,7 @@
     python benchmarks/ranks.py
 
 Groups a second of the clock, and CPU seconds (user + sys) of all processes together: on a busy
-machine the clock tells little, and the processor time what the sharing itself costs. Each way
+machine the clock says little, and the processor time what the sharing itself costs. Each way
 trains the same number of epochs of the same batches, from a prepared folder.
 """
 
@@ -89,8 +89,8 @@ def main() -> None:
             prepare(simulated(n_items), place)
             first = 0.0
             for name, (n_ranks, n_threads) in WAYS.items():
-                told = measured(place, batch_tokens, n_ranks, n_threads)
-                seconds, cpu_seconds, steps, nats = told
+                result = measured(place, batch_tokens, n_ranks, n_threads)
+                seconds, cpu_seconds, steps, nats = result
                 first = first or seconds
                 cells = (f"{n_items:,}", f"{batch_tokens:,}", f"{steps:,.0f}", name)
                 rate = N_EPOCHS * N_GROUPS / seconds

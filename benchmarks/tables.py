@@ -41,7 +41,7 @@ console = Console(highlight=False, width=110)
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model took, and what it told of fresh rows: means and standard errors."""
+    """What a model took, and its scores of fresh rows: means and standard errors."""
 
     fit_cpu_seconds: float
     fit_seconds: float
@@ -148,8 +148,8 @@ def peak_gigabytes() -> float:
 def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
     """CPU seconds of all threads, seconds by the clock, and what the call returns."""
     cpu, clock = time.process_time(), time.perf_counter()
-    told = call()
-    return time.process_time() - cpu, time.perf_counter() - clock, told
+    result = call()
+    return time.process_time() - cpu, time.perf_counter() - clock, result
 
 
 def measure(folder: Path, model: str, threads: int, seed: int) -> Cost:
@@ -216,14 +216,14 @@ def show(costs: dict[str, Cost | None], best: tuple[float, float, float]) -> Non
 
 
 def judge(cost: Cost) -> None:
-    """Whether what is asked of a million rows holds for those measured."""
-    asked = {
+    """Whether what is required of a million rows holds for those measured."""
+    rules = {
         f"fit within {MOST_SECONDS} s": cost.fit_seconds <= MOST_SECONDS,
         f"within {MOST_GIGABYTES:g} GB": cost.gigabytes <= MOST_GIGABYTES,
         f"{LEAST_ROWS_A_SECOND:,} rows/s": cost.rows_a_second >= LEAST_ROWS_A_SECOND,
     }
-    told = ", ".join(f"{name}: {'yes' if holds else 'NO'}" for name, holds in asked.items())
-    console.print(f"masked table, {told}")
+    result = ", ".join(f"{name}: {'yes' if holds else 'NO'}" for name, holds in rules.items())
+    console.print(f"masked table, {result}")
 
 
 def report(folder: Path, arguments: argparse.Namespace) -> None:
@@ -266,7 +266,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the models")
     parser.add_argument("--draw-seed", type=int, default=0, help="of the table")
     parser.add_argument("--only", choices=list(MODELS))
-    # What the processes that measure are told.
+    # Arguments of the processes that measure.
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.folder:

@@ -76,9 +76,9 @@ def fit_gensim(path: Path, options: argparse.Namespace, seed: int) -> dict[str, 
     model.build_vocab(lines)
     start, cpu = time.monotonic(), time.process_time()
     model.train(lines, total_examples=model.corpus_count, epochs=options.epochs)
-    told = {"seconds": time.monotonic() - start, "cpu": time.process_time() - cpu}
-    told |= {"raw": model.corpus_total_words, "numbers": 2 * model.wv.vectors.size}
-    return told | {"words": model.wv.index_to_key, "vectors": model.wv.vectors}
+    result = {"seconds": time.monotonic() - start, "cpu": time.process_time() - cpu}
+    result |= {"raw": model.corpus_total_words, "numbers": 2 * model.wv.vectors.size}
+    return result | {"words": model.wv.index_to_key, "vectors": model.wv.vectors}
 
 
 def fit_ours(path: Path, options: argparse.Namespace, seed: int, tie: str | None) -> dict[str, Any]:
@@ -96,11 +96,11 @@ def fit_ours(path: Path, options: argparse.Namespace, seed: int, tie: str | None
     SkipGram(**common | {"dim": 16}, subsample=0.0, epochs=1).fit(["a b c d"] * 10)
     start, cpu = time.monotonic(), time.process_time()
     model = SkipGram(**common, epochs=options.epochs).fit(text)
-    told = {"seconds": time.monotonic() - start, "cpu": time.process_time() - cpu}
+    result = {"seconds": time.monotonic() - start, "cpu": time.process_time() - cpu}
     assert "torch" not in sys.modules
-    told |= {"raw": text.n_tokens, "nats": [row.train_nats for row in model.history_.rows]}
-    told["numbers"] = sum(array.size for array in model.matrices_.stored().values())
-    return told | {"words": list(text.vocabulary.words), "vectors": model.input_vectors_}
+    result |= {"raw": text.n_tokens, "nats": [row.train_nats for row in model.history_.rows]}
+    result["numbers"] = sum(array.size for array in model.matrices_.stored().values())
+    return result | {"words": list(text.vocabulary.words), "vectors": model.input_vectors_}
 
 
 def one_fit(options: argparse.Namespace) -> None:
@@ -108,12 +108,12 @@ def one_fit(options: argparse.Namespace) -> None:
     name, seed, place = options.fit[0], int(options.fit[1]), Path(options.fit[2])
     path = corpus(options)
     if name == "gensim":
-        told = fit_gensim(path, options, seed)
+        result = fit_gensim(path, options, seed)
     else:
-        told = fit_ours(path, options, seed, TIES[name])
-    np.save(place / "vectors.npy", told.pop("vectors"))
-    told["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    (place / "told.json").write_text(json.dumps(told))
+        result = fit_ours(path, options, seed, TIES[name])
+    np.save(place / "vectors.npy", result.pop("vectors"))
+    result["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    (place / "result.json").write_text(json.dumps(result))
 
 
 def measure(name: str, seed: int) -> dict[str, Any]:
@@ -125,16 +125,16 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, *sys.argv[1:], "--fit", name, str(seed), folder]
         subprocess.run(command, check=True)
-        told = json.loads(Path(folder, "told.json").read_text())
-        vectors = WordVectors(tuple(told.pop("words")), np.load(Path(folder, "vectors.npy")))
+        result = json.loads(Path(folder, "result.json").read_text())
+        vectors = WordVectors(tuple(result.pop("words")), np.load(Path(folder, "vectors.npy")))
     for each in PAIRS:
-        told[each] = evaluate_similarity(vectors, word_pairs(each)).kept
+        result[each] = evaluate_similarity(vectors, word_pairs(each)).kept
     for each in QUESTIONS:
         report = evaluate_analogies(vectors, word_questions(each))
         correct = sum(row.n_correct for row in report.categories)
-        told[each] = correct / sum(row.n_questions for row in report.categories)
-    told["mean"] = statistics.mean(told[each] for each in PAIRS + QUESTIONS)
-    return told
+        result[each] = correct / sum(row.n_questions for row in report.categories)
+    result["mean"] = statistics.mean(result[each] for each in PAIRS + QUESTIONS)
+    return result
 
 
 def show(rows: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
@@ -148,23 +148,26 @@ def show(rows: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> 
     for header in (*headers, *PAIRS, *QUESTIONS, "mean"):
         table.add_column(header, justify="left" if header == "model" else "right")
     peer = rows.get("gensim")
-    for name, told in rows.items():
-        seconds, cpu = mean(told, "seconds"), mean(told, "cpu")
+    for name, result in rows.items():
+        seconds, cpu = mean(result, "seconds"), mean(result, "cpu")
         ratios = ["", ""]
         if peer:
-            ratios = [f"{mean(peer, each) / mean(told, each):.2f}" for each in ("seconds", "cpu")]
+            ratios = [f"{mean(peer, each) / mean(result, each):.2f}" for each in ("seconds", "cpu")]
         cells = [name, f"{some['raw'] * options.epochs / seconds:,.0f}", *ratios, f"{cpu:.1f}"]
-        cells += [f"{max(t['gigabytes'] for t in told):.2f}", f"{told[0]['numbers'] / 1e6:.1f}M"]
+        cells += [
+            f"{max(t['gigabytes'] for t in result):.2f}",
+            f"{result[0]['numbers'] / 1e6:.1f}M",
+        ]
         for each in (*PAIRS, *QUESTIONS, "mean"):
-            values = [t[each] for t in told]
+            values = [t[each] for t in result]
             spread = f" ±{statistics.stdev(values):.3f}" if len(values) > 1 else ""
             cells.append(f"{statistics.mean(values):.3f}{spread}")
         table.add_row(*cells)
     console.print(table)
 
 
-def mean(told: list[dict[str, Any]], name: str) -> float:
-    return statistics.mean(each[name] for each in told)
+def mean(message: list[dict[str, Any]], name: str) -> float:
+    return statistics.mean(each[name] for each in message)
 
 
 def parsed() -> argparse.Namespace:
@@ -197,8 +200,10 @@ def main() -> None:
     for seed in range(1, options.seeds + 1):
         for name in options.models:
             rows[name].append(measure(name, seed))
-            told = rows[name][-1]
-            console.print(f"{name} seed {seed}: {told['seconds']:.1f} s, mean {told['mean']:.3f}")
+            result = rows[name][-1]
+            console.print(
+                f"{name} seed {seed}: {result['seconds']:.1f} s, mean {result['mean']:.3f}"
+            )
             if options.json:
                 options.json.write_text(json.dumps(rows))
     show(rows, options)

@@ -35,10 +35,10 @@ def page():
 
 def test_everything_given_is_on_the_page():
     words = Reader(page()).words
-    for told in ["Ratings", "All of them.", "Results", "First.", "EFA", "1.03", "A foot."]:
-        assert told in words
-    for told in ["Errors", "A caption.", "Others", "More"]:
-        assert told in words
+    for result in ["Ratings", "All of them.", "Results", "First.", "EFA", "1.03", "A foot."]:
+        assert result in words
+    for result in ["Errors", "A caption.", "Others", "More"]:
+        assert result in words
 
 
 def test_a_page_is_well_formed_and_its_names_are_unique():

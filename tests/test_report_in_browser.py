@@ -17,7 +17,7 @@ BROWSER = next(
 WIDTHS = (400, 1280)
 DARK = "--blink-settings=preferredColorScheme=0"
 
-# Measures the page it stands in and tells the frame around it.
+# Measures the page it stands in and sends the numbers to the frame around it.
 MEASURE = """
 <script>
 addEventListener("load", () => {
@@ -51,11 +51,11 @@ addEventListener("load", () => {
 """  # noqa: E501
 FRAMES = """<!DOCTYPE html><html><body>
 <script>
-const told = {};
+const sizes = {};
 addEventListener("message", (event) => {
   const measured = JSON.parse(event.data);
-  told[measured.width] = measured;
-  document.querySelector("pre").textContent = JSON.stringify(told);
+  sizes[measured.width] = measured;
+  document.querySelector("pre").textContent = JSON.stringify(sizes);
 });
 </script>
 <pre></pre>
@@ -82,9 +82,9 @@ def looked_at(page, folder, *flags):
     command += ["--enable-logging=stderr", "--v=0", "--virtual-time-budget=20000", *flags]
     command += ["--window-size=1800,1000", "--dump-dom", f"file://{folder / 'frames.html'}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    told = re.search(r"<pre>(.*?)</pre>", done.stdout, flags=re.DOTALL)
-    assert told and told[1], f"the browser measured nothing: {done.stderr[-2000:]}"
-    measured = json.loads(html.unescape(told[1]))
+    result = re.search(r"<pre>(.*?)</pre>", done.stdout, flags=re.DOTALL)
+    assert result and result[1], f"the browser measured nothing: {done.stderr[-2000:]}"
+    measured = json.loads(html.unescape(result[1]))
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return {int(width): each for width, each in measured.items()}, complaints
 
@@ -102,17 +102,17 @@ def test_the_console_is_silent(light):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_all_pictures_are_drawn(light, width):
-    told = light[0][width]
-    assert len(told["pictures"]) == told["titles"] > 10
-    assert all(wide > 200 and high > 60 for wide, high in told["pictures"])
-    assert min(told["drawn"]) > 3
+    result = light[0][width]
+    assert len(result["pictures"]) == result["titles"] > 10
+    assert all(wide > 200 and high > 60 for wide, high in result["pictures"])
+    assert min(result["drawn"]) > 3
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_sticks_out_of_the_page(light, width):
-    told = light[0][width]
-    assert told["wanted"] <= told["width"]
-    assert not told["clipped"]
+    result = light[0][width]
+    assert result["wanted"] <= result["width"]
+    assert not result["clipped"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -128,10 +128,10 @@ def brightness(color):
 def test_a_dark_screen_has_light_words_on_dark_paper(light, tmp_path):
     dark, complaints = looked_at(full_report(), tmp_path, DARK)
     assert not complaints
-    for told, sign in ((light[0][1280], 1), (dark[1280], -1)):
-        assert sign * (brightness(told["paper"]) - brightness(told["ink"])) > 150
-        assert told["ink"] in told["inPictures"]
-        assert len(told["inPictures"]) == 1
+    for result, sign in ((light[0][1280], 1), (dark[1280], -1)):
+        assert sign * (brightness(result["paper"]) - brightness(result["ink"])) > 150
+        assert result["ink"] in result["inPictures"]
+        assert len(result["inPictures"]) == 1
 
 
 def test_what_is_wrong_with_a_page_would_be_found(tmp_path):
@@ -142,8 +142,8 @@ def test_what_is_wrong_with_a_page_would_be_found(tmp_path):
     bad = bad.replace("</section>", svg % '<text x="40" y="5">far out</text>' + "</section>")
     measured, complaints = looked_at(bad, tmp_path)
     assert any("oops is not defined" in line for line in complaints)
-    told = measured[400]
-    assert told["wanted"] > told["width"]
-    assert told["smallest"][0] == 4
-    assert told["pictures"] == [[50, 0]] and told["drawn"] == [0]
-    assert told["clipped"] == ["far out"]
+    result = measured[400]
+    assert result["wanted"] > result["width"]
+    assert result["smallest"][0] == 4
+    assert result["pictures"] == [[50, 0]] and result["drawn"] == [0]
+    assert result["clipped"] == ["far out"]

@@ -137,46 +137,48 @@ def test_lifts_among_items_have_average_attributes():
 @pytest.mark.parametrize("kind", ["complements", "substitutes"])
 def test_relations_among_all_items_are_the_estimators(kind):
     made = model("efa", parts="items")
-    told = related_items(lifts_among(made, np.arange(24)), of=24, k=4)
+    result = related_items(lifts_among(made, np.arange(24)), of=24, k=4)
     labels = made.vocabulary_["item"]
     found = 0
     for code, label in enumerate(labels):
         expected = getattr(made, kind)(label, k=4)
         kept = expected.strength > 1e-6
-        places = getattr(told, kind)[code]
-        strength = (told.lift if kind == "complements" else told.likeness)[code]
+        places = getattr(result, kind)[code]
+        strength = (result.lift if kind == "complements" else result.likeness)[code]
         np.testing.assert_allclose(strength[: kept.sum()], expected.strength[kept], atol=1e-4)
         found += labels[places].tolist()[: kept.sum()] == expected.items[kept].tolist()
     assert found >= 23
 
 
 def test_one_item_has_no_relations():
-    told = related_items(np.zeros((1, 1)), of=1, k=3)
-    assert told.lift == []
+    result = related_items(np.zeros((1, 1)), of=1, k=3)
+    assert result.lift == []
 
 
 def test_what_is_told_are_the_models_own_scores():
     made, frame = model("efa"), baskets(seed=3)
     material = gathered(made, frame)
-    told = evaluate(made, material.scored, calibration=True)
+    result = evaluate(made, material.scored, calibration=True)
     parts = made.score_parts(frame)
     n = material.scored.n_targets
-    assert np.nansum(told.nats["item"]) / n == pytest.approx(parts["items"], abs=1e-6)
-    assert np.nansum(told.nats["amount"]) / n == pytest.approx(parts["amount"], abs=1e-6)
+    assert np.nansum(result.nats["item"]) / n == pytest.approx(parts["items"], abs=1e-6)
+    assert np.nansum(result.nats["amount"]) / n == pytest.approx(parts["amount"], abs=1e-6)
     probability = made.predict_proba(material.scored, of="item")
-    np.testing.assert_allclose(told.rank, ranks(probability, material.scored.item))
-    assert told.reliability.observed.sum() == n
-    np.testing.assert_allclose(np.sort(told.top.confidence), np.sort(probability.max(axis=1)))
+    np.testing.assert_allclose(result.rank, ranks(probability, material.scored.item))
+    assert result.reliability.observed.sum() == n
+    np.testing.assert_allclose(np.sort(result.top.confidence), np.sort(probability.max(axis=1)))
 
 
 def test_means_and_laws_are_of_observed_values():
     made = model("efa")
     groups = gathered(made, baskets()).scored
-    told = value_predictions(made, groups)["amount"]
-    assert len(told.rows) == groups.observed.sum() < groups.n_elements
-    np.testing.assert_allclose(told.value.numpy(), groups.values["amount"][told.rows])
+    result = value_predictions(made, groups)["amount"]
+    assert len(result.rows) == groups.observed.sum() < groups.n_elements
+    np.testing.assert_allclose(result.value.numpy(), groups.values["amount"][result.rows])
     predicted = np.asarray(made.predict(groups))
-    np.testing.assert_allclose(told.distribution.mean().numpy(), predicted[told.rows], rtol=1e-5)
+    np.testing.assert_allclose(
+        result.distribution.mean().numpy(), predicted[result.rows], rtol=1e-5
+    )
 
 
 def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
@@ -186,12 +188,12 @@ def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
     assert [rival.name for rival in rivals] == names and not left_out
     groups = gathered(made, baskets(seed=2)).scored
     for rival in rivals:
-        told = evaluate_rival(rival, made, groups)
+        result = evaluate_rival(rival, made, groups)
         if isinstance(rival.fitted, LinearRecommender):
-            assert not told.nats and np.isfinite(told.rank).all()
+            assert not result.nats and np.isfinite(result.rank).all()
             continue
-        assert set(told.nats) <= {"item", "amount"} and told.nats
-        parts = np.stack(list(told.nats.values()))
+        assert set(result.nats) <= {"item", "amount"} and result.nats
+        parts = np.stack(list(result.nats.values()))
         score = np.nansum(parts) / (~np.isnan(parts)).any(axis=0).sum()
         assert score == pytest.approx(rival.fitted.score(groups), abs=1e-6)
     marginal = forgetful(Marginal(family="poisson", unknown="unk").fit(learn))
@@ -205,14 +207,14 @@ def test_elements_that_are_context_only_are_not_told_of():
     groups = groups.with_(role=role)
     target = role == 0
     rivals, _ = fit_rivals(made, groups, seed=0)
-    told = [evaluate(made, groups, calibration=True)]
-    told += [evaluate_rival(rival, made, groups) for rival in rivals]
-    for each in told:
+    result = [evaluate(made, groups, calibration=True)]
+    result += [evaluate_rival(rival, made, groups) for rival in rivals]
+    for each in result:
         for numbers in [*each.nats.values(), *each.mean.values()]:
             assert np.isnan(numbers[~target]).all() and np.isfinite(numbers[target]).any()
         if each.rank is not None:
             np.testing.assert_array_equal(np.isfinite(each.rank), target)
-    assert told[0].reliability.observed.sum() == target.sum()
+    assert result[0].reliability.observed.sum() == target.sum()
 
 
 def test_elements_seen_from_other_groups_are_context_only():
@@ -225,8 +227,8 @@ def test_elements_seen_from_other_groups_are_context_only():
     material = gathered(made, seen[1:40])
     rows = value_predictions(made, material.scored)["amount"].rows
     assert len(rows) == groups[1:40].observed[groups[1:40].elements()].sum()
-    told = evaluate(made, material.scored)
-    assert np.nanmean(told.nats["amount"]) == pytest.approx(made.score(groups[1:40]))
+    result = evaluate(made, material.scored)
+    assert np.nanmean(result.nats["amount"]) == pytest.approx(made.score(groups[1:40]))
 
 
 def test_baselines_exclude_what_the_model_excludes():

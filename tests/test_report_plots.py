@@ -131,8 +131,8 @@ def test_nothing_has_no_histogram():
 def test_dots_of_calibrated_items_lie_on_the_line():
     pairs = 150 * 2 ** np.arange(20)
     predicted = np.full(20, 100.0)
-    told = Reliability(pairs, predicted, predicted, predicted)
-    line, dots = plots.reliability_diagram(told).axes[0].lines
+    result = Reliability(pairs, predicted, predicted, predicted)
+    line, dots = plots.reliability_diagram(result).axes[0].lines
     np.testing.assert_allclose(dots.get_xdata(), dots.get_ydata())
     np.testing.assert_allclose(line.get_xdata(), line.get_ydata())
     bold = Reliability(pairs, predicted, predicted / 2, predicted)
@@ -148,10 +148,10 @@ def test_bins_with_hardly_a_hit_are_not_drawn():
 
 def test_a_layer_is_the_mean_of_its_heads():
     weights = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3, 3))
-    told = Explanation("u", list("abc"), [*"abc", "(mask)"], {"items": weights})
-    axes = plots.layer_map(told, part="items", layer=2).axes[0]
+    result = Explanation("u", list("abc"), [*"abc", "(mask)"], {"items": weights})
+    axes = plots.layer_map(result, part="items", layer=2).axes[0]
     shown = axes.collections[0].get_array().reshape(3, 4)
     np.testing.assert_allclose(shown, weights[1].mean(axis=0))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3", "?"]
     with pytest.raises(ExfamError, match="`layer` must be one of 1, 2, got 3"):
-        plots.layer_map(told, part="items", layer=3)
+        plots.layer_map(result, part="items", layer=3)

@@ -76,7 +76,7 @@ def test_tables_hold_the_model_and_its_rivals_best_first():
         (marked,) = table.marked
         assert table.rows[marked][0] == "this model"
         nats = [row[1] for row in table.rows if row[1] != "–"]
-        means = [float(told.split(" ±")[0].replace("−", "-")) for told in nats]
+        means = [float(result.split(" ±")[0].replace("−", "-")) for result in nats]
         assert means == sorted(means, reverse=True) and len(set(means)) > 2
     assert len(pictures(section)) == 2
     assert "fitted on 60 groups given as training data" in section.text[1]
@@ -111,9 +111,9 @@ def test_a_baseline_that_is_ahead_is_named_first():
 def test_a_value_thought_impossible_leaves_no_difference_to_draw():
     made, data = model("marginal"), baskets()
     material = gathered(made, data)
-    told = evaluate(made, material.scored)
-    told.nats["amount"][np.flatnonzero(~np.isnan(told.nats["amount"]))] = -np.inf
-    section = score_section(material, told)
+    result = evaluate(made, material.scored)
+    result.nats["amount"][np.flatnonzero(~np.isnan(result.nats["amount"]))] = -np.inf
+    section = score_section(material, result)
     assert [picture.title for picture in pictures(section)] == [
         "How far baselines are behind: items"
     ]
@@ -216,9 +216,9 @@ def test_parameters_that_differ_from_the_defaults_are_listed():
 def test_data_are_counted():
     made, frame = model("marginal"), baskets()
     section = data_section(gathered(made, frame, baselines=False))
-    told = facts(section)
-    assert told["groups"] == "60" and told["elements"] == str(len(frame))
-    assert told["values unobserved"] == f"{100 * frame.amount.isna().mean():.1f} %"
+    result = facts(section)
+    assert result["groups"] == "60" and result["elements"] == str(len(frame))
+    assert result["values unobserved"] == f"{100 * frame.amount.isna().mean():.1f} %"
     (table,) = tables(section)
     counts = frame["product"].value_counts()
     assert [int(row[1]) for row in table.rows] == counts.iloc[:10].tolist()
@@ -274,7 +274,7 @@ def test_items_have_neighbors_and_relations_by_name():
         cells = [cell for row in table.rows for cell in row[1:]]
         assert all(isinstance(cell, Pairs) for cell in cells)
         assert sum(len(cell.entries) for cell in cells) > 12
-    strengths = [float(told[1:]) for cell in related.rows[0][1:2] for _, told in cell.entries]
+    strengths = [float(result[1:]) for cell in related.rows[0][1:2] for _, result in cell.entries]
     assert strengths == sorted(strengths, reverse=True)
 
 
@@ -290,9 +290,11 @@ def test_items_that_are_all_unknown_have_no_scores(parts):
     made, frame = model("efa", parts=parts), baskets(n=8).assign(product="new")
     frame = frame.drop_duplicates(["basket", "product"])
     section = scores(made, frame)
-    told = facts(section)
-    assert "nats per item" not in told and "Items" not in {table.title for table in tables(section)}
-    assert told["predicted elements"] == ("0" if parts == "items" else str(len(frame.dropna())))
+    result = facts(section)
+    assert "nats per item" not in result and "Items" not in {
+        table.title for table in tables(section)
+    }
+    assert result["predicted elements"] == ("0" if parts == "items" else str(len(frame.dropna())))
     section = calibration(made, frame)
     assert "Probabilities of items" not in {table.title for table in tables(section)}
     assert "Left out" in map_section(gathered(made, frame, baselines=False)).text[0]

@@ -11,8 +11,8 @@ def run(capfd):
 
     def run_command(*words):
         status = cli.main([str(word) for word in words])
-        told = capfd.readouterr()
-        return status, told.out, told.err
+        result = capfd.readouterr()
+        return status, result.out, result.err
 
     return run_command
 

@@ -72,10 +72,10 @@ def in_new_folder(place, ask):
     """What is wrong with the answer to what `ask` makes of a new folder, or with what it leaves."""
     folder = Path(tempfile.mkdtemp(dir=place))
     asked = ask(folder)
-    told = complaints(asked)
+    result = complaints(asked)
     left = {each.name for each in folder.iterdir()} - {*asked.hints, "made"}
     shutil.rmtree(folder)
-    return told or left
+    return result or left
 
 
 @generated(35)
@@ -134,11 +134,11 @@ def test_absurd_hyperparameters_are_told(sound, place, data):
     words = [f"{name}={inside}" for name, inside in pairs.items()]
     output = place / "fitted"
     words = ["fit", str(sound / "data.csv"), f"--model={model}", *words, "--format=csv"]
-    told = complaints(
+    result = complaints(
         Asked([*words, "-o", str(output)], (option, value, "Memory", "nats must be finite"))
     )
     shutil.rmtree(output, ignore_errors=True)
-    assert not told
+    assert not result
 
 
 @generated(20)
@@ -149,9 +149,9 @@ def test_a_bad_configuration_is_told(sound, place, data):
     output = place / "fitted"
     words = ["fit", str(sound / "data.csv"), "--config", str(config), "--format=csv"]
     more = data.draw(st.sampled_from([[], ["--max-epochs=1"], ["--group=user", "--item=movie"]]))
-    told = complaints(Asked([*words, *TINY, *more, "-o", str(output)], ("run.yaml", "--")))
+    result = complaints(Asked([*words, *TINY, *more, "-o", str(output)], ("run.yaml", "--")))
     shutil.rmtree(output, ignore_errors=True)
-    assert not told
+    assert not result
 
 
 @generated(15)
@@ -173,6 +173,6 @@ def test_a_damaged_prepared_folder_is_told(sound, place, data):
         ["score", str(sound / "model"), str(copy), "--format=csv"],
         ["fit", str(copy), "--model=marginal", "-o", str(place / "fitted"), "--format=csv"],
     ]
-    told = complaints(Asked(data.draw(st.sampled_from(commands)), ("damaged",)))
+    result = complaints(Asked(data.draw(st.sampled_from(commands)), ("damaged",)))
     shutil.rmtree(place / "fitted", ignore_errors=True)
-    assert not told
+    assert not result

@@ -18,7 +18,7 @@ def replace_demo(monkeypatch, action):
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "told"),
+    ("error", "status", "message"),
     [
         (ExfamError("`k` must be 1, got 2."), 2, "exfam demo: `k` must be 1, got 2.\n"),
         (ExfamError("two\n  lines"), 2, "exfam demo: two lines\n"),
@@ -28,14 +28,14 @@ def replace_demo(monkeypatch, action):
         (MemoryError(), 2, "exfam demo: Memory must suffice, got less."),
     ],
 )
-def test_an_error_is_one_line_and_a_status(monkeypatch, capsys, error, status, told):
+def test_an_error_is_one_line_and_a_status(monkeypatch, capsys, error, status, message):
     def fail(_):
         raise error
 
     replace_demo(monkeypatch, fail)
     assert cli.main(["demo"]) == status
     captured = capsys.readouterr()
-    assert told in captured.err and captured.err.count("\n") == 1 and captured.out == ""
+    assert message in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,10 @@ def test_a_long_message_keeps_its_ends(monkeypatch, capsys):
 
     replace_demo(monkeypatch, fail)
     cli.main(["demo"])
-    told = capsys.readouterr().err
-    assert len(told) < 1100 and told.startswith("exfam demo: begin") and told.endswith("end\n")
+    result = capsys.readouterr().err
+    assert (
+        len(result) < 1100 and result.startswith("exfam demo: begin") and result.endswith("end\n")
+    )
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), RuntimeError("a bug")])
@@ -110,7 +112,7 @@ def test_an_unknown_experiment_is_told_by_the_command(capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "exfam: a command must be given"),
         (["nothing"], "exfam: `COMMAND` must be one of ours, got 'nothing'."),
@@ -118,10 +120,10 @@ def test_an_unknown_experiment_is_told_by_the_command(capsys):
         (["reproduce", "--seeds", "many"], "`--seeds` must be a whole number, got 'many'."),
     ],
 )
-def test_what_cannot_be_read_is_one_line(words, told, capsys):
+def test_what_cannot_be_read_is_one_line(words, message, capsys):
     assert cli.main(words) == 2
     captured = capsys.readouterr()
-    assert told in captured.err and captured.err.count("\n") == 1 and captured.out == ""
+    assert message in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
 def test_the_version_is_printed(capsys):
@@ -131,8 +133,8 @@ def test_the_version_is_printed(capsys):
 
 def test_every_command_is_in_the_help(capsys):
     assert cli.main(["--help"]) == 0
-    told = capsys.readouterr().out
-    assert all(f"\n  {name} " in told for name in cli.commands())
+    result = capsys.readouterr().out
+    assert all(f"\n  {name} " in result for name in cli.commands())
 
 
 @pytest.mark.parametrize("module", ["exfam", "exfam.cli"])

@@ -21,8 +21,8 @@ def ran(tmp_path_factory):
 
 def test_the_table_tells_every_model_and_the_best_possible(ran):
     out, results, printed = ran
-    for told in ["test MSE", "above Bayes", "validation", "nats", "paper's MSE", "CPU s"]:
-        assert told in printed
+    for outcome in ["test MSE", "above Bayes", "validation", "nats", "paper's MSE", "CPU s"]:
+        assert outcome in printed
     for figure in ["Bayes-optimal", "1.038", "2.636", "1.033", "4.519"]:
         assert figure in printed
     assert all(f"{result.mse:.4f}" in printed for result in results)

@@ -62,15 +62,15 @@ def test_an_example_works(name, line, folder, monkeypatch, capfd):
     short = SHORT.get(command, [""])
     words += [] if short[0] in ["", *words] else short
     assert cli.main([command, *words]) == 0
-    told = capfd.readouterr()
-    assert "Traceback" not in told.err and (told.out or "-o" in words)
+    result = capfd.readouterr()
+    assert "Traceback" not in result.err and (result.out or "-o" in words)
 
 
 def test_every_help_shows_an_example(capfd):
     for name in commands():
         assert cli.main([*name.split(), "--help"]) == 0
-        told = capfd.readouterr()
-        assert told.err == "" and f"Example:\n  exfam {name}" in told.out
+        result = capfd.readouterr()
+        assert result.err == "" and f"Example:\n  exfam {name}" in result.out
 
 
 def test_the_configuration_of_the_guide_is_one(tmp_path):
@@ -82,5 +82,5 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     file.write_text(config.replace("n_heads", "n_head"), encoding="utf-8")
     with pytest.raises(ExfamError, match="Did you mean n_heads") as raised:
         read_config(fit.form([]), str(file))
-    told = str(raised.value).replace(str(file), "run.yaml")
-    assert f"exfam fit: {told}" in guide.replace("\n", " ")
+    result = str(raised.value).replace(str(file), "run.yaml")
+    assert f"exfam fit: {result}" in guide.replace("\n", " ")

@@ -80,7 +80,7 @@ def test_a_baseline_that_cannot_be_is_left_out_and_told(run, place, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "words", "told"),
+    ("model", "words", "message"),
     [
         ("efa", ["--attributes", "genre", "--known", "genre"], "EFA"),
         ("latent-factor", ["--dim", "3", "--max-epochs", "1"], "LatentFactor"),
@@ -88,16 +88,16 @@ def test_a_baseline_that_cannot_be_is_left_out_and_told(run, place, tmp_path):
         ("shrunk-offset", ["--k", "2"], "ShrunkOffset"),
     ],
 )
-def test_every_model_is_fitted_and_saved(run, tmp_path, model, words, told):
+def test_every_model_is_fitted_and_saved(run, tmp_path, model, words, message):
     rows = [(*row, "ab"[row[3] % 2]) for row in ratings()]
     file = write_csv(tmp_path / "r.csv", rows, ("user", "movie", "time", "stars", "genre"))
     small = QUICK if model == "efa" else []
     common = [*COLUMNS, "--value", "stars", *small, *words, "-o", tmp_path / "m"]
     status, out, err = run("fit", file, "--model", model, *common)
     assert status == 0, err
-    assert out.splitlines()[1].startswith(told)
+    assert out.splitlines()[1].startswith(message)
     fitted = load(tmp_path / "m")
-    assert type(fitted).__name__ == told
+    assert type(fitted).__name__ == message
     for word, value in zip(words, words[1:], strict=False):
         if word.startswith("--") and not value.startswith("--"):
             assert str(getattr(fitted, word[2:].replace("-", "_"))).startswith(value)
@@ -119,9 +119,9 @@ def test_several_values_have_a_family_each(run, tmp_path):
     status, out, err = run("fit", file, *COLUMNS, *words, "--family", families)
     assert status == 0, err
     assert "nats_price" in out.splitlines()[0]
-    told = load(tmp_path / "m").schema_.families
-    assert told["stars"] == Categorical(5, start=1)
-    assert told["price"].family == Gaussian(2.0)  # on standardized prices
+    result = load(tmp_path / "m").schema_.families
+    assert result["stars"] == Categorical(5, start=1)
+    assert result["price"].family == Gaussian(2.0)  # on standardized prices
 
 
 def test_a_configuration_is_as_good_as_words(run, place, tmp_path):

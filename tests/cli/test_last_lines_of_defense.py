@@ -32,7 +32,7 @@ def test_a_saved_model_is_told_of_where_its_scores_fail(tmp_path, monkeypatch, c
     model = tmp_path / "model"
     words = [*COLUMNS, *SMALL, "--max-epochs", "1", "--progress", "false", "-o", str(model)]
     assert cli.main(["fit", str(file), *words]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert f"got none. The model is saved in {model}." in told
+    result = capsys.readouterr().err
+    assert result.count("\n") == 1
+    assert f"got none. The model is saved in {model}." in result
     assert model.is_dir()

@@ -35,9 +35,9 @@ def written(columns, form, capfd):
 
 
 def test_json_is_json_whatever_it_holds(capfd):
-    told = json.loads(written(ODD, "json", capfd))
-    assert [row["name"] for row in told] == ODD["name"]
-    assert [row["nats"] for row in told] == [0.1, None, "-Infinity", 1 / 3]
+    result = json.loads(written(ODD, "json", capfd))
+    assert [row["name"] for row in result] == ODD["name"]
+    assert [row["nats"] for row in result] == [0.1, None, "-Infinity", 1 / 3]
     assert json.loads(written({"name": pa.array([], pa.string())}, "json", capfd)) == []
 
 
@@ -110,22 +110,22 @@ def test_a_terminal_is_told_what_is_left_out(monkeypatch, capsys):
 
 def test_parquet_goes_to_a_pipe(capfdbinary):
     deliver({"n": [1, 2]}, Destination("parquet"))
-    told = capfdbinary.readouterr().out
-    assert pa.parquet.read_table(io.BytesIO(told)).to_pydict() == {"n": [1, 2]}
+    result = capfdbinary.readouterr().out
+    assert pa.parquet.read_table(io.BytesIO(result)).to_pydict() == {"n": [1, 2]}
 
 
 @pytest.mark.parametrize(
-    ("form", "output", "told"),
+    ("form", "output", "message"),
     [
         (None, "rows.xlsx", "`--output` must end in .txt, .csv, .json, .parquet, got 'rows.xlsx'"),
         ("csv", ".", "`--output` must be a file, got a folder at ."),
         ("csv", "FILE/rows.csv", "`--output` must lie in a folder"),
     ],
 )
-def test_a_place_that_cannot_be_is_told_at_once(form, output, told, tmp_path):
+def test_a_place_that_cannot_be_is_told_at_once(form, output, message, tmp_path):
     (tmp_path / "file").write_text("x")
     output = output.replace("FILE", str(tmp_path / "file"))
-    with pytest.raises(ExfamError, match=told.replace(".", r"\.")):
+    with pytest.raises(ExfamError, match=message.replace(".", r"\.")):
         destination(form, output)
 
 

@@ -38,13 +38,13 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["model", "nli"])
 def test_positions_are_told_of_a_term(folder, run, name):
-    told = {}
+    result = {}
     for term in ("both", "positional"):
         words = ["--words", 2, "--length", 6, "--format", "json", "--term", term]
         status, out, err = run("probe", "positions", folder / name, *words)
         assert (status, err) == (0, "")
-        told[term] = json.loads(out)[0]["locality"]
-    assert told["both"] != told["positional"]
+        result[term] = json.loads(out)[0]["locality"]
+    assert result["both"] != result["positional"]
 
 
 def test_dependencies_are_found_by_our_own_model(folder, run):

@@ -40,8 +40,8 @@ def test_pairs_are_counted_and_shown(pairs, run):
 
 def test_changed_pairs_are_written_whole(pairs, run, tmp_path):
     out = tmp_path / "swaps.jsonl"
-    status, told, err = run("probe", "swaps", pairs, "--out", out)
-    assert (status, err) == (0, "") and told == run("probe", "swaps", pairs)[1]
+    status, result, err = run("probe", "swaps", pairs, "--out", out)
+    assert (status, err) == (0, "") and result == run("probe", "swaps", pairs)[1]
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(records) == 7 and {each["version"] for each in records} == {"swaps-1"}
     last = records[-1]
@@ -58,8 +58,8 @@ def test_the_file_that_is_read_is_never_written_over(pairs, run, tmp_path):
     link.symlink_to(pairs)
     before = pairs.read_bytes()
     for out in (pairs, link, tmp_path / "." / pairs.name):
-        status, told, err = run("probe", "swaps", pairs, "--out", out)
-        assert (status, told) == (2, "") and "`--out` must be another file than FILE, got" in err
+        status, result, err = run("probe", "swaps", pairs, "--out", out)
+        assert (status, result) == (2, "") and "`--out` must be another file than FILE, got" in err
     assert pairs.read_bytes() == before
     # A file that is not there is named, not compared.
     err = run("probe", "swaps", tmp_path / "none.jsonl", "--out", pairs)[2]

@@ -22,24 +22,29 @@ def folder(tmp_path_factory):
 
 
 def test_an_encoder_is_scored_as_a_whole_and_by_layer_and_head(folder, run):
-    told = {}
+    result = {}
     for by, n_rows in (("model", 1), ("layer", 2), ("head", 4)):
         words = ["--words", 2, "--length", 6, "--by", by, "--format", "json"]
         status, out, err = run("probe", "positions", folder / "encoder", *words)
         assert (status, err) == (0, "")
-        told[by] = json.loads(out)
-        assert len(told[by]) == n_rows
-    assert list(told["model"][0]) == [
+        result[by] = json.loads(out)
+        assert len(result[by]) == n_rows
+    assert list(result["model"][0]) == [
         "locality", "symmetry", "symmetry (macro)", "symmetry (raw)",
     ]  # fmt: skip
-    assert [(row["layer"], row["head"]) for row in told["head"]] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert [(row["layer"], row["head"]) for row in result["head"]] == [
+        (1, 1),
+        (1, 2),
+        (2, 1),
+        (2, 2),
+    ]
     # Locality is linear.
-    heads = [row["locality"] for row in told["head"]]
-    assert sum(heads) / 4 == pytest.approx(told["model"][0]["locality"])
-    assert [row["layer"] for row in told["layer"]] == [1, 2]
+    heads = [row["locality"] for row in result["head"]]
+    assert sum(heads) / 4 == pytest.approx(result["model"][0]["locality"])
+    assert [row["layer"] for row in result["layer"]] == [1, 2]
     cut = ["--words", 2, "--length", 6, "--special-tokens", "cut", "--format", "json"]
     status, out, _ = run("probe", "positions", folder / "encoder", *cut)
-    assert status == 0 and json.loads(out) != told["model"]
+    assert status == 0 and json.loads(out) != result["model"]
 
 
 def test_relations_have_a_head_and_an_offset_each(folder, run):
@@ -76,7 +81,7 @@ def test_errors_name_options_and_files(folder, run, tmp_path):
     broken.write_text(SENTENCE.replace("\t2\tobj", "\t7\tobj"))
     files = ["--dev", broken, "--test", folder / "test.conllu"]
     status, out, err = run("probe", "dependencies", folder / "encoder", *files)
-    assert status == 2 and f"at line 3 of {broken}" in err and len(err.splitlines()) == 1
+    assert status == 2 and f"in the sentence at line 1 of {broken}" in err and len(err.splitlines()) == 1
     assert "`--dev` must have heads" in err
     empty = tmp_path / "empty.conllu"
     empty.touch()

@@ -28,12 +28,12 @@ def model(place):
 def test_the_score_is_the_model_s(run, place, model):
     status, out, err = run("score", place / "model", place / "ratings.csv", "--format", "json")
     assert status == 0 and "30 groups" in err
-    told = {row["part"]: row for row in json.loads(out)}
+    result = {row["part"]: row for row in json.loads(out)}
     parts = model.score_parts(place / "ratings.csv")
-    assert told["all"]["nats"] == pytest.approx(model.score(place / "ratings.csv"), abs=1e-12)
-    assert {name: told[name]["nats"] for name in parts} == pytest.approx(parts, abs=1e-12)
-    assert told["items"]["perplexity"] == pytest.approx(np.exp(-parts["items"]))
-    assert {row["targets"] for row in told.values()} == {len(ratings())}
+    assert result["all"]["nats"] == pytest.approx(model.score(place / "ratings.csv"), abs=1e-12)
+    assert {name: result[name]["nats"] for name in parts} == pytest.approx(parts, abs=1e-12)
+    assert result["items"]["perplexity"] == pytest.approx(np.exp(-parts["items"]))
+    assert {row["targets"] for row in result.values()} == {len(ratings())}
 
 
 def test_log_probabilities_stand_beside_their_rows(run, place, model):
@@ -58,12 +58,12 @@ def test_predictions_are_the_model_s(run, place, model):
     rows = table(run(*words, "--quantiles", "0.25", "0.5")[1])
     assert np.array_equal(columns(rows, "stars_q0.5"), model.predict(file, quantiles=[0.5])[:, 0])
     rows = table(run(*words, "--proba", "--of", "stars")[1])
-    told = np.stack([columns(rows, f"stars={star}") for star in range(1, 6)], -1)
-    assert np.array_equal(told, model.predict_proba(file, of="stars"))
+    result = np.stack([columns(rows, f"stars={star}") for star in range(1, 6)], -1)
+    assert np.array_equal(result, model.predict_proba(file, of="stars"))
     for of in ([], ["--of", "movie"], ["--of", "item"]):
         rows = table(run(*words, "--proba", *of)[1])
-        told = np.stack([columns(rows, f"movie={movie}") for movie in MOVIES], -1)
-        assert np.array_equal(told, model.predict_proba(file))
+        result = np.stack([columns(rows, f"movie={movie}") for movie in MOVIES], -1)
+        assert np.array_equal(result, model.predict_proba(file))
 
 
 def test_a_model_of_items_predicts_items(run, place, tmp_path):
@@ -83,25 +83,25 @@ def test_several_values_are_predicted_side_by_side(run, tmp_path, model_name):
     words = [*COLUMNS, "--value", "[stars, row]", "--model", model_name, "-o", tmp_path / "m"]
     assert run("fit", file, *words)[0] == 0
     rows = table(run("predict", tmp_path / "m", file, "--format", "csv")[1])
-    told = load(tmp_path / "m").predict(file)
-    assert np.array_equal(columns(rows, "stars_mean"), told["stars"])
-    assert np.array_equal(columns(rows, "row_mean"), told["row"])
+    result = load(tmp_path / "m").predict(file)
+    assert np.array_equal(columns(rows, "stars_mean"), result["stars"])
+    assert np.array_equal(columns(rows, "row_mean"), result["row"])
 
 
 def test_recommendations_are_the_model_s(run, place, model):
     words = [place / "model", file := place / "ratings.csv", "-k", "2", "--format", "csv"]
     rows = table(run("recommend", *words)[1])
-    told = model.recommend(file, k=2).to_dict()
-    assert [row["group"] for row in rows] == told["group"].tolist()
-    assert [row["item"] for row in rows] == told["item"].tolist()
-    assert np.array_equal(columns(rows, "probability"), told["probability"])
-    assert [int(row["rank"]) for row in rows] == told["rank"].tolist()
+    result = model.recommend(file, k=2).to_dict()
+    assert [row["group"] for row in rows] == result["group"].tolist()
+    assert [row["item"] for row in rows] == result["item"].tolist()
+    assert np.array_equal(columns(rows, "probability"), result["probability"])
+    assert [int(row["rank"]) for row in rows] == result["rank"].tolist()
 
 
 def test_weights_are_the_model_s(run, place, model):
     words = ["explain", place / "model", file := place / "ratings.csv", "--format", "csv"]
-    told = {each.group: each for each in model.explain(file)}
-    anna = told["anna"]
+    result = {each.group: each for each in model.explain(file)}
+    anna = result["anna"]
     rows = table(run(*words, "--groups", "anna", "--per-head")[1])
     assert {row["group"] for row in rows} == {"anna"}
     for row in rows:
@@ -146,14 +146,14 @@ def test_an_explanation_needs_attention_and_groups_that_are_there(run, place, tm
 
 def test_info_tells_what_a_model_is(run, place, model):
     status, out, err = run("info", place / "model", "--format", "json")
-    told = json.loads(out)
+    result = json.loads(out)
     assert status == 0 and err == ""
-    assert told["estimator"] == "EFA" and told["items"] == len(MOVIES)
-    assert told["families"] == {"stars": {"name": "ordinal", "n": 5, "start": 1}}
-    assert told["parameters"]["embed_dim"] == 4 and told["parameters"]["position"] is None
-    assert told["numbers"] == sum(each.numel() for each in model.members_[0].parameters())
-    assert told["bytes"] == sum(file.stat().st_size for file in (place / "model").iterdir())
-    assert told["history"][0]["epochs"] == 2 and told["format_version"] == 1
+    assert result["estimator"] == "EFA" and result["items"] == len(MOVIES)
+    assert result["families"] == {"stars": {"name": "ordinal", "n": 5, "start": 1}}
+    assert result["parameters"]["embed_dim"] == 4 and result["parameters"]["position"] is None
+    assert result["numbers"] == sum(each.numel() for each in model.members_[0].parameters())
+    assert result["bytes"] == sum(file.stat().st_size for file in (place / "model").iterdir())
+    assert result["history"][0]["epochs"] == 2 and result["format_version"] == 1
     rows = {
         row["name"]: row["value"]
         for row in table(run("info", place / "model", "--format", "csv")[1])
@@ -164,9 +164,9 @@ def test_info_tells_what_a_model_is(run, place, model):
 def test_info_tells_what_a_prepared_folder_is(run, place, tmp_path):
     words = [*COLUMNS, "--value", "stars", "-o", tmp_path / "p"]
     assert run("prepare", place / "ratings.csv", *words)[0] == 0
-    told = json.loads(run("info", tmp_path / "p", "--format", "json")[1])
-    assert (told["groups"], told["elements"], told["items"]) == (30, len(ratings()), 6)
-    assert told["read_with"]["group"] == "user" and told["met_in_reading"]["ties"] == 0
+    result = json.loads(run("info", tmp_path / "p", "--format", "json")[1])
+    assert (result["groups"], result["elements"], result["items"]) == (30, len(ratings()), 6)
+    assert result["read_with"]["group"] == "user" and result["met_in_reading"]["ties"] == 0
     file = next((tmp_path / "p").glob("*.npy"))
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -198,12 +198,12 @@ def test_unknown_items_are_told_or_left_out(run, place, tmp_path, model):
     assert status == 2 and "got 'Gigi' at row 20" in err and "--unknown ignore" in err
     words = ["predict", place / "model", file, "--format", "csv", "--unknown"]
     for choice in ("ignore", "unk"):
-        told = table(run(*words, choice)[1])
-        assert len(told) == 21 and told[20]["movie"] == "Gigi"
+        result = table(run(*words, choice)[1])
+        assert len(result) == 21 and result[20]["movie"] == "Gigi"
         model.unknown = choice
         with pytest.warns(ExfamWarning, match="1 row of items never seen in training"):
             expected = model.predict(file)
-        assert np.array_equal(columns(told, "stars_mean"), expected, equal_nan=True)
+        assert np.array_equal(columns(result, "stars_mean"), expected, equal_nan=True)
     model.unknown = "unk"
 
 
@@ -213,8 +213,8 @@ def test_dropped_duplicates_have_a_row_without_a_prediction(run, place, tmp_path
     words = ["predict", place / "model", file, "--format", "csv"]
     status, _, err = run(*words)
     assert status == 2 and "`item` must not repeat in a group" in err
-    told = table(run(*words, "--duplicates", "drop")[1])
-    assert len(told) == 21 and told[20]["stars_mean"] == "" and told[3]["stars_mean"] != ""
+    result = table(run(*words, "--duplicates", "drop")[1])
+    assert len(result) == 21 and result[20]["stars_mean"] == "" and result[3]["stars_mean"] != ""
 
 
 def test_all_formats_tell_the_same(run, place, tmp_path):
@@ -231,7 +231,7 @@ def test_all_formats_tell_the_same(run, place, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--interval", "0.5", "--proba"], "`--interval` must stand alone, got --proba"),
         (["--of", "stars"], "`--of` must come with --proba"),
@@ -239,9 +239,9 @@ def test_all_formats_tell_the_same(run, place, tmp_path):
         (["--proba", "--of", "price"], "`--of` must be one of 'item', 'stars', got 'price'"),
     ],
 )
-def test_what_cannot_be_predicted_is_told(run, place, words, told):
+def test_what_cannot_be_predicted_is_told(run, place, words, message):
     status, _, err = run("predict", place / "model", place / "ratings.csv", *words)
-    assert status == 2 and told in err.splitlines()[-1]
+    assert status == 2 and message in err.splitlines()[-1]
 
 
 def test_many_classes_are_recommended_instead(run, place, tmp_path, monkeypatch):
@@ -287,9 +287,9 @@ def test_queries_patterns_and_folders_are_files_too(run, place, tmp_path, model)
     query = f"SELECT * FROM '{place / 'ratings.csv'}'"
     for source in ([parts], [parts / "*.csv"], [query], ["ratings", "--database"]):
         more = [f"sqlite:///{database}"] if len(source) > 1 else []
-        told = table(run("predict", place / "model", *source, *more, "--format", "csv")[1])
-        assert np.array_equal(columns(told, "stars_mean"), model.predict(place / "ratings.csv"))
-        assert [row["movie"] for row in told] == [row[1] for row in rows]
+        result = table(run("predict", place / "model", *source, *more, "--format", "csv")[1])
+        assert np.array_equal(columns(result, "stars_mean"), model.predict(place / "ratings.csv"))
+        assert [row["movie"] for row in result] == [row[1] for row in rows]
 
 
 def test_an_impossible_observation_is_told(run, place, tmp_path):

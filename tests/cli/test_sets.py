@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def told(run, *words):
+def result(run, *words):
     status, out, err = run(*words, "--format", "csv")
     assert status == 0, err
     return list(csv.DictReader(io.StringIO(out)))
@@ -35,7 +35,7 @@ def test_a_shuffled_file_scores_alike(run, folder, tmp_path, model):
     words += ["--max-epochs", "3"] if model in ("efa", "latent-factor") else []
     assert run(*words, "-o", tmp_path / "model")[0] == 0
     both = [
-        told(run, "score", tmp_path / "model", folder / f"{name}.csv")
+        result(run, "score", tmp_path / "model", folder / f"{name}.csv")
         for name in ("sorted", "shuffled")
     ]
     for one, other in zip(*both, strict=True):
@@ -52,7 +52,7 @@ def test_causal_models_need_an_order(run, folder, tmp_path):
     assert "--order rows" in err and not (tmp_path / "model").exists()
     assert run(*words, "--order", "rows")[0] == 0
     one, other = (
-        told(run, "score", tmp_path / "model", folder / f"{name}.csv")[0]["nats"]
+        result(run, "score", tmp_path / "model", folder / f"{name}.csv")[0]["nats"]
         for name in ("sorted", "shuffled")
     )
     assert one != other

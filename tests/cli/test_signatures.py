@@ -16,8 +16,8 @@ from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
 def test_parameters_read_off_the_source_are_those_of_the_class(model):
     module, name = MODELS[model].module, MODELS[model].name
     signature = inspect.signature(getattr(__import__(module, fromlist=[name]), name))
-    told = {each.name: each.default for each in parameters_of(model)}
-    assert told == {each.name: each.default for each in signature.parameters.values()}
+    result = {each.name: each.default for each in parameters_of(model)}
+    assert result == {each.name: each.default for each in signature.parameters.values()}
     annotations = {
         name: inspect.formatannotation(each.annotation).replace("typing.", "")
         for name, each in signature.parameters.items()
@@ -93,7 +93,7 @@ def test_families_are_written_as_words_or_yaml(given, family):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("zipf", "got 'zipf'. Choose one of bernoulli"),
         ("ordinal", "got none for 'n'. ordinal takes n, start."),
@@ -119,8 +119,8 @@ def test_families_are_written_as_words_or_yaml(given, family):
         ({"name": "per-item", "families": {-1: "poisson"}}, "`families` must be"),
     ],
 )  # fmt: skip
-def test_a_wrong_family_is_told(given, told):
-    with pytest.raises(ExfamError, match=re.escape(told)):
+def test_a_wrong_family_is_told(given, message):
+    with pytest.raises(ExfamError, match=re.escape(message)):
         family_from_words(given)
 
 

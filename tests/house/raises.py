@@ -1,6 +1,6 @@
 """Raise statements of exfam that no test of a run reached.
 
-Each is preceded by a mark when its module is imported: a run at full speed tells which were
+Each is preceded by a mark when its module is imported: a run at full speed shows which were
 reached, where tracing every line of every function would double its time.
 """
 

@@ -1,6 +1,6 @@
-"""A default told in a docstring is the default.
+"""A default in a docstring is the default.
 
-A docstring tells about a parameter in a line that begins with its name in backticks and a colon.
+A docstring is about a parameter in a line that begins with its name in backticks and a colon.
 Where it names the default, it does so as `(default 3e-3)` before the next such line:
 
     `learning_rate`: the largest step size of AdamW (default 3e-3)
@@ -22,14 +22,14 @@ DEFAULT = re.compile(r"\(default:? `?(.+?)`?\)(?=[\s.,;]|$)")
 
 
 def told_defaults(docstring: str) -> dict[str, str]:
-    """Parameter name -> the text of its default, for those parameters that tell one."""
+    """Parameter name -> the text of its default, for those parameters that have one."""
     starts = list(PARAMETER.finditer(docstring))
-    told = {}
+    result = {}
     for match, following in itertools.zip_longest(starts, starts[1:]):
         end = following.start() if following else len(docstring)
         if default := DEFAULT.search(docstring, match.end(), end):
-            told[match[1]] = default[1]
-    return told
+            result[match[1]] = default[1]
+    return result
 
 
 def told_parameters(docstring: str) -> set[str]:
@@ -61,14 +61,14 @@ def same(text: str, default: object) -> bool:
 
 
 def wrong_defaults(value) -> list[str]:
-    told = told_defaults(inspect.getdoc(value) or "")
-    if not told:
+    result = told_defaults(inspect.getdoc(value) or "")
+    if not result:
         return []
     parameters = inspect.signature(value).parameters
-    wrong = [f"`{name}` is no parameter" for name in told if name not in parameters]
+    wrong = [f"`{name}` is no parameter" for name in result if name not in parameters]
     return wrong + [
-        f"`{name}` is told to be {text}, is {parameters[name].default!r}"
-        for name, text in told.items()
+        f"`{name}` is documented to be {text}, is {parameters[name].default!r}"
+        for name, text in result.items()
         if name in parameters and not same(text, parameters[name].default)
     ]
 
@@ -99,5 +99,5 @@ def test_a_wrong_default_is_found():
 
     assert wrong_defaults(fit) == [
         "`gone` is no parameter",
-        "`kind` is told to be \"linear\", is 'softmax'",
+        "`kind` is documented to be \"linear\", is 'softmax'",
     ]

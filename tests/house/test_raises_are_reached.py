@@ -1,4 +1,4 @@
-"""What is told of raise statements that no test reaches; `--check-raises` looks at a whole run."""
+"""Raise statements that no test reaches are found; `--check-raises` looks at a whole run."""
 
 import ast
 import importlib.util
