@@ -91,9 +91,8 @@ def _model(folder: Path) -> str:
 def _bits(estimator: Any) -> str:
     """A digest of all numbers of a fitted estimator."""
     digest = hashlib.sha256()
-    arrays = [
-        tensor.numpy() for member in estimator.members_ for tensor in member.state_dict().values()
-    ]
+    members = getattr(estimator, "members_", [])
+    arrays = [tensor.numpy() for member in members for tensor in member.state_dict().values()]
     if hasattr(estimator, "matrices_"):
         arrays += estimator.matrices_.stored().values()
     elif hasattr(estimator, "vectors_") and estimator.kind == "pmi-factorization":
