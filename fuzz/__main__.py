@@ -14,8 +14,6 @@ from fuzz.attacks import ATTACKS, load_attack
 from fuzz.campaign import Limits, one_input, run_campaign
 from fuzz.results import Results
 
-__all__ = ["main"]
-
 
 def main(words: list[str] | None = None) -> int:
     """Run a campaign, or one input again; 1 if anything failed."""

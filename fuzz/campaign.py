@@ -21,8 +21,6 @@ from fuzz.attacks import Attack
 from fuzz.results import Results
 from fuzz.verdicts import Verdict, judge
 
-__all__ = ["Limits", "one_input", "quiet", "run_campaign"]
-
 _FORK = multiprocessing.get_context("fork")
 
 

@@ -14,8 +14,6 @@ from fuzz.samples import make, sample_of
 from fuzz.values import odd_text, pick
 from fuzz.verdicts import check_finite
 
-__all__ = ["changed_bytes", "packed", "read_as", "write_bytes"]
-
 _PIECES = (
     b"\x00", b'"', b'""', b"'", b",", b";", b"\t", b"\r", b"\n", b"\r\n", b"\xff\xfe", b"\xff",
     b"\xef\xbb\xbf", b"\xc3", b"nan", b"inf", b"-inf", b"1e999", b"1e-320", b"9" * 30, b"1,5", b" ",

@@ -24,8 +24,6 @@ from fuzz.campaign import quiet
 from fuzz.results import provenance
 from fuzz.victims import VICTIMS
 
-__all__ = ["main"]
-
 _FORK = multiprocessing.get_context("fork")
 
 

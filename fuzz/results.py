@@ -16,8 +16,6 @@ import torch
 import exfam
 from fuzz.verdicts import FAILURES, OUTCOMES, Verdict
 
-__all__ = ["Results", "provenance"]
-
 
 class Results:
     """Counts, failures and the next seeds, kept as JSON so that a campaign can go on."""

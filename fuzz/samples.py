@@ -12,8 +12,6 @@ from exfam.estimator.registry import class_of, kinds_of
 from exfam.vectors import WordVectors
 from fuzz.verdicts import check_finite
 
-__all__ = ["SLICES", "Sample", "class_of", "fit", "make", "sample_of", "slice_of", "use"]
-
 SLICES = ("groups", "fields", "tables", "texts", "sentences")
 _TRAINED = {"max_epochs": 1, "batch_size": 8, "progress": False}
 _TEXT = {"dim": 4, "min_count": 1, "epochs": 1, "threads": 1, "progress": False}

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from fuzz.values import odd_cell, odd_text, odd_value, pick
 
-__all__ = ["in_another_form", "spoiled_data", "spoiled_frame", "spoiled_lines"]
-
 
 def spoiled_data(random: np.random.Generator, X: Any) -> Any:
     """A frame, or lines of text, spoiled; at times something else altogether."""

@@ -12,8 +12,6 @@ import torch
 
 from exfam.families import FAMILIES, Gaussian, PerItem, Poisson
 
-__all__ = ["WORDS", "changed_document", "odd_cell", "odd_text", "odd_value", "pick"]
-
 # Words that some parameter of some class takes, and some that none does.
 WORDS = (
     "auto", "none", "bidirectional", "causal", "hard", "penalty", "both", "items", "values",

@@ -11,8 +11,6 @@ import numpy as np
 import exfam
 from exfam.checks import ExfamError
 
-__all__ = ["FAILURES", "OUTCOMES", "BrokenPromise", "NonFinite", "Verdict", "check_finite", "judge"]
-
 FAILURES = ("traceback", "non-finite", "hang", "memory")
 OUTCOMES = ("accepted", "refused", *FAILURES)
 _SOURCE = str(Path(exfam.__file__).parent)

@@ -16,8 +16,6 @@ from exfam import cli
 from exfam.training.checkpoints import Checkpoint
 from fuzz.samples import fit, make, sample_of
 
-__all__ = ["VICTIMS", "Victim"]
-
 
 @dataclass(frozen=True)
 class Victim:

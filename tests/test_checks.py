@@ -18,7 +18,7 @@ from exfam.checks import (
 
 
 def test_every_error_is_an_exfam_error_and_a_value_error():
-    errors = [getattr(checks, name) for name in checks.__all__ if name.endswith("Error")]
+    errors = [value for name, value in vars(checks).items() if name.endswith("Error")]
     assert len(errors) == 6
     assert all(issubclass(error, ExfamError) and issubclass(error, ValueError) for error in errors)
 

@@ -61,7 +61,7 @@ def test_a_rule_allows_what_it_does_not_refuse(kind):
 
 def test_a_class_changes_what_it_inherits():
     class Mean(Declared, section="Training"):
-        rate: float = parameter(0.1, Positive(), "step size")
+        rate: float = parameter(Positive(), "step size", default=0.1)
         state_: float = attribute()
 
     class Quick(Mean):
@@ -70,7 +70,7 @@ def test_a_class_changes_what_it_inherits():
         {parameters}
         """
 
-        rate: float = parameter(0.5)
+        rate: float = parameter(default=0.5)
 
     assert Quick().rate == 0.5 and Quick(rate=2).get_params() == {"rate": 2}
     assert "Training:\n`rate`: step size; a number > 0 (default 0.5)" in Quick.__doc__

@@ -18,8 +18,6 @@ from fuzz.samples import sample_of
 from fuzz.values import odd_value, pick
 from fuzz.verdicts import BrokenPromise, NonFinite
 
-__all__ = ["attack", "prepare"]
-
 _TINY = "--embed-dim 4 --head-dim 2 --n-layers 1 --head-hidden-dim 2 --max-epochs 1"
 _RATINGS = "--group user --item movie --value stars"
 _FIELD = "--time day --site site --coordinates lat --coordinates lon --value degrees"

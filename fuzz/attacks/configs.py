@@ -11,8 +11,6 @@ from fuzz.attacks.manifests import craft
 from fuzz.samples import fit, make, sample_of, use
 from fuzz.values import pick
 
-__all__ = ["attack", "prepare"]
-
 
 def prepare(folder: Path) -> Path:
     """A saved model of every kind."""

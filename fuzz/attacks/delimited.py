@@ -8,8 +8,6 @@ from fuzz.files import changed_bytes, columns_of, packed, read_as, write_bytes
 from fuzz.spoiling import spoiled_frame
 from fuzz.values import pick
 
-__all__ = ["attack", "prepare"]
-
 _KINDS = ("groups", "fields", "tables")
 
 

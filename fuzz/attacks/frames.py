@@ -10,8 +10,6 @@ from fuzz.samples import Sample, fit, make, sample_of, use
 from fuzz.spoiling import spoiled_data, spoiled_frame
 from fuzz.values import odd_value, pick
 
-__all__ = ["attack", "prepare"]
-
 
 def prepare(folder: Path) -> list[str]:
     """All kinds; each is fitted once, for all processes."""

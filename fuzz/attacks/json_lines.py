@@ -8,8 +8,6 @@ import numpy as np
 from fuzz.files import changed_bytes, columns_of, packed, read_as, write_bytes
 from fuzz.values import changed_document, pick
 
-__all__ = ["attack", "prepare"]
-
 _KINDS = ("groups", "fields", "tables")
 
 

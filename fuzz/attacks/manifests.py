@@ -14,8 +14,6 @@ from fuzz.samples import make, sample_of
 from fuzz.values import changed_document, pick
 from fuzz.verdicts import check_finite
 
-__all__ = ["attack", "craft", "prepare"]
-
 
 def prepare(folder: Path) -> Path:
     """A prepared folder that is right, beside a file that no manifest may name."""

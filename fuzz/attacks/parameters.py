@@ -10,8 +10,6 @@ from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.samples import class_of, fit, make, sample_of, use
 from fuzz.values import odd_value, pick
 
-__all__ = ["attack", "is_affordable", "prepare"]
-
 # A million epochs are no mistake, and a network of a billion numbers may be meant: beyond these,
 # only numbers that no machine can serve are tried.
 _LARGEST = 7

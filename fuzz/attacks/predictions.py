@@ -14,8 +14,6 @@ from fuzz.spoiling import spoiled_data
 from fuzz.values import odd_value, pick
 from fuzz.verdicts import check_finite
 
-__all__ = ["attack", "prepare"]
-
 # Of scikit-learn, of files, and those that fit again.
 _NOT_TRIED = ("get_", "set_", "fit", "partial_fit", "save", "load", "network")
 # What these give is finite, whatever was given.

@@ -22,28 +22,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "CheckpointError",
-    "DataError",
-    "ExfamError",
-    "ExfamWarning",
-    "ModelFileError",
-    "SupportError",
-    "UnknownItemError",
-    "check_choice",
-    "check_fraction",
-    "check_inside",
-    "check_path",
-    "check_positive",
-    "check_seed",
-    "check_whole",
-    "is_utf8",
-    "regular_array",
-    "shown",
-    "support_error",
-    "with_types",
-]
-
 # Letters of a value that an error shows.
 _LONGEST = 400
 # Systems take names of 255 bytes; files are first written beside their path, under longer names.

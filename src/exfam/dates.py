@@ -13,8 +13,6 @@ from jaxtyping import Int64, Shaped
 
 from exfam.checks import DataError
 
-__all__ = ["ISO", "NEARLY_ALL", "date_share", "find_date_format", "microseconds", "parse_dates"]
-
 # The name of the format that years, months and days in this order have, as 2024-01-31T12:30.
 ISO = "iso"
 

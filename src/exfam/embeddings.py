@@ -18,22 +18,6 @@ from exfam.families.base import compressed
 from exfam.groups import Batch
 from exfam.layers import mlp, normal, rows_of, table
 
-__all__ = [
-    "CategoryAttribute",
-    "Concatenated",
-    "Field",
-    "ItemEmbedding",
-    "MaskedField",
-    "NumberAttribute",
-    "NumberValue",
-    "RawValue",
-    "Reflected",
-    "Summed",
-    "TableValue",
-    "TokenEmbedding",
-    "reflection_signs",
-]
-
 # Standard deviations from which on numbers enter as their logarithms.
 _FAR = 100.0
 

@@ -16,17 +16,6 @@ try:
 except ImportError:  # such a system has no locks of this kind
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "atomic_path",
-    "hold_folder",
-    "is_inside",
-    "lock_folder",
-    "new_scratch_folder",
-    "scratch_folder",
-    "sync",
-    "write_atomically",
-]
-
 _SCRATCH = "exfam-scratch-"
 
 

@@ -7,17 +7,6 @@ from jaxtyping import Float, Int64, Num
 
 from exfam.checks import DataError, check_choice, check_positive
 
-__all__ = [
-    "EARTH_RADIUS_KM",
-    "METRICS",
-    "WrongCoordinate",
-    "check_coordinates",
-    "check_metric",
-    "distances",
-    "nearest",
-    "wrong_coordinate",
-]
-
 EARTH_RADIUS_KM = 6371.0
 METRICS = ("euclidean", "haversine")
 # Rows whose distances to all others are held at once, on the way to the result.

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-__all__ = ["LARGE_PARAMETER", "linear", "mlp", "normal", "rows_of", "table"]
-
 # Numbers from which on a parameter's gradient is memory to be kept from step to step: fresh memory
 # costs more time than a step with the few rows of a large table that a batch needs.
 LARGE_PARAMETER = 2**22

@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-__all__ = ["Dropout", "RandomPart", "drawing_again", "lend_generator"]
-
 
 class RandomPart(nn.Module, ABC):
     """A part that draws from `generator`: the fit's while one goes on, else torch's default one."""

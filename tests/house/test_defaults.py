@@ -43,9 +43,9 @@ MODULES = [name for path in FILES if (name := module_name(path)) not in {"exfam"
 def public_callables(name: str):
     """Public name -> the classes, methods and functions that the module itself defines."""
     module = importlib.import_module(name)
-    for each in getattr(module, "__all__", []):
-        value = getattr(module, each)
-        if not callable(value) or getattr(value, "__module__", None) != name:
+    for each, value in list(vars(module).items()):
+        is_own = callable(value) and getattr(value, "__module__", None) == name
+        if each.startswith("_") or not is_own:
             continue
         yield each, value
         for method_name, method in inspect.getmembers(value, inspect.isfunction):

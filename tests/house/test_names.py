@@ -21,19 +21,9 @@ TOLD = re.compile(r"(^|_)(told|tells?)(_|$)", re.IGNORECASE)
 
 
 def public_names(tree: ast.Module) -> set[str]:
-    """What `__all__` lists and the file itself defines."""
-    listed: list[str] = []
-    defined: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {target.id for target in targets if isinstance(target, ast.Name)}
-            if "__all__" in names and isinstance(node.value, ast.List | ast.Tuple):
-                listed = ast.literal_eval(node.value)
-            defined |= names
-    return defined & set(listed)
+    """Classes and functions that a file defines at its top without an underscore before them."""
+    named = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return {name for name in named if not name.startswith("_")}
 
 
 def identifiers(tree: ast.Module) -> set[str]:
@@ -92,5 +82,5 @@ def test_a_vague_name_is_found(name):
 
 
 def test_public_names_are_those_that_a_file_defines():
-    tree = ast.parse("from x import f\ng = 1\ndef h(): ...\n__all__ = ['f', 'g', 'h']")
-    assert public_names(tree) == {"g", "h"}
+    tree = ast.parse("from x import f\nclass G: ...\ndef h(): ...\ndef _i(): ...")
+    assert public_names(tree) == {"G", "h"}

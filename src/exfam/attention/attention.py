@@ -15,8 +15,6 @@ from exfam.checks import ExfamError, check_positive
 from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition, pair_scores
 from exfam.layers import linear, normal
 
-__all__ = ["Attended", "Attention", "NullToken", "PerHead"]
-
 PerHead = Float[Tensor, "batch heads length head"]
 QueryHeads = Float[Tensor, "batch heads query head"]
 KeyHeads = Float[Tensor, "batch heads key head"]

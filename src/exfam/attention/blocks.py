@@ -11,18 +11,6 @@ from exfam.encodings import Position
 from exfam.layers import linear
 from exfam.randomness import Dropout
 
-__all__ = [
-    "CONNECTIONS",
-    "Block",
-    "Connection",
-    "FeedForward",
-    "Plain",
-    "PostNorm",
-    "PreNorm",
-    "Residual",
-    "build_block",
-]
-
 
 class Connection(nn.Module, ABC):
     """How a layer joins the stream it works on."""

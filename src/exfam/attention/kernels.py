@@ -6,8 +6,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["SCORE_KERNELS", "Linear", "Mean", "ReluMean", "ScoreKernel", "Softmax"]
-
 
 class ScoreKernel(ABC):
     """How scores become weights: divided by their sum (`normalizes`), or each for itself."""

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from exfam.checks import check_choice
 
-__all__ = ["Visibility"]
-
 
 @dataclass(frozen=True)
 class Visibility:

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from exfam.embeddings import ItemEmbedding, Reflected
 
-__all__ = ["LinearEta", "chunks_of", "item_products", "tile_shape"]
-
 # Outputs computed at a time. A processor works fastest on what its cache holds; a GPU needs more
 # of them to be busy at all.
 TILE = {"cpu": 2**20, "cuda": 2**25}

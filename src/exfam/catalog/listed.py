@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-__all__ = ["ContextItems", "Listed", "OnePerRow", "runs"]
-
 Pairs = tuple[Int64[Tensor, "pairs"], Int64[Tensor, "pairs"]]
 
 

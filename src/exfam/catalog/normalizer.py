@@ -16,8 +16,6 @@ from torch.autograd.function import once_differentiable
 from exfam.catalog.linear import LinearEta, chunks_of, tile_shape
 from exfam.catalog.listed import Listed, OnePerRow
 
-__all__ = ["ItemChoice", "log_normalizer", "log_prob_of", "tile_log_normalizer", "tiles"]
-
 
 @dataclass(frozen=True, eq=False)
 class ItemChoice:

@@ -14,8 +14,6 @@ from torch import Tensor
 from exfam.catalog.listed import OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_normalizer, tile_log_normalizer, tiles
 
-__all__ = ["BestItems", "all_log_probs", "best_items", "item_rank"]
-
 
 class BestItems(NamedTuple):
     """Items of each row, the most probable first, with their log-probabilities."""

@@ -17,8 +17,6 @@ from exfam.checks import ExfamError
 from exfam.layers import rows_of
 from exfam.randomness import RandomPart
 
-__all__ = ["Drawn", "ItemSampler", "sampled_log_prob"]
-
 
 class Drawn(NamedTuple):
     """Distinct items in increasing order, and the log of how many each stands for."""

@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Command", "commands", "main", "split_command"]
-
 
 class Command(NamedTuple):
     """A command: its one line in `exfam --help`, and the module with its `form` and `run`."""

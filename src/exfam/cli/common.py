@@ -3,17 +3,6 @@
 from exfam.cli.kinds import one_of, text
 from exfam.cli.options import Option
 
-__all__ = [
-    "DATA",
-    "FILE",
-    "MODEL",
-    "OUTPUT",
-    "READING",
-    "TABLE_FORMATS",
-    "TRAINING_FLATTERS",
-    "duplicates",
-]
-
 
 def duplicates(default: str) -> Option:
     """What to do with equal rows.

@@ -10,8 +10,6 @@ from exfam.checks import ExfamError, shown
 from exfam.cli.options import Form, convert
 from exfam.cli.words import suggestion
 
-__all__ = ["last_given", "read_config"]
-
 
 def read_config(form: Form, path: str) -> dict[str, Any]:
     """The options that a configuration gives, each of its kind.

@@ -8,8 +8,6 @@ from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.writable import check_may_write
 
-__all__ = ["form", "run"]
-
 
 def form(words: Sequence[str]) -> Form:
     """The options of `exfam demo`."""

@@ -26,16 +26,6 @@ from exfam.report import Picture, Section, TableData, write_page
 from exfam.simulators import RATING_CASES, ratings_cases, ratings_true_means, simulate_ratings
 from exfam.training.threads import processor_threads
 
-__all__ = [
-    "Draw",
-    "Result",
-    "draw_ratings",
-    "fit_all",
-    "make_models",
-    "picture_of_means",
-    "run",
-]
-
 # The paper's notebook: its draw, its 7,500 users to fit on. A fifth of them is for validation.
 PAPER_SEED = 42
 TRAIN, VALIDATION = 0.6, 0.15

@@ -8,8 +8,6 @@ from exfam.cli.common import DATA, OUTPUT
 from exfam.cli.kinds import column, flag, labels, whole
 from exfam.cli.options import Form, Option
 
-__all__ = ["form", "run"]
-
 _NOTES = """A row for each observation as center and each of its context that attention looked at:
 its weight is the mean over layers and heads, or that of one with --per-head.
 "(nothing)" is the learned key that stands for none of the context.

@@ -11,8 +11,6 @@ from exfam.checks import ExfamError
 from exfam.cli.kinds import Kind, flag, number, optional, or_auto, row_of_numbers, text, whole
 from exfam.families import FAMILIES, Family, PerItem
 
-__all__ = ["families_from_words", "family_from_words"]
-
 # The annotation of a family's argument -> its kind.
 _KINDS: dict[str, Kind] = {
     "str": text,

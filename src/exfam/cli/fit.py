@@ -18,8 +18,6 @@ from exfam.cli.signatures import MODELS, build_estimator, estimator_options
 if TYPE_CHECKING:
     from exfam.cli.sorts import PlannedFit, Sort
 
-__all__ = ["form", "run"]
-
 INTERRUPTED = 130
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from exfam.cli.kinds import column, columns
 from exfam.cli.options import Option
 
-__all__ = ["FIT_FORMS", "FitForm"]
-
 
 @dataclass(frozen=True)
 class FitForm:

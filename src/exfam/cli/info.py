@@ -9,8 +9,6 @@ from typing import Any
 from exfam.cli.common import MODEL, OUTPUT
 from exfam.cli.options import Form
 
-__all__ = ["form", "run"]
-
 _NOTES = """With --format json, one object; else names and values."""
 
 

@@ -13,27 +13,6 @@ from typing import Any
 
 import yaml
 
-__all__ = [
-    "TRUTH",
-    "Kind",
-    "anything",
-    "by_column",
-    "column",
-    "columns",
-    "flag",
-    "labels",
-    "number",
-    "number_list",
-    "one_of",
-    "optional",
-    "or_auto",
-    "row_of_numbers",
-    "text",
-    "text_by_column",
-    "whole",
-    "words",
-]
-
 Kind = Callable[[Any], Any]
 
 TRUTH = {"true": True, "yes": True, "false": False, "no": False}

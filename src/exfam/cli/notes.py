@@ -2,8 +2,6 @@
 
 import sys
 
-__all__ = ["note"]
-
 
 def note(*lines: str) -> None:
     """Print lines on stderr, once under torchrun; results alone are on stdout.

@@ -7,8 +7,6 @@ from typing import Any
 from exfam.checks import ExfamError, shown
 from exfam.cli.kinds import Kind, text
 
-__all__ = ["CONFIG", "PRINT_CONFIG", "Form", "Option", "convert"]
-
 
 @dataclass(frozen=True)
 class Option:

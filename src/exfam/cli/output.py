@@ -19,18 +19,6 @@ from exfam.checks import ExfamError
 from exfam.cli.writable import check_may_write
 from exfam.files import write_atomically
 
-__all__ = [
-    "Destination",
-    "arrow_column",
-    "beside",
-    "deliver",
-    "deliver_document",
-    "destination",
-    "show_rows",
-    "stacked",
-    "table_lines",
-]
-
 _SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 # More rows than anyone reads; rich would take minutes for a million.

@@ -14,8 +14,6 @@ from exfam.cli.kinds import flag
 from exfam.cli.options import CONFIG, PRINT_CONFIG, Form
 from exfam.cli.words import read_words
 
-__all__ = ["help_of", "parse"]
-
 HELP = ("-h", "--help")
 # What a printed configuration may leave out.
 _SKIPPED = ("skip_default", "skip_null")

@@ -10,8 +10,6 @@ from exfam.cli.common import DATA, OUTPUT
 from exfam.cli.kinds import column, flag, number, number_list
 from exfam.cli.options import Form, Option
 
-__all__ = ["form", "run"]
-
 _NOTES = """One row for each row of the file: its number (from 0), group and item, then what is
 predicted of it given the rest of its group. A model of values predicts means; one of
 items only, the most probable item.

@@ -9,8 +9,6 @@ from exfam.cli.kinds import flag, text
 from exfam.cli.options import Form, Option
 from exfam.cli.signatures import estimator_options
 
-__all__ = ["form", "run"]
-
 COLUMNS = ("group", "order", "item", "value", "attributes", "group_attributes", "position")
 
 _NOTES = """The folder holds the columns read, sorted and encoded. It may stand wherever a file of

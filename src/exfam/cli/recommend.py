@@ -7,8 +7,6 @@ from exfam.cli.common import DATA, OUTPUT
 from exfam.cli.kinds import whole
 from exfam.cli.options import Form, Option
 
-__all__ = ["form", "run"]
-
 _NOTES = """A causal model predicts the next item of each group, a bidirectional one what else
 belongs to it. Probabilities are over the whole catalog. Items of probability 0 are not listed."""
 

@@ -11,8 +11,6 @@ from exfam.cli.kinds import flag, text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.writable import check_may_write
 
-__all__ = ["form", "run"]
-
 _NOTES = """One HTML file that needs nothing else: no scripts, nothing loaded from elsewhere.
 Without DATA it is about the model alone. Scores stand beside cheap baselines, which are
 fitted on --train, or on half of the groups of DATA, which are then not scored."""

@@ -7,8 +7,6 @@ from exfam.cli.common import DATA, OUTPUT
 from exfam.cli.kinds import flag, text
 from exfam.cli.options import Form, Option
 
-__all__ = ["form", "run"]
-
 _NOTES = """Scores are exact log-likelihoods, in nats, of an observation given its context: the mean
 over all targets. Higher is better. Items and each value column add up to the first row.
 The perplexity of items is exp(-nats). A bidirectional model's score is a pseudo-log-

@@ -10,8 +10,6 @@ import pyarrow as pa
 from exfam.checks import ExfamError
 from exfam.cli.sorts.base import Baseline, Comparison, Figures
 
-__all__ = ["compare", "scoreboard", "seen_notes"]
-
 
 @dataclass(frozen=True)
 class _Row:

@@ -1,8 +1,8 @@
 """The parameters of estimators as options, read off their declarations' source.
 
 Nothing heavy is imported: `exfam fit --help` answers without torch. A declaration is one line of a
-class body, `dim: int = parameter(200, Whole(), "length of a vector")`; what a class inherits is
-read off the classes that it derives from.
+class body, `dim: int = parameter(Whole(), "length of a vector", default=200)`; what a class
+inherits is read off the classes that it derives from.
 """
 
 import ast
@@ -31,15 +31,6 @@ from exfam.cli.kinds import (
 from exfam.cli.options import Option
 from exfam.estimator.declared import section_rank
 from exfam.estimator.registry import REGISTRY, Entry
-
-__all__ = [
-    "MODELS",
-    "WORD_MODELS",
-    "Declaration",
-    "build_estimator",
-    "estimator_options",
-    "parameters_of",
-]
 
 # What `--model` of `exfam fit` may say, and that of `exfam fit words`.
 MODELS = {
@@ -209,7 +200,7 @@ def _own(node: ast.ClassDef) -> dict[str, Declaration]:
 def _declaration(name: str, line: ast.AnnAssign, section: str | None) -> Declaration:
     call = line.value
     assert isinstance(call, ast.Call)
-    given = dict(zip(("default", "rule", "text"), call.args, strict=False))
+    given = dict(zip(("rule", "text"), call.args, strict=False))
     given |= {word.arg: word.value for word in call.keywords if word.arg}
     return Declaration(
         name,

@@ -19,16 +19,6 @@ from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.prepared import is_prepared, prepared_facts
 from exfam.reading.reader import read_with_facts
 
-__all__ = [
-    "FileRows",
-    "describe_rows",
-    "file_rows",
-    "open_model",
-    "read_known",
-    "read_source",
-    "reading_options",
-]
-
 
 def open_model(chosen: Any) -> Any:
     """The saved model, with what was chosen for unknown items."""

@@ -10,8 +10,6 @@ from exfam.checks import ExfamError
 from exfam.cli.kinds import TRUTH, flag, number_list
 from exfam.cli.options import CONFIG, PRINT_CONFIG, Form, Option, convert
 
-__all__ = ["read_words", "suggestion"]
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 

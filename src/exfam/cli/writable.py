@@ -8,8 +8,6 @@ from typing import Any
 
 from exfam.checks import ExfamError, check_path
 
-__all__ = ["check_checkpoint", "check_may_write", "check_model_place", "check_room", "save_or_keep"]
-
 # What the smallest model takes, its description and a checksum of its data included.
 _LEAST = 1 << 18
 

@@ -15,8 +15,6 @@ from exfam.columns.ordering import dates_in_text, sortable_text
 from exfam.columns.parts import Part, Places, complaint
 from exfam.columns.rules import broken_rule, rules_of
 
-__all__ = ["Columns", "Labels", "days_of", "label_names"]
-
 _LAST_YEAR = 9999
 
 

@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 from exfam.checks import DataError, is_utf8
 from exfam.columns.parts import Part, check_named
 
-__all__ = ["frame_columns", "open_frame", "plain_array", "read_array"]
-
 
 def open_frame(frame: Any, *, argument: str = "frame") -> Mapping[Any, Any]:
     """The columns of a pandas or polars frame, an Arrow table or a mapping, by name.

@@ -3,8 +3,6 @@
 import pyarrow as pa
 from pyarrow import types
 
-__all__ = ["is_moment", "is_number", "is_real", "is_text", "is_time", "plain_type"]
-
 is_text = types.is_large_string
 
 

@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from exfam.checks import DataError, ExfamError, is_utf8
 from exfam.dates import find_date_format, parse_dates
 
-__all__ = ["check_date_format", "dates_in_text", "sortable_text"]
-
 Where = Callable[[int], str]
 
 # One pattern for a whole column. What is not a number (a, b, c) is the same in every row.

@@ -6,8 +6,6 @@ from typing import Any
 
 from exfam.checks import DataError
 
-__all__ = ["Part", "Places", "check_named", "complaint"]
-
 
 @dataclass(frozen=True)
 class Part:

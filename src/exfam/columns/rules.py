@@ -10,17 +10,6 @@ from pyarrow import types
 from exfam.columns.kinds import is_moment, is_number, is_real, is_text, is_time
 from exfam.columns.parts import Part
 
-__all__ = [
-    "FINITE",
-    "GAPS",
-    "LABELS",
-    "Rule",
-    "broken_rule",
-    "exact_rule",
-    "holds_labels",
-    "rules_of",
-]
-
 # How files without types write missing cells of numbers, in lower case and without white space.
 GAPS = ("", "na", "nan", "null")
 # Whole numbers up to here are exact as floating-point numbers.

@@ -11,8 +11,6 @@ from jaxtyping import Int64
 from exfam.checks import DataError, ExfamWarning, UnknownItemError
 from exfam.columns.parts import Part
 
-__all__ = ["UnknownLabels", "look_up", "vocabulary_key", "warn_unknown"]
-
 
 def vocabulary_key(part: Part) -> str:
     """What a vocabulary calls the labels of a part.

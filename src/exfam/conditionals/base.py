@@ -11,8 +11,6 @@ from exfam.attention import Block, Visibility
 from exfam.checks import ExfamError
 from exfam.encodings import Position
 
-__all__ = ["Conditional", "Hidden", "Tokens", "attend", "repeat_position"]
-
 
 class Tokens(NamedTuple):
     """Tokens of padded groups, seen as context (`content`) and as hidden centers (`center`)."""

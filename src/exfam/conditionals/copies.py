@@ -8,8 +8,6 @@ from torch import Tensor
 from exfam.attention import Block, Visibility
 from exfam.conditionals.base import Conditional, Hidden, Tokens, attend, repeat_position
 
-__all__ = ["Copies"]
-
 
 class Copies(Conditional):
     """One masked copy of the group for each element: the definition, exact for any network."""

@@ -12,8 +12,6 @@ from exfam.conditionals.base import Conditional, Hidden, Tokens, attend, repeat_
 from exfam.conditionals.streams import Static, TwoStream
 from exfam.encodings import Position
 
-__all__ = ["Exact"]
-
 
 class Exact(Conditional):
     """One pass, equal to `copies`, where the algebra allows it.

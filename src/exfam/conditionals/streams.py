@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from exfam.attention import Block, Visibility
 from exfam.conditionals.base import Conditional, Hidden, Tokens, attend
 
-__all__ = ["Static", "TwoStream"]
-
 
 class TwoStream(Conditional):
     """Causal: content attends to earlier content and itself; centers attend to earlier content."""

@@ -21,24 +21,22 @@ from exfam.estimator.rules import Choice, Flag, OrNone, Positive
 from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["Marginal", "ShrunkOffset"]
-
 
 class _Baseline(GroupEstimator):
     """A baseline that counts, without training, attributes or positions."""
 
     validation_fraction: float = parameter(
-        0.0, text="share of the groups held out; a fit without choices does not use them"
+        text="share of the groups held out; a fit without choices does not use them", default=0.0
     )
     seed: int = parameter(
-        0,
         text="of that split; groups are numbered as they first appear in the data, so that another"
         " order of the rows is another split",
+        default=0,
     )
     unknown: str = parameter(
-        "unk",
         text='items never seen in training: "unk" (keep them as unknown, with a warning that '
         'counts them), "ignore" (leave such elements out) or "error"',
+        default="unk",
     )
     attributes = group_attributes = known = ()
     position = None
@@ -67,22 +65,23 @@ class Marginal(_Baseline):
 
     kind = "marginal"
     direction: str = parameter(
-        "bidirectional", text='which context hard support excludes, "bidirectional" or "causal"'
+        text='which context hard support excludes, "bidirectional" or "causal"',
+        default="bidirectional",
     )
     parts: str = parameter(
-        "auto", Choice(PARTS), '"items", "values", "both", or "auto": what the data have'
+        Choice(PARTS), '"items", "values", "both", or "auto": what the data have', default="auto"
     )
     support: str = parameter(
-        "auto",
         Choice(("auto", "hard", "none")),
         '"none", "hard", or "auto": hard if no group of the data repeats an item',
+        default="auto",
     )
     by_item: bool = parameter(
-        False,
         Flag(),
         "whether items have distributions of their own, drawn to the global one",
+        default=False,
     )
-    smoothing: float = parameter(1.0, Positive(), "occurrences added to every item")
+    smoothing: float = parameter(Positive(), "occurrences added to every item", default=1.0)
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0
@@ -137,22 +136,24 @@ class ShrunkOffset(_Baseline):
 
     kind = "shrunk-offset"
     direction: str = parameter(
-        "bidirectional",
         text='"bidirectional" (all others\' residuals) or "causal" (earlier ones\')',
+        default="bidirectional",
     )
     family: Any = parameter(
-        "gaussian", text="a family that its mean determines, or a dict by value column"
+        text="a family that its mean determines, or a dict by value column", default="gaussian"
     )
     k: float | None = parameter(
-        5.0,
         OrNone(Positive()),
         "strength of the shrinkage in observations; None chooses it on validation",
+        default=5.0,
     )
     item_prior: float = parameter(
-        1.0, Positive(), "strength in observations by which item means are drawn to the global mean"
+        Positive(),
+        "strength in observations by which item means are drawn to the global mean",
+        default=1.0,
     )
     validation_fraction: float = parameter(
-        0.0, text="share of the groups held out, to choose `k` by"
+        text="share of the groups held out, to choose `k` by", default=0.0
     )
     parts, support = "values", "none"
 

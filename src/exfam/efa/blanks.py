@@ -6,8 +6,6 @@ from jaxtyping import Bool, Int64
 from exfam.estimator.schema import AttributeSpec, Schema
 from exfam.groups import CONTEXT, TARGET, Groups
 
-__all__ = ["append_blank", "gaps_of", "insert_blank", "typical_rows"]
-
 
 def append_blank(groups: Groups, schema: Schema) -> Groups:
     """Groups with one blank element at the end of each: its item unknown, its values unobserved.

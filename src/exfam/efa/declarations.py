@@ -20,20 +20,6 @@ from exfam.estimator.rules import (
 )
 from exfam.likelihoods.support import DIRECTIONS
 
-__all__ = [
-    "PARTS",
-    "SUPPORT_CHOICES",
-    "AttributeColumns",
-    "GroupColumnNames",
-    "GroupModel",
-    "GroupSplit",
-    "GroupTraining",
-    "OnlyIn",
-    "PartsModel",
-    "UnavailableError",
-]
-
-
 PARTS = ("auto", "both", "items", "values")
 SUPPORT_CHOICES = ("auto", "hard", "none", "penalty")
 
@@ -42,21 +28,23 @@ class GroupColumnNames(Declared, section="Columns of a frame (not needed for `Gr
     """Columns of a frame of groups."""
 
     group: str | None = parameter(
-        None, OrNone(ColumnName()), "the column of groups, such as users or baskets"
+        OrNone(ColumnName()), "the column of groups, such as users or baskets", default=None
     )
     order: Any = parameter(
-        None,
         OrNone(ColumnNames()),
         'column(s) to sort each group by, or "rows" if rows, or elements of Groups, come in '
         "an order that means something; without, groups are sets",
+        default=None,
     )
-    item: str | None = parameter(None, OrNone(ColumnName()), "the column of items")
-    value: Any = parameter(None, OrNone(ColumnNames()), "the column, or list of columns, of values")
+    item: str | None = parameter(OrNone(ColumnName()), "the column of items", default=None)
+    value: Any = parameter(
+        OrNone(ColumnNames()), "the column, or list of columns, of values", default=None
+    )
     date_format: str | None = parameter(
-        None,
         OrNone(Text()),
         'how text of `order` and `position` writes dates, such as "%d/%m/%Y"; None for ISO dates '
         "or the one format that all of a column fits",
+        default=None,
     )
 
 
@@ -64,23 +52,25 @@ class AttributeColumns(Declared, section="Columns of a frame (not needed for `Gr
     """Further columns of a frame, of elements and of groups."""
 
     attributes: Any = parameter(
-        (),
         OrNone(ColumnNames()),
         "columns of elements that enter both parts, categories or numbers",
+        default=(),
     )
     group_attributes: Any = parameter(
-        (), OrNone(ColumnNames()), "columns that are constant in a group and enter both parts"
+        OrNone(ColumnNames()),
+        "columns that are constant in a group and enter both parts",
+        default=(),
     )
     known: Any = parameter(
-        (),
         OrNone(ColumnNames()),
         "attributes that may be seen of the element whose item is predicted, such as a time "
         "gap; all others (a genre) are hidden there, since they would give the item away",
+        default=(),
     )
     position: Any = parameter(
-        None,
         OrNone(ColumnNames()),
         "column(s) of real positions, such as times; 0, 1, 2 … in an `order` without",
+        default=None,
     )
 
 
@@ -88,12 +78,12 @@ class GroupModel(Declared, section="Model"):
     """What is modeled, and given what."""
 
     direction: str = parameter(
-        "bidirectional",
         Choice(DIRECTIONS),
         '"bidirectional" (each given all others) or "causal" (given earlier ones)',
+        default="bidirectional",
     )
     family: Any = parameter(
-        "gaussian", Families(), "a family's name or instance, or a dict by value column"
+        Families(), "a family's name or instance, or a dict by value column", default="gaussian"
     )
 
 
@@ -101,19 +91,19 @@ class GroupSplit(Declared, section="Training"):
     """What is held out, and what unknown items are."""
 
     validation_fraction: float = parameter(
-        0.1, Fraction(), "share of the groups held out to choose the best epoch"
+        Fraction(), "share of the groups held out to choose the best epoch", default=0.1
     )
     seed: int = parameter(
-        0,
         SEED,
         "of the split, the initial weights and the batches; same seed and data, same bits. "
         "Groups are numbered as they first appear: another order of the rows is another split",
+        default=0,
     )
     unknown: str = parameter(
-        "unk",
         Choice(("error", "ignore", "unk")),
         'items never seen in training: "unk" (keep them in the context as unknown, with a '
         'warning that counts them), "ignore" (leave such elements out) or "error"',
+        default="unk",
     )
 
 
@@ -121,52 +111,56 @@ class PartsModel(Declared, section="Model"):
     """Items, values or both."""
 
     parts: str = parameter(
-        "auto", Choice(PARTS), '"items", "values", "both", or "auto": what the data have'
+        Choice(PARTS), '"items", "values", "both", or "auto": what the data have', default="auto"
     )
     support: str = parameter(
-        "auto",
         Choice(SUPPORT_CHOICES),
         'whether items of the context may occur again: "none" (they may), "hard" (never), '
         '"penalty" (learned), "auto": hard if no group of the data repeats an item',
+        default="auto",
     )
     dispersion: str = parameter(
-        "global", Choice(("global", "item")), 'scales and the like "global" or of each "item"'
+        Choice(("global", "item")),
+        'scales and the like "global" or of each "item"',
+        default="global",
     )
 
 
 class GroupTraining(Declared, section="Training"):
     """Training by AdamW."""
 
-    learning_rate: float = parameter(0.005, Positive(), "largest step size of AdamW")
-    weight_decay: float = parameter(0.1, Positive(zero=True), "decoupled weight decay")
-    batch_size: int = parameter(32, ANY_NUMBER, "groups in a step; more for large data")
+    learning_rate: float = parameter(Positive(), "largest step size of AdamW", default=0.005)
+    weight_decay: float = parameter(Positive(zero=True), "decoupled weight decay", default=0.1)
+    batch_size: int = parameter(ANY_NUMBER, "groups in a step; more for large data", default=32)
     batch_tokens: int | None = parameter(
-        None,
         OrNone(ANY_NUMBER),
         "padded elements in a step at most, in place of `batch_size`: groups of like length "
         "share a step, so that little of it is padding",
+        default=None,
     )
     n_sampled_items: int = parameter(
-        0,
         Whole(least=0, most=2**53),
         "items that a training step sums over in place of the whole catalog, drawn anew and "
         "the more often the more frequent they are; 0 sums over all. Validation and scores "
         "are exact always",
+        default=0,
     )
-    max_epochs: int = parameter(60, ANY_NUMBER, "passes over the training groups at most")
+    max_epochs: int = parameter(ANY_NUMBER, "passes over the training groups at most", default=60)
     patience: int = parameter(
-        10, ANY_NUMBER, "epochs without improvement on validation before stopping"
+        ANY_NUMBER, "epochs without improvement on validation before stopping", default=10
     )
-    warmup: float = parameter(0.05, Fraction(), "share of the steps in which the step size grows")
-    clip: float = parameter(1.0, OrNone(Positive()), "largest norm of a gradient")
+    warmup: float = parameter(
+        Fraction(), "share of the steps in which the step size grows", default=0.05
+    )
+    clip: float = parameter(OrNone(Positive()), "largest norm of a gradient", default=1.0)
     ensemble: int = parameter(
-        1,
         Whole(),
         "models whose initial weights and batches have the seeds `seed`, `seed` + 1 …, and "
         "whose probabilities are averaged; all share the validation split of `seed`",
+        default=1,
     )
-    device: str = parameter("cpu", Text(), '"cpu", "cuda", or "auto": CUDA if present')
-    progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")
+    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="cpu")
+    progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)
 
 
 class UnavailableError(ExfamError, AttributeError):

@@ -37,8 +37,6 @@ from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
 
-__all__ = ["EFA"]
-
 
 class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """Exponential family attention: items and values of groups, each given its context.
@@ -58,67 +56,71 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     kind = "efa"
 
-    embed_dim: int = parameter(32, Whole(), "length of item, value and attribute vectors")
-    n_heads: int = parameter(2, Whole(), "attention heads")
-    head_dim: int = parameter(16, Whole(), "length of each head's queries and keys")
-    n_layers: int = parameter(2, Whole(), "attention layers")
+    embed_dim: int = parameter(Whole(), "length of item, value and attribute vectors", default=32)
+    n_heads: int = parameter(Whole(), "attention heads", default=2)
+    head_dim: int = parameter(Whole(), "length of each head's queries and keys", default=16)
+    n_layers: int = parameter(Whole(), "attention layers", default=2)
     feed_forward_dim: int = parameter(
-        0, Whole(least=0), "hidden units after each attention layer, 0 for none"
+        Whole(least=0), "hidden units after each attention layer, 0 for none", default=0
     )
     connection: str = parameter(
-        "pre-norm",
         Choice(tuple(CONNECTIONS)),
         '"pre-norm", "post-norm", "residual" or "none" around layers',
+        default="pre-norm",
     )
     encoding: str = parameter(
-        "auto",
         Choice(("auto", *ENCODINGS)),
         'positional encoding, a name of `exfam.encodings.ENCODINGS`; "auto" is "relative" '
         'where `order` or `position` is given, otherwise "none": groups are sets',
+        default="auto",
     )
     attention: str = parameter(
-        "softmax",
         Choice(tuple(SCORE_KERNELS)),
         '"softmax", "linear" (weights are the scores), "mean" (scores divided by the number '
         'of visible elements) or "relu-mean" (those above 0, so divided)',
+        default="softmax",
     )
     score_scale: float | None = parameter(
-        None, OrNone(Positive()), "factor of the scores, 1/sqrt(head_dim) if None"
+        OrNone(Positive()), "factor of the scores, 1/sqrt(head_dim) if None", default=None
     )
-    null_token: bool = parameter(True, Flag(), 'whether a learned key stands for "nothing of this"')
+    null_token: bool = parameter(
+        Flag(), 'whether a learned key stands for "nothing of this"', default=True
+    )
     sees_mask: bool = parameter(
-        False, Flag(), "whether a hidden element is itself a key, as in the paper"
+        Flag(), "whether a hidden element is itself a key, as in the paper", default=False
     )
     conditional: str = parameter(
-        "auto",
         Choice(("auto", *CONDITIONALS)),
         '"copies", "exact", "two_stream", "static", or "auto": exact where one pass allows '
         "it, else static",
+        default="auto",
     )
     tie: str = parameter(
-        "none",
         Choice(TIES),
         '"none", or "reflection": center vectors are reflected context vectors',
+        default="none",
     )
     join: str = parameter(
-        "sum", Choice(tuple(JOINS)), '"sum" or "concatenate" the vectors of a token'
+        Choice(tuple(JOINS)), '"sum" or "concatenate" the vectors of a token', default="sum"
     )
     item_sees_values: bool = parameter(
-        False, Flag(), "whether the item part sees the values of the context"
+        Flag(), "whether the item part sees the values of the context", default=False
     )
     value_embedding: str = parameter(
-        "auto", Choice(VALUE_EMBEDDINGS), '"table" (finite families), "network", "raw", or "auto"'
+        Choice(VALUE_EMBEDDINGS),
+        '"table" (finite families), "network", "raw", or "auto"',
+        default="auto",
     )
     head_hidden_dim: int = parameter(
-        32, Whole(least=0), "hidden units of the value head, 0 for a linear one"
+        Whole(least=0), "hidden units of the value head, 0 for a linear one", default=32
     )
     group_offset: bool = parameter(
-        False,
         Flag(),
         "whether the other values' mean residual, shrunk, enters beside the attention",
+        default=False,
     )
     dropout: float = parameter(
-        0.2, Fraction(), "share of units dropped in training; less for large data"
+        Fraction(), "share of units dropped in training; less for large data", default=0.2
     )
 
     def _check_parameters(self) -> None:

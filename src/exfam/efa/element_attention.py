@@ -15,8 +15,6 @@ from exfam.efa.networks.parts import ItemHead, ValueHead
 from exfam.groups import Batch
 from exfam.randomness import Dropout
 
-__all__ = ["ElementAttention", "ElementExperts"]
-
 
 @dataclass(frozen=True, eq=False)
 class ElementExperts:

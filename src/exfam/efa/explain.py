@@ -20,8 +20,6 @@ from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions.attention import PositionAttention, member_of, own_weights, with_term
 from exfam.positions.weights import renormalized
 
-__all__ = ["Explanation", "explain_groups", "group_attention", "group_vectors", "pooled_vectors"]
-
 
 @dataclass(frozen=True, eq=False)
 class Explanation:

@@ -36,8 +36,6 @@ from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["GroupEstimator"]
-
 
 class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.

@@ -20,8 +20,6 @@ from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
 from exfam.reading.reader import read_with_facts
 from exfam.training.batching import element_weights
 
-__all__ = ["Inputs", "check_no_repeats", "read_group_inputs"]
-
 Vocabulary = Mapping[str, np.ndarray]
 
 

@@ -24,8 +24,6 @@ from exfam.estimator.rules import Choice, Flag, Whole
 from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["LatentFactor"]
-
 
 class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """A linear latent factor model: exponential family attention with equal weights.
@@ -46,21 +44,21 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """
 
     kind = "latent-factor"
-    dim: int = parameter(32, Whole(), "number of factors")
+    dim: int = parameter(Whole(), "number of factors", default=32)
     pooling: str = parameter(
-        "mean",
         Choice(tuple(CONTEXT_POOLINGS)),
         '"mean" over the context, "sum", or "paper": the sum over the group\'s final length '
         "minus 1, which in a causal model sees the future",
+        default="mean",
     )
-    intercept: bool = parameter(True, Flag(), "whether items have a constant of their own")
+    intercept: bool = parameter(Flag(), "whether items have a constant of their own", default=True)
     mask_vector: bool = parameter(
-        False, Flag(), "whether a learned vector is always in the context of items"
+        Flag(), "whether a learned vector is always in the context of items", default=False
     )
-    learning_rate: float = parameter(0.01)
-    weight_decay: float = parameter(0.0)
-    batch_size: int = parameter(64, text="groups in a step")
-    max_epochs: int = parameter(100)
+    learning_rate: float = parameter(default=0.01)
+    weight_decay: float = parameter(default=0.0)
+    batch_size: int = parameter(text="groups in a step", default=64)
+    max_epochs: int = parameter(default=100)
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")

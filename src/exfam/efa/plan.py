@@ -24,19 +24,6 @@ from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.checkpoints import checkpoint_path
 
-__all__ = [
-    "FitPlan",
-    "check_order",
-    "check_part_names",
-    "choose_encoding",
-    "choose_parts",
-    "choose_support",
-    "hold_out_groups",
-    "plan_fit",
-    "train",
-    "vocabulary_of",
-]
-
 Weight = Float[np.ndarray, "elements"] | None
 
 

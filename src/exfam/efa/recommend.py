@@ -14,14 +14,6 @@ from exfam.estimator.schema import Schema
 from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = [
-    "Recommendations",
-    "Relations",
-    "item_lifts",
-    "recommend",
-    "relations",
-]
-
 # Items that hard support excludes have probability 0; their lift is finite all the same.
 TINY = 1e-30
 # Items up to which all are compared with all, and those of a larger catalog that are looked at.

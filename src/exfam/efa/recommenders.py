@@ -16,8 +16,6 @@ from exfam.checks import DataError, check_choice, check_positive
 from exfam.groups import Groups
 from exfam.scores.metrics import ranks
 
-__all__ = ["LinearRecommender", "ease", "item_knn", "popularity"]
-
 _ENTRIES_AT_ONCE = 4_000_000
 # EASE inverts a dense items x items array: three of them, 8 bytes a number, are held at a time.
 _MOST_ITEMS_OF_EASE = 20_000

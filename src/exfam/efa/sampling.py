@@ -14,8 +14,6 @@ from exfam.families.mixtures import Mixture
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["continue_groups", "fill_in"]
-
 
 def continue_groups(
     members: Sequence[TwoPartModel], schema: Schema, groups: Groups, *, steps: int, seed: int

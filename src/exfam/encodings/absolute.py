@@ -17,8 +17,6 @@ from exfam.encodings.base import (
 )
 from exfam.layers import linear, table
 
-__all__ = ["LearnedAbsolute", "Sinusoidal", "Untied"]
-
 # A table of more vectors comes from times taken for counts, and would not fit into memory.
 MOST_LEARNED = 1_000_000
 

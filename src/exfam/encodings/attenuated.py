@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.encodings.base import Encoding, KeyPosition, QueryPosition, checked_rows, offsets
 
-__all__ = ["Attenuated", "AttenuatedBias", "AttenuatedTable", "attenuation"]
-
 # What is added to the scores: the logarithms of delta, or delta itself.
 ADDED = ("log", "probability")
 # Locality and symmetry unless given.

@@ -13,20 +13,6 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError
 
-__all__ = [
-    "Encoding",
-    "KeyPosition",
-    "NoEncoding",
-    "Position",
-    "QueryPosition",
-    "angles",
-    "checked_rows",
-    "offsets",
-    "once",
-    "pair_scores",
-    "share_positions",
-]
-
 Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
 QueryPosition = Num[Tensor, "batch query"] | Num[Tensor, "batch query space"]
 KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]

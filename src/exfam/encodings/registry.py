@@ -12,8 +12,6 @@ from exfam.encodings.base import Encoding, NoEncoding
 from exfam.encodings.relative import ALiBi, DistanceBias, RelativeBias, RelativeKeys
 from exfam.encodings.rotary import Rotary
 
-__all__ = ["ENCODINGS", "EncodingSizes", "build_encoding"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSizes:

@@ -12,8 +12,6 @@ from exfam.encodings.base import Encoding, KeyPosition, QueryPosition, offsets, 
 from exfam.geometry import EARTH_RADIUS_KM, check_metric
 from exfam.layers import normal, table
 
-__all__ = ["ALiBi", "DistanceBias", "RelativeBias", "RelativeKeys", "alibi_slopes"]
-
 
 class RelativeBias(Encoding):
     """A learned number for each head and bucket of offsets, added to the scores.

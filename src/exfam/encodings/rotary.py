@@ -7,8 +7,6 @@ from torch import Tensor
 from exfam.checks import ExfamError
 from exfam.encodings.base import Encoding, Position, angles
 
-__all__ = ["Rotary"]
-
 
 class Rotary(Encoding):
     """Rotary embedding: pairs of coordinates turn with the position, at falling speeds.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from exfam.estimator.seen import Seen
     from exfam.training.history import History
 
-__all__ = ["Estimator", "check_fitted"]
-
 _Loaded = TypeVar("_Loaded")
 
 

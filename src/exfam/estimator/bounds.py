@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["Bounded"]
-
 # Beyond what is stored: masks, positions and tables that models compute, and steps of doing so.
 _SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 8_000
 _COPIES, _STEPS = 8, 500

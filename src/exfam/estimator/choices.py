@@ -10,8 +10,6 @@ from exfam.estimator.rules import Rule
 from exfam.families import FAMILIES, Family, PerItem
 from exfam.groups import Groups
 
-__all__ = ["Families", "check_families", "choose_families", "choose_family"]
-
 
 def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
     """The family of each value column, from one for all or a dict by column.

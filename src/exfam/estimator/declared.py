@@ -3,12 +3,13 @@
 A class that derives from `Declared` names its parameters in its body:
 
     class Mean(Declared):
-        smoothing: float = parameter(1.0, Positive(), "counts added to every item")
+        smoothing: float = parameter(Positive(), "counts added to every item", default=1.0)
 
 From this line come the keyword-only constructor, `get_params`, `set_params` and `repr`, the check
 before a fit, the documentation, the command line's option and the saved configuration. Parameters
 that several estimators have are declared in a class that they derive from; a subclass that declares
-one again replaces what it gives: `smoothing: float = parameter(0.5)` changes the default alone.
+one again replaces what it gives: `smoothing: float = parameter(default=0.5)` changes the
+default alone.
 """
 
 import difflib
@@ -21,8 +22,6 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from exfam.checks import ExfamError
 from exfam.estimator.rules import Rule, python_number
-
-__all__ = ["Declared", "Parameter", "attribute", "parameter", "section_rank", "settings_from"]
 
 # In the order in which documentation and signatures have them.
 _SECTIONS = ("Columns", "Text", "Model", "Training")
@@ -63,8 +62,8 @@ class _Attribute:
     default: Any
 
 
-def parameter(default: Any, rule: Rule | None = None, text: str | None = None) -> Any:
-    """A parameter of the class in whose body it stands: its default, its rule, its one line."""
+def parameter(rule: Rule | None = None, text: str | None = None, *, default: Any) -> Any:
+    """A parameter of the class in whose body it stands: its rule, its one line, its default."""
     return Parameter(default, rule, text)
 
 
@@ -85,7 +84,7 @@ class Declared:
 
     >>> from exfam.estimator.rules import Whole
     >>> class Model(Declared):
-    ...     dim: int = parameter(200, Whole(), "length of a vector")
+    ...     dim: int = parameter(Whole(), "length of a vector", default=200)
     >>> Model(dim=8).get_params(), Model(dim=8), Model().set_params(dim=1)
     ({'dim': 8}, Model(dim=8), Model(dim=1))
     >>> Model(dims=8)

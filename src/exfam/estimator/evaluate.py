@@ -20,20 +20,6 @@ from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.metrics import ranks
 from exfam.training.batching import sequential_batches
 
-__all__ = [
-    "MAX_BYTES",
-    "check_size",
-    "chosen_levels",
-    "evaluation_batches",
-    "item_probabilities",
-    "item_ranks",
-    "log_probs",
-    "top_items",
-    "top_of_means",
-    "total_nats",
-    "value_parameters",
-]
-
 # Numbers that one batch may hold in its largest array (4 bytes each, a few such arrays at a time).
 MAX_NUMBERS = 4_000_000
 

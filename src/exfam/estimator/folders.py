@@ -17,8 +17,6 @@ from typing import TypeVar
 
 from exfam.files import hold_folder, lock_folder, sync
 
-__all__ = ["read_whole", "replacing_folder"]
-
 Result = TypeVar("Result")
 
 

@@ -14,11 +14,10 @@ from exfam.estimator.plain import identified
 from exfam.groups import Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
+from exfam.training.batching import Weighted
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
-from exfam.training.steps import Weighted, fit
-
-__all__ = ["Training", "train_members"]
+from exfam.training.steps import fit
 
 # Parameters that a fit may change between two runs of the same checkpoint.
 _IRRELEVANT = {"ensemble", "progress", "unknown"} | {

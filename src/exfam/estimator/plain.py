@@ -11,8 +11,6 @@ from exfam.checks import ExfamError
 from exfam.estimator.rules import python_number
 from exfam.training.checkpoints import Checkpoint
 
-__all__ = ["from_plain", "identified", "to_plain"]
-
 _FAMILY_KEY = "family_instance"
 
 

@@ -8,8 +8,6 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["REGISTRY", "Entry", "class_of", "kinds_of"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -16,30 +16,6 @@ import numpy as np
 
 from exfam.checks import ExfamError, check_choice, is_utf8, shown
 
-__all__ = [
-    "ANY_NUMBER",
-    "SEED",
-    "ByColumn",
-    "Choice",
-    "ColumnName",
-    "ColumnNames",
-    "Flag",
-    "Fraction",
-    "Number",
-    "Numbers",
-    "OrNone",
-    "OrWord",
-    "Positive",
-    "Rule",
-    "Share",
-    "Text",
-    "TextByColumn",
-    "Whole",
-    "check_distinct",
-    "listed",
-    "python_number",
-]
-
 # Sizes that no machine has room for; torch and NumPy overflow above it.
 _MOST = 2**31 - 1
 

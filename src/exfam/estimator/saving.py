@@ -16,8 +16,6 @@ from exfam.training.ranks import is_main_rank
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["load", "load_estimator", "save_estimator"]
-
 
 def save_estimator(estimator: Any, path: str | PathLike[str], *, overwrite: bool) -> None:
     """Write a fitted estimator: parameters, schema, vocabulary, all members' tensors.

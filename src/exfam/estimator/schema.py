@@ -17,15 +17,6 @@ from exfam.families import Family, Scaled, family_from_config, family_to_config,
 from exfam.families.scaled import location_and_scale
 from exfam.groups import Groups
 
-__all__ = [
-    "AttributeSpec",
-    "Schema",
-    "ValueSpec",
-    "check_in_support",
-    "moments",
-    "sampled",
-]
-
 # Squares of values, such as variances, are numbers below this.
 _LARGEST = 1e150
 # Of attributes, which batches clip to it.

@@ -12,8 +12,6 @@ from exfam.checks import ModelFileError
 from exfam.groups import Groups
 from exfam.groups.hashing import element_hashes, group_hashes, label_hashes
 
-__all__ = ["Overlap", "Seen", "SeenElements", "overlap", "overlap_of_groups", "seen_groups"]
-
 # Hashes that are kept at most: 2 MB.
 _MOST = 2**18
 

@@ -31,16 +31,6 @@ from exfam.checks import ExfamError, ModelFileError, check_path
 from exfam.estimator.folders import read_whole, replacing_folder
 from exfam.files import sync
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Stored",
-    "check_replaceable",
-    "load_arrays",
-    "load_folder",
-    "model_file_errors",
-    "save_folder",
-]
-
 FORMAT_VERSION = 1
 _FORMAT = "exfam-model"
 _CONFIG, _TENSORS, _VOCABULARY = "config.json", "model.safetensors", "vocabulary.parquet"

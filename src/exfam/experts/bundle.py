@@ -8,8 +8,6 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
 
-__all__ = ["AttentionLayer", "LinearAttention", "LinearAttentionStack"]
-
 
 @dataclass(frozen=True, eq=False)
 class AttentionLayer:

@@ -16,16 +16,6 @@ from torch import Tensor
 from exfam.experts.bundle import LinearAttention
 from exfam.experts.sentences import Sentences, check_sentences
 
-__all__ = [
-    "Experts",
-    "ScoreComponents",
-    "SimilarityComponents",
-    "as_experts",
-    "center_weights",
-    "score_components",
-    "similarity_components",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Experts:

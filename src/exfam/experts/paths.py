@@ -18,8 +18,6 @@ from torch import Tensor
 from exfam.experts.bundle import AttentionLayer, LinearAttentionStack
 from exfam.experts.sentences import Network, Sentences, check_sentences, stack_of
 
-__all__ = ["Path", "PathExperts", "path_experts"]
-
 Path = tuple[int, ...]
 Copies = Float[Tensor, "rows targets positions embed"]
 Functional = Float[Tensor, "rows targets positions params embed"]

@@ -4,8 +4,6 @@ import torch
 
 from exfam.experts.bundle import AttentionLayer, LinearAttention, LinearAttentionStack
 
-__all__ = ["random_network", "random_stack"]
-
 
 def random_stack(
     generator: torch.Generator,

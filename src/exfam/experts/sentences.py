@@ -10,8 +10,6 @@ from torch import Tensor
 from exfam.checks import ExfamError
 from exfam.experts.bundle import AttentionLayer, LinearAttention, LinearAttentionStack
 
-__all__ = ["Network", "Sentences", "check_sentences", "forward", "stack_of"]
-
 Network = LinearAttention | LinearAttentionStack
 
 

@@ -21,8 +21,6 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 
-__all__ = ["FAR_INPUT", "Family", "check_dispersion", "compressed"]
-
 # Inputs of networks grow by logarithms from here on, where values are not standardized.
 FAR_INPUT = 1e6
 

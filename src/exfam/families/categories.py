@@ -20,8 +20,6 @@ from exfam.families.numeric import (
 )
 from exfam.families.plain import ExponentialFamily, PlainFamily
 
-__all__ = ["Categorical", "Finite", "Ordinal"]
-
 
 class Finite(PlainFamily):
     """Labels start, start + 1, ..., from the log-probabilities of all of them."""

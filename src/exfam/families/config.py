@@ -20,8 +20,6 @@ from exfam.families.per_item import PerItem
 from exfam.families.scaled import Scaled
 from exfam.families.student_t import StudentT
 
-__all__ = ["FAMILIES", "family_from_config", "family_to_config", "register_family"]
-
 Kind = TypeVar("Kind")
 
 # Beside a family's options, a config holds its name, the module of one that a user wrote, and the

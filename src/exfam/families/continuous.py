@@ -19,8 +19,6 @@ from exfam.families.numeric import (
 )
 from exfam.families.plain import ExponentialFamily, PlainFamily
 
-__all__ = ["Exponential", "Gamma", "Gaussian"]
-
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SIGN_HINT = "Use Gaussian() for numbers of either sign."
 

@@ -23,8 +23,6 @@ from exfam.families.numeric import (
 )
 from exfam.families.plain import ExponentialFamily, PlainFamily
 
-__all__ = ["Bernoulli", "Binomial", "NegativeBinomial", "Poisson", "Successes"]
-
 _LINKS = ("log", "one-plus-exp")
 
 

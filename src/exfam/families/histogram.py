@@ -12,8 +12,6 @@ from exfam.checks import ExfamError, check_positive
 from exfam.families.numeric import finite_quantile, pick
 from exfam.families.plain import PlainFamily
 
-__all__ = ["Histogram"]
-
 
 @dataclass(frozen=True)
 class Histogram(PlainFamily):

@@ -10,8 +10,6 @@ from torch import Tensor
 from exfam.checks import ExfamError
 from exfam.families import Family
 
-__all__ = ["Mixture"]
-
 BISECTIONS = 60
 
 

@@ -11,23 +11,6 @@ from torch.nn.functional import logsigmoid
 
 from exfam.checks import ExfamError
 
-__all__ = [
-    "INTERIOR",
-    "MAX_LOG_DISPERSION",
-    "MAX_LOG_MEAN",
-    "bounded",
-    "check_integer",
-    "check_probability",
-    "finite_quantile",
-    "integers_from",
-    "log_rising_factorial",
-    "pick",
-    "search_integer",
-    "softplus",
-    "stirling",
-    "through_scipy",
-]
-
 MAX_LOG_MEAN = 30.0  # means and rates up to 1e13: their squares still fit float32
 MAX_LOG_DISPERSION = 20.0  # scales and shapes between 2e-9 and 5e8
 INTERIOR = 1e-6  # how far `from_mean` keeps a mean from the ends of its range

@@ -14,8 +14,6 @@ from exfam.checks import ExfamError
 from exfam.families.base import FAR_INPUT, Family, check_dispersion, compressed
 from exfam.families.numeric import check_integer
 
-__all__ = ["PerItem"]
-
 
 @dataclass(frozen=True)
 class PerItem(Family):

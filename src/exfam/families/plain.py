@@ -10,8 +10,6 @@ from exfam.checks import ExfamError
 from exfam.families.base import Family, check_dispersion
 from exfam.families.numeric import check_probability
 
-__all__ = ["ExponentialFamily", "PlainFamily"]
-
 
 class PlainFamily(Family):
     """A family that is the same for all items.

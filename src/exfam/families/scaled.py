@@ -27,8 +27,6 @@ from exfam.checks import ExfamError, check_positive
 from exfam.families.base import Family, compressed
 from exfam.families.per_item import PerItem
 
-__all__ = ["Scaled", "location_and_scale", "scaled_to"]
-
 # Standardized values are whole multiples of this where networks see them: what the rounding of
 # a y + b leaves in their last bits would grow in the course of a fit.
 _STEP = 2.0**-20

@@ -13,8 +13,6 @@ from exfam.checks import ExfamError, check_positive
 from exfam.families.numeric import MAX_LOG_DISPERSION, bounded, log_rising_factorial, through_scipy
 from exfam.families.plain import PlainFamily
 
-__all__ = ["StudentT"]
-
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _MIN_LOG_EXCESS = -3.0  # df from 2.05 on: a variance of at most 41 squared scales
 _START_LOG_EXCESS = (-3.0, 5.0)  # beyond 150 degrees of freedom the likelihood is flat

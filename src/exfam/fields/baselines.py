@@ -32,14 +32,6 @@ from exfam.fields.networks.ridge import (
 )
 from exfam.fields.plan import FieldPlan
 
-__all__ = [
-    "FieldClimatology",
-    "FieldGaussianProcess",
-    "FieldKriging",
-    "FieldRidge",
-    "FieldRidgeCovariance",
-]
-
 
 class FieldClimatology(FieldEstimator):
     """What is normal at a site and a time; the other values of the map are not read.
@@ -71,7 +63,7 @@ class FieldGaussianProcess(Lags, FieldEstimator):
     """
 
     kind = "field-gaussian-process"
-    kernel: str = parameter("matern", Choice(KERNELS), '"matern" (3/2) or "exponential"')
+    kernel: str = parameter(Choice(KERNELS), '"matern" (3/2) or "exponential"', default="matern")
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)
@@ -88,7 +80,9 @@ class FieldKriging(FieldEstimator):
     """
 
     kind = "field-kriging"
-    variogram: str = parameter("exponential", Choice(VARIOGRAMS), '"exponential" or "spherical"')
+    variogram: str = parameter(
+        Choice(VARIOGRAMS), '"exponential" or "spherical"', default="exponential"
+    )
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
         climate = self._fit_climate(plan.train)

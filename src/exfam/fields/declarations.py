@@ -21,17 +21,6 @@ from exfam.estimator.rules import (
 from exfam.fields.networks.climate import CLIMATES
 from exfam.geometry import METRICS
 
-__all__ = [
-    "ClimateModel",
-    "FieldColumnNames",
-    "FieldNetworkParameters",
-    "FieldSplit",
-    "FieldTraining",
-    "Lags",
-    "LatentFactorParameters",
-    "RidgeSplit",
-]
-
 
 class FieldColumnNames(
     Declared, section="Columns of a frame (not needed for groups made with `read_field`)"
@@ -39,48 +28,54 @@ class FieldColumnNames(
     """Columns of a frame of values at times and sites."""
 
     time: str | None = parameter(
-        None, OrNone(ColumnName()), "the column of times: dates, timestamps or numbers"
+        OrNone(ColumnName()), "the column of times: dates, timestamps or numbers", default=None
     )
-    site: str | None = parameter(None, OrNone(ColumnName()), "the column of sites")
+    site: str | None = parameter(OrNone(ColumnName()), "the column of sites", default=None)
     coordinates: Any = parameter(
-        None, OrNone(ColumnNames()), "the columns of the sites' coordinates"
+        OrNone(ColumnNames()), "the columns of the sites' coordinates", default=None
     )
     value: str | None = parameter(
-        None,
         OrNone(ColumnName()),
         "the column of values; missing ones are predicted, never learned from",
+        default=None,
     )
     metric: str = parameter(
-        "haversine",
         Choice(METRICS),
         '"haversine" for (latitude, longitude) in degrees, or "euclidean"',
+        default="haversine",
     )
     date_format: str | None = parameter(
-        None,
         OrNone(Text()),
         'how text of `time` writes dates, such as "%d/%m/%Y"; None for ISO dates or the one format '
         "that all of the column fits",
+        default=None,
     )
-    missing: Any = parameter((), Numbers(), "number(s) that stand for a missing value, such as -99")
+    missing: Any = parameter(
+        Numbers(), "number(s) that stand for a missing value, such as -99", default=()
+    )
 
 
 class ClimateModel(Declared, section="Model"):
     """What is normal at a site and time."""
 
     standardize: str = parameter(
-        "site",
         Choice(CLIMATES),
         'what anomalies are taken from: "none", "global", "site" (its mean and spread), or '
         '"seasonal" (with a yearly course)',
+        default="site",
     )
-    period: float = parameter(365.25, Positive(), "length of the year in the unit of the times")
+    period: float = parameter(
+        Positive(), "length of the year in the unit of the times", default=365.25
+    )
 
 
 class FieldSplit(Declared, section="Training"):
     """What is held out."""
 
     validation_fraction: float = parameter(
-        0.0, Fraction(), "share of the maps, the last ones, left out; nothing is chosen by them"
+        Fraction(),
+        "share of the maps, the last ones, left out; nothing is chosen by them",
+        default=0.0,
     )
 
 
@@ -88,20 +83,20 @@ class RidgeSplit(FieldSplit, section="Training"):
     """What penalties are chosen by."""
 
     validation_fraction: float = parameter(
-        0.0,
         text="share of the maps, the last ones, that penalties are chosen by; without, they are "
         "chosen by folds of the training maps",
+        default=0.0,
     )
 
 
 class Lags(Declared, section="Model"):
     """Earlier maps."""
 
-    lags: int = parameter(0, Whole(least=0), "how many earlier maps are seen as well")
+    lags: int = parameter(Whole(least=0), "how many earlier maps are seen as well", default=0)
     step: float | None = parameter(
-        None,
         OrNone(Positive()),
         "time from a map to the next (in days for dates); the most frequent gap if None",
+        default=None,
     )
 
 
@@ -109,93 +104,97 @@ class FieldNetworkParameters(Declared, section="Model"):
     """Sizes and parts of a network of maps."""
 
     scale: str = parameter(
-        "input",
         Choice(("global", "input")),
         'whether scales and the like are "global" constants or depend on the "input": place, '
         "context and what it shows",
+        default="input",
     )
     site_embedding: bool = parameter(
-        False,
         Flag(),
         "whether each site has a learned vector beside its coordinates: better where "
         "predictions are for the sites of training, of no use at new ones",
+        default=False,
     )
-    embed_dim: int = parameter(64, Whole(), "length of the tokens")
-    n_heads: int = parameter(4, Whole(), "attention heads")
-    head_dim: int = parameter(16, Whole(), "length of each head's queries and keys")
+    embed_dim: int = parameter(Whole(), "length of the tokens", default=64)
+    n_heads: int = parameter(Whole(), "attention heads", default=4)
+    head_dim: int = parameter(Whole(), "length of each head's queries and keys", default=16)
     n_layers: int = parameter(
-        1,
         Whole(least=0),
         "attention layers; 0 leaves the linear read-out alone, which can be better: on "
         "October temperatures of 44 cities its mean squared errors on the test days are 8.15,"
         " 8.25 and 8.12 (three seeds, squared degrees Fahrenheit), and with one layer 8.53",
+        default=1,
     )
     feed_forward_dim: int = parameter(
-        64, Whole(least=0), "hidden units after each attention layer, 0 for none"
+        Whole(least=0), "hidden units after each attention layer, 0 for none", default=64
     )
     head_hidden_dim: int = parameter(
-        32, Whole(least=0), "hidden units of the head, 0 for a linear one"
+        Whole(least=0), "hidden units of the head, 0 for a linear one", default=32
     )
     read_out_heads: int = parameter(
-        16, Whole(least=0), "heads of the linear read-out beside attention, 0 for none"
+        Whole(least=0), "heads of the linear read-out beside attention, 0 for none", default=16
     )
     encoding: str = parameter(
-        "distance",
         Choice(tuple(ENCODINGS)),
         '"distance" (scores fall with it), "none", or another name of '
         "`exfam.encodings.ENCODINGS`; of these, those that take real numbers serve places of "
         "one coordinate, all others refuse places in training",
+        default="distance",
     )
     null_token: bool = parameter(
-        True,
         Flag(),
         'whether a learned key stands for "none of these", which few and far sites leave much'
         " weight to",
+        default=True,
     )
     n_neighbors: int | None = parameter(
-        None,
         OrNone(ANY_NUMBER),
         "how many of the nearest observed sites of each map are attended to; all if None, "
         "which takes time with the square of the number of sites",
+        default=None,
     )
     hide: float = parameter(
-        0.25,
         Fraction(),
         "share of the maps that hide some of their values in training, from none to all, so "
         "that any subset of sites can be the context; where all sites are always observed, "
         "less predicts better",
+        default=0.25,
     )
-    dropout: float = parameter(0.1, Fraction(), "share of units dropped in training")
+    dropout: float = parameter(Fraction(), "share of units dropped in training", default=0.1)
 
 
 class LatentFactorParameters(Declared, section="Model"):
     """Sizes of a latent factor model of maps."""
 
     k: int | None = parameter(
-        5, OrNone(ANY_NUMBER), "how many of the nearest observed sites are summed over; all if None"
+        OrNone(ANY_NUMBER),
+        "how many of the nearest observed sites are summed over; all if None",
+        default=5,
     )
-    dim: int = parameter(32, Whole(), "length of the factors")
-    hidden_dim: int = parameter(128, Whole(), "hidden units of the network that makes them")
+    dim: int = parameter(Whole(), "length of the factors", default=32)
+    hidden_dim: int = parameter(Whole(), "hidden units of the network that makes them", default=128)
     intercept: bool = parameter(
-        False, Flag(), "whether a constant is added, which the paper has not"
+        Flag(), "whether a constant is added, which the paper has not", default=False
     )
 
 
 class FieldTraining(Declared, section="Training"):
     """Training by AdamW."""
 
-    learning_rate: float = parameter(0.003, Positive(), "largest step size of AdamW")
-    weight_decay: float = parameter(0.05, Positive(zero=True), "decoupled weight decay")
-    batch_size: int = parameter(32, ANY_NUMBER, "maps in a step")
-    max_epochs: int = parameter(150, ANY_NUMBER, "passes over the training maps at most")
+    learning_rate: float = parameter(Positive(), "largest step size of AdamW", default=0.003)
+    weight_decay: float = parameter(Positive(zero=True), "decoupled weight decay", default=0.05)
+    batch_size: int = parameter(ANY_NUMBER, "maps in a step", default=32)
+    max_epochs: int = parameter(ANY_NUMBER, "passes over the training maps at most", default=150)
     patience: int = parameter(
-        40, ANY_NUMBER, "epochs without improvement on validation before stopping"
+        ANY_NUMBER, "epochs without improvement on validation before stopping", default=40
     )
-    warmup: float = parameter(0.05, Fraction(), "share of the steps in which the step size grows")
-    clip: float = parameter(1.0, OrNone(Positive()), "largest norm of a gradient")
+    warmup: float = parameter(
+        Fraction(), "share of the steps in which the step size grows", default=0.05
+    )
+    clip: float = parameter(OrNone(Positive()), "largest norm of a gradient", default=1.0)
     ensemble: int = parameter(
-        1, Whole(), "models of seeds `seed`, `seed` + 1 …, whose densities are averaged"
+        Whole(), "models of seeds `seed`, `seed` + 1 …, whose densities are averaged", default=1
     )
-    seed: int = parameter(0, SEED, "of the initial weights and the batches")
-    device: str = parameter("cpu", Text(), '"cpu", "cuda", or "auto": CUDA if present')
-    progress: bool = parameter(True, Flag(), "whether to show progress in a terminal")
+    seed: int = parameter(SEED, "of the initial weights and the batches", default=0)
+    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="cpu")
+    progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)

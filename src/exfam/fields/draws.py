@@ -12,8 +12,6 @@ from exfam.fields.data.field_checks import is_observed
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["copies_of_map", "fill_maps"]
-
 
 def fill_maps(
     members: Sequence[TwoPartModel], groups: Groups, *, n: int, sweeps: int, seed: int

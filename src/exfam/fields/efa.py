@@ -25,8 +25,6 @@ from exfam.fields.units import family_in_units
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["FieldEFA"]
-
 # Elements that the starting values of a fit are taken from, of maps spread over all times.
 MOST_START = 1 << 20
 
@@ -50,19 +48,19 @@ class FieldEFA(FieldNetworkParameters, Lags, FieldTraining, FieldEstimator):
 
     kind = "field-efa"
     family: Any = parameter(
-        "gaussian",
         Families(),
         '"gaussian", "student-t", "poisson", "negative-binomial", or an instance such as '
         "`Gaussian(scale=2.0)`",
+        default="gaussian",
     )
     validation_fraction: float = parameter(
-        0.15, text="share of the maps, the last ones, held out to choose the best epoch"
+        text="share of the maps, the last ones, held out to choose the best epoch", default=0.15
     )
     calibrate: bool = parameter(
-        True,
         Flag(),
         "whether scales are multiplied, after training, by the factor under which the maps "
         "held out are likeliest: trained ones are too narrow for other years",
+        default=True,
     )
 
     def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:

@@ -11,8 +11,6 @@ from exfam.fields.networks.network import FieldNetwork, FieldWeights
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["FieldExplanation", "explain_maps"]
-
 
 @dataclass(frozen=True, eq=False)
 class FieldExplanation:

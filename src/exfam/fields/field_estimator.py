@@ -40,8 +40,6 @@ from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.prediction import Prediction
 
-__all__ = ["FieldEstimator"]
-
 
 class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(value at a site and time | values elsewhere, and before).

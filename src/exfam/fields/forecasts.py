@@ -16,8 +16,6 @@ from exfam.fields.units import standardized_maps
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["Forecast", "forecast"]
-
 
 @dataclass(frozen=True, eq=False)
 class Forecast:

@@ -12,8 +12,6 @@ from exfam.fields.data.field_checks import is_observed
 from exfam.fields.inputs import FieldInputs
 from exfam.scores.prediction import Prediction
 
-__all__ = ["filled"]
-
 
 def filled(
     frame: Any, inputs: FieldInputs, prediction: Prediction, *, column: str, level: float

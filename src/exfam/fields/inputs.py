@@ -13,17 +13,6 @@ from exfam.fields.declarations import FieldColumnNames
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 
-__all__ = [
-    "REQUIRED",
-    "FieldInputs",
-    "arranged",
-    "at_known_sites",
-    "check_places",
-    "field_columns",
-    "read_field_inputs",
-    "site_places",
-]
-
 # By how much a coordinate may differ from the training's, as numbers written to files do.
 TOLERANCE = 1e-4
 # Columns of a frame that an estimator must know by name.

@@ -17,8 +17,6 @@ from exfam.fields.plan import FieldPlan
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["FieldLatentFactor"]
-
 
 class FieldLatentFactor(LatentFactorParameters, FieldTraining, FieldEstimator):
     """y_i | others ~ N(h_i . sum of h_j y_j over the k nearest observed sites j, sigma^2).
@@ -38,17 +36,17 @@ class FieldLatentFactor(LatentFactorParameters, FieldTraining, FieldEstimator):
 
     kind = "field-latent-factor"
     standardize: str = parameter(
-        "none",
         text='what anomalies are taken from: "none" (one center and scale of the whole column, so '
         "that its unit does not matter; the paper's sums are of values as they are), "
         '"global", "site" or "seasonal"',
+        default="none",
     )
-    learning_rate: float = parameter(0.005)
-    weight_decay: float = parameter(0.0)
-    max_epochs: int = parameter(300)
-    patience: int = parameter(60)
+    learning_rate: float = parameter(default=0.005)
+    weight_decay: float = parameter(default=0.0)
+    max_epochs: int = parameter(default=300)
+    patience: int = parameter(default=60)
     validation_fraction: float = parameter(
-        0.15, text="share of the maps, the last ones, held out to choose the best epoch"
+        text="share of the maps, the last ones, held out to choose the best epoch", default=0.15
     )
 
     def _part(

@@ -9,8 +9,6 @@ from jaxtyping import Bool
 from exfam.checks import ExfamError, ExfamWarning
 from exfam.groups import Groups
 
-__all__ = ["refuse_places", "warn_of_new_sites"]
-
 REMEDY = "FieldGaussianProcess, FieldKriging and FieldEFA predict new places from those around them"
 
 

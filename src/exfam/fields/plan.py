@@ -34,8 +34,6 @@ from exfam.fields.units import (
 from exfam.groups import Groups
 from exfam.training.checkpoints import checkpoint_path
 
-__all__ = ["FieldPlan", "plan_field_fit"]
-
 Weight = Float[np.ndarray, "elements"] | None
 
 

@@ -14,8 +14,6 @@ from exfam.fields.draws import copies_of_map
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["Sensing", "next_sites"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sensing:

@@ -15,16 +15,6 @@ from exfam.fields.data.field_checks import observed_own
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Groups
 
-__all__ = [
-    "check_range",
-    "family_in_units",
-    "fitted_to",
-    "origin_and_length",
-    "standardized_maps",
-    "unit_of",
-    "with_origin",
-]
-
 # Squares of larger coordinates are no numbers.
 FARTHEST = 1e150
 SMALLEST = 1e-150

@@ -9,8 +9,6 @@ from jaxtyping import Int64
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.groups.groups import TARGET, Groups
 
-__all__ = ["chunks", "compact", "concatenate", "first_repeat", "split"]
-
 PLAIN_COLUMNS = ("item", "position", "observed", "role", "source_row", "tied")
 BOUNDS = ("start", "stop", "context_start", "context_stop")
 NAMED_COLUMNS = ("values", "attributes", "group_attributes")

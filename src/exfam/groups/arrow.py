@@ -10,8 +10,6 @@ import pyarrow as pa
 from exfam.checks import DataError
 from exfam.groups.groups import Groups
 
-__all__ = ["from_arrow", "to_arrow"]
-
 KEY = b"exfam.groups"
 FORMAT = 1
 ELEMENT_FIELDS = ("item", "position", "observed", "role", "source_row", "tied")

@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
-__all__ = ["Batch"]
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:

@@ -18,8 +18,6 @@ from exfam.columns.rules import holds_labels
 from exfam.columns.unknown import UnknownLabels, look_up, vocabulary_key
 from exfam.groups.groups import CONTEXT, Groups
 
-__all__ = ["ROWS", "FrameColumns", "read_frame", "to_frame", "varying_error"]
-
 # As `order`: rows come in an order that means something.
 ROWS = "rows"
 Names = str | Sequence[str] | None

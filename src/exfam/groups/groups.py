@@ -13,8 +13,6 @@ from exfam.groups.batch import Batch
 from exfam.groups.pad import as_attributes, pad_column, pad_columns, pad_position, pad_ranges
 from exfam.groups.validate import checked_fields
 
-__all__ = ["CONTEXT", "TARGET", "Groups", "unchecked"]
-
 TARGET = 0
 CONTEXT = 1
 

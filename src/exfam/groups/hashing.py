@@ -8,8 +8,6 @@ from jaxtyping import Float, Int64, UInt64
 
 from exfam.groups.groups import Groups
 
-__all__ = ["element_hashes", "group_hashes", "label_hashes", "row_hashes"]
-
 _UNKNOWN = np.uint64(0x9E3779B97F4A7C15)  # of an item that the vocabulary does not have
 
 Hashes = UInt64[np.ndarray, "n"]

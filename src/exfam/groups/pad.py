@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Bool, Int64, Shaped
 from torch import Tensor
 
-__all__ = ["as_attributes", "pad_column", "pad_columns", "pad_position", "pad_ranges"]
-
 # Differences of numbers of this size fit single precision.
 _LARGEST = 1e37
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from exfam.checks import DataError
 
-__all__ = ["checked_fields"]
-
 KINDS = {"integers": "iu", "booleans": "b", "numbers": "biuf", "labels": "OUSbiufMm"}
 
 # field -> (kind, dtype, numbers of dimensions): one row an element, one row a group

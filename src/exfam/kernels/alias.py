@@ -12,8 +12,6 @@ from numba import njit
 from exfam.checks import DataError
 from exfam.kernels.randomness import below
 
-__all__ = ["alias_table", "draw_word"]
-
 _HALF, _LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 

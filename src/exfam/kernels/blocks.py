@@ -10,8 +10,6 @@ from typing import Any, no_type_check
 import numpy as np
 from numba import njit
 
-__all__ = ["FAST", "add_weighted_rows", "dot_products", "weighted_columns"]
-
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 _ZERO = np.float32(0.0)
 

@@ -11,8 +11,6 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-__all__ = ["borrowed"]
-
 
 @intrinsic
 @no_type_check

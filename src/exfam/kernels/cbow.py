@@ -15,8 +15,6 @@ from exfam.kernels.borrowing import borrowed
 from exfam.kernels.skipgram import add_to_targets, gather_targets, set_targets
 from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
 
-__all__ = ["train_cbow"]
-
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 @no_type_check

@@ -16,8 +16,6 @@ from exfam.files import scratch_folder
 from exfam.kernels.counting import Counting, fingerprint
 from exfam.kernels.pairs import count_run, count_triangle, fill_run, fill_triangle
 
-__all__ = ["WINDOW_WEIGHTS", "CountingLimits", "count_cooccurrences"]
-
 # More words than these gain little: their pairs are rare.
 _MOST_DENSE = 8192
 _VALUES_AT_ONCE = 1 << 20

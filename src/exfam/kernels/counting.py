@@ -14,8 +14,6 @@ from exfam.files import write_atomically
 from exfam.kernels.pairs import gather_pairs, reduce_sorted
 from exfam.kernels.runs import PairRun, RunStore
 
-__all__ = ["Counting", "fingerprint"]
-
 _MANIFEST = "counting.json"
 _OURS = ("run-*.npy", "new-run-*.npy", "triangle-*.npy", "new-triangle-*.npy")
 _BYTES_AT_ONCE = 1 << 24

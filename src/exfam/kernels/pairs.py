@@ -10,16 +10,6 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-__all__ = [
-    "count_run",
-    "count_triangle",
-    "fill_run",
-    "fill_triangle",
-    "gather_pairs",
-    "merge",
-    "reduce_sorted",
-]
-
 
 @njit(cache=True)
 @no_type_check

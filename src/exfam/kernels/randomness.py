@@ -8,8 +8,6 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-__all__ = ["below", "next_bits"]
-
 # Of type uint64 all: numba turns a mixture of signed and unsigned into floats.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

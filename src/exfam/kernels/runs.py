@@ -11,8 +11,6 @@ from jaxtyping import Int64
 from exfam.checks import CheckpointError
 from exfam.kernels.pairs import merge
 
-__all__ = ["PairRun", "RunStore", "merge_runs"]
-
 
 class PairRun(NamedTuple):
     """Pairs in rising order, each once, and how much there is of each."""

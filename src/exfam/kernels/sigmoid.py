@@ -8,8 +8,6 @@ from numba import njit
 
 from exfam.kernels.blocks import FAST
 
-__all__ = ["logistic", "nats_of"]
-
 # 2 ** x for x from 0 to 1, within 1e-7 of itself, by interpolation at Chebyshev's nodes.
 _POWER = np.polynomial.Chebyshev.interpolate(np.exp2, 6, [0, 1]).convert(
     kind=np.polynomial.Polynomial

@@ -16,19 +16,6 @@ from exfam.kernels.blocks import FAST, add_weighted_rows, dot_products, weighted
 from exfam.kernels.borrowing import borrowed
 from exfam.kernels.windows import draw_negatives, errors, group_nats, reach, subsample
 
-__all__ = [
-    "LINEAR",
-    "REFLECTED",
-    "UNTIED",
-    "Vectors",
-    "add_rows",
-    "add_to_targets",
-    "copy_rows",
-    "gather_targets",
-    "set_targets",
-    "train_skipgram",
-]
-
 UNTIED, REFLECTED, LINEAR = 0, 1, 2
 
 

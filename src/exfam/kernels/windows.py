@@ -15,17 +15,6 @@ from exfam.kernels.blocks import FAST
 from exfam.kernels.randomness import below, next_bits
 from exfam.kernels.sigmoid import logistic, nats_of
 
-__all__ = [
-    "MOST_TOGETHER",
-    "Plan",
-    "Sampling",
-    "draw_negatives",
-    "errors",
-    "group_nats",
-    "reach",
-    "subsample",
-]
-
 # Bits of `members` that are looked at; more windows at once make stale gradients of tied vectors
 # add up until they diverge.
 MOST_TOGETHER = 3

@@ -20,8 +20,6 @@ from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.training.optimizer import TrainingSettings
 
-__all__ = ["LSTMLanguageModel"]
-
 # Tokens of all texts that are drawn together, which take 8 bytes each.
 _MOST_DRAWN = 10**8
 # Pieces that a validation text is read in, side by side, at most; and their tokens, at least: the
@@ -46,40 +44,40 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
     (3, True)
     """
 
-    dim: int = parameter(200, Whole(), "length of the words' vectors and of the states")
-    n_layers: int = parameter(2, Whole(), "of the LSTM")
+    dim: int = parameter(Whole(), "length of the words' vectors and of the states", default=200)
+    n_layers: int = parameter(Whole(), "of the LSTM", default=2)
     tie: str | None = parameter(
-        None,
         Choice(LSTM_TIES),
         'None for output vectors of their own, "tied" for those of the inputs, "reflection" '
         'for those with half of the coordinates\' signs flipped, which is equal to "tied" in '
         "distribution",
+        default=None,
     )
-    dropout: float = parameter(0.2, text="of inputs, between layers and of outputs")
-    batch_size: int = parameter(20, text="pieces of the text that are read side by side")
-    bptt: int = parameter(35, Whole(), "tokens of each piece that a step reads")
+    dropout: float = parameter(text="of inputs, between layers and of outputs", default=0.2)
+    batch_size: int = parameter(text="pieces of the text that are read side by side", default=20)
+    bptt: int = parameter(Whole(), "tokens of each piece that a step reads", default=35)
     learning_rate: float = parameter(
-        20.0,
         text="of gradient descent; divided by 4 whenever an epoch's validation is not the best so "
         "far",
+        default=20.0,
     )
     clip: float | None = parameter(
-        0.25, OrNone(Positive()), "largest norm of the gradient; None for no limit"
+        OrNone(Positive()), "largest norm of the gradient; None for no limit", default=0.25
     )
-    epochs: int = parameter(40, Whole(), "passes over the text")
+    epochs: int = parameter(Whole(), "passes over the text", default=40)
     validation_fraction: float = parameter(
-        0.1,
         Fraction(),
         "share of the text, at its end, that is held out where no validation text is given; 0"
         " for none",
+        default=0.1,
     )
-    seed: int = parameter(0, text="of initial weights and dropout")
+    seed: int = parameter(text="of initial weights and dropout", default=0)
     precision: str = parameter(
-        "float32",
         text='"float32", or "bfloat16" for products with output vectors in training, whose factors'
         " are then rounded to 8 bits: steps take about two thirds of the time on processors "
         "that multiply such numbers (`multiplies_bfloat16`), many times it on others. Scores "
         "are in float32",
+        default="float32",
     )
 
     kind: ClassVar[str] = "lstm-language-model"

@@ -36,8 +36,6 @@ from exfam.reading.text.subwords import (
 )
 from exfam.training.optimizer import TrainingSettings
 
-__all__ = ["MaskedLanguageModel"]
-
 # Parameters that do not make a fit another one.
 _IRRELEVANT = ("progress", "validation_fraction", "long_sentences")
 # Words of a line that are cut into pieces at a time.
@@ -66,43 +64,45 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     """
 
     subwords: str = parameter(
-        "wordpiece",
         Choice(tuple(SUBWORDS)),
         '"wordpiece" or "bpe": how pieces of words are learned; "word" for whole words alone,'
         " the rarer ones unknown",
+        default="wordpiece",
     )
     vocabulary_size: int = parameter(
-        8000, Whole(), "of pieces, 5 special ones and all characters included"
+        Whole(), "of pieces, 5 special ones and all characters included", default=8000
     )
     min_count: int = parameter(
-        2, Whole(), "how often a whole word, or two pieces that become one, must be read"
+        Whole(), "how often a whole word, or two pieces that become one, must be read", default=2
     )
-    lower: bool = parameter(True, Flag(), "whether letters are made small first")
+    lower: bool = parameter(Flag(), "whether letters are made small first", default=True)
     encoding: str = parameter(
-        "rotary",
         Choice(tuple(ENCODINGS)),
         'how positions enter, see `exfam.encodings.ENCODINGS`: "rotary" learns from little '
         'text, where "learned" may stay at the words\' frequencies',
+        default="rotary",
     )
-    embed_dim: int = parameter(128, Whole(), "length of the tokens' vectors")
-    n_heads: int = parameter(4, Whole(), "of attention; divides `embed_dim`")
-    n_layers: int = parameter(4, Whole(), "of attention")
-    feed_forward_dim: int = parameter(512, Whole(least=0), "of the layers between; 0 for none")
+    embed_dim: int = parameter(Whole(), "length of the tokens' vectors", default=128)
+    n_heads: int = parameter(Whole(), "of attention; divides `embed_dim`", default=4)
+    n_layers: int = parameter(Whole(), "of attention", default=4)
+    feed_forward_dim: int = parameter(
+        Whole(least=0), "of the layers between; 0 for none", default=512
+    )
     connection: str = parameter(
-        "pre-norm", Choice(tuple(CONNECTIONS)), '"pre-norm", or "post-norm" as in BERT'
+        Choice(tuple(CONNECTIONS)), '"pre-norm", or "post-norm" as in BERT', default="pre-norm"
     )
     length: int = parameter(
-        128,
         Whole(least=3),
         "tokens of a stretch; the longest sentence for encodings that have tables",
+        default=128,
     )
-    mask_share: float = parameter(0.15, Fraction(), "of tokens that are masked")
+    mask_share: float = parameter(Fraction(), "of tokens that are masked", default=0.15)
     validation_fraction: float = parameter(
-        0.05,
         Fraction(),
         "share of the stretches, at the text's end, that is held out where no validation text"
         " is given, though pieces of words are learned from it too; 0 for none, and none "
         "where it is less than one stretch",
+        default=0.05,
     )
 
     kind: ClassVar[str] = "masked-language-model"

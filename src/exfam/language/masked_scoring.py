@@ -7,8 +7,6 @@ from jaxtyping import Bool, Float64
 from exfam.catalog import ItemChoice, log_prob_of
 from exfam.language.networks.masked_lm import MaskedLM
 
-__all__ = ["masked_choices", "sentence_log_probs"]
-
 # Of the choice of tokens: not a parameter, so that all models predict the same ones.
 _SEED = 0
 # Tokens computed at a time.

@@ -14,11 +14,10 @@ from exfam.estimator.plain import identified
 from exfam.language.declarations import NetworkTraining
 from exfam.training.batching import Source
 from exfam.training.checkpoints import Checkpoint
+from exfam.training.engine import Objective
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import Objective, fit
-
-__all__ = ["CheckpointLike", "LanguageEstimator"]
+from exfam.training.steps import fit
 
 CheckpointLike = Checkpoint | str | PathLike[str] | None
 

@@ -30,8 +30,6 @@ from exfam.positions import encoding_weights
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.vectors import WordVectors
 
-__all__ = ["PositionalSentenceClassifier"]
-
 # Padded words that are scored at once.
 _AT_ONCE = 8192
 
@@ -55,34 +53,34 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
     """
 
     w: float = parameter(
-        0.0143,
         Positive(),
         "above 0; the larger, the more local: near 0 all positions weigh alike, and from "
         "about 100 on a word sees itself alone; locality is .2 at the default",
+        default=0.0143,
     )
     s: float = parameter(
-        1.0,
         Positive(),
         "above 0; by how much faster weights fall after the word than before it; 1 for both "
         "sides alike",
+        default=1.0,
     )
     n_positions: int = parameter(
-        128,
         Whole(),
         "over which weights are normalized, those beyond a sentence's end among them; of "
         "longer sentences the first words are taken",
+        default=128,
     )
     padding: str = parameter(
-        "zeroed",
         Choice(PADDINGS),
         'weights beyond the end of a sentence: "zeroed" with the others as they are, as in '
         'the paper\'s listing, or "renormalized": the others then sum to 1',
+        default="zeroed",
     )
-    dropout: float = parameter(0.5, text="of the encoder's output")
-    learning_rate: float = parameter(0.002, text="of Adam, falling to 0 along a cosine")
-    batch_size: int = parameter(64, text="sentences a step")
-    max_epochs: int = parameter(5, Whole(), "passes over the sentences")
-    seed: int = parameter(0, text="of initial weights, batches and dropout")
+    dropout: float = parameter(text="of the encoder's output", default=0.5)
+    learning_rate: float = parameter(text="of Adam, falling to 0 along a cosine", default=0.002)
+    batch_size: int = parameter(text="sentences a step", default=64)
+    max_epochs: int = parameter(Whole(), "passes over the sentences", default=5)
+    seed: int = parameter(text="of initial weights, batches and dropout", default=0)
 
     kind: ClassVar[str] = "positional-sentence-classifier"
 

@@ -22,8 +22,6 @@ from exfam.language.word_pieces import (
 )
 from exfam.vectors import WordVectors
 
-__all__ = ["PretrainedEncoder"]
-
 
 class PretrainedEncoder:
     """A transformers model that returns its attention weights, and its tokenizer.

@@ -6,8 +6,6 @@ from jaxtyping import Float64, Int64
 
 from exfam.language.networks.lstm_network import LSTMNetwork
 
-__all__ = ["draw_tokens", "token_log_probs"]
-
 # Tokens read at a time.
 _CHUNK = 512
 

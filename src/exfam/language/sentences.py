@@ -16,8 +16,6 @@ from exfam.reading.text.checks import check_no_table
 from exfam.training.batching import epoch_batches, read_at_random, sequential_batches
 from exfam.training.fingerprint import digest, groups_digest
 
-__all__ = ["LabeledSentences", "known_words", "split_sentences"]
-
 
 @dataclass(frozen=True, eq=False)
 class LabeledSentences:

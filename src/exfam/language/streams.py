@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from exfam.language.networks.lstm_network import LSTMNetwork, LSTMState
 from exfam.training.fingerprint import digest
 
-__all__ = ["CarriedNats", "Streams", "cut"]
-
 
 @dataclass(frozen=True, eq=False)
 class Streams:

@@ -10,16 +10,6 @@ from sklearn.base import ClassifierMixin
 
 from exfam.checks import DataError, ExfamWarning, regular_array
 
-__all__ = [
-    "LabelPredictions",
-    "checked_targets",
-    "checked_validation",
-    "finite_numbers",
-    "known_labels",
-    "label_codes",
-    "warn_unknown_labels",
-]
-
 _PLAIN = (str, bool, int, float)
 
 

@@ -25,8 +25,6 @@ from exfam.reading.text.checks import check_no_table
 from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.vectors import WordVectors
 
-__all__ = ["LONG_SENTENCES", "SENTENCE_POOLINGS", "TextEncoder", "sentence_list"]
-
 # The vector of a sentence: the mean of its tokens, or the first token's.
 SENTENCE_POOLINGS = ("mean", "first")
 # What becomes of sentences of more tokens than the encoder has positions for.

@@ -16,17 +16,6 @@ from exfam.reading.packed import opener_of, unpacking
 from exfam.reading.text.checks import check_no_table, check_utf8
 from exfam.reading.text.sources import FileSource, find_source
 
-__all__ = [
-    "LINE_END",
-    "UNKNOWN",
-    "Lexicon",
-    "encode_known",
-    "encode_text",
-    "learn",
-    "lines_of",
-    "located_lines",
-]
-
 LINE_END, UNKNOWN = "<eos>", "<unk>"
 # In arrays of codes.
 _LINE_END_CODE = -1

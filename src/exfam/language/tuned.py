@@ -36,28 +36,29 @@ from exfam.language.targets import (
 )
 from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder, sentence_list
 from exfam.reading.text.subwords import SPECIAL, Subwords
+from exfam.training.engine import Objective
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import Objective
-
-__all__ = ["SentenceClassifier", "SentenceRegressor"]
 
 
 class _Tuned(LanguageEstimator, Precision, AdamTraining):
     """What both share: an encoder, one more layer, steps on both."""
 
     pooling: str = parameter(
-        "mean",
         Choice(SENTENCE_POOLINGS),
         'the vector of a sentence is the "mean" of its tokens, or the "first"',
+        default="mean",
     )
-    dropout: float = parameter(0.1, text="of that vector; the encoder keeps its own")
-    learning_rate: float = parameter(0.0003)
-    batch_size: int = parameter(32, text="sentences a step")
-    max_epochs: int = parameter(4, text="passes over the sentences")
+    dropout: float = parameter(text="of that vector; the encoder keeps its own", default=0.1)
+    learning_rate: float = parameter(default=0.0003)
+    batch_size: int = parameter(text="sentences a step", default=32)
+    max_epochs: int = parameter(text="passes over the sentences", default=4)
     long_sentences: str = parameter(
-        "error", text='"error", or "cut" to leave out what is beyond the encoder\'s last position'
+        text='"error", or "cut" to leave out what is beyond the encoder\'s last position',
+        default="error",
     )
-    seed: int = parameter(0, text="of the last layer's initial weights, batches and dropout")
+    seed: int = parameter(
+        text="of the last layer's initial weights, batches and dropout", default=0
+    )
 
     kind: ClassVar[str]
 

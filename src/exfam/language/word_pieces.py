@@ -10,16 +10,6 @@ from torch import Tensor
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
 
-__all__ = [
-    "attention_of_words",
-    "begins_with_space",
-    "check_repeats",
-    "check_tokens",
-    "probe_words",
-    "token_vectors",
-    "word_codes",
-]
-
 # What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
 _SPACE = "\u0120"
 _WORD_MARKS = (_SPACE, "\u2581")

@@ -15,16 +15,6 @@ from exfam.catalog import ContextItems, ItemChoice, LinearEta, runs
 from exfam.checks import ExfamError, check_choice
 from exfam.groups import Batch
 
-__all__ = [
-    "DIRECTIONS",
-    "SUPPORTS",
-    "HardExclusion",
-    "NoExclusion",
-    "RepeatPenalty",
-    "context_items",
-    "repeated",
-]
-
 DIRECTIONS = ("causal", "bidirectional")
 
 Items = Float[Tensor, "batch length items"]

@@ -16,17 +16,6 @@ from torch import Tensor
 from exfam.checks import ExfamError, check_choice
 from exfam.groups import Batch
 
-__all__ = [
-    "LIKELIHOODS",
-    "Causal",
-    "LeaveOneOut",
-    "Likelihood",
-    "LogProb",
-    "ModelWithLogProb",
-    "counted",
-    "likelihood_for",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class LogProb:

@@ -14,8 +14,6 @@ from exfam.groups import Batch
 from exfam.likelihoods.support import DIRECTIONS, NoExclusion
 from exfam.likelihoods.terms import LogProb
 
-__all__ = ["TwoPartModel"]
-
 Index = Int64[Tensor, "rows"]
 
 

@@ -11,8 +11,6 @@ from exfam.checks import check_choice
 from exfam.efa.explain import Explanation
 from exfam.plots.style import INK, ON_DATA, SHADES, make_figure, name_ticks, plain_axes
 
-__all__ = ["attention_map", "layer_map"]
-
 _SHORT = {"(nothing)": "∅", "(mask)": "?"}
 _LEVELS = np.linspace(0, 1, 21)
 _MOST_LABELS = 40

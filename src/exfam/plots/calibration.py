@@ -15,8 +15,6 @@ from exfam.checks import DataError
 from exfam.plots.style import COLORS, INK, MUTED, legend_above, make_figure, plain_axes
 from exfam.scores.calibration import Reliability
 
-__all__ = ["coverage_curve", "integral_histogram", "reliability_diagram"]
-
 _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %", 1e-5: "0.001 %"}
 # Fewer expected hits say nothing of a bin.
 _LEAST_EXPECTED = 5.0

@@ -9,8 +9,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from exfam.checks import DataError
 from exfam.plots.style import COLORS, MUTED, make_figure, plain_axes
 
-__all__ = ["histogram"]
-
 _MOST_BARS = 40
 # Bars leave out this share of the values on each side where values have long tails.
 _TAIL = 0.005

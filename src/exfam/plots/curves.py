@@ -18,8 +18,6 @@ from exfam.plots.style import (
 )
 from exfam.training.history import History
 
-__all__ = ["learning_curve", "missing_curves"]
-
 
 def learning_curve(
     history: History, *, references: Mapping[str, float] | None = None, width: float = 7.0

@@ -18,8 +18,6 @@ from exfam.plots.style import (
     write_beside,
 )
 
-__all__ = ["expert_bars"]
-
 _MOST_OUTPUTS = len(COLORS)
 _MOST_LETTERS = 28
 

@@ -29,8 +29,6 @@ from exfam.plots.style import (
     write_name,
 )
 
-__all__ = ["crps_by_site", "field_map", "site_attention_map"]
-
 _WARMTH = LinearSegmentedColormap.from_list(
     "warmth", ["#173f7a", COLORS[0], "#a9cbef", "#f5ecd9", "#f0b487", COLORS[1], "#8a3b12"]
 )

@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 from exfam.checks import ExfamError
 from exfam.plots.style import COLORS, INK, make_figure, name_width, plain_axes, write_name
 
-__all__ = ["item_map", "place_names"]
-
 _MARGIN = 0.06
 _FONT_SIZE = 9.0
 _GAP = 3.0

@@ -23,8 +23,6 @@ from exfam.plots.style import (
 )
 from exfam.positions import PositionScores, position_scores
 
-__all__ = ["accuracy_by_distance", "position_matrices", "position_scatter"]
-
 _MARKERS = "os^DvP*X"
 
 

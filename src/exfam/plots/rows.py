@@ -21,8 +21,6 @@ from exfam.plots.style import (
     write_beside,
 )
 
-__all__ = ["interval_rows", "means_by_case", "result_bars"]
-
 
 def result_bars(
     labels: Sequence[str],

@@ -19,30 +19,6 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-__all__ = [
-    "COLORS",
-    "INK",
-    "MUTED",
-    "NAME_MARK",
-    "ON_DATA",
-    "SHADES",
-    "SIGNED",
-    "draw_curves",
-    "draw_references",
-    "drawable",
-    "legend_above",
-    "legend_beside",
-    "line_of",
-    "make_figure",
-    "name_rows",
-    "name_ticks",
-    "name_width",
-    "plain_axes",
-    "shortened",
-    "write_beside",
-    "write_name",
-]
-
 INK = "#24292f"
 ON_DATA = "#10151c"
 COLORS = ("#2f7ed8", "#e07a2f", "#3aa76d", "#b05cc6", "#c9a227")

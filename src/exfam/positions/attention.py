@@ -21,8 +21,6 @@ from exfam.encodings import Encoding, NoEncoding
 from exfam.positions.matrices import seen_positions, weights_of_seen
 from exfam.positions.probe import PositionScores, position_scores
 
-__all__ = ["PositionAttention", "member_of", "own_weights", "with_term"]
-
 # All scores, or those that tokens alone have.
 TERMS = ("both", "contextual")
 # What a score is of: one matrix of the whole model, or one a layer, or one a head of a layer.

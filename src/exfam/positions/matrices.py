@@ -10,8 +10,6 @@ from torch import Tensor
 from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.encodings import DistanceBias, Encoding
 
-__all__ = ["encoding_weights", "seen_positions", "weights_of_seen"]
-
 
 def encoding_weights(
     encoding: Encoding, length: int, *, head_dim: int = 64, direction: str = "bidirectional"

@@ -29,8 +29,6 @@ from torch.nn.functional import pad
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.positions.weights import check_weights
 
-__all__ = ["AVERAGES", "locality", "raw_symmetry", "row_locality", "row_symmetry", "symmetry"]
-
 AVERAGES = ("micro", "macro")
 # Numbers worked on at a time: as many as a processor's cache holds.
 _AT_ONCE = 2**17

@@ -13,15 +13,6 @@ from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.positions.metrics import locality, raw_symmetry, symmetry
 from exfam.positions.weights import renormalized
 
-__all__ = [
-    "SPECIAL_TOKENS",
-    "PositionProbe",
-    "PositionScores",
-    "RepeatingEncoder",
-    "identical_word_probe",
-    "position_scores",
-]
-
 # What becomes of an encoder's special tokens: none are there; their rows and columns are scored;
 # they are there, and their rows and columns left out.
 SPECIAL_TOKENS = ("none", "kept", "cut")

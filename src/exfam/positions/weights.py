@@ -8,8 +8,6 @@ from torch import Tensor
 
 from exfam.checks import DataError
 
-__all__ = ["check_weights", "renormalized"]
-
 # Rows of half precision miss 1 by up to this much.
 _TOLERANCE = 5e-3
 

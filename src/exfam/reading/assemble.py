@@ -19,8 +19,6 @@ from exfam.reading.options import ReadingFacts
 from exfam.reading.stream import Rows, sorted_rows
 from exfam.reading.table import restored
 
-__all__ = ["Source", "assemble"]
-
 
 @dataclass(frozen=True, eq=False)
 class Source:

@@ -13,8 +13,6 @@ from exfam.columns.rules import broken_rule, holds_labels, rules_of
 from exfam.reading.database import Database
 from exfam.reading.table import Column, Table, restored
 
-__all__ = ["Checked", "check_table"]
-
 
 @dataclass(frozen=True, eq=False)
 class Checked:

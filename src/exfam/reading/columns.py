@@ -13,8 +13,6 @@ from exfam.reading.options import ReadingOptions
 from exfam.reading.sources import open_source
 from exfam.reading.table import restored
 
-__all__ = ["open_columns"]
-
 
 def open_columns(
     data: Any,

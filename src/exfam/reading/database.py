@@ -14,14 +14,6 @@ from exfam.files import scratch_folder
 from exfam.reading.options import ReadingOptions
 from exfam.reading.quoting import literal
 
-__all__ = [
-    "Database",
-    "explained",
-    "first_line",
-    "open_database",
-    "unreadable",
-]
-
 # DuckDB starts with 80% of the memory that it may use, container limits included.
 HALF = 0.5 / 0.8
 UNITS = {"bytes": 0, "byte": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}

@@ -19,8 +19,6 @@ from exfam.reading.lines import bad_cells, first_bad, short_lines
 from exfam.reading.quoting import literal
 from exfam.reading.table import Column, Table, staged
 
-__all__ = ["header_names", "open_delimited"]
-
 DELIMITERS = (",", "\t", ";", "|")
 IN_GAPS = f"lower(trim({{x}})) IN {GAPS}"
 # Parts that hold labels, and those that hold numbers or text, as their cells look.

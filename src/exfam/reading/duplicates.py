@@ -5,8 +5,6 @@ from jaxtyping import Int64, UInt64
 
 from exfam.reading.stream import Rows
 
-__all__ = ["DuplicateFinder"]
-
 # An odd number with bits all over: multiplying by it spreads near numbers over all 64 bits.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 

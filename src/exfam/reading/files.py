@@ -13,8 +13,6 @@ from exfam.checks import DataError, is_utf8
 from exfam.reading.packed import unpacking
 from exfam.reading.quoting import literal
 
-__all__ = ["Files", "find_files", "named_files", "scanned", "unpacked"]
-
 KINDS = {
     ".csv": "csv",
     ".tsv": "csv",

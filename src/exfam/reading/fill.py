@@ -12,8 +12,6 @@ from exfam.reading.checks import Checked
 from exfam.reading.labels import Encoding
 from exfam.reading.stream import Rows
 
-__all__ = ["Allocate", "ElementColumns", "GroupColumns", "coded"]
-
 # (name, dtype, shape) -> an array to be filled; names are "item", "source_row", "observed",
 # "tied", "position", "values.NAME" and "attributes.NAME".
 Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]

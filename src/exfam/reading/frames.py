@@ -13,8 +13,6 @@ from exfam.columns.rules import broken_rule
 from exfam.reading.database import Database
 from exfam.reading.table import Column, Table
 
-__all__ = ["open_arrays"]
-
 
 def open_arrays(
     database: Database, frame: Any, parts: Sequence[Part], known: Container[str]

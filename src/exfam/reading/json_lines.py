@@ -14,8 +14,6 @@ from exfam.reading.lines import bad_object, first_bad
 from exfam.reading.quoting import literal
 from exfam.reading.table import Column, Table, staged
 
-__all__ = ["key_names", "open_json_lines"]
-
 WHOLE = {"BIGINT", "UBIGINT"}
 # A column of lists or objects: no part takes it, and the error shows it as it is written.
 NESTED = pa.list_(pa.null())

@@ -14,8 +14,6 @@ from exfam.reading.checks import Checked
 from exfam.reading.database import Database
 from exfam.reading.table import restored
 
-__all__ = ["Encoding", "Labels", "encode", "find_labels"]
-
 
 @dataclass(frozen=True, eq=False)
 class Labels:

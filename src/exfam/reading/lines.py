@@ -10,8 +10,6 @@ from typing import Any, TextIO
 
 from exfam.checks import DataError
 
-__all__ = ["bad_cells", "bad_encoding", "bad_object", "first_bad", "short_lines"]
-
 CHUNK = 1 << 20
 # In letters; DuckDB reads no longer lines of CSV files, nor objects of JSON lines files.
 LONGEST_LINE = 1 << 24

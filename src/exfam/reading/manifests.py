@@ -12,8 +12,6 @@ from typing import Any
 from exfam.checks import DataError
 from exfam.files import is_inside, write_atomically
 
-__all__ = ["Contents", "FolderKind", "contents_of"]
-
 
 @dataclass(frozen=True)
 class Contents:

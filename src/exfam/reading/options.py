@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.columns.ordering import check_date_format
 
-__all__ = ["ReadingFacts", "ReadingOptions"]
-
 MOST_THREADS = 1024
 _SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|bytes?)\s*", re.IGNORECASE | re.ASCII)
 

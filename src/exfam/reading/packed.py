@@ -10,8 +10,6 @@ from typing import IO, Any
 
 from exfam.checks import DataError
 
-__all__ = ["MOST_TIMES", "UNPACKED_ANYWAY", "opener_of", "unpacking"]
-
 # Text packs to a third or a tenth of its size; what packs to a hundredth holds next to nothing.
 MOST_TIMES = 100
 # Up to this size a file may unpack to any multiple of its own.

@@ -13,8 +13,6 @@ from exfam.reading.database import first_line
 from exfam.reading.files import scanned
 from exfam.reading.table import Column, Table
 
-__all__ = ["open_parquet", "schema_names"]
-
 
 def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     """Parquet files as one table, read again whenever it is asked.

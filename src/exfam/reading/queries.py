@@ -19,8 +19,6 @@ from exfam.reading.database import Database, explained, first_line
 from exfam.reading.quoting import identifier
 from exfam.reading.table import Column, Table, staged
 
-__all__ = ["is_query", "open_duckdb_query", "open_remote_query", "query_names"]
-
 ROWS_A_BATCH = 50_000
 SQLITE, POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 SQLITE_TYPES = {

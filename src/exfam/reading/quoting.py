@@ -1,7 +1,5 @@
 """Names and texts as SQL writes them."""
 
-__all__ = ["identifier", "literal"]
-
 
 def identifier(name: str) -> str:
     """A column or table name as SQL writes it.

@@ -19,8 +19,6 @@ from exfam.reading.options import ReadingFacts, ReadingOptions
 from exfam.reading.sources import open_source
 from exfam.reading.texts import with_sorted_text
 
-__all__ = ["read", "read_with_facts"]
-
 
 def read(
     source: Any,

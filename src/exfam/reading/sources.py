@@ -16,8 +16,6 @@ from exfam.reading.parquet import open_parquet, schema_names
 from exfam.reading.queries import is_query, open_duckdb_query, open_remote_query, query_names
 from exfam.reading.table import Table
 
-__all__ = ["SourceNames", "open_source", "source_names"]
-
 
 @dataclass(frozen=True)
 class SourceNames:

@@ -17,8 +17,6 @@ from exfam.reading.database import Database
 from exfam.reading.labels import Labels
 from exfam.reading.table import restored
 
-__all__ = ["Rows", "sorted_rows"]
-
 ROWS_A_BATCH = 1 << 18
 
 

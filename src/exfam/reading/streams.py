@@ -12,8 +12,6 @@ from exfam.checks import DataError
 from exfam.files import atomic_path
 from exfam.reading.packed import unpacking
 
-__all__ = ["is_packed", "opened", "written"]
-
 _GZIP = b"\x1f\x8b"
 
 

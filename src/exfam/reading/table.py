@@ -9,8 +9,6 @@ from pyarrow import types
 from exfam.columns.parts import Part, Places
 from exfam.reading.database import Database
 
-__all__ = ["Column", "Table", "restored", "staged"]
-
 
 @dataclass(frozen=True)
 class Column:

@@ -11,8 +11,6 @@ from exfam.columns.parts import Part, complaint
 from exfam.reading.database import Database
 from exfam.reading.table import Column, Table
 
-__all__ = ["with_sorted_text"]
-
 
 def with_sorted_text(database: Database, table: Table, *, date_format: str | None) -> Table:
     """The table with text of `order` and `position` as numbers or times that sort as it should.

@@ -16,8 +16,6 @@ from exfam.report.rivals import Rival, same_columns
 from exfam.scores.calibration import Reliability, TopItem, reliability, top_item
 from exfam.scores.metrics import ranks
 
-__all__ = ["Evaluation", "ValuePredictions", "evaluate", "evaluate_rival", "value_predictions"]
-
 Numbers = Float[np.ndarray, "rows"]
 
 

@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 
 from exfam.plots.style import NAME_MARK
 
-__all__ = ["inline_svg"]
-
 # Below this share of its size a picture is scrolled rather than shrunk: its words stay legible.
 LEAST_SCALE = 0.75
 _NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}

@@ -11,8 +11,6 @@ from exfam.efa.recommend import TINY
 from exfam.estimator.evaluate import item_probabilities
 from exfam.report.material import alone
 
-__all__ = ["Related", "lifts_among", "related_items"]
-
 
 @dataclass(frozen=True, eq=False)
 class Related:

@@ -18,8 +18,6 @@ from exfam.likelihoods.two_part import TwoPartModel
 from exfam.report.summary import item_counts
 from exfam.report.words import ItemNames
 
-__all__ = ["Material", "alone", "draw_groups", "gather_material", "read_data"]
-
 # Numbers that scoring may compute in all, elements times items or so: some seconds of work.
 _WORK = 3e7
 _LEAST_ELEMENTS, _MOST_ELEMENTS = 2_500, 40_000

@@ -17,8 +17,6 @@ from exfam.report.sections.model import model_section
 from exfam.report.sections.scores import score_section
 from exfam.report.words import clean, quantity
 
-__all__ = ["write_report"]
-
 
 def write_report(
     model: GroupEstimator,

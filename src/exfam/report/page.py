@@ -15,17 +15,6 @@ from exfam.checks import ExfamError
 from exfam.files import write_atomically
 from exfam.report.inline import inline_svg
 
-__all__ = [
-    "Facts",
-    "Pairs",
-    "Picture",
-    "Section",
-    "SideBySide",
-    "TableData",
-    "render_page",
-    "write_page",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Picture:

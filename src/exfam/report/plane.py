@@ -7,8 +7,6 @@ from jaxtyping import Float
 
 from exfam.checks import DataError
 
-__all__ = ["Plane", "principal_plane"]
-
 
 class Plane(NamedTuple):
     """Points in the plane of largest variance, and the share of all variance in it."""

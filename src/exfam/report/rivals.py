@@ -16,8 +16,6 @@ from exfam.groups import Groups
 from exfam.report.material import draw_groups
 from exfam.report.words import quantity
 
-__all__ = ["Rival", "fit_rivals", "same_columns"]
-
 # Elements times items times epochs that a latent factor fit may take.
 _LATENT_FACTOR_WORK = 4e8
 _EPOCHS, _FEWEST_EPOCHS, _FEWEST_ELEMENTS = 40, 10, 4_000

@@ -7,8 +7,6 @@ from jaxtyping import Int64
 
 from exfam.groups import Groups
 
-__all__ = ["Summary", "item_counts", "summarize"]
-
 
 @dataclass(frozen=True, eq=False)
 class Summary:

@@ -7,8 +7,6 @@ import numpy as np
 
 from exfam.plots.style import shortened
 
-__all__ = ["ItemNames", "clean", "figure", "listing", "percent", "quantity"]
-
 # Letters of a name in tables; pictures have less room.
 _IN_TABLES = 60
 _MINUS = "\N{MINUS SIGN}"

@@ -11,18 +11,6 @@ from torch import Tensor
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.families.mixtures import Mixture
 
-__all__ = [
-    "Coverage",
-    "Reliability",
-    "TopItem",
-    "distance_to_uniform",
-    "has_jumps",
-    "interval_coverage",
-    "probability_integral",
-    "reliability",
-    "top_item",
-]
-
 # Items of lower probability share the last bin of a factor of two.
 N_BINS = 20
 

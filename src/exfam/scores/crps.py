@@ -13,8 +13,6 @@ from exfam.families.mixtures import Mixture
 from exfam.families.numeric import log_rising_factorial
 from exfam.scores.calibration import has_jumps
 
-__all__ = ["crps"]
-
 _ENTRIES_AT_ONCE = 2_000_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Between the quantiles of these levels a law is smooth; what lies beyond them weighs 1e-20.

@@ -7,8 +7,6 @@ from jaxtyping import Float, Int
 
 from exfam.checks import DataError
 
-__all__ = ["Estimate", "mean_over_groups"]
-
 
 class Estimate(NamedTuple):
     """A mean, its standard error, and how many elements and groups it is of.

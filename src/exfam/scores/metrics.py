@@ -10,23 +10,6 @@ import numpy as np
 from jaxtyping import Float, Int, Num
 
 from exfam.checks import DataError, check_fraction, check_positive
-from exfam.scores.calibration import interval_coverage, probability_integral
-from exfam.scores.crps import crps
-
-__all__ = [
-    "Interval",
-    "crps",
-    "interval_coverage",
-    "mean_given_true",
-    "mrr",
-    "mse",
-    "ndcg_at",
-    "paired_bootstrap",
-    "probability_integral",
-    "ranks",
-    "recall_at",
-    "rmse",
-]
 
 _ENTRIES_AT_ONCE = 4_000_000
 

@@ -16,8 +16,6 @@ from exfam.families.numeric import check_integer
 from exfam.scores.calibration import probability_integral
 from exfam.scores.crps import crps
 
-__all__ = ["Prediction"]
-
 _ENTRIES_AT_ONCE = 1_000_000
 
 

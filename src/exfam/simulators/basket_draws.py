@@ -12,8 +12,6 @@ from exfam.checks import DataError, check_positive
 from exfam.groups import Groups
 from exfam.simulators.baskets import BasketProcess, BasketSettings, draw_process
 
-__all__ = ["SimulatedBaskets", "simulate_baskets", "write_baskets"]
-
 _GROUPS_AT_ONCE = 50_000
 _NONE = -1
 

@@ -26,8 +26,6 @@ from jaxtyping import Bool, Float, Int, Int64
 from exfam.checks import DataError, ExfamError, check_fraction, check_positive
 from exfam.groups import Groups
 
-__all__ = ["BasketProcess", "BasketSettings", "draw_process"]
-
 _ENTRIES_AT_ONCE = 4_000_000
 # Zipf-Mandelbrot: popularity falls as 1 / (rank + 5), of themes and of items in a theme.
 _ZIPF_SHIFT = 5.0

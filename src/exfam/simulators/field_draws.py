@@ -13,8 +13,6 @@ from exfam.groups import Groups
 from exfam.simulators.field_processes import FieldSettings, draw_field_process, root
 from exfam.simulators.fields import FieldProcess
 
-__all__ = ["SimulatedCounts", "SimulatedField", "simulate_counts", "simulate_field"]
-
 _FIRST_DAY = np.datetime64("2001-01-01")
 _AXES = {"haversine": ("latitude", "longitude"), "euclidean": ("east", "north")}
 

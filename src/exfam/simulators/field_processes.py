@@ -10,8 +10,6 @@ from scipy.spatial.distance import cdist
 from exfam.checks import ExfamError, check_choice, check_fraction, check_positive
 from exfam.simulators.fields import FieldProcess
 
-__all__ = ["FieldSettings", "Regimes", "draw_field_process", "matern", "root"]
-
 # Corners of the area by metric: (latitude, longitude) of the contiguous United States, or the unit
 # square.
 _AREAS = {"haversine": ((25.0, -124.0), (49.0, -67.0)), "euclidean": ((0.0, 0.0), (1.0, 1.0))}

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int64
 
-__all__ = ["FieldProcess"]
-
 _YEAR = 365.25
 _WARMEST = 200.0
 

@@ -6,8 +6,6 @@ from jaxtyping import Float, Int64, Shaped
 from exfam.checks import ExfamError, check_positive
 from exfam.groups import Groups
 
-__all__ = ["RATING_CASES", "ratings_cases", "ratings_true_means", "simulate_ratings"]
-
 N_MOVIES = 5
 # Case of a movie (numbered from 1, as in the paper) in its order -> mean rating.
 RATING_CASES = {

@@ -16,8 +16,6 @@ from exfam.tables.estimator.given import GivenTables, read_response
 from exfam.tables.estimator.plan import Response
 from exfam.tables.estimator.supervised import SupervisedTable
 
-__all__ = ["MaskedTableClassifier"]
-
 
 class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
     """Attention over the cells of a row as a classifier, and a joint model of all columns.
@@ -38,17 +36,17 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
 
     kind = "masked-table-classifier"
     target: str = parameter(
-        "auto",
         Choice(("auto", "categorical", "ordinal")),
         'whether the classes are "categorical" or "ordinal"; "auto": ordinal if they are '
         "ordered categories, declared in `kinds` under the response's name, or more than two "
         "numbers",
+        default="auto",
     )
     decision: str = parameter(
-        "argmax",
         Choice(DECISIONS),
         'the class to predict: "argmax", the most probable one, or of ordinal ones the '
         '"median", or the label nearest to the "mean"',
+        default="argmax",
     )
 
     @property

@@ -16,8 +16,6 @@ from exfam.tables.estimator.given import GivenTables
 from exfam.tables.estimator.plan import Response
 from exfam.tables.estimator.supervised import SupervisedTable
 
-__all__ = ["MaskedTableRegressor"]
-
 # Few enough that a row far from all of training is not out of the question.
 _DF = 4.0
 _TINY = np.finfo(np.float64).tiny
@@ -42,16 +40,18 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
 
     kind = "masked-table-regressor"
     family: Any = parameter(
-        "auto",
         OrWord("auto", OrWord("binned", Families())),
         'the distribution of the response: "auto", Student\'s t with 4 degrees of freedom, whose '
         'heavy tails bear rows unlike those of training; "gaussian", "student-t", "poisson", '
         '"negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`,'
         ' or "binned": a histogram of `n_bins` bins of equally many values. Where rows are '
         "held out to choose something, they also decide how wide one with a scale is",
+        default="auto",
     )
     decision: str = parameter(
-        "mean", Choice(("mean", "median")), 'the number to predict, the "mean" or the "median"'
+        Choice(("mean", "median")),
+        'the number to predict, the "mean" or the "median"',
+        default="mean",
     )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

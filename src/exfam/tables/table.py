@@ -12,8 +12,6 @@ from exfam.tables.answers.chain import pseudo_terms
 from exfam.tables.estimator.given import read_given, read_weight
 from exfam.tables.estimator.joint import JointTable
 
-__all__ = ["MaskedTable"]
-
 
 class MaskedTable(TransformerMixin, JointTable):
     """Attention over the cells of a row as a joint model of all columns, none before the others.

@@ -13,16 +13,6 @@ from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.groups import TARGET, Batch, Groups
 from exfam.training.fingerprint import digest, groups_digest
 
-__all__ = [
-    "Source",
-    "Weighted",
-    "element_weights",
-    "epoch_batches",
-    "read_at_random",
-    "reading_windows",
-    "sequential_batches",
-]
-
 # Data of fewer bytes are shuffled as a whole: they fit into any machine's memory.
 LARGE = 1 << 32
 ELEMENTS_PER_BLOCK = 1 << 14

@@ -23,8 +23,6 @@ import safetensors.numpy
 from exfam.checks import CheckpointError, check_path, check_positive
 from exfam.files import write_atomically
 
-__all__ = ["Checkpoint", "CheckpointFolder", "checkpoint_path"]
-
 _FORMAT = 1
 _NAME = re.compile(r"generation-(\d+)-([0-9a-f]{64})\.safetensors")
 # Saving at epoch ends may cost a twentieth of the time at most.

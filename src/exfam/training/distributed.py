@@ -20,8 +20,6 @@ from torch import Tensor, nn
 from exfam.checks import ExfamError
 from exfam.training.ranks import ONE_PROCESS, Ranks, State, place_in_world, share_of
 
-__all__ = ["ManyRanks", "join_ranks"]
-
 
 def join_ranks(device: torch.device) -> Ranks:
     """The ranks that torchrun started this process among, or the one process that it is.

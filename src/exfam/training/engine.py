@@ -16,17 +16,6 @@ from exfam.training.optimizer import TrainingSettings, clip_gradients, make_opti
 from exfam.training.protocol import Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks
 
-__all__ = [
-    "Carrying",
-    "Objective",
-    "TorchEngine",
-    "all_finite",
-    "as_array",
-    "as_tensor",
-    "copy_into",
-    "unpacked",
-]
-
 
 def all_finite(tensors: Iterable[Tensor]) -> bool:
     """Whether no number is infinite or NaN; takes no memory of the tensors' size.

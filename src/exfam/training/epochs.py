@@ -21,8 +21,6 @@ from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.history import EpochProgress, History
 from exfam.training.protocol import Run, Sums
 
-__all__ = ["EpochSettings", "Piece", "TextEngine", "fit_text", "usable_threads"]
-
 # Windows end at the ends of pieces: of so many tokens few windows are cut.
 _PIECE = 10_000
 # A short text has as many pieces an epoch, so that the learning rate falls smoothly, but none so

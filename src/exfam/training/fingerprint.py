@@ -10,8 +10,6 @@ import numpy as np
 from exfam.groups import Groups
 from exfam.training.optimizer import TrainingSettings
 
-__all__ = ["digest", "fit_fingerprint", "groups_digest"]
-
 # Fields of Groups that training does not look at.
 _UNUSED = ("source_row", "group_names", "ignored", "ordered")
 

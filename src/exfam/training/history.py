@@ -11,7 +11,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 if TYPE_CHECKING:
     import pyarrow as pa
-__all__ = ["Epoch", "EpochProgress", "History", "best_of", "describe"]
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,6 @@ from exfam.checks import ExfamError, check_choice, check_fraction, check_positiv
 from exfam.layers import LARGE_PARAMETER
 from exfam.training.ranks import Place, place_in_world
 
-__all__ = [
-    "OPTIMIZERS",
-    "SCHEDULES",
-    "TrainingSettings",
-    "choose_device",
-    "clip_gradients",
-    "make_optimizer",
-    "multiplies_bfloat16",
-    "parameter_groups",
-]
-
 
 def choose_device(name: Any) -> torch.device:
     """The device of that name; "auto" is CUDA where there is one, else the CPU.

@@ -21,8 +21,6 @@ from exfam.training.checkpoints import CheckpointFolder
 from exfam.training.history import Epoch, EpochProgress, History, best_of
 from exfam.training.ranks import ONE_PROCESS, Ranks, State
 
-__all__ = ["Engine", "Interruption", "Run", "Sums"]
-
 # Nats to minimize, summed, and the sum of the weights they were summed with.
 Sums = tuple[float, float]
 

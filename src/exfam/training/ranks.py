@@ -14,18 +14,6 @@ from jaxtyping import Int64
 
 from exfam.checks import ExfamError
 
-__all__ = [
-    "ONE_PROCESS",
-    "OneProcess",
-    "Place",
-    "Ranks",
-    "State",
-    "check_agreement",
-    "is_main_rank",
-    "place_in_world",
-    "share_of",
-]
-
 # Named arrays, and facts as plain JSON: what a checkpoint holds.
 State = tuple[dict[str, np.ndarray], dict[str, Any]]
 

@@ -18,8 +18,6 @@ from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.protocol import Run
 from exfam.training.ranks import ONE_PROCESS, Ranks, check_agreement
 
-__all__ = ["Objective", "Source", "TorchEngine", "Weighted", "fit"]
-
 
 def fit(
     model: nn.Module,

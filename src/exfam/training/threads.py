@@ -7,8 +7,6 @@ import torch
 
 from exfam.checks import check_positive
 
-__all__ = ["processor_threads"]
-
 
 @contextmanager
 def processor_threads(n: int) -> Iterator[None]:

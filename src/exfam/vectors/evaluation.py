@@ -13,16 +13,6 @@ from exfam.vectors.neighbors import row_slices, unit_rows
 from exfam.vectors.rules import ANALOGY_RULES, analogy_answers
 from exfam.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "AnalogyReport",
-    "AnalogyScore",
-    "SimilarityScore",
-    "evaluate_analogies",
-    "evaluate_similarity",
-    "known_rows",
-    "rank_correlation",
-]
-
 # Pairs of words whose cosines are taken at once.
 _PAIRS = 1 << 14
 

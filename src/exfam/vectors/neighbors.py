@@ -8,16 +8,6 @@ from jaxtyping import Float32, Int64
 
 from exfam.checks import check_positive
 
-__all__ = [
-    "Nearest",
-    "empty_best",
-    "leave_out",
-    "merge_best",
-    "nearest_rows",
-    "row_slices",
-    "unit_rows",
-]
-
 # Rows of the matrix and queries that are compared at once: 16 MB of cosines.
 _ROWS, _QUERIES = 1 << 14, 1 << 8
 

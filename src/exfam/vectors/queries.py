@@ -10,16 +10,6 @@ from jaxtyping import Float, Float32
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors.neighbors import unit_rows
 
-__all__ = [
-    "Query",
-    "UnknownWordError",
-    "as_queries",
-    "direction",
-    "mean_direction",
-    "near_spellings",
-    "unknown_word",
-]
-
 # Words that are compared letter by letter; of a vocabulary in order of counts, the commonest.
 _LOOKED_AT, _COMPARED, _SHOWN = 200_000, 3000, 3
 # A known word, or a vector of its own.

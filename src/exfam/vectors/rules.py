@@ -17,8 +17,6 @@ from exfam.vectors.neighbors import (
     unit_rows,
 )
 
-__all__ = ["ANALOGY_RULES", "analogy_answers"]
-
 ANALOGY_RULES = ("3cosadd", "3cosmul")
 _EPSILON = 0.01
 # Cosines of the questions' words with a block of rows: 32 MB at most; questions whose scores stay

@@ -10,8 +10,6 @@ import numpy as np
 from exfam.checks import DataError, ModelFileError
 from exfam.vectors.files import StoredVectors
 
-__all__ = ["model_vectors", "with_context"]
-
 
 def model_vectors(path: str | os.PathLike[str]) -> StoredVectors:
     """The vectors of the words in the folder of a saved model.

@@ -16,8 +16,6 @@ from exfam.vectors.queries import Query, as_queries, direction, mean_direction, 
 from exfam.vectors.rules import analogy_answers
 from exfam.vectors.stored import with_context
 
-__all__ = ["Neighbor", "WordVectors"]
-
 _MATRICES = ("center", "context", "both")
 
 

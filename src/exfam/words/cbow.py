@@ -17,8 +17,6 @@ from exfam.words.word_estimator import TextEstimator
 if TYPE_CHECKING:
     from exfam.families import Bernoulli, Categorical
 
-__all__ = ["CBOW"]
-
 
 class CBOW(TextEstimator):
     """Word vectors by a continuous bag of words.
@@ -37,33 +35,34 @@ class CBOW(TextEstimator):
 
     kind = "cbow"
     likelihood: str = parameter(
-        "negative_sampling",
         Choice(("negative_sampling", "softmax")),
         '"negative_sampling" or "softmax"',
+        default="negative_sampling",
     )
     window: Any = parameter(
-        5,
         OrNone(Whole()),
         "the largest distance; drawn from 1 to this for negative sampling; None for the whole"
         " sentence, with softmax only",
+        default=5,
     )
-    negatives: int = parameter(5, text="words drawn as noise; of no use to softmax")
-    tie: str | None = parameter(None, text="as in `SkipGram`; for negative sampling only")
-    positive_share: float = parameter(0.5, text="of the signs, those that are +1")
+    negatives: int = parameter(text="words drawn as noise; of no use to softmax", default=5)
+    tie: str | None = parameter(text="as in `SkipGram`; for negative sampling only", default=None)
+    positive_share: float = parameter(text="of the signs, those that are +1", default=0.5)
     subsample: float = parameter(
-        0.001, text="frequency above which words are left out at random; for negative sampling only"
+        text="frequency above which words are left out at random; for negative sampling only",
+        default=0.001,
     )
     learning_rate: Any = parameter(
-        None,
         OrNone(Positive()),
         "None for 0.075, falling linearly, of negative sampling and for 0.001, constant, of Adam",
+        default=None,
     )
-    batch_size: int = parameter(256, Whole(), "windows in a step of Adam")
+    batch_size: int = parameter(Whole(), "windows in a step of Adam", default=256)
     threads: int | str = parameter(
-        "auto", text='"auto" for all processors, or a number; Adam takes one'
+        text='"auto" for all processors, or a number; Adam takes one', default="auto"
     )
     deterministic: bool = parameter(
-        False, text="one thread, so that the same seed gives the same bits"
+        text="one thread, so that the same seed gives the same bits", default=False
     )
 
     @property

@@ -5,70 +5,74 @@ from exfam.estimator.rules import SEED, Choice, Flag, OrNone, OrWord, Positive, 
 from exfam.reading.text.options import CLEANINGS, SENTENCES
 from exfam.words.matrices import TIES
 
-__all__ = ["PassTraining", "TextReading", "WordModel"]
-
 
 class WordModel(Declared, section="Model"):
     """Vectors and the noise that they are trained against."""
 
-    dim: int = parameter(200, Whole(), "length of a vector")
+    dim: int = parameter(Whole(), "length of a vector", default=200)
     window: int = parameter(
-        5, Whole(), "the largest distance of two words; that of a window is drawn from 1 to this"
+        Whole(),
+        "the largest distance of two words; that of a window is drawn from 1 to this",
+        default=5,
     )
     negatives: int = parameter(
-        5,
         Whole(),
         "words drawn as noise, shared by the words of a window, or of three windows where "
         "there are 16 or more",
+        default=5,
     )
     tie: str | None = parameter(
-        None,
         Choice(TIES),
         'None, "reflection" (c = q * w, the first signs +1), "random" (signs are drawn) or '
         '"linear" (c = Q w with a trained matrix Q; several times slower)',
+        default=None,
     )
     positive_share: float = parameter(
-        0.5, Share(), "of the signs, those that are +1; 0.35 to 0.65 are alike"
+        Share(), "of the signs, those that are +1; 0.35 to 0.65 are alike", default=0.5
     )
     subsample: float = parameter(
-        0.001, Positive(zero=True), "frequency above which words are left out at random; 0 for none"
+        Positive(zero=True),
+        "frequency above which words are left out at random; 0 for none",
+        default=0.001,
     )
     noise_exponent: float = parameter(
-        0.75, Positive(zero=True), "noise is drawn as counts to this power"
+        Positive(zero=True), "noise is drawn as counts to this power", default=0.75
     )
 
 
 class TextReading(Declared, section="Text"):
     """How text is read."""
 
-    min_count: int = parameter(5, Whole(), "how often a word must be read to get a vector")
+    min_count: int = parameter(Whole(), "how often a word must be read to get a vector", default=5)
     max_words: int | None = parameter(
-        None, OrNone(Whole()), "the most words that get one, the most frequent"
+        OrNone(Whole()), "the most words that get one, the most frequent", default=None
     )
     sentences: str = parameter(
-        "lines", Choice(SENTENCES), '"lines", or "none" where they end only with files'
+        Choice(SENTENCES), '"lines", or "none" where they end only with files', default="lines"
     )
-    lower: bool = parameter(False, Flag(), "whether text is read in lower case")
+    lower: bool = parameter(Flag(), "whether text is read in lower case", default=False)
     cleaning: str | None = parameter(
-        None, Choice((None, *CLEANINGS)), '"wikifil" for a-z alone, digits spelled out'
+        Choice((None, *CLEANINGS)), '"wikifil" for a-z alone, digits spelled out', default=None
     )
 
 
 class PassTraining(Declared, section="Training"):
     """Passes over a text."""
 
-    learning_rate: float = parameter(0.025, Positive(), "of the start; falls linearly, nearly to 0")
-    epochs: int = parameter(5, Whole(), "passes over the text")
+    learning_rate: float = parameter(
+        Positive(), "of the start; falls linearly, nearly to 0", default=0.025
+    )
+    epochs: int = parameter(Whole(), "passes over the text", default=5)
     threads: int | str = parameter(
-        "auto",
         OrWord("auto", Whole()),
         '"auto" for all processors, or a number; several write without locks',
+        default="auto",
     )
     deterministic: bool = parameter(
-        False,
         Flag(),
         "one thread, so that the same seed gives the same bits on the same machine; it costs "
         "the speed of the others",
+        default=False,
     )
-    seed: int = parameter(0, SEED, "of initial vectors and all draws")
-    progress: bool = parameter(True, Flag(), "whether to draw a line on terminals")
+    seed: int = parameter(SEED, "of initial vectors and all draws", default=0)
+    progress: bool = parameter(Flag(), "whether to draw a line on terminals", default=True)

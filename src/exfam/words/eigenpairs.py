@@ -11,8 +11,6 @@ from jaxtyping import Float
 
 from exfam.checks import DataError, ExfamError
 
-__all__ = ["check_symmetric", "largest_eigenpairs", "largest_singular_triplets"]
-
 
 def largest_eigenpairs(
     matrix: Any, k: int, *, seed: int

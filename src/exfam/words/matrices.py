@@ -8,8 +8,6 @@ from jaxtyping import Float32, Int8
 
 from exfam.kernels.skipgram import LINEAR, REFLECTED, UNTIED, Vectors
 
-__all__ = ["TIES", "WordMatrices", "draw_signs", "initial_matrices"]
-
 TIES = (None, "reflection", "random", "linear")
 _KINDS = {None: UNTIED, "reflection": REFLECTED, "random": REFLECTED, "linear": LINEAR}
 # Columns that processors add and multiply at once, and a line of their cache, in float32.

@@ -12,8 +12,6 @@ from exfam.kernels.cooccurrence import CountingLimits, count_cooccurrences
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.words.texts import prepared_before
 
-__all__ = ["PairCounts", "count_pairs", "with_rare_words"]
-
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:

@@ -24,8 +24,6 @@ from exfam.words.pmi_matrix import association
 if TYPE_CHECKING:
     from exfam.families import Categorical
 
-__all__ = ["PMIFactorization"]
-
 _LOGITS_AT_ONCE = 16_000_000
 
 
@@ -50,40 +48,40 @@ class PMIFactorization(Estimator):
     kind = "pmi-factorization"
     fitted_attribute = "vectors_"
 
-    dim: int = parameter(200, Whole(), "length of a vector; fewer than there are words")
-    window: int = parameter(2, Whole(most=10**6), "the largest distance of a context word")
+    dim: int = parameter(Whole(), "length of a vector; fewer than there are words", default=200)
+    window: int = parameter(Whole(most=10**6), "the largest distance of a context word", default=2)
     weights: str = parameter(
-        "flat",
         Choice(tuple(WINDOW_WEIGHTS)),
         'of a pair by its distance: "flat", "harmonic" or "dynamic"',
+        default="flat",
     )
     min_count: int = parameter(
-        100,
         Whole(),
         "how often a word must be read to get a vector; rarer ones keep their positions in windows",
+        default=100,
     )
     method: str = parameter(
-        "eigen",
         Choice(("eigen", "svd")),
         '"eigen": W = U |L|^(1/2) and C = W sgn L of the eigenvalues L largest in absolute '
         'value, tied by reflection; or "svd": W = U S^(1/2) and C = V S^(1/2) of the largest '
         "singular values",
+        default="eigen",
     )
-    positive: bool = parameter(False, Flag(), "whether negative information becomes 0")
+    positive: bool = parameter(Flag(), "whether negative information becomes 0", default=False)
     shift: float = parameter(
-        0.0,
         Positive(zero=True),
         "taken from the information, in nats: log k for k negative samples",
+        default=0.0,
     )
     exponent: float = parameter(
-        1.0, Positive(), 'of the contexts\' frequencies; must be 1 for "eigen"'
+        Positive(), 'of the contexts\' frequencies; must be 1 for "eigen"', default=1.0
     )
     max_bytes: int = parameter(
-        2000000000,
         Whole(most=2**63 - 1),
         "of memory for counting, about; what does not fit goes to files",
+        default=2000000000,
     )
-    seed: int = parameter(0, SEED, "of the start of Lanczos iteration")
+    seed: int = parameter(SEED, "of the start of Lanczos iteration", default=0)
 
     vectors_: WordVectors
     frequencies_: Float[np.ndarray, "words"]

@@ -6,8 +6,6 @@ from jaxtyping import Float
 
 from exfam.checks import DataError, check_positive
 
-__all__ = ["association", "context_probability"]
-
 
 def association(
     counts: scipy.sparse.csr_array,

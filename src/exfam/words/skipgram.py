@@ -8,8 +8,6 @@ from exfam.words.word_estimator import TextEstimator
 if TYPE_CHECKING:
     from exfam.families import Bernoulli
 
-__all__ = ["SkipGram"]
-
 
 class SkipGram(TextEstimator):
     """Word vectors by skip-gram with negative sampling.

@@ -8,8 +8,6 @@ from jaxtyping import Float64, Int32, Int64
 
 from exfam.words.matrices import WordMatrices
 
-__all__ = ["AdamPass", "adam_arrays", "contexts", "log_likelihood"]
-
 _DECAYS, _TINY = (0.9, 0.999), 1e-8
 
 

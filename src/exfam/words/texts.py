@@ -10,8 +10,6 @@ from exfam.checks import DataError
 from exfam.reading.text import PreparedText, Vocabulary, is_prepared_text, open_text, prepare_text
 from exfam.reading.text.checks import warn_unknown_words
 
-__all__ = ["coded_text", "known_tokens", "prepared_before", "recoded"]
-
 
 def coded_text(
     source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary | None = None

@@ -23,8 +23,6 @@ from exfam.words.declarations import PassTraining, TextReading, WordModel
 from exfam.words.matrices import WordMatrices, initial_matrices
 from exfam.words.texts import coded_text, known_tokens
 
-__all__ = ["TextEstimator"]
-
 # Nats of training are computed for one in so many groups of windows.
 _NATS_EVERY = 64
 # With so many negatives windows share them by three, which takes less time; of fewer, vectors that

@@ -7,8 +7,6 @@ from exfam.checks import ExfamError
 from exfam.cli.kinds import one_of, text
 from exfam.cli.options import Option
 
-__all__ = ["ENCODER", "TERM", "open_encoder"]
-
 _TERMS = ("both", "contextual", "positional")
 # A file that models of exfam have, and no others.
 _OURS = "vocabulary.parquet"

@@ -8,8 +8,6 @@ from exfam.cli.kinds import one_of, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.probes.encoder import ENCODER, TERM, open_encoder
 
-__all__ = ["form", "run"]
-
 _NOTES = """Attention to sentences of one word over and over is attention to positions.
 Locality is the mass near the diagonal, halved with each step; symmetry says whether equal
 distances to both sides weigh alike: over all pairs of all rows, as a mean over rows (macro),

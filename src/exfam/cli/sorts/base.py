@@ -5,8 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Baseline", "Comparison", "Figures", "PlannedFit", "Sort"]
-
 
 @dataclass(frozen=True, eq=False)
 class PlannedFit:

@@ -18,8 +18,6 @@ from exfam.fields.plan import plan_field_fit
 from exfam.groups import Groups
 from exfam.reading.columns import open_columns
 
-__all__ = ["FIELDS"]
-
 _SHARED = ("time", "site", "coordinates", "value", "metric", "missing", "standardize", "period")
 
 

@@ -10,8 +10,6 @@ from exfam.cli.output import arrow_column, beside, stacked
 from exfam.cli.sources import file_rows
 from exfam.groups import Groups
 
-__all__ = ["attention_rows", "predict_groups", "recommend_items", "spoken_part"]
-
 # Columns, and lines to say.
 Answer = tuple[Any, list[str]]
 # As many columns as a file of rows can bear.

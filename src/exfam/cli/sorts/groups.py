@@ -22,8 +22,6 @@ from exfam.families import family_to_config
 from exfam.groups import Groups
 from exfam.reading.prepared import is_prepared, prepared_columns
 
-__all__ = ["GROUPS", "estimator_baseline", "mean_parts", "split_held_out", "unseen_groups"]
-
 _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
 
 

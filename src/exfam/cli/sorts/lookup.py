@@ -11,8 +11,6 @@ from exfam.cli.sorts.base import Sort
 from exfam.cli.sources import open_model
 from exfam.estimator.registry import REGISTRY
 
-__all__ = ["respond", "sort_named", "sort_of"]
-
 # What an estimator reads, by the registry -> module and name of its sort.
 SORTS = {
     "groups": ("exfam.cli.sorts.groups", "GROUPS"),

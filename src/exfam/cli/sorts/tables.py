@@ -15,8 +15,6 @@ from exfam.tables.estimator.choice import best_recipe
 from exfam.tables.estimator.plan import split_rows
 from exfam.tables.networks.independent import independent_columns
 
-__all__ = ["TABLES"]
-
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:
     table = tables.read_known_table(model, chosen, file=file)

@@ -6,8 +6,6 @@ import numpy as np
 
 from exfam.cli.sorts.base import Sort
 
-__all__ = ["SENTENCES", "WORDS"]
-
 # Where the log-likelihood is of yes and no, there is no perplexity.
 _SAMPLED = ("skip-gram", "cbow")
 _OF_ROWS = "It is of rows. Take a file of text."

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from exfam.checks import ExfamError
 from exfam.tables.data.table_files import TableFile
 
-__all__ = ["errors_of_files"]
-
 _ROWS = re.compile(r"at row (\d+) \((\d+) of (\d+) rows\)")
 _WORDS = {
     "Unknown label type: continuous. Column 'y'": "`--response`",

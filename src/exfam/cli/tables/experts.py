@@ -10,8 +10,6 @@ from exfam.cli.tables.errors import errors_of_files
 from exfam.cli.tables.scores import chosen_columns
 from exfam.tables.data.table_files import TableFile
 
-__all__ = ["table_experts"]
-
 AT_A_TIME = 256
 # What the explained cell itself stands for: its column has the learned MASK token.
 NOTHING = "(nothing)"

@@ -6,8 +6,6 @@ from typing import Any
 from exfam.families import family_to_config
 from exfam.tables.data.table_files import TableFile
 
-__all__ = ["describe_table", "label_notes", "table_facts"]
-
 
 def describe_table(table: TableFile) -> str:
     """What a table holds and lacks, in one line.

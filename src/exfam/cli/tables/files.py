@@ -11,8 +11,6 @@ from exfam.cli.tables.errors import errors_of_files
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
 
-__all__ = ["given_of", "read_known_table", "read_training_tables"]
-
 
 def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableFile | None]:
     """The table of a fit, and the one of `--validation` or None, whose columns are read alike.

@@ -16,8 +16,6 @@ from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.data import Column, decode
 from exfam.tables.data.table_files import TableFile
 
-__all__ = ["filled_table", "table_predictions"]
-
 
 def table_predictions(model: Any, table: TableFile, chosen: Any) -> dict[str, Any]:
     """What is predicted of each row: of the response, of the column chosen, or of all columns.

@@ -16,15 +16,6 @@ from exfam.tables.data import LABEL_KINDS, Cells, Column
 from exfam.tables.data.table_files import TableFile
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = [
-    "ColumnScore",
-    "cells_of",
-    "chosen_columns",
-    "column_scores",
-    "decision_rules",
-    "table_scores",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnScore:

@@ -8,8 +8,6 @@ from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.vectors.opening import OF, RULE, VECTORS, open_vectors
 
-__all__ = ["form", "run"]
-
 _NOTES = """A is to B as C is to the first word: `exfam analogy vectors/ man king woman`. A, B and
 C are no answers."""
 

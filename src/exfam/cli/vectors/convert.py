@@ -10,8 +10,6 @@ from exfam.cli.options import Form, Option
 from exfam.cli.vectors.opening import OF, VECTORS, open_vectors
 from exfam.cli.writable import check_may_write
 
-__all__ = ["form", "run"]
-
 # Those of the library, whose list would load what help need not wait for.
 _FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
 _NOTES = """word2vec is its text format. Without --format the ending of FILE decides: .bin

@@ -8,8 +8,6 @@ from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.vectors.opening import OF, RULE, VECTORS, open_vectors
 
-__all__ = ["form", "run"]
-
 _NOTES = """Pairs of words: Spearman's correlation of cosines with what people say. Analogies: the
 share that is answered rightly, all and by kind. `covered` of all `n` have vectors for all their
 words. `kept` counts the others too: at a cosine of 0, or as wrong answers; `skipped` leaves

@@ -13,8 +13,6 @@ from exfam.cli.options import Form, Option
 from exfam.cli.signatures import WORD_MODELS, build_estimator, estimator_options
 from exfam.cli.writable import check_checkpoint, check_model_place, check_room, save_or_keep
 
-__all__ = ["form", "run"]
-
 INTERRUPTED = 130
 _USUAL = "skip-gram"
 

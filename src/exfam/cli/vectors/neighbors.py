@@ -8,8 +8,6 @@ from exfam.cli.kinds import whole, words
 from exfam.cli.options import Form, Option
 from exfam.cli.vectors.opening import OF, VECTORS, open_vectors
 
-__all__ = ["form", "run"]
-
 _NOTES = """Of each word the others with the largest cosine, nearest first. A word is looked for as
 it is written. A file of millions of words takes a while to read: --limit 200000 reads the
 first rows, as a rule those of the most frequent words."""

@@ -7,8 +7,6 @@ from exfam.checks import ExfamError
 from exfam.cli.kinds import one_of, text, whole
 from exfam.cli.options import Option
 
-__all__ = ["OF", "RULE", "VECTORS", "open_vectors"]
-
 _READING = (
     Option(
         "context", text, "a second file, which holds the context vectors of the same words",

@@ -9,8 +9,6 @@ from exfam.reading.public_sets.word_pairs import WordPairs, read_word_pairs
 from exfam.reading.public_sets.word_questions import WordQuestions, read_word_questions
 from exfam.reading.streams import opened
 
-__all__ = ["found_sets", "sets_of"]
-
 _ENDINGS = (".txt", ".csv", ".tsv")
 
 

@@ -51,8 +51,6 @@ from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.randomness import Dropout
 
-__all__ = ["EFANetwork", "EFASettings", "build_efa"]
-
 JOINS: dict[str, type[Summed] | type[Concatenated]] = {
     "concatenate": Concatenated,
     "sum": Summed,

@@ -23,14 +23,6 @@ from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import normal
 
-__all__ = [
-    "LatentFactorItems",
-    "LatentFactorSettings",
-    "LatentFactorValues",
-    "build_latent_factor_items",
-    "build_latent_factor_values",
-]
-
 
 @dataclass(frozen=True)
 class LatentFactorSettings:

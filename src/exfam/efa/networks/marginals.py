@@ -17,21 +17,6 @@ from exfam.efa.networks.parts import item_rows
 from exfam.families import Family
 from exfam.groups import TARGET, Batch, Groups
 
-__all__ = [
-    "ElementWeight",
-    "MarginalItems",
-    "MarginalValues",
-    "Sample",
-    "fit_marginal_items",
-    "fit_marginal_values",
-    "minimize",
-    "most_likely",
-    "most_likely_of_items",
-    "observed_sample",
-    "standardized_sample",
-    "target_elements",
-]
-
 ElementWeight = Float[np.ndarray, "elements"] | None
 
 # Stand-ins for the distribution of all values, where items borrow from it.

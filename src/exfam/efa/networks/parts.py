@@ -13,24 +13,6 @@ from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.families import Family
 from exfam.groups import Batch
 
-__all__ = [
-    "CONTEXT_POOLINGS",
-    "Dispersion",
-    "GroupOffset",
-    "ItemBias",
-    "ItemHead",
-    "Pooling",
-    "ValueHead",
-    "item_rows",
-    "mean",
-    "paper",
-    "plain_sum",
-    "pooled_context",
-    "split_initial",
-    "value_inputs",
-    "visible_sum",
-]
-
 Vectors = Float[Tensor, "batch length dim"]
 Counts = Float[Tensor, "batch length 1"]
 Pooling = Callable[[Vectors, Counts, Counts], Vectors]

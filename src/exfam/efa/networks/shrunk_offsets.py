@@ -21,8 +21,6 @@ from exfam.groups import Batch, Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = ["ShrunkOffsetValues", "choose_k", "fit_shrunk_offset"]
-
 # Padded elements at a time: bounds memory.
 MAX_PADDED = 2**18
 # Predicted means stay this share of the training values' range away from its ends: a count model

@@ -9,8 +9,6 @@ from jaxtyping import Bool, Int64
 from exfam.fields.data.field_checks import is_observed, own_sites
 from exfam.groups import Groups
 
-__all__ = ["FieldFacts", "count_facts", "field_facts"]
-
 MOST_LISTED = 5
 
 

@@ -8,8 +8,6 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import DataError
 from exfam.groups import Groups
 
-__all__ = ["OwnSites", "check_field", "is_observed", "observed_own", "own_sites"]
-
 
 @dataclass(frozen=True, eq=False)
 class OwnSites:

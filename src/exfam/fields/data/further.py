@@ -14,8 +14,6 @@ from exfam.geometry import check_coordinates
 from exfam.groups import TARGET, Groups
 from exfam.reading.columns import open_columns
 
-__all__ = ["only_observed", "with_places", "with_times"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Room:

@@ -9,8 +9,6 @@ from exfam.checks import DataError, ExfamError, check_positive
 from exfam.fields.data.field_checks import check_field
 from exfam.groups import Groups
 
-__all__ = ["has_history", "time_step", "with_lags"]
-
 # Of a step: by how much the difference of two times may be off, as sums of 0.1 are.
 TOLERANCE = 1e-6
 

@@ -21,8 +21,6 @@ from exfam.geometry import check_metric
 from exfam.groups import Groups
 from exfam.reading.columns import open_columns
 
-__all__ = ["check_names", "read_field", "read_field_with_facts"]
-
 # Names that the columns of a field have for themselves.
 TAKEN = ("coordinates", "item", "time")
 

@@ -11,8 +11,6 @@ from exfam.columns.columns import Columns
 from exfam.columns.parts import Part
 from exfam.geometry import wrong_coordinate
 
-__all__ = ["Sites", "read_coordinates", "read_sites"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sites:

@@ -11,8 +11,6 @@ from exfam.columns.kinds import is_moment, is_text
 from exfam.columns.parts import Part
 from exfam.dates import parse_dates
 
-__all__ = ["Times", "named_days", "read_times"]
-
 DAY = 86_400_000_000  # in microseconds
 
 

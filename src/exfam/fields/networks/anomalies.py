@@ -11,8 +11,6 @@ from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.places import to_points
 from exfam.groups import Batch
 
-__all__ = ["Anomalies", "read_anomalies"]
-
 # A map's covariance is factorized whole: its time grows with the cube of this number.
 MOST_ELEMENTS = 5000
 # Doubts are rounded to this share of the scale, so that days of like doubts share a factorization.

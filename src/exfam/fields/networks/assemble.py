@@ -32,8 +32,6 @@ from exfam.geometry import distances
 from exfam.groups import Groups
 from exfam.layers import mlp
 
-__all__ = ["FieldHead", "FieldShape", "build_field_network", "field_shape"]
-
 # Sites whose distances give the unit of distance encodings.
 MOST_SITES = 500
 

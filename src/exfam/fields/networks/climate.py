@@ -22,8 +22,6 @@ from exfam.fields.networks.surface import at_places, fit_surface
 from exfam.geometry import check_metric
 from exfam.groups import Batch, Groups
 
-__all__ = ["CLIMATES", "Climate", "Normal", "fit_climate"]
-
 CLIMATES = ("none", "global", "site", "seasonal")
 PERIOD = 365.25
 

@@ -7,8 +7,6 @@ from torch import Tensor, nn
 from exfam.fields.networks.climate import Climate
 from exfam.groups import Batch
 
-__all__ = ["ClimatologyPart"]
-
 
 class ClimatologyPart(nn.Module):
     """A Gaussian around what is normal, of the normal spread; nothing else of the map is read."""

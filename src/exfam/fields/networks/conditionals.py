@@ -6,8 +6,6 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-__all__ = ["condition", "conditionals"]
-
 # Entries of the covariances that are worked on at once: bounds memory.
 MOST_ENTRIES = 2**22
 

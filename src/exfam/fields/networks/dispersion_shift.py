@@ -7,8 +7,6 @@ from torch import Tensor
 
 from exfam.families import Family
 
-__all__ = ["best_shift"]
-
 # Scales are changed by a factor of e at most.
 MOST = 1.0
 

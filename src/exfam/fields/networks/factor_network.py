@@ -18,13 +18,6 @@ from exfam.fields.networks.slots import field_value
 from exfam.geometry import check_metric
 from exfam.groups import Batch, Groups
 
-__all__ = [
-    "FieldLatentFactorPart",
-    "NearestObserved",
-    "build_field_latent_factor",
-    "distinct_places",
-]
-
 # Initial spread of the factors over places, relative to what they have in common.
 VARIETY = 0.1
 

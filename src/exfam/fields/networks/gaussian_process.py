@@ -15,8 +15,6 @@ from exfam.fields.networks.places import chord_distances
 from exfam.fields.networks.surface import matern_3_2
 from exfam.groups import Batch, Groups
 
-__all__ = ["KERNELS", "GaussianProcessPart", "fit_gaussian_process"]
-
 KERNELS = ("exponential", "matern")
 # Where a search starts and may go, as logarithms, in the order of the parameters: variance and
 # length of what sites share, variances of a site's own part and of the noise, and the memories of

@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["JointNormal", "SlotRows", "fit_normal", "leave_one_out"]
-
 # EM stops when no entry of the covariance moves by more than this share of the largest variance.
 TOLERANCE = 1e-4
 MAX_STEPS = 100

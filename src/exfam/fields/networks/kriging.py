@@ -18,8 +18,6 @@ from exfam.fields.networks.patterns import Patterns, patterns_of, thinned
 from exfam.fields.networks.places import chord_distances, great_circle
 from exfam.groups import Batch, Groups
 
-__all__ = ["VARIOGRAMS", "KrigingPart", "fit_kriging", "variogram"]
-
 VARIOGRAMS = ("exponential", "spherical")
 # Bins of distance that pairs of sites are averaged in.
 BINS = 20

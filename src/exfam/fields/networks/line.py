@@ -8,8 +8,6 @@ from exfam.embeddings import Field
 from exfam.encodings import Encoding, KeyPosition, Position, QueryPosition
 from exfam.groups import Batch
 
-__all__ = ["AlongLine", "PlaceVectors"]
-
 
 class AlongLine(Encoding):
     """Another encoding, its positions being places of one coordinate in units of `unit`.

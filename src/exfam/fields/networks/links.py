@@ -12,8 +12,6 @@ from exfam.checks import ExfamError
 from exfam.families import Family
 from exfam.fields.networks.climate import Normal
 
-__all__ = ["FIELD_FAMILIES", "anomaly", "check_field_family", "counts", "placed"]
-
 _REAL = ("gaussian", "student-t")
 _COUNTS = ("negative-binomial", "poisson")
 # Families whose location a field model can place.

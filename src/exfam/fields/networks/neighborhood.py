@@ -12,8 +12,6 @@ from exfam.checks import check_positive
 from exfam.geometry import check_metric, nearest
 from exfam.groups import Batch
 
-__all__ = ["AllSites", "Keys", "NearestSites", "OwnElements", "own_elements"]
-
 
 class OwnElements(NamedTuple):
     """Which columns of a batch hold own elements; `valid` is False where a group has fewer."""

@@ -23,8 +23,6 @@ from exfam.fields.networks.tokens import Hiding
 from exfam.groups import Batch
 from exfam.randomness import Dropout, drawing_again
 
-__all__ = ["FieldNetwork", "FieldWeights"]
-
 Vectors = Float[Tensor, "batch length embed"]
 SideBySide = Float[Tensor, "batch length of_heads"]
 Outputs = Float[Tensor, "batch own params"]

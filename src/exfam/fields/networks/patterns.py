@@ -12,8 +12,6 @@ from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.places import chord_distances
 from exfam.groups import Groups
 
-__all__ = ["Patterns", "gaps", "patterns_of", "thinned"]
-
 # What a search looks at, which takes some dozens of rounds over it: sites, maps, padded elements,
 # and multiplications of all factorizations.
 MOST_SITES = 400

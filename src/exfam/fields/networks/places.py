@@ -6,8 +6,6 @@ from torch import Tensor
 
 from exfam.geometry import EARTH_RADIUS_KM, check_metric
 
-__all__ = ["chord_distances", "great_circle", "to_points"]
-
 
 def to_points(
     coordinates: Float[Tensor, "*shape dims"], metric: str

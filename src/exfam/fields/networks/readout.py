@@ -8,8 +8,6 @@ from exfam.attention import ScoreKernel, Softmax
 from exfam.encodings import Encoding, KeyPosition, QueryPosition, pair_scores
 from exfam.layers import linear
 
-__all__ = ["ReadOut"]
-
 Projected = Float[Tensor, "batch length width"]
 # Sums of exponentials below this have lost digits.
 SMALLEST = 1e-25

@@ -18,15 +18,6 @@ from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal
 from exfam.fields.networks.slots import SlottedBatch, n_lags_of, slot_rows, slot_table, time_folds
 from exfam.groups import Batch, Groups
 
-__all__ = [
-    "RIDGES",
-    "RidgeCovariancePart",
-    "RidgePart",
-    "RidgeSitePart",
-    "fit_ridge_covariance",
-    "fit_ridge_site",
-]
-
 # In units of the anomalies' mean variance. The largest leaves a site little but its own mean.
 RIDGES = tuple(10.0 ** (k / 4) for k in range(-14, 5))
 N_FOLDS = 6

@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-__all__ = ["SiteCourses", "angle", "fit_courses", "harmonics", "harmonics_supported"]
-
 # Harmonics of a yearly course at most: a year and half a year.
 MOST_HARMONICS = 2
 # Standard deviation, in those of the values within sites, that the shared harmonics may have at

@@ -11,8 +11,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.fields.networks.joint_normal import SlotRows
 from exfam.groups import Batch, Groups
 
-__all__ = ["SlottedBatch", "field_value", "n_lags_of", "slot_rows", "slot_table", "time_folds"]
-
 # Steps of time longer than this many usual ones part the maps into seasons.
 LONG_GAP = 5.0
 

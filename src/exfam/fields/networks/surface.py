@@ -10,8 +10,6 @@ from torch import Tensor
 
 from exfam.fields.networks.places import chord_distances
 
-__all__ = ["Surface", "at_places", "fit_surface", "matern_3_2"]
-
 # Sites that a fit looks at: a factorization of their covariance costs the cube of their number.
 MOST_SITES = 400
 FEWEST_SITES = 4

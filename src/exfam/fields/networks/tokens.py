@@ -12,8 +12,6 @@ from exfam.groups import Batch
 from exfam.layers import table
 from exfam.randomness import RandomPart
 
-__all__ = ["Hiding", "StepsBack"]
-
 
 class StepsBack(Field):
     """A learned vector for each number of steps back, 0 for the map itself: the paper's lambda_d.

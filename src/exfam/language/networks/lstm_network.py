@@ -17,8 +17,6 @@ from exfam.language.networks.summed_nats import summed_nats
 from exfam.layers import rows_of
 from exfam.randomness import Dropout
 
-__all__ = ["LSTM_TIES", "LSTMNetwork", "LSTMState", "build_lstm_lm"]
-
 # Hidden and cell states of all layers.
 LSTMState = tuple[Float[Tensor, "layers batch dim"], Float[Tensor, "layers batch dim"]]
 Tokens = Int64[Tensor, "length batch"]

@@ -24,8 +24,6 @@ from exfam.encodings import ENCODINGS, Encoding, EncodingSizes, NoEncoding, buil
 from exfam.layers import linear, rows_of
 from exfam.randomness import Dropout
 
-__all__ = ["ATTENTION_TERMS", "EncodedTokens", "MaskedLM", "MaskedLMSizes", "build_masked_lm"]
-
 Tokens = Int64[Tensor, "batch length"]
 Present = Bool[Tensor, "batch length"]
 States = Float[Tensor, "batch length embed"]

@@ -22,14 +22,6 @@ from exfam.checks import check_choice
 from exfam.layers import linear
 from exfam.randomness import Dropout
 
-__all__ = [
-    "PADDINGS",
-    "PositionalSentenceNetwork",
-    "SentenceBatch",
-    "build_positional_sentences",
-    "sentence_nats",
-]
-
 PADDINGS = ("zeroed", "renormalized")
 
 

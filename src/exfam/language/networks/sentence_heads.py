@@ -16,8 +16,6 @@ from exfam.language.networks.token_pieces import PieceBatch, TokenPieces
 from exfam.layers import linear
 from exfam.randomness import Dropout
 
-__all__ = ["LabelNats", "LabeledBatch", "LabeledPieces", "NumberNats", "SentenceHead", "pooled"]
-
 
 def pooled(
     states: Float[Tensor, "batch length embed"], present: Tensor, *, pooling: str

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.summed_nats import summed_nats
 
-__all__ = ["MaskedTokens", "PieceBatch", "TokenPieces", "padded", "sequential_rows"]
-
 # Of the chosen tokens: replaced by the mask, by a random token; the rest stay as they are.
 _MASKED, _REPLACED = 0.8, 0.1
 

@@ -14,8 +14,6 @@ from exfam.reading.prepared.manifest import PREPARED, Manifest
 from exfam.reading.prepared.shards import ShardWriter, mapped_groups
 from exfam.reading.reader import read_with_facts
 
-__all__ = ["is_prepared", "open_prepared", "prepare", "prepared_columns", "prepared_facts"]
-
 # Up to this size all numbers are looked at when a folder is opened: no code without a label.
 MUCH = 1 << 24
 

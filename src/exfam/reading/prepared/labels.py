@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 
 from exfam.checks import DataError
 
-__all__ = ["is_narrow_text", "read_labels", "write_labels"]
-
 # Wider names are stored as Parquet: one long name must not widen those of all groups.
 WIDEST = 48
 

@@ -16,8 +16,6 @@ from exfam.checks import DataError, ExfamError, check_path
 from exfam.files import lock_folder, sync
 from exfam.reading.prepared.manifest import PREPARED
 
-__all__ = ["found", "new_folder"]
-
 
 def found(path: str | os.PathLike[str]) -> Path:
     """Where the folder is: at `path`, or moved aside by a run that was killed right then."""

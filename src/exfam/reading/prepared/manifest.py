@@ -18,8 +18,6 @@ from exfam.groups.frames import FrameColumns
 from exfam.reading.manifests import Contents, FolderKind
 from exfam.reading.prepared.shapes import check_shards
 
-__all__ = ["PREPARED", "Manifest", "Shard"]
-
 PREPARED = FolderKind(
     "prepared folder",
     "manifest.json",

@@ -7,8 +7,6 @@ import numpy as np
 
 from exfam.checks import is_utf8
 
-__all__ = ["ELEMENT_FIELDS", "GROUP_FIELDS", "LABEL_FIELDS", "MAPPINGS", "check_shards"]
-
 ELEMENT_FIELDS = (
     "item", "values", "attributes", "position", "observed", "role", "source_row", "tied",
 )  # fmt: skip

@@ -15,8 +15,6 @@ from exfam.reading.prepared.labels import is_narrow_text, read_labels, write_lab
 from exfam.reading.prepared.manifest import Shard
 from exfam.reading.prepared.shapes import ELEMENT_FIELDS, GROUP_FIELDS, MAPPINGS
 
-__all__ = ["ShardWriter", "mapped_groups"]
-
 VOCABULARY, GROUP_NAMES = "vocabulary.parquet", "group_names.parquet"
 ROWS_PER_PIECE = 1 << 20
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from exfam.checks import DataError
 from exfam.files import scratch_folder, write_atomically
 
-__all__ = ["Archive", "Source", "cache_folder", "find_file", "read_file"]
-
 # Seconds without a byte before a download is given up.
 TIMEOUT = 30
 

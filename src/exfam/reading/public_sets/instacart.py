@@ -10,8 +10,6 @@ from pyarrow import csv
 from exfam.checks import DataError
 from exfam.reading.public_sets.files import Source, find_file, read_file
 
-__all__ = ["NAMES", "SOURCE", "TEST", "TRAIN", "instacart_table", "product_names", "read_rows"]
-
 TRAIN, TEST, NAMES = (
     f"instacart/{name}.csv"
     for name in ("data_train_final", "data_test_final", "instacart_items_63")

@@ -8,14 +8,6 @@ from jaxtyping import Float, Int64
 
 from exfam.reading.public_sets.files import Archive, Source, read_file
 
-__all__ = [
-    "GENRES",
-    "SOURCE",
-    "MovieLens",
-    "movielens_100k",
-    "movielens_table",
-]
-
 SOURCE = Source(
     "movielens-100k",
     how_to_get="Unpack https://files.grouplens.org/datasets/movielens/ml-100k.zip, put u.data, "

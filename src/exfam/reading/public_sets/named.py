@@ -9,8 +9,6 @@ from exfam.reading.public_sets.instacart import instacart_table
 from exfam.reading.public_sets.movielens import movielens_table
 from exfam.reading.public_sets.temperature import temperature_table
 
-__all__ = ["PUBLIC_SETS", "public"]
-
 
 def public(name: str) -> pa.Table:
     """The public data set of that name as an Arrow table, ready to be fitted.

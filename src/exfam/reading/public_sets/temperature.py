@@ -8,8 +8,6 @@ from pyarrow import csv
 
 from exfam.reading.public_sets.files import Source, read_file
 
-__all__ = ["SOURCE", "temperature_table"]
-
 FILE = "temperature/us_city_temperature_october.csv"
 SOURCE = Source(
     "us-temperature",

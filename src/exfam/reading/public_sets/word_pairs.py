@@ -13,8 +13,6 @@ from exfam.checks import DataError, check_choice
 from exfam.reading.public_sets.files import Source, read_file
 from exfam.reading.streams import opened
 
-__all__ = ["PAIR_SETS", "SOURCE", "WordPairs", "read_word_pairs", "text_lines", "word_pairs"]
-
 # Name -> file below the folder of data, and the md5 of its content.
 _FILES = {
     "wordsim-353": ("EN-WS-353-ALL.txt", "a1f5efadd664457727b18ddb42b43a96"),

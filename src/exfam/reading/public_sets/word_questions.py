@@ -9,15 +9,6 @@ from exfam.reading.public_sets.files import Source, read_file
 from exfam.reading.public_sets.word_pairs import text_lines
 from exfam.reading.streams import opened
 
-__all__ = [
-    "KINDS",
-    "QUESTION_SETS",
-    "SOURCE",
-    "WordQuestions",
-    "read_word_questions",
-    "word_questions",
-]
-
 KINDS = ("semantic", "syntactic")
 _FILES = {
     "google": ("questions-words.txt", "8b7461cbf7ecc0aec9b32eb626821105"),

@@ -8,8 +8,6 @@ import numpy as np
 
 from exfam.checks import DataError, ExfamWarning, is_utf8
 
-__all__ = ["check_no_table", "check_utf8", "warn_unknown_words"]
-
 
 def check_no_table(name: str, given: Any) -> None:
     """Raise DataError for a frame or a dict, of which a loop reads the names of columns alone.

@@ -14,8 +14,6 @@ from exfam.reading.text.reading import IDS, Pace, Progress, Reading, renumbered_
 from exfam.reading.text.table import WordTable
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = ["choose_words", "write_tokens"]
-
 IDS_PER_PIECE = 1 << 20
 
 

@@ -10,8 +10,6 @@ from typing import IO
 from exfam.checks import DataError
 from exfam.reading.packed import opener_of, unpacking
 
-__all__ = ["dump_lines", "is_dump"]
-
 _START = b"<mediawiki"
 # In this order: entities become characters before tags are removed.
 _ENTITIES = ((b"&amp;", b"&"), (b"&lt;", b"<"), (b"&gt;", b">"))

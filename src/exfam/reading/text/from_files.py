@@ -11,8 +11,6 @@ from exfam.checks import DataError
 from exfam.reading.packed import opener_of, unpacking
 from exfam.reading.text.pieces import PIECE, Piece, Position
 
-__all__ = ["pieces_of_files"]
-
 MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 with it
 WHITE = (b" ", b"\n", b"\t", b"\r")
 

@@ -11,8 +11,6 @@ from exfam.checks import CheckpointError, DataError
 from exfam.reading.text.hashing import measure
 from exfam.reading.text.pieces import PIECE, Piece, Position
 
-__all__ = ["pieces_of_sentences"]
-
 # The text of a sentence, and how many words it was made of; None if it was a text.
 Line = tuple[str, int | None]
 

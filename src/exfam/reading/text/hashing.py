@@ -5,8 +5,6 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-__all__ = ["Arrays", "compact", "encode", "measure", "place"]
-
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _HALF = np.uint64(32)
 LINE_END = 10

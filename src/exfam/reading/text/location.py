@@ -13,8 +13,6 @@ from pathlib import Path
 from exfam.checks import DataError
 from exfam.files import lock_folder, sync, write_atomically
 
-__all__ = ["STATE", "clear", "part_folder", "put"]
-
 RECIPE, STATE = "recipe.json", "state.npz"
 
 

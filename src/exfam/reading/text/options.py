@@ -11,8 +11,6 @@ import numpy as np
 from exfam.checks import ExfamError, check_choice
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = ["TextOptions", "lowered", "recipe", "wikifil"]
-
 SENTENCES = ("lines", "none")
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _KEPT = b"abcdefghijklmnopqrstuvwxyz0123456789\n"

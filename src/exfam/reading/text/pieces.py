@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["PIECE", "Piece", "Position"]
-
 PIECE = 1 << 20
 
 

@@ -27,8 +27,6 @@ from exfam.reading.text.reading import Pace, Progress, read_text
 from exfam.reading.text.sources import FileSource, SentenceSource, find_source
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = ["Preparation", "preparation_of", "prepare_into", "prepare_text"]
-
 
 def prepare_text(
     source: Any,

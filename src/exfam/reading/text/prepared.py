@@ -17,17 +17,6 @@ from exfam.checks import DataError
 from exfam.reading.manifests import Contents, FolderKind, contents_of
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = [
-    "TEXT",
-    "TOKENS",
-    "WORDS",
-    "PreparedText",
-    "is_prepared_text",
-    "open_text",
-    "recipe_of",
-    "write_manifest",
-]
-
 TOKENS, WORDS = "tokens.npy", "vocabulary.json"
 TEXT = FolderKind(
     "prepared text",

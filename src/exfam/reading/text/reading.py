@@ -24,8 +24,6 @@ from exfam.reading.text.sources import FileSource, SentenceSource
 from exfam.reading.text.table import WordTable
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = ["IDS", "Pace", "Progress", "Reading", "read_text", "renumbered_file"]
-
 IDS = "ids.bin"
 
 

@@ -5,8 +5,6 @@ from jaxtyping import Float64, Int64
 
 from exfam.checks import DataError, check_positive
 
-__all__ = ["keep_probability", "noise_probability"]
-
 
 def keep_probability(
     counts: Int64[np.ndarray, "words"], threshold: float | int | int

@@ -10,8 +10,6 @@ from typing import Any
 from exfam.checks import DataError
 from exfam.reading.files import named_files
 
-__all__ = ["FileSource", "SentenceSource", "find_source"]
-
 KINDS = "a path, a folder, a list of paths, or sentences (text or lists of words)"
 
 

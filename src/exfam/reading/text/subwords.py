@@ -12,16 +12,6 @@ from jaxtyping import Int32
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.reading.text.checks import check_utf8
 
-__all__ = [
-    "SPECIAL",
-    "SUBWORDS",
-    "UNKNOWN",
-    "Coded",
-    "Subwords",
-    "learn_subwords",
-    "sentence_words",
-]
-
 PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # How texts that have rare words replaced, such as WikiText, write them.
 _REPLACED = "<unk>"

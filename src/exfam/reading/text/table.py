@@ -11,8 +11,6 @@ from exfam.reading.text.hashing import Arrays, compact, encode, place
 from exfam.reading.text.pieces import PIECE
 from exfam.reading.text.vocabulary import Vocabulary
 
-__all__ = ["Encoded", "WordTable"]
-
 FIRST_WORDS, FIRST_BYTES = 1 << 16, 1 << 20
 BYTES_PER_WORD = 32
 LONGEST_WORD = 2 * PIECE

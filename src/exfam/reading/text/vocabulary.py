@@ -12,8 +12,6 @@ from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
 
-__all__ = ["Vocabulary"]
-
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:

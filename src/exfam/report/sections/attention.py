@@ -12,8 +12,6 @@ from exfam.report.material import Material
 from exfam.report.page import Part, Picture, Section, SideBySide
 from exfam.report.words import clean, quantity
 
-__all__ = ["attention_section"]
-
 _TITLE = "Attention"
 _FEWEST, _MOST = 4, 10
 _CANDIDATES = 40

@@ -16,8 +16,6 @@ from exfam.scores.calibration import (
     probability_integral,
 )
 
-__all__ = ["calibration_section"]
-
 _TITLE = "Calibration"
 _MOST_COLUMNS = 3
 _LEVELS = (0.5, 0.8, 0.9)

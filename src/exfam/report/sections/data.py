@@ -9,8 +9,6 @@ from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableDa
 from exfam.report.summary import Summary, item_counts, summarize
 from exfam.report.words import figure, listing, percent, quantity
 
-__all__ = ["data_section"]
-
 _MOST_NAMED = 10
 _MOST_COLUMNS = 6
 

@@ -14,8 +14,6 @@ from exfam.report.plane import principal_plane
 from exfam.report.words import clean, figure, percent, quantity
 from exfam.vectors.neighbors import nearest_rows
 
-__all__ = ["complements_section", "map_section"]
-
 _MAP, _COMPLEMENTS = "Map of items", "Items that go together"
 _ON_MAP, _IN_TABLE, _NEIGHBORS = 150, 12, 4
 _ON_NARROW_MAP = 60

@@ -8,8 +8,6 @@ from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
 from exfam.report.words import clean, figure, quantity
 
-__all__ = ["model_section"]
-
 _DIRECTIONS = {
     "bidirectional": "Each element is predicted from all the others of its group.",
     "causal": "Each element is predicted from the earlier ones of its group.",

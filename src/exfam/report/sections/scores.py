@@ -16,8 +16,6 @@ from exfam.report.words import figure, listing, quantity
 from exfam.scores.estimates import Estimate, mean_over_groups
 from exfam.scores.metrics import Interval, ndcg_at, paired_bootstrap, recall_at
 
-__all__ = ["score_section"]
-
 _MINE = "this model"
 _MOST_COLUMNS = 3
 

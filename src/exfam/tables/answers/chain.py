@@ -10,8 +10,6 @@ from exfam.tables.answers.distributions import cell_log_prob, checked_columns
 from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["chain_log_prob", "pseudo_log_likelihood", "pseudo_terms"]
-
 
 def chain_log_prob(
     model: TableModel, cells: Cells, *, order: Any = None, given: Sequence[str] = ()

@@ -15,8 +15,6 @@ from exfam.tables.answers.sampling import sample_rows
 from exfam.tables.data import Cells, decode_all, encode_given
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["TableConditional", "conditional"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableConditional:

@@ -7,8 +7,6 @@ from exfam.checks import ExfamError, check_choice
 from exfam.families.mixtures import Mixture
 from exfam.tables.data import LABEL_KINDS, Column
 
-__all__ = ["DECISIONS", "decide", "usual_rule"]
-
 DECISIONS = ("argmax", "mean", "median")
 _OF_LABELS = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
 

@@ -14,8 +14,6 @@ from exfam.tables.answers.distributions import cell_log_prob
 from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["OrderDisagreement", "order_disagreement"]
-
 
 @dataclass(frozen=True, eq=False)
 class OrderDisagreement:

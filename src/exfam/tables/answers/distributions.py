@@ -12,15 +12,6 @@ from exfam.families.mixtures import Mixture
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = [
-    "cell_log_prob",
-    "checked_columns",
-    "column_distributions",
-    "distribution_blocks",
-    "table_blocks",
-    "value_log_prob",
-]
-
 _ROWS_AT_ONCE = 16_384
 _NUMBERS_AT_ONCE = 4_000_000
 

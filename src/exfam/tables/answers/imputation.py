@@ -23,8 +23,6 @@ from exfam.tables.data import (
 )
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["NUMBER_RULES", "Imputed", "TableImputation", "impute", "imputed_table"]
-
 NUMBER_RULES = ("mean", "median")
 
 

@@ -11,8 +11,6 @@ from exfam.tables.answers.distributions import checked_columns, column_distribut
 from exfam.tables.data import Cells, TableSchema, encode_values
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["put_values", "sample_rows"]
-
 
 def sample_rows(
     model: TableModel, cells: Cells, *, n: int, seed: int, order: Any = None

@@ -8,8 +8,6 @@ from jaxtyping import Float, Float64
 
 from exfam.checks import DataError, check_positive
 
-__all__ = ["ColumnSimilarity", "column_similarity"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnSimilarity:

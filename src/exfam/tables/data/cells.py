@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int32
 
-__all__ = ["Cells"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

@@ -9,8 +9,6 @@ from jaxtyping import Float64
 
 from exfam.checks import check_choice, with_types
 
-__all__ = ["COLUMN_KINDS", "LABEL_KINDS", "Column", "label_array"]
-
 COLUMN_KINDS = ("categorical", "ordinal", "boolean", "numeric", "count", "date")
 LABEL_KINDS = ("categorical", "ordinal", "boolean")
 

@@ -12,8 +12,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.dates import NEARLY_ALL, date_share, find_date_format, parse_dates
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 
-__all__ = ["DateColumn", "as_dates", "find_dates", "with_date_parts"]
-
 # What is read off a date beside the days since 1970, and in what columns.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "year": ("year sin", "year cos"),

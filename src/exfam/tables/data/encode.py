@@ -15,19 +15,6 @@ from exfam.tables.data.frames import read_table
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import TableSchema
 
-__all__ = [
-    "UNKNOWN",
-    "check_cells",
-    "decode",
-    "decode_all",
-    "encode_all",
-    "encode_given",
-    "encode_table",
-    "encode_values",
-    "finite_codes",
-    "hat",
-]
-
 UNKNOWN = ("unk", "error")
 
 _FEW = 64  # knots that are sooner compared one by one than searched

@@ -10,8 +10,6 @@ from exfam.columns.frames import open_frame
 from exfam.tables.data.raw import RawColumn, RawTable
 from exfam.tables.data.typed import read_column
 
-__all__ = ["array_names", "read_table"]
-
 
 def read_table(X: Any) -> RawTable:
     """The columns of a table by name, and which of their cells are missing.

@@ -8,8 +8,6 @@ from exfam.checks import DataError, check_choice
 from exfam.tables.data.columns import COLUMN_KINDS, label_array
 from exfam.tables.data.raw import RawColumn
 
-__all__ = ["DeclaredKinds", "check_kinds", "infer_kind", "split_kinds"]
-
 DeclaredKinds = Mapping[str, str | Sequence[object]]
 
 

@@ -3,8 +3,6 @@
 import numpy as np
 from jaxtyping import Float64
 
-__all__ = ["bin_edges", "location_and_spread", "quantile_knots"]
-
 _HUGE = 1e150  # from here on differences or squares may overflow
 
 

@@ -16,8 +16,6 @@ from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.data.union import pooled_columns
 
-__all__ = ["NUMERIC", "learn_schema"]
-
 NUMERIC = ("continuous", "binned")
 
 

@@ -8,8 +8,6 @@ from jaxtyping import Bool, Shaped
 
 from exfam.checks import DataError
 
-__all__ = ["RawColumn", "RawTable", "cell_error"]
-
 
 @dataclass(frozen=True, eq=False)
 class RawColumn:

@@ -10,8 +10,6 @@ from jaxtyping import Shaped
 
 from exfam.tables.data.frames import array_names
 
-__all__ = ["as_frame_like"]
-
 
 def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
     """A copy of a table with the columns of these names replaced, of the kind that was given.

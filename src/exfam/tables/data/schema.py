@@ -8,8 +8,6 @@ from exfam.checks import DataError, with_types
 from exfam.tables.data.columns import Column
 from exfam.tables.data.dates import DateColumn
 
-__all__ = ["TableSchema"]
-
 
 @dataclass(frozen=True)
 class TableSchema:

@@ -16,8 +16,6 @@ from exfam.reading.database import open_database
 from exfam.reading.options import ReadingOptions
 from exfam.reading.sources import SourceNames, source_names
 
-__all__ = ["TableFile", "read_table_file"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableFile:

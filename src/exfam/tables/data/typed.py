@@ -15,8 +15,6 @@ from exfam.columns.rules import FINITE, exact_rule
 from exfam.tables.data.columns import label_array
 from exfam.tables.data.raw import RawColumn, cell_error
 
-__all__ = ["read_column"]
-
 _ADVICE = {
     "times": "Convert it to numbers, such as hours.",
     "complex": "Give its real and imaginary parts as two columns.",

@@ -7,8 +7,6 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.tables.data.raw import RawColumn, RawTable
 
-__all__ = ["pooled_columns"]
-
 
 def pooled_columns(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
     """The columns of all tables by name, in order of first appearance, all values of each.

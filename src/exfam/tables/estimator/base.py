@@ -55,8 +55,6 @@ from exfam.tables.networks.table_network import TableSettings
 from exfam.training.checkpoints import checkpoint_path
 from exfam.training.history import History
 
-__all__ = ["TableEstimator"]
-
 
 class TableEstimator(
     TableColumnKinds, TableModelParameters, TableTraining, Estimator, BaseEstimator, ABC

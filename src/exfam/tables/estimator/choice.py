@@ -14,8 +14,6 @@ from exfam.tables.data import Cells
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.estimator.training import MANY_ROWS, FittedTable, train_model
 
-__all__ = ["Trial", "best_recipe", "choose_recipe", "fit_table", "recipes_of"]
-
 # Of fewer rows every one is held out once.
 _FEW_ROWS, _FOLDS = 1000, 5
 # How much longer a training may be, each tried if the one before it was better; of no more rows

@@ -21,8 +21,6 @@ from exfam.families import (
 from exfam.tables.data import Column, TableSchema
 from exfam.tables.estimator.plan import Response
 
-__all__ = ["check_label_families", "check_support", "column_families", "number_family"]
-
 _NO_NUMBERS = (Categorical, Ordinal, PerItem)
 
 

@@ -15,19 +15,6 @@ from exfam.tables.data import RawColumn, RawTable, read_table
 from exfam.tables.data.raw import cell_error
 from exfam.tables.data.typed import read_column
 
-__all__ = [
-    "GivenTables",
-    "has_names",
-    "is_several",
-    "name_shell",
-    "read_given",
-    "read_response",
-    "read_weight",
-    "unnamed_array",
-    "with_column",
-    "without_column",
-]
-
 # What the response is called where it has no name of its own; the first that is free.
 _NAMES = ("y", "target", "response", "outcome")
 

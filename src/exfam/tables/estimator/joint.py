@@ -29,8 +29,6 @@ from exfam.tables.networks.independent import IndependentColumns, independent_co
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.shift.report import ShiftReport, shift_report
 
-__all__ = ["JointTable"]
-
 
 class JointTable(TableEstimator):
     """Estimators of tables, and what they say of any columns given any others.

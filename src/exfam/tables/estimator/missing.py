@@ -9,8 +9,6 @@ from jaxtyping import Float64
 from exfam.checks import ExfamWarning
 from exfam.tables.data import RawTable
 
-__all__ = ["missing_shares", "warn_of_missing"]
-
 # So many more, at least so many times as many, and at least so many cells are far more.
 _MORE, _TIMES, _CELLS = 0.15, 2.0, 10
 # A row is far emptier than any of training if it lacks so much of what the emptiest of them held.

@@ -13,8 +13,6 @@ from exfam.families import Family
 from exfam.tables.data import Cells, RawTable, TableSchema, learn_schema
 from exfam.tables.estimator.given import without_column
 
-__all__ = ["Recipe", "Response", "TablePlan", "learn_columns", "split_rows"]
-
 # Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.
 # Bins are as many as rows can fill; of knots more than a few cost more by chance than they gain.
 _ROWS_PER_BIN, _BINS = 16, (8, 32)

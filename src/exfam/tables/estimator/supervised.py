@@ -20,8 +20,6 @@ from exfam.tables.estimator.given import GivenTables, read_given, read_weight
 from exfam.tables.estimator.joint import JointTable
 from exfam.tables.estimator.plan import Response
 
-__all__ = ["SupervisedTable"]
-
 
 class SupervisedTable(ResponseParameters, JointTable):
     """Estimators of one column, the response `y`, given the others; `y` may be missing in rows."""

@@ -19,8 +19,6 @@ from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
 from exfam.training.steps import fit
 
-__all__ = ["MANY_ROWS", "FittedTable", "model_settings", "objective_of", "schedule", "train_model"]
-
 # Parameters that do not make a fit another one.
 _IRRELEVANT = ("progress", "unknown", "decision", "device")
 

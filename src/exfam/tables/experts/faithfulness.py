@@ -11,8 +11,6 @@ from exfam.tables.answers.distributions import cell_log_prob
 from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["DeletionInsertion", "deletion_insertion", "faithfulness", "permutation_importance"]
-
 _REPEATS = 5
 
 

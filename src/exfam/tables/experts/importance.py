@@ -13,8 +13,6 @@ from exfam.tables.data import Cells
 from exfam.tables.experts.table_attention import attention_of_table
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["cell_importance", "expert_importance", "removal_effects"]
-
 
 def removal_effects(
     experts: Experts, targets: Sequence[int]

@@ -14,8 +14,6 @@ from exfam.tables.data import Cells
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.tokens import CellTokens
 
-__all__ = ["table_attention"]
-
 
 def table_attention(
     model: object, cells: Cells, *, term: str = "both", member: int = 0

@@ -13,8 +13,6 @@ from exfam.tables.data import Cells
 from exfam.tables.experts.importance import removal_effects
 from exfam.tables.experts.table_attention import TableAttention
 
-__all__ = ["ExpertSummary", "summarize_experts"]
-
 
 @dataclass(frozen=True, eq=False)
 class ExpertSummary:

@@ -23,8 +23,6 @@ from exfam.experts import (
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.table_model import TableModel
 
-__all__ = ["TableAttention", "TableExperts", "attention_of_table"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableExperts:

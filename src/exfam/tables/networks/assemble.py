@@ -21,8 +21,6 @@ from exfam.tables.networks.standardized import StandardizedFamily, standardized_
 from exfam.tables.networks.table_network import TableSettings
 from exfam.tables.networks.tokens import CellTokens, TokenPlan
 
-__all__ = ["CATEGORIES", "NETWORKS", "build_masked_table"]
-
 CATEGORIES = ("per-column", "shared")
 NETWORKS = ("linear", "deep")
 # Beyond it a token is hardly ever seen, and its score would dominate the direction.

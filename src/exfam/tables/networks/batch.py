@@ -12,8 +12,6 @@ from torch import Tensor
 
 from exfam.tables.data import Cells
 
-__all__ = ["ABSENT", "MASKED", "CellBatch", "TableRows", "cell_batch"]
-
 ABSENT = -1
 # A cell that is shown as the MASK token.
 MASKED = -2

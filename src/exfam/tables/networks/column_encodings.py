@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding, pair_scores
 
-__all__ = ["OWN_VECTORS", "ColumnEncodings", "column_encodings"]
-
 # The encoding that is a part of the tokens themselves: one free vector per column.
 OWN_VECTORS = "learned"
 

@@ -22,8 +22,6 @@ from exfam.tables.networks.stacked import StackedLayerNorm, StackedLinear
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
 from exfam.tables.networks.tokens import CellTokens
 
-__all__ = ["NORMS", "DeepTableNetwork"]
-
 NORMS = ("pre", "post")
 
 

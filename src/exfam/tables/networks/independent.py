@@ -10,8 +10,6 @@ from torch import Tensor
 from exfam.families import Family
 from exfam.tables.data import Cells, TableSchema
 
-__all__ = ["IndependentColumns", "independent_columns"]
-
 
 @dataclass(frozen=True, eq=False)
 class IndependentColumns:

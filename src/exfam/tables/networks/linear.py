@@ -22,8 +22,6 @@ from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
 from exfam.tables.networks.tokens import CellTokens
 
-__all__ = ["LinearTableNetwork", "look_up_between"]
-
 
 class LinearTableNetwork(TableNetwork):
     """Linear attention from every column's MASK token to the cells of the row.

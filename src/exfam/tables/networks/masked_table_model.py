@@ -18,8 +18,6 @@ from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily
 from exfam.tables.networks.table_network import TableNetwork
 
-__all__ = ["MaskedTableModel"]
-
 _NUMBERS_AT_ONCE = 4_000_000
 
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 
-__all__ = ["MASKINGS", "MaskedCells"]
-
 MASKINGS = {"absent": ABSENT, "mask": MASKED}
 
 

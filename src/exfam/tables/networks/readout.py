@@ -8,8 +8,6 @@ from torch import Tensor, nn
 
 from exfam.layers import normal
 
-__all__ = ["Readout"]
-
 
 class Readout(nn.Module):
     """W'' and b'' of every column, or the same of all columns that share their categories.

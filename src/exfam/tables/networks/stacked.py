@@ -7,8 +7,6 @@ from torch.nn import functional
 
 from exfam.layers import normal
 
-__all__ = ["StackedLayerNorm", "StackedLinear"]
-
 
 class StackedLinear(nn.Module):
     """A linear layer for each member; Glorot-normal weights, zero bias.

@@ -12,8 +12,6 @@ from torch import Tensor
 from exfam.families import Categorical, Family, Gaussian, Scaled, StudentT
 from exfam.tables.data import TableSchema
 
-__all__ = ["FamilyBank", "StandardizedFamily", "standardized_families"]
-
 
 @dataclass(frozen=True)
 class StandardizedFamily:

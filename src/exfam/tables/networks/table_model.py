@@ -9,8 +9,6 @@ from torch import Tensor
 from exfam.families import Family
 from exfam.tables.data import Cells, TableSchema
 
-__all__ = ["TableModel"]
-
 
 @runtime_checkable
 class TableModel(Protocol):

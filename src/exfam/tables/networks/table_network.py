@@ -12,8 +12,6 @@ from exfam.tables.networks.column_encodings import OWN_VECTORS, ColumnEncodings
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.tokens import CellTokens
 
-__all__ = ["TableNetwork", "TableSettings"]
-
 
 @dataclass(frozen=True)
 class TableSettings:

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from exfam.layers import normal
 from exfam.tables.networks.batch import MASKED
 
-__all__ = ["CellTokens", "TokenPlan"]
-
 
 @dataclass(frozen=True)
 class TokenPlan:

@@ -10,8 +10,6 @@ from jaxtyping import Float64
 from exfam.families.mixtures import Mixture
 from exfam.tables.shift.moves import finite_or_none, moved
 
-__all__ = ["MarginalShift", "marginal_shift"]
-
 
 @dataclass(frozen=True)
 class MarginalShift:

@@ -8,8 +8,6 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float64
 
-__all__ = ["Moved", "bonferroni", "finite_or_none", "moved"]
-
 
 @dataclass(frozen=True)
 class Moved:

@@ -17,8 +17,6 @@ from exfam.tables.shift.moves import Moved, bonferroni, moved
 from exfam.tables.shift.target import TargetShift, target_shift
 from exfam.tables.shift.words import shift_text
 
-__all__ = ["ColumnShift", "ShiftReport", "Weights", "shift_report"]
-
 Weights = Callable[[Cells], Float[np.ndarray, "rows columns"]]
 
 

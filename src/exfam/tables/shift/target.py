@@ -13,8 +13,6 @@ from exfam.tables.data import Cells
 from exfam.tables.networks.table_model import TableModel
 from exfam.tables.shift.moves import Moved, finite_or_none, moved
 
-__all__ = ["TargetShift", "target_shift"]
-
 
 @dataclass(frozen=True)
 class TargetShift:

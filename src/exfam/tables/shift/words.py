@@ -8,8 +8,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["shift_text"]
-
 _WIDE = 400  # wider than any table: lines end where their text does
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.vectors.files.rows import RowBlock
 
-__all__ = ["binary_blocks"]
-
 _BYTES, _ENTRIES = 1 << 20, 1 << 18
 _LONGEST_WORD = 1 << 14
 

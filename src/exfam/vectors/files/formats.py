@@ -8,8 +8,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.reading.streams import opened
 from exfam.vectors.files.text import is_float, parse_header
 
-__all__ = ["VECTOR_FORMATS", "detect_format", "format_of_name"]
-
 # Of word2vec there is a text and a binary; fastText's .vec is word2vec's text.
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
 _ENDINGS = {

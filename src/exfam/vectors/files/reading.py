@@ -13,8 +13,6 @@ from exfam.vectors.files.rows import RowSource, StoredVectors, check_vectors, jo
 from exfam.vectors.files.tensors import read_tensors
 from exfam.vectors.files.text import MAX_DIM, parse_header, text_blocks
 
-__all__ = ["read_vectors"]
-
 _ERRORS, _DUPLICATES = ("strict", "replace", "ignore"), ("error", "first")
 # Some editors begin a file of UTF-8 with this mark.
 _MARK = b"\xef\xbb\xbf"

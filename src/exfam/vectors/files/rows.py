@@ -9,8 +9,6 @@ from jaxtyping import Float, Float32, Int8, Int64
 
 from exfam.checks import DataError
 
-__all__ = ["RowBlock", "RowSource", "StoredVectors", "check_vectors", "joined_blocks"]
-
 # Entries of a matrix that are looked at at once.
 _ENTRIES = 1 << 22
 

@@ -16,8 +16,6 @@ from exfam.files import atomic_path
 from exfam.reading.streams import is_packed, opened, written
 from exfam.vectors.files.rows import StoredVectors
 
-__all__ = ["read_tensors", "write_tensors"]
-
 # One entry: of several the order, and so the bytes of the file, would vary from run to run.
 _METADATA = {"exfam-word-vectors": "1"}
 _NAMES = {"center", "context", "signs", "words", "word_ends"}

@@ -12,8 +12,6 @@ import numpy as np
 from exfam.checks import DataError
 from exfam.vectors.files.rows import RowBlock
 
-__all__ = ["MAX_DIM", "is_float", "parse_header", "text_blocks"]
-
 # Bytes of lines that are parsed at once.
 _BYTES = 1 << 22
 MAX_DIM = 1 << 20

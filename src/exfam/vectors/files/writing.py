@@ -13,8 +13,6 @@ from exfam.vectors.files.formats import VECTOR_FORMATS, format_of_name
 from exfam.vectors.files.rows import StoredVectors, check_vectors
 from exfam.vectors.files.tensors import write_tensors
 
-__all__ = ["write_vectors"]
-
 # Entries that are written at once.
 _ENTRIES = 1 << 18
 

@@ -9,8 +9,6 @@ from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.probes.encoder import ENCODER, TERM, open_encoder
 
-__all__ = ["form", "run"]
-
 _NOTES = """Each attention head predicts, for each word, the word that it attends to most: its
 syntactic head, or a word that it is the head of. The best head of each relation is chosen on
 --dev and scored on --test, beside the best fixed offset, such as the word before; `low` and

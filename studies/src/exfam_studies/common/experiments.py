@@ -15,8 +15,6 @@ To add one: write the module, name it here.
 
 from typing import NamedTuple
 
-__all__ = ["EXPERIMENTS", "Experiment"]
-
 
 class Experiment(NamedTuple):
     """Where an experiment lives and what it shows."""

@@ -17,24 +17,6 @@ from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
 
-__all__ = [
-    "Contender",
-    "Fit",
-    "Job",
-    "Measure",
-    "ensemble_of",
-    "figure_rows",
-    "fit_once",
-    "fit_seeds",
-    "fitted_rows",
-    "fitter",
-    "gather",
-    "joined",
-    "rows_of",
-    "smaller",
-    "training_of",
-]
-
 # The figures of a fitted model on some groups: metric -> value.
 Figures = Mapping[str, float]
 Measure = Callable[[Any, Groups], Figures]

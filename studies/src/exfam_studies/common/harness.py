@@ -16,8 +16,6 @@ from exfam_studies.common.rows import Row, write_rows
 
 Parameters = Callable[[Row, "Options"], Mapping[str, Any]]
 
-__all__ = ["Options", "load_experiment", "reproduce"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

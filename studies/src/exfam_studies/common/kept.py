@@ -19,17 +19,6 @@ from exfam.checks import DataError
 from exfam.files import write_atomically
 from exfam_studies.common.rows import Row, row_over_seeds
 
-__all__ = [
-    "VALIDATION",
-    "Kept",
-    "Key",
-    "Measured",
-    "Store",
-    "kept_seeds",
-    "metric_row",
-    "metric_rows",
-]
-
 # Before the name of a metric: the same figure on the validation part.
 VALIDATION = "validation-"
 

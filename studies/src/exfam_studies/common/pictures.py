@@ -23,16 +23,6 @@ from exfam.plots.style import (
     plain_axes,
 )
 
-__all__ = [
-    "agreement_curves",
-    "layer_curves",
-    "matrix_map",
-    "rate_curve",
-    "score_points",
-    "setting_curve",
-    "vector_map",
-]
-
 _MARKERS = "os^DvP*X"
 
 

@@ -9,8 +9,6 @@ from rich.table import Table
 
 from exfam_studies.common.rows import Row, higher_is_better
 
-__all__ = ["best_rows", "cheaper_winners", "print_rows", "rows_table"]
-
 # Rows are compared with each other where these settings agree: the rest is what a model may choose.
 _COMPARED_SETTINGS = ("support", "split", "draw", "days", "lags", "bins", "rule", "dropped", "by")
 # Models that know what is to be found out: printed beside the others, not compared with them.

@@ -15,8 +15,6 @@ from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import listed
 from exfam.families import Family
 
-__all__ = ["Run", "changed_parameters", "this_run"]
-
 _PACKAGES = ("exfam", "torch", "numpy", "scipy", "scikit-learn", "numba")
 # How a fit is shown, and what every row has another value of anyway.
 _WITHOUT_EFFECT = ("progress", "seed")

@@ -15,15 +15,6 @@ from exfam.files import write_atomically
 from exfam.scores.metrics import Interval
 from exfam_studies.common.provenance import Run
 
-__all__ = [
-    "Row",
-    "higher_is_better",
-    "interval_settings",
-    "read_rows",
-    "row_over_seeds",
-    "write_rows",
-]
-
 _RISING = ("recall@", "ndcg@", "mrr", "accuracy", "r2", "spearman", "pearson", "cosine")
 _UNRANKED = (
     "cosine-others-", "auc-", "share-",

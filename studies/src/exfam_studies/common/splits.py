@@ -7,8 +7,6 @@ from jaxtyping import Float, Int64
 
 from exfam.groups import Groups
 
-__all__ = ["NOTEBOOK_SEED", "SPLITS", "Splits", "items_of", "notebook_parts", "values_of"]
-
 SPLITS = ("paper", "correct")
 # The notebooks' one seed, for their legacy generator.
 NOTEBOOK_SEED = 42

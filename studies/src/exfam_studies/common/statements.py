@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["ERRORS", "Check", "unmet"]
-
 # Standard errors that chance may be off: one check in a million.
 ERRORS = 5.0
 

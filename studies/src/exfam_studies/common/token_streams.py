@@ -12,8 +12,6 @@ from exfam.checks import DataError
 from exfam.language.tokens import Lexicon, encode_text, learn, lines_of
 from exfam.reading.public_sets.files import find_file
 
-__all__ = ["CORPORA", "Corpus", "Texts", "corpus_path", "read_texts"]
-
 PARTS = ("train", "validation", "test")
 
 

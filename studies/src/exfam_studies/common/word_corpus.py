@@ -19,8 +19,6 @@ from exfam.reading.text import (
 )
 from exfam_studies.common.harness import Options
 
-__all__ = ["PAPERS_TEXT", "USUAL_CORPUS", "corpus_name", "corpus_path", "read_corpus"]
-
 # 100,000,000 bytes, cleaned as text8 is, of another year.
 USUAL_CORPUS = "corpora/enwiki2014_100m.bz2"
 # What the paper's figures are of, where rows of a corpus stand beside those of another.

@@ -15,18 +15,6 @@ from exfam_studies.common.kept import Measured
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.word_corpus import corpus_name
 
-__all__ = [
-    "MIN_COUNT",
-    "SETS",
-    "WORD_TASKS",
-    "Recipe",
-    "fit_words",
-    "judged",
-    "judged_fit",
-    "wanted_tasks",
-    "word_parameters",
-]
-
 MIN_COUNT = 5
 # Metric -> set of pairs, or of questions.
 _PAIRS = {

@@ -18,8 +18,6 @@ from jaxtyping import Float, Int, Int64
 from exfam.checks import DataError, check_whole
 from exfam.groups import Groups
 
-__all__ = ["AttentionProcess", "draw_attention_process"]
-
 # Standard deviation of values, 1 for centers; how fast earlier elements lose weight, per step.
 _SPREAD, _FADE = 1.5, 0.5
 

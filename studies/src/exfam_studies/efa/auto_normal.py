@@ -13,8 +13,6 @@ from scipy.special import ndtr
 from exfam.checks import ExfamError, check_positive, check_whole
 from exfam.groups import Groups
 
-__all__ = ["auto_normal_means", "draw_auto_normal", "random_maps"]
-
 # Rounds of drawing anew what is beyond the bound.
 _ROUNDS = 1000
 

@@ -26,16 +26,6 @@ from exfam.checks import ExfamError, check_positive
 from exfam.groups import Batch
 from exfam.layers import normal
 
-__all__ = [
-    "ClippedFieldNetwork",
-    "ClippedFieldSizes",
-    "ClippedLayer",
-    "PlaceMap",
-    "build_clipped_field",
-    "known_clipped_field",
-    "pulls",
-]
-
 Tokens = Float[Tensor, "batch centers tokens embed"]
 Asking = Float[Tensor, "batch centers asking embed"]
 _KERNEL = ReluMean()

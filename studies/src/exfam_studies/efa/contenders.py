@@ -8,8 +8,6 @@ from exfam.efa.latent_factor import LatentFactor
 from exfam_studies.common.fits import Contender, fitter, training_of
 from exfam_studies.common.harness import Options
 
-__all__ = ["NOTEBOOK", "OWN", "Settings", "attention", "closed_form", "latent_factors"]
-
 Settings = Mapping[str, Any]
 # Of the forms of latent factor models, the one whose figures the paper prints, and ours.
 NOTEBOOK, OWN = "latent-factor-notebook", "latent-factor"

@@ -45,8 +45,6 @@ from exfam_studies.efa.generalization import (
     rate_term,
 )
 
-__all__ = ["TASKS", "least_loss_fit", "parameters", "plot", "run", "simulated_maps"]
-
 TASKS = ("clipped-field",)
 SEEDS = 5
 N_GROUPS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)

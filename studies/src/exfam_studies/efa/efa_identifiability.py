@@ -36,8 +36,6 @@ from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 TASK = "identifiability-"
 TASKS = tuple(TASK + name for name in ("simulated", "movielens", "instacart", "values"))
 

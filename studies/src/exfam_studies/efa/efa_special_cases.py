@@ -28,8 +28,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.efa.field_special_cases import field_from_latent_factor
 from exfam_studies.efa.special_cases import items_from_latent_factor, values_from_latent_factor
 
-__all__ = ["TASKS", "run"]
-
 TASKS = ("proposition-1", "proposition-2", "proposition-3")
 SEEDS = 5
 DIM = 8

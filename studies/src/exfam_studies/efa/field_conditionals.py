@@ -16,8 +16,6 @@ from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.simulators import FieldProcess
 
-__all__ = ["FieldConditional", "true_conditional"]
-
 _LOG_TWO_PI = np.log(2 * np.pi)
 
 

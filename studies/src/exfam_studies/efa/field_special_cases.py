@@ -20,8 +20,6 @@ from exfam.fields.networks.factor_network import FieldLatentFactorPart, NearestO
 from exfam.groups import Batch
 from exfam_studies.efa.special_cases import hidden_by_zeros, zeroed_attention
 
-__all__ = ["NeighborhoodAttention", "field_from_latent_factor"]
-
 
 class NeighborhoodAttention(nn.Module):
     """One block of attention whose centers attend to their neighbors' tokens, and a head.

@@ -34,8 +34,6 @@ from exfam_studies.efa.identifiability import (
     shuffled_names,
 )
 
-__all__ = ["NULL_SEED", "Case", "comparison_rows", "fitted_with_nats"]
-
 # Nulls are drawn with this seed.
 NULL_SEED = 7
 

@@ -30,8 +30,6 @@ from exfam_studies.efa.identifiability import (
 )
 from exfam_studies.efa.identifiability_rows import NULL_SEED, fitted_with_nats
 
-__all__ = ["PARAMETERS", "value_rows"]
-
 SEEDS = 5
 SIZES, FAST_SIZES = (4_000, 500, 1_000), (40, 20, 20)
 DATA_SEED = 1_004

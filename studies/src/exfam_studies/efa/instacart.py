@@ -19,8 +19,6 @@ from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.instacart_views import draw_views, together_rows
 from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
 
-__all__ = ["TASKS", "plot", "run"]
-
 TASK = "instacart-"
 TASKS = tuple(TASK + direction for direction in DIRECTIONS)
 # Of the correct split: never used while choosing anything.

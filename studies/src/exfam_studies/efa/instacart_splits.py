@@ -8,8 +8,6 @@ from exfam.groups import Groups
 from exfam.reading.public_sets.instacart import TEST, TRAIN, product_names, read_rows
 from exfam_studies.common.splits import SPLITS, Splits, notebook_parts
 
-__all__ = ["instacart_baskets"]
-
 # Baskets to fit on, to choose by and to report on: those of the notebooks.
 SIZES = (18_585, 6_196, 1_433)
 

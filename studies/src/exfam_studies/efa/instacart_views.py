@@ -23,8 +23,6 @@ from exfam_studies.common.pictures import vector_map
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
 
-__all__ = ["TABLE_3", "draw_views", "head_vectors", "together", "together_rows"]
-
 N_TOGETHER = 3
 # Model and direction -> item -> the three that Table 3 prints, by the names of the data: there
 # "Organic Celery" is "Organic Small Bunch Celery", "Organic Bananas" "Bag of Organic Bananas", and

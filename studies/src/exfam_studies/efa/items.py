@@ -29,8 +29,6 @@ from exfam_studies.efa.contenders import (
     latent_factors,
 )
 
-__all__ = ["DIRECTIONS", "SUPPORTS", "ItemExperiment", "item_rows", "ranking"]
-
 DIRECTIONS = ("bidirectional", "causal")
 SUPPORTS = {"all": "none", "exclusion": "hard"}
 # Direction and support -> what was chosen for it.

@@ -10,8 +10,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
 from exfam_studies.efa.movielens_splits import movielens_items
 
-__all__ = ["TASKS", "plot", "run"]
-
 TASK = "movielens-items-"
 TASKS = tuple(TASK + direction for direction in DIRECTIONS)
 # Of the correct split: never used while choosing anything.

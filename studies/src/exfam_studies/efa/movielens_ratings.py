@@ -40,8 +40,6 @@ from exfam_studies.common.splits import SPLITS, Splits, values_of
 from exfam_studies.efa.contenders import OWN, attention, closed_form, latent_factors
 from exfam_studies.efa.movielens_splits import movielens_ratings
 
-__all__ = ["TASKS", "plot", "run"]
-
 TASK = "movielens-ratings-"
 DIRECTIONS = ("bidirectional", "causal")
 VERSIONS = {"v1": Poisson(shift=1), "v2": Poisson(link="one-plus-exp")}

@@ -8,8 +8,6 @@ from exfam.groups import Groups
 from exfam.reading.public_sets.movielens import MovieLens, movielens_100k
 from exfam_studies.common.splits import NOTEBOOK_SEED, SPLITS, Splits, notebook_parts
 
-__all__ = ["movielens_items", "movielens_ratings"]
-
 N_MOVIES = 50
 FRACTIONS = (9 / 16, 3 / 16, 4 / 16)
 

@@ -22,13 +22,6 @@ from exfam.efa.networks.parts import ItemHead, Pooling, ValueHead, paper, plain_
 from exfam.embeddings import Concatenated, Field, MaskedField, RawValue, TokenEmbedding
 from exfam.encodings import NoEncoding
 
-__all__ = [
-    "hidden_by_zeros",
-    "items_from_latent_factor",
-    "values_from_latent_factor",
-    "zeroed_attention",
-]
-
 
 def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "auto") -> EFANetwork:
     """One layer of attention with the same eta as a latent factor item part.

@@ -25,8 +25,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits, values_of
 from exfam_studies.efa.contenders import attention, closed_form, latent_factors
 
-__all__ = ["TASKS", "plot", "run"]
-
 TASK = "synthetic-"
 TASKS = (f"{TASK}bidirectional", f"{TASK}causal")
 SEEDS = 5

@@ -65,8 +65,6 @@ from exfam_studies.efa.temperature_models import (
     paper_forms,
 )
 
-__all__ = ["TASKS", "plot", "run"]
-
 TASK = "temperature-"
 # Task -> days before that are seen.
 LAGS = {f"{TASK}same-day": 0, f"{TASK}one-lag": 1, f"{TASK}two-lags": 2}

@@ -18,15 +18,6 @@ from exfam.reading.public_sets.temperature import temperature_table
 from exfam.simulators import FieldProcess, FieldSettings, simulate_field
 from exfam_studies.common.splits import Splits
 
-__all__ = [
-    "NewSites",
-    "draw_sites",
-    "field_splits",
-    "new_sites",
-    "read_temperatures",
-    "simulated_temperatures",
-]
-
 # Of "Exponential Family Attention", section 6.4: 2007-2012, 2013-2016, 2017-2019.
 TRAIN_YEARS, FIT_YEARS = 6, 10
 OCTOBER = 10

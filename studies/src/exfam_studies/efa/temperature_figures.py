@@ -16,16 +16,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import values_of
 from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
 
-__all__ = [
-    "COVERAGE",
-    "draw_figure_6",
-    "field_figures",
-    "new_site_figures",
-    "prediction_figures",
-    "truth_rows",
-    "with_verdicts",
-]
-
 LEVEL = 0.9
 COVERAGE = f"coverage-{100 * LEVEL:.0f}"
 # Model -> its name in the figure.

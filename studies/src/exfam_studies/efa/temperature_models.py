@@ -15,17 +15,6 @@ from exfam.fields import (
 from exfam_studies.common.fits import Contender, fitter, training_of
 from exfam_studies.common.harness import Options
 
-__all__ = [
-    "LAGGED",
-    "MODES",
-    "PAPER_FM",
-    "baselines",
-    "defaults",
-    "latent_factors",
-    "modes",
-    "paper_forms",
-]
-
 # Chosen on validation, for both modes and all lags alike.
 EFA_SETTINGS: dict[str, Any] = {"read_out_heads": 16, "null_token": False, "hide": 0.1}
 # The paper's sizes and training, but for batches: a full one of its notebook needs more than 20 GB.

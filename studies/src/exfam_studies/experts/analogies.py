@@ -49,8 +49,6 @@ from exfam_studies.experts.offsets import (
     words_in_common,
 )
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 TASKS = ("words", "masked-lm", "explanation", "symmetry")
 _COMPARING = TASKS[:2]
 TOTALS = ("semantic", "syntactic", "overall")

@@ -61,8 +61,6 @@ from exfam_studies.experts.paraphrases import (
 )
 from exfam_studies.positions.masked_lms import short_digest
 
-__all__ = ["EXPLAINED", "explanation_jobs", "stretches", "symmetry_jobs"]
-
 EXPLAINED = ("sgns", "sgns-tied", "cbow")
 _LAW: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
 _FAST_LAW: dict[str, Any] = {**_LAW, "words": 500}

@@ -28,17 +28,6 @@ from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam_studies.positions.masked_lms import short_digest
 
-__all__ = [
-    "FITTED",
-    "MASKED_LM",
-    "VectorSet",
-    "fit_masked_words",
-    "fitted_set",
-    "given_sets",
-    "packaged_set",
-    "text_lines",
-]
-
 SEEDS = 5
 # Half an hour of a processor. The vocabulary is as large as that of the paper's BERT.
 _MASKED: Mapping[str, Any] = {

@@ -9,8 +9,6 @@ from torch import Tensor
 from exfam.groups import Batch
 from exfam_studies.experts.context_words import ContextWords, Window
 
-__all__ = ["WordAttention", "WordExperts"]
-
 
 @dataclass(frozen=True, eq=False)
 class WordExperts:

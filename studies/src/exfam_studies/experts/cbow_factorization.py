@@ -24,8 +24,6 @@ from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.experts.factorized import agreement, cbow_log_matrix, count_word_pairs
 from exfam_studies.experts.toy_sentences import toy_sentences
 
-__all__ = ["TASKS", "parameters", "run"]
-
 TASKS = ("toy-corpus",)
 SEEDS = 5
 DIMS = (30, 100, 300, 900)

@@ -31,20 +31,6 @@ from exfam.embeddings import ItemEmbedding
 from exfam.groups import Batch
 from exfam.layers import normal
 
-__all__ = [
-    "CONTEXT_WEIGHTS",
-    "CenterScores",
-    "ContextScores",
-    "ContextWords",
-    "ContextWordsSettings",
-    "EvenScores",
-    "MaskScores",
-    "Window",
-    "WithOffsets",
-    "build_context_words",
-    "window_of",
-]
-
 # Of one width for all words, or one for each candidate.
 Scores = Float[Tensor, "batch length window candidates"]
 

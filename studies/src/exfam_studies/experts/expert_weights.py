@@ -35,8 +35,6 @@ from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
 from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
 
-__all__ = ["TASKS", "as_sentences", "parameters", "run"]
-
 TASKS = ("toy-corpus", "ptb")
 NAMES = {"even": "cbow", "mask": "linear-attention", "center": "awe"}
 SEEDS = 3

@@ -43,8 +43,6 @@ from exfam_studies.experts.factorization_fits import (
 from exfam_studies.experts.factorized import Agreement, agreement, agreement_by_band
 from exfam_studies.experts.toy_sentences import toy_sentences
 
-__all__ = ["TASKS", "parameters", "run"]
-
 TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}
 TOY_DIMS, PTB_DIM = (30, 300), 100

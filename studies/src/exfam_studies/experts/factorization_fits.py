@@ -29,21 +29,6 @@ from exfam_studies.experts.factorized import (
 from exfam_studies.experts.factorized.pairs import by_sentence
 from exfam_studies.experts.word_attention import WordAttention, build_word_attention, word_nats
 
-__all__ = [
-    "CBOW_SETTINGS",
-    "SKIPGRAM",
-    "AttentionRecipe",
-    "Compared",
-    "Judged",
-    "by_frequency",
-    "fit_attention",
-    "judge_attention",
-    "judge_cbow",
-    "judge_skipgram",
-    "mean_nats",
-    "word_groups",
-]
-
 NEGATIVES = 5
 _AT_ONCE = 1000
 

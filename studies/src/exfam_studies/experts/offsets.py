@@ -12,16 +12,6 @@ from exfam.vectors.evaluation import known_rows
 from exfam.vectors.neighbors import nearest_rows
 from exfam.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "OffsetAnswers",
-    "OffsetScore",
-    "answer_by_neighbors",
-    "answer_by_offsets",
-    "common_questions",
-    "single_words",
-    "words_in_common",
-]
-
 
 @dataclass(frozen=True)
 class OffsetScore:

@@ -16,8 +16,6 @@ from exfam_studies.experts.attended_words import WordAttention
 from exfam_studies.experts.context_words import ContextWords
 from exfam_studies.experts.pairs import unit_codes
 
-__all__ = ["PairSummary", "summarize_context_pairs", "summarize_pairs"]
-
 # Sentences whose experts are held at once.
 _AT_ONCE = 128
 

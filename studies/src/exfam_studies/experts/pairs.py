@@ -28,8 +28,6 @@ from exfam.experts import (
 )
 from exfam.experts.sentences import check_sentences
 
-__all__ = ["PairExperts", "pair_experts", "unit_codes"]
-
 
 @dataclass(frozen=True, eq=False)
 class PairExperts:

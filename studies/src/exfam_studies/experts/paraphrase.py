@@ -57,8 +57,6 @@ from exfam_studies.experts.paraphrases import (
 )
 from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_population, toy_sentences
 
-__all__ = ["TASKS", "parameters", "run"]
-
 SEEDS = 5
 SMOOTHING = 0.1
 # Words are 12: the truncated matrix, and the whole.

@@ -21,8 +21,6 @@ from exfam_studies.experts.tables.fits import kept_rows, run_tables
 from exfam_studies.experts.tables.models import model_parameters
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = ["TASKS", "kept", "parameters", "plot", "run"]
-
 TASKS = ("autompg",)
 plot = draw_tables
 SEEDS = 20

@@ -45,8 +45,6 @@ from exfam_studies.experts.tables.predictions import Fitted, row_losses
 from exfam_studies.experts.tables.public import TableShift, bike_sharing, wine_quality
 from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
 
-__all__ = ["TASKS", "ShiftTask", "kept", "parameters", "plot", "run"]
-
 SEEDS = 5
 # Draws of the cells that are dropped, for each fit.
 DRAWS = 2

@@ -25,8 +25,6 @@ from exfam_studies.experts.tables.paper import SETTINGS, task_name
 from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.simulated import simulate_shifted_tables
 
-__all__ = ["TASKS", "kept", "parameters", "plot", "run"]
-
 TASKS = tuple(task_name(*setting) for setting in SETTINGS)
 plot = draw_tables
 DATA_SETS = 20

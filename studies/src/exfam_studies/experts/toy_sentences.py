@@ -17,15 +17,6 @@ from jaxtyping import Float
 
 from exfam.checks import ExfamError, check_whole
 
-__all__ = [
-    "ADJECTIVES",
-    "SUBJECTS",
-    "Population",
-    "toy_conditionals",
-    "toy_population",
-    "toy_sentences",
-]
-
 SUBJECTS = ("mathematics", "statistics", "sociology", "history")
 ADJECTIVES = ("fun", "boring", "easy", "difficult")
 # How well each adjective (columns) goes with each subject (rows).

@@ -10,8 +10,6 @@ from exfam.tables.experts.table_attention import TableAttention, attention_of_ta
 from exfam_studies.experts.attended_words import WordAttention
 from exfam_studies.experts.context_words import ContextWords
 
-__all__ = ["attention_as_experts"]
-
 
 def attention_as_experts(
     model: object, *, member: int = 0, part: str | None = None

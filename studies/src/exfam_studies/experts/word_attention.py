@@ -20,8 +20,6 @@ from exfam.checks import ExfamError, check_whole
 from exfam.groups import Batch
 from exfam.layers import linear, table
 
-__all__ = ["WordAttention", "build_word_attention", "word_nats"]
-
 _SCALE = 0.1
 
 

@@ -19,19 +19,6 @@ from exfam.language.word_pieces import attention_of_words
 from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.parses import DependencyParse
 
-__all__ = [
-    "DIRECTIONS",
-    "DependencyHits",
-    "DependencyScore",
-    "WordEncoder",
-    "attention_hits",
-    "best_predictors",
-    "distance_accuracy",
-    "offset_hits",
-    "score_predictors",
-    "unspaced",
-]
-
 # Which of the two words looks for the other.
 DIRECTIONS = ("to-head", "to-dependent")
 # The two words of a short relation are at most so far apart.

@@ -4,8 +4,6 @@ from exfam.checks import check_choice
 from exfam.reading.public_sets.files import Source, read_file
 from exfam_studies.positions.parses import DependencyParse, parses_of
 
-__all__ = ["PARTS", "SOURCE", "english_parses"]
-
 PARTS = ("dev", "test")
 _MD5 = {"dev": "cb1da95ff28a449cb9bc286c922e15e1", "test": "01630da0129f8600ef761dbcfd18b9e2"}
 SOURCE = Source(

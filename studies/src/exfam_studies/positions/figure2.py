@@ -37,8 +37,6 @@ from exfam_studies.positions.masked_lms import (
     untrained,
 )
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 TASKS = ("encodings", "encoder", "masked-lms", "paper")
 LENGTH, WORDS = 128, 100
 FAST_LENGTH, FAST_WORDS = 16, 3

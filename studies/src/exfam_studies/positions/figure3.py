@@ -40,8 +40,6 @@ from exfam_studies.positions.public_sentences import sentence_task
 from exfam_studies.positions.sentence_sets import SentenceTask
 from exfam_studies.positions.trends import Trend, gain_of_symmetry, trend_rows
 
-__all__ = ["TASKS", "parameters", "plot", "run", "w_for"]
-
 SETS = ("mr", "subj")
 TASKS = tuple(f"{name}-{swept}" for name in SETS for swept in ("locality", "symmetry"))
 SEEDS = 5

@@ -39,8 +39,6 @@ from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.movielens_splits import movielens_items
 from exfam_studies.experts.tables.auto_mpg import auto_mpg
 
-__all__ = ["CANDIDATES", "TASKS", "parameters", "run"]
-
 TASKS = (
     "movielens-causal",
     "movielens-bidirectional",

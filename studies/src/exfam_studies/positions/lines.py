@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 from exfam.checks import DataError
 
-__all__ = ["decoded_lines"]
-
 
 def decoded_lines(
     content: bytes, *, where: str, encoding: str = "utf-8"

@@ -35,8 +35,6 @@ from exfam_studies.positions.parses import DependencyParse, Tree
 from exfam_studies.positions.snli import snli_pairs
 from exfam_studies.positions.wikitext import wikitext_sentences
 
-__all__ = ["TASKS", "linguistic_tasks"]
-
 TASKS = (
     "SentLen", "WC", "BShift", "TreeDepth", "TopConst", "Tense", "SubjNum", "ObjNum", "SOMO",
     "CoordInv",

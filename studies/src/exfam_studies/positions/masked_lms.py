@@ -23,18 +23,6 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 
-__all__ = [
-    "COMPARED",
-    "SIZES",
-    "MaskedLMKey",
-    "fit_masked_lm",
-    "masked_lm_key",
-    "masked_lm_parameters",
-    "masked_lm_texts",
-    "short_digest",
-    "untrained",
-]
-
 # The encodings that are compared: as users name them, T5's is "relative".
 COMPARED = (
     "learned",

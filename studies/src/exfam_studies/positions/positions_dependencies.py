@@ -40,8 +40,6 @@ from exfam_studies.positions.english_parses import english_parses
 from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
 from exfam_studies.positions.parses import DependencyParse
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 TASKS = ("offset", "minilm", "masked-lm")
 # The encodings of our own models.
 PROBED = ("learned", "tupe", "relative", "attenuated-table")

@@ -33,8 +33,6 @@ from exfam_studies.positions.linguistic import (
 from exfam_studies.positions.linguistic.scoring import PENALTIES, SentenceEncoder
 from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 TASKS = linguistic_data.TASKS
 PROBED = ("learned", "tupe")
 # Examples of a class, where there are many more than intervals of two points need.

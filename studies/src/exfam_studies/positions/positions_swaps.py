@@ -28,8 +28,6 @@ from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_l
 from exfam_studies.positions.snli import LABELS, SentencePair, snli_pairs
 from exfam_studies.positions.swaps import SwapSet, swap_accuracy, swap_sets
 
-__all__ = ["TASKS", "parameters", "run"]
-
 TASKS = ("baselines", *COMPARED)
 TUNING: dict[str, Any] = {"learning_rate": 1e-3, "max_epochs": 4, "batch_size": 32, "dropout": 0.1}
 SEEDS = 3

@@ -50,8 +50,6 @@ from exfam_studies.positions.sentence_scores import (
 from exfam_studies.positions.sentence_sets import PAPER_TASKS, SentenceTask, read_sentence_task
 from exfam_studies.positions.sentence_sets.paper_tasks import TsvFiles
 
-__all__ = ["TASKS", "parameters", "run"]
-
 FIVE_RATES = "small-five-rates"
 TASKS = (*SIZES, FIVE_RATES)
 _USUAL = "small"

@@ -13,8 +13,6 @@ from exfam_studies.positions.sentence_sets.parts import (
 )
 from exfam_studies.positions.sentence_sets.reading import TsvColumns, labeled_part, tsv_part
 
-__all__ = ["SENTENCE_SETS", "SOURCE", "sentence_task"]
-
 # Sets of one file a label.
 _LABELED = {
     "mr": {"negative": "rt-polarity.neg", "positive": "rt-polarity.pos"},

@@ -20,8 +20,6 @@ from exfam_studies.positions.linguistic.scoring import PENALTIES
 from exfam_studies.positions.linguistic.softmax import fit_softmax
 from exfam_studies.positions.sentence_sets import SentencePart, SentenceTask
 
-__all__ = ["SentenceScore", "frozen_score", "majority_score", "tuned_score", "word_score"]
-
 # Sentences -> a vector each.
 _Encode = Callable[[Sequence[Any]], Float[np.ndarray, "sentences dim"]]
 

@@ -15,8 +15,6 @@ from exfam.reading.streams import opened
 from exfam_studies.positions.lines import decoded_lines
 from exfam_studies.positions.parses import Tree, parse_brackets
 
-__all__ = ["LABELS", "PARTS", "SOURCE", "SentencePair", "read_snli", "snli_pairs"]
-
 # In the order of the numbers that tables of the corpus write for them.
 LABELS = ("entailment", "neutral", "contradiction")
 # What the corpus writes where fewer than three of five annotators agree.

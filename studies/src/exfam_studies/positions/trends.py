@@ -9,8 +9,6 @@ from scipy.stats import rankdata
 
 from exfam_studies.common.rows import Row, row_over_seeds
 
-__all__ = ["Trend", "gain_of_symmetry", "slope", "spearman", "trend_rows"]
-
 Scores = Float64[np.ndarray, "seeds settings"]
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["wikitext_sentences"]
-
 _UNKNOWN = "<unk>"
 # Words that WikiText has cut: 1 @,@ 000 and red @-@ tipped.
 _JOINTS = {"@,@": ",", "@.@": ".", "@-@": "-"}

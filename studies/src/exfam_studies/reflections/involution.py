@@ -33,8 +33,6 @@ from exfam_studies.common.word_fits import (
 from exfam_studies.reflections.linear_map import InvolutionReport, involution_report
 from exfam_studies.reflections.partition import partition_report
 
-__all__ = ["TASKS", "parameters", "run"]
-
 SEEDS = 3
 TASKS = tuple(WORD_TASKS)
 _TEXT8 = {

@@ -9,14 +9,6 @@ from jaxtyping import Float
 from exfam.checks import DataError, check_positive
 from exfam_studies.reflections.spectrum import SignCounts, product_eigenvalues, sign_counts
 
-__all__ = [
-    "InvolutionReport",
-    "SquareSummary",
-    "check_pair",
-    "involution_report",
-    "linear_map",
-]
-
 _MOST_PAIRS = 1_000_000
 _PAIRS_AT_ONCE = 50_000
 

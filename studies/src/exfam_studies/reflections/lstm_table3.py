@@ -26,8 +26,6 @@ from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
 from exfam_studies.reflections.ngrams import NGRAMS
 from exfam_studies.reflections.tied_lstm import plain_from_reflected
 
-__all__ = ["TASKS", "parameters", "run"]
-
 DIM, EPOCHS = 200, 40
 # Tasks -> corpus and epochs.
 _TASKS = {

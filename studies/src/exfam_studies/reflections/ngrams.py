@@ -3,8 +3,6 @@
 import numpy as np
 from jaxtyping import Float64, Int64
 
-__all__ = ["NGRAMS", "bigram_log_probs", "unigram_log_probs"]
-
 Codes = Int64[np.ndarray, "tokens"]
 
 

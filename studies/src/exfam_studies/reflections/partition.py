@@ -9,8 +9,6 @@ from jaxtyping import Float, Int
 from exfam.checks import DataError
 from exfam_studies.reflections.linear_map import check_pair
 
-__all__ = ["PartitionReport", "check_probability", "log_partition", "partition_report"]
-
 _LOGITS_AT_ONCE = 16_000_000
 
 

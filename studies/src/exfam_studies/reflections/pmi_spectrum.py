@@ -23,8 +23,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.reflections.spectrum import spectrum
 
-__all__ = ["TASKS", "parameters", "run"]
-
 TASKS = ("window-2", "window-5")
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
 TOP = 200

@@ -10,16 +10,6 @@ from jaxtyping import Float
 
 from exfam.words.eigenpairs import check_symmetric
 
-__all__ = [
-    "SignCounts",
-    "Spectrum",
-    "all_eigenvalues",
-    "product_eigenvalues",
-    "semicircle_distance",
-    "sign_counts",
-    "spectrum",
-]
-
 # Rounding makes eigenvalues of 0 as large as this times the largest and their number.
 _ROUNDING = np.finfo(np.float64).eps
 

@@ -12,8 +12,6 @@ from exfam.checks import DataError, check_positive
 from exfam_studies.common.statements import ERRORS, Check, unmet
 from exfam_studies.reflections.partition import log_partition
 
-__all__ = ["check_lemma_1", "check_lemma_2", "check_lemma_3", "check_theorem_1"]
-
 # Distances of distributions, and relative errors, from which on an assumption counts as failed.
 _LARGE = 0.05
 # Figure 4 of the paper: nothing changes while the share of +1 is within this of a half.

@@ -18,8 +18,6 @@ from exfam.checks import ExfamError
 from exfam.embeddings import Reflected
 from exfam.language.networks.lstm_network import LSTMNetwork, LSTMState
 
-__all__ = ["flipped_state", "plain_from_reflected", "reflected_from_plain"]
-
 # Of the four blocks of rows, those of the gates i, f, g, o.
 _G = 2
 

@@ -32,8 +32,6 @@ from exfam_studies.efa.items import ranking
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 
-__all__ = ["TASKS", "run"]
-
 TASKS = ("tied-efa-bidirectional", "tied-efa-causal", "tied-cbow")
 SEEDS = 5
 DIM = 32

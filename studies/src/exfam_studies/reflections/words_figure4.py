@@ -20,8 +20,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, judged_fit, word_parameters
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 TASKS = ("positive-share",)
 SEEDS = 3
 RECIPE = Recipe(negatives=5)

@@ -29,8 +29,6 @@ from exfam_studies.common.word_fits import (
     word_parameters,
 )
 
-__all__ = ["TASKS", "parameters", "plot", "run"]
-
 SEEDS = 3
 TASKS = tuple(WORD_TASKS)
 # Model -> how contexts are tied.

@@ -8,8 +8,6 @@ from typing import Any
 from exfam_studies.common.documentation.pages import markdown_table, run_sentence
 from exfam_studies.common.provenance import Run
 
-__all__ = ["baskets"]
-
 NAMES = {
     "marginal": "popularity",
     "item-knn": "item-kNN",

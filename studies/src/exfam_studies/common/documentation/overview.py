@@ -9,8 +9,6 @@ from exfam_studies.common.documentation.pages import find, markdown_table, numbe
 from exfam_studies.common.printed import best_rows
 from exfam_studies.common.rows import Row, read_rows
 
-__all__ = ["overview"]
-
 # Other experiments have tables of their own.
 FILES = ("efa-synthetic", "efa-movielens-items", "efa-movielens-ratings", "efa-instacart")
 # What is shown of the rows; the files have the rest.

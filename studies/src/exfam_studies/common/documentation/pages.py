@@ -9,23 +9,6 @@ from exfam.files import write_atomically
 from exfam_studies.common.provenance import Run
 from exfam_studies.common.rows import Row, higher_is_better, read_rows
 
-__all__ = [
-    "DOCS",
-    "KEPT",
-    "Block",
-    "Part",
-    "Table",
-    "all_of",
-    "best_of",
-    "find",
-    "markdown_table",
-    "number",
-    "percent",
-    "run_sentence",
-    "runs_note",
-    "seeds_note",
-]
-
 DOCS = Path(__file__).parents[5] / "docs"
 KEPT = DOCS / "results"
 

@@ -13,8 +13,6 @@ from exfam_studies.common.documentation.pages import (
 )
 from exfam_studies.common.rows import Row
 
-__all__ = ["POSITIONS"]
-
 SIZE = "small"
 SENTENCES = ("mr", "subj", "mpqa", "trec", "mrpc")
 DISTANCES = {"all": "all", "short": "at most 4 apart", "long": "further"}

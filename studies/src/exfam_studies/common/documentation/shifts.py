@@ -13,8 +13,6 @@ from exfam_studies.common.documentation.pages import (
 )
 from exfam_studies.common.rows import Row
 
-__all__ = ["cars", "dropped_cells", "simulated", "whole_rows"]
-
 OURS, REFERENCE = "masked-table", "reference"
 # Simulated tables: model -> how its column is headed.
 SIMULATED = {

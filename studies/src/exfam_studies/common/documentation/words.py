@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from exfam_studies.common.documentation.pages import Table, all_of, find, number, seeds_note
 from exfam_studies.common.rows import Row
 
-__all__ = ["models", "shares"]
-
 NAMES = {
     "spearman-wordsim-kept": "WordSim",
     "spearman-men-kept": "MEN",

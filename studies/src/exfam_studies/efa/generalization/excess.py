@@ -24,8 +24,6 @@ from exfam_studies.efa.generalization.norms import (
     theorem_network,
 )
 
-__all__ = ["MeasuredFit", "check_theorem_2", "fit_slope", "group_losses", "measure_fit"]
-
 # Groups whose conditionals are computed at once.
 _AT_ONCE = 1 << 12
 # A minimizer found in finite time may miss the least loss by this share of the loss.

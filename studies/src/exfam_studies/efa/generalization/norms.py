@@ -17,8 +17,6 @@ from exfam.attention import Attention, FeedForward, ReluMean
 from exfam.checks import ExfamError, check_positive
 from exfam_studies.efa.clipped_attention import ClippedFieldNetwork, ClippedLayer, PlaceMap
 
-__all__ = ["ModelClass", "model_class", "parameter_norm", "rate_term", "theorem_network"]
-
 
 @dataclass(frozen=True)
 class ModelClass:

@@ -18,18 +18,6 @@ from jaxtyping import Bool, Float, Int
 from exfam.checks import DataError
 from exfam_studies.efa.identifiability.embeddings import ItemEmbeddings
 
-__all__ = [
-    "RELATIVE_RANK",
-    "AffineMap",
-    "Alignment",
-    "BothWays",
-    "affine_map",
-    "align",
-    "explained",
-    "rotation_map",
-    "shuffled_contexts",
-]
-
 # Singular values below this share of the largest count as 0: models compute in single precision.
 RELATIVE_RANK = 1e-5
 

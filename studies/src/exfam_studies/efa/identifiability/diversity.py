@@ -13,8 +13,6 @@ from jaxtyping import Float
 from exfam_studies.efa.identifiability.alignment import RELATIVE_RANK
 from exfam_studies.efa.identifiability.embeddings import ItemEmbeddings
 
-__all__ = ["Diversity", "context_diversity", "diversity_of", "item_diversity", "shift_diversity"]
-
 
 @dataclass(frozen=True)
 class Diversity:

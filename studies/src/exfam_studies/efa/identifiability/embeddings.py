@@ -15,15 +15,6 @@ from exfam.estimator.evaluate import evaluation_batches
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
-__all__ = [
-    "ItemEmbeddings",
-    "group_of_rows",
-    "hidden_contexts",
-    "item_embeddings",
-    "mean_divergence",
-    "shuffled_names",
-]
-
 _ENTRIES_AT_ONCE = 4_000_000
 
 

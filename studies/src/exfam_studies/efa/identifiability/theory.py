@@ -12,8 +12,6 @@ from exfam_studies.efa.identifiability.diversity import (
 )
 from exfam_studies.efa.identifiability.embeddings import ItemEmbeddings, mean_divergence
 
-__all__ = ["check_items", "failed_diversity"]
-
 
 def check_items(
     first: ItemEmbeddings,

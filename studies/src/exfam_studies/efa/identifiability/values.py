@@ -23,14 +23,6 @@ from exfam_studies.common.statements import Check, unmet
 from exfam_studies.efa.identifiability.diversity import Diversity, diversity_of
 from exfam_studies.efa.identifiability.embeddings import hidden_contexts
 
-__all__ = [
-    "ValueEmbeddings",
-    "check_values",
-    "value_counterexample",
-    "value_diversity",
-    "value_embeddings",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ValueEmbeddings:

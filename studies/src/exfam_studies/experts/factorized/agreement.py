@@ -10,8 +10,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.vectors.evaluation import rank_correlation
 from exfam_studies.experts.factorized.matrices import FactorMatrix
 
-__all__ = ["Agreement", "agreement", "agreement_by_band"]
-
 
 @dataclass(frozen=True)
 class Agreement:

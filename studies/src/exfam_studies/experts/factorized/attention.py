@@ -27,15 +27,6 @@ from exfam_studies.experts.factorized.matrices import (
 from exfam_studies.experts.factorized.pairs import by_sentence
 from exfam_studies.experts.word_attention import WordAttention
 
-__all__ = [
-    "AttentionFactors",
-    "GammaSums",
-    "attention_factors",
-    "attention_log_matrix",
-    "attention_matrix",
-    "gamma_sums",
-]
-
 # What counts as 0 beside the other parts of a logit.
 _NONE = 1e-6
 

@@ -14,19 +14,6 @@ from exfam.checks import DataError, check_whole
 from exfam.words.pmi_matrix import association
 from exfam_studies.experts.factorized.pairs import CountedPairs
 
-__all__ = [
-    "FactorMatrix",
-    "asymmetry",
-    "cbow_linear_matrix",
-    "cbow_log_matrix",
-    "linear_form",
-    "log_form",
-    "sgns_excused_matrix",
-    "sgns_matrix",
-    "too_large",
-    "unsupported",
-]
-
 # The share of entries above 1 from which on expansions about 0 count as failed.
 _LARGE = 0.05
 

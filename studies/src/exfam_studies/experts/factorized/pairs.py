@@ -10,8 +10,6 @@ from exfam.checks import DataError
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import PreparedText
 
-__all__ = ["CountedPairs", "by_sentence", "count_word_pairs"]
-
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:

@@ -26,8 +26,6 @@ from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam_studies.experts.paraphrases.factors import Factors
 from exfam_studies.experts.paraphrases.laws import WordLaw
 
-__all__ = ["TERMS", "AnalogyErrors", "RelationErrors", "analogy_errors", "by_relation"]
-
 # rho: the sets are no paraphrases; Delta: words of a set depend on each other given the context;
 # delta: one set is rarer than the other; residual: vectors do not factorize the matrix.
 TERMS = ("rho", "Delta", "delta", "residual")

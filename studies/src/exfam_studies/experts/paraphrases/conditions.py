@@ -24,8 +24,6 @@ from exfam.checks import DataError
 from exfam_studies.experts.paraphrases.factors import Factors
 from exfam_studies.experts.paraphrases.laws import WordLaw, never_together
 
-__all__ = ["PARTS", "ContextConditions", "context_conditions"]
-
 # What the gap of context vectors is a sum of.
 PARTS = ("words", "kappa", "asymmetry", "residual")
 

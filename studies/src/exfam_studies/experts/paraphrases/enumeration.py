@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["Enumerated", "Tau", "enumerate_law"]
-
 # tau of each word, and that of MASK.
 Tau = tuple[Mapping[str, float], float]
 WordSet = frozenset[str]

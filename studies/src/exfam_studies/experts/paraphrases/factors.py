@@ -13,15 +13,6 @@ from exfam.vectors.word_vectors import WordVectors
 from exfam_studies.experts.paraphrases.laws import WordLaw
 from exfam_studies.experts.paraphrases.windows import Windows, attention_windows
 
-__all__ = [
-    "AttentionScales",
-    "Factors",
-    "attention_scales",
-    "factors_of",
-    "pseudo_inverse",
-    "truncated_factors",
-]
-
 # Iteration is the quicker way to the largest singular values if they are fewer than 1 in so many.
 _FEW = 10
 

@@ -11,8 +11,6 @@ from exfam.checks import DataError, check_fraction, check_whole
 from exfam.scores.metrics import Interval
 from exfam_studies.experts.paraphrases.analogies import TERMS, AnalogyErrors
 
-__all__ = ["FailurePredictor", "failure_predictors"]
-
 _DRAWS_AT_ONCE = 50
 _ROUNDING = 1e-9
 

@@ -23,8 +23,6 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import DataError, check_fraction, check_positive
 from exfam_studies.experts.paraphrases.windows import Windows
 
-__all__ = ["WordLaw", "never_together"]
-
 
 @dataclass(frozen=True, eq=False)
 class WordLaw:

@@ -21,8 +21,6 @@ from exfam_studies.experts.paraphrases.laws import WordLaw
 from exfam_studies.experts.paraphrases.terms import paraphrase_terms
 from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
 
-__all__ = ["TOLERANCE", "check_lemma_11", "check_lemma_15", "disjoint_pairs"]
-
 # What an identity may miss by rounding, in nats.
 TOLERANCE = 1e-8
 

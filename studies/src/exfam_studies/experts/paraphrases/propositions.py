@@ -22,13 +22,6 @@ from exfam_studies.experts.paraphrases.factors import AttentionScales, Factors
 from exfam_studies.experts.paraphrases.laws import WordLaw
 from exfam_studies.experts.paraphrases.terms import factorized_matrix
 
-__all__ = [
-    "check_proposition_4",
-    "check_proposition_5",
-    "check_proposition_7",
-    "check_proposition_8",
-]
-
 # What an equation may miss, as a share of vectors' lengths.
 TOLERANCE = 1e-6
 

@@ -20,8 +20,6 @@ from jaxtyping import Bool, Float
 from exfam.checks import DataError
 from exfam_studies.experts.paraphrases.laws import WordLaw, never_together
 
-__all__ = ["ParaphraseTerms", "factorized_matrix", "paraphrase_terms"]
-
 
 @dataclass(frozen=True, eq=False)
 class ParaphraseTerms:

@@ -21,8 +21,6 @@ from exfam.checks import DataError, check_positive, check_whole
 from exfam.reading.text.prepared import PreparedText
 from exfam.vectors.queries import unknown_word
 
-__all__ = ["Windows", "attention_windows", "sentence_windows", "text_windows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Windows:

@@ -7,8 +7,6 @@ from exfam.checks import check_choice
 from exfam.reading.public_sets.files import read_file
 from exfam_studies.experts.tables.public import SOURCE, TableShift, part_table
 
-__all__ = ["WHITE_COLLAR", "adult"]
-
 FILES = ("tabular/adult.data", "tabular/adult.test")
 NAMES = (
     "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",

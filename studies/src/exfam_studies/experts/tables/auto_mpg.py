@@ -6,8 +6,6 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import check_choice
 from exfam_studies.experts.tables.public import TableShift, part_table, read_columns
 
-__all__ = ["auto_mpg"]
-
 FILE = "tabular/auto-mpg.csv"
 CYLINDERS = (4, 6, 8)
 TARGET = "mpg"

@@ -32,15 +32,6 @@ from exfam_studies.experts.tables.predictions import (
 )
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = [
-    "LIBRARIES",
-    "Boosting",
-    "fit_boosting",
-    "fit_dropped_boosting",
-    "fit_tuned_boosting",
-    "hold_out",
-]
-
 HELD_OUT = 0.2
 PATIENCE = 30
 MOST_TREES = 600

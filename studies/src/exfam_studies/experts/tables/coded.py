@@ -19,8 +19,6 @@ from exfam_studies.experts.tables.predictions import CODED, Fitted, row_losses
 from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
 
-__all__ = ["BINS", "CodedTask", "draw_tables"]
-
 BINS = ("pooled", "train")
 # How rows call the rules by which a code is predicted.
 RULES = {"argmax": "argmax", "rounded": "mean"}

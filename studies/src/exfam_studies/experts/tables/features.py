@@ -9,17 +9,6 @@ from jaxtyping import Bool, Float, Shaped
 from exfam.checks import check_choice, check_fraction
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = [
-    "SHARES",
-    "Features",
-    "coded_table",
-    "learn_features",
-    "missing_cells",
-    "n_copies",
-    "with_dropped",
-    "with_missing",
-]
-
 # Kinds whose values have an order enter as one number, these as a label each.
 UNORDERED = "categorical"
 # Shares of cells that are dropped.

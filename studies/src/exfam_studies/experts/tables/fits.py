@@ -15,8 +15,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.experts.tables.predictions import Fitted
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = ["TableTask", "fit_missing", "kept_rows", "run_tables"]
-
 # Results of smoke runs are of other data: they have a folder of their own.
 FAST_FOLDER = "fast"
 # Name of a loss -> its value in each row, or the mean alone.

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int64
 
-__all__ = ["GRIDS", "Grid", "fit_tuned"]
-
 N_FOLDS = 5
 Settings = Mapping[str, Any]
 

@@ -21,8 +21,6 @@ from exfam_studies.experts.tables.predictions import (
 )
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = ["CODED_SETTINGS", "SHIFT_SETTINGS", "fit_masked", "n_recipes"]
-
 _ENSEMBLE = {"ensemble": 10}
 # As the paper's model: one space of categories for all columns, and MASK tokens in the context.
 _SHARED: Mapping[str, Any] = {

@@ -28,8 +28,6 @@ from exfam_studies.experts.tables.predictions import Fitted
 from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.reference import fit_reference, fit_reference_tables
 
-__all__ = ["OURS", "TOGETHER", "coded_models", "is_of_dropped", "model_parameters", "shift_models"]
-
 # The models that others are compared with, pair by pair.
 OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
 _FAST = {"max_epochs": 2}

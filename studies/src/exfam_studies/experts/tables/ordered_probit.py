@@ -16,8 +16,6 @@ from exfam_studies.experts.tables.predictions import (
 )
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = ["fit_ordered_probit", "normal_scores"]
-
 # Of cuts that fall together, where a code never occurs in training.
 SMALLEST_LOG_STEP = -12.0
 # Below the smallest normal number, for the logarithm of what underflows.

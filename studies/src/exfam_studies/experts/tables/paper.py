@@ -5,8 +5,6 @@ Source: tables 1 and 2 of "Bidirectional attention as a mixture of continuous wo
 
 from collections.abc import Mapping
 
-__all__ = ["PAPER", "SETTINGS", "paper_figures", "task_name"]
-
 # (n_c, noise, corr): columns that generate y, their noise, their correlation in training.
 SETTINGS = tuple(
     (n_informative, noise, corr)

@@ -25,8 +25,6 @@ from exfam_studies.experts.tables.predictions import (
 )
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = ["fit_one_hot", "fit_ridge", "fit_tuned_peer", "one_hot"]
-
 RIDGE_PENALTIES = np.logspace(-3, 4, 15)
 
 

@@ -10,21 +10,6 @@ from scipy.special import ndtr
 
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = [
-    "CODED",
-    "Fitted",
-    "Predicted",
-    "gaussian_bins",
-    "loss_names",
-    "mean_nats",
-    "normal_prediction",
-    "row_losses",
-    "spread",
-    "y_codes",
-    "y_levels",
-    "y_numbers",
-]
-
 Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
 # The share of a uniform distribution in the nats that are always finite.
 MIXED_IN = 1e-3

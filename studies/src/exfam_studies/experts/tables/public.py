@@ -12,8 +12,6 @@ from pyarrow import csv
 from exfam.checks import check_choice
 from exfam.reading.public_sets.files import Source, read_file
 
-__all__ = ["SOURCE", "TableShift", "bike_sharing", "part_table", "read_columns", "wine_quality"]
-
 DAILY, HOURLY, WINE = (f"tabular/{name}.csv" for name in ("bike_day", "bike_hour", "wine_quality"))
 SOURCE = Source(
     "tables",

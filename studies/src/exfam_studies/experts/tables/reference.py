@@ -25,8 +25,6 @@ from exfam.tables.networks.tokens import CellTokens, TokenPlan
 from exfam_studies.experts.tables.predictions import Columns, Fitted, Predicted, y_levels
 from exfam_studies.experts.tables.public import TableShift
 
-__all__ = ["fit_reference", "fit_reference_tables", "reference_network"]
-
 EPOCHS, BATCH, LEARNING_RATE = 200, 128, 1e-3
 EMBED, HEADS, HEAD, HIDDEN, DROPOUT = 20, 5, 4, 5, 0.1
 _ROWS_AT_ONCE = 4096

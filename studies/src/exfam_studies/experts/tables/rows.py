@@ -9,8 +9,6 @@ import numpy as np
 from exfam_studies.common.kept import Kept
 from exfam_studies.common.rows import Row, row_over_seeds
 
-__all__ = ["difference_row", "loss_row", "pairs_of", "with_error"]
-
 
 def loss_row(row: Row, results: Sequence[Kept], loss: str, *, held: Sequence[Kept] = ()) -> Row:
     """`row` with the mean of a loss over rows, then over fits; in words where it is infinite.

@@ -8,8 +8,6 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import ExfamError, check_choice, check_positive
 
-__all__ = ["BINS", "FLIPS", "ContinuousTables", "ShiftedTables", "simulate_shifted_tables"]
-
 BINS = ("pooled", "train")
 FLIPS = ("both", "train")
 N_FLIPPED = 2

@@ -13,8 +13,6 @@ import numpy as np
 
 from exfam.checks import DataError, ExfamError, check_fraction, check_whole
 
-__all__ = ["Example", "ProbingTask", "Sizes", "balanced_task", "distinct", "first_of_each"]
-
 PARTS = ("train", "validation", "test")
 # Number of the rules by which tasks are made; another one where they would make other tasks.
 RULES = "1"

@@ -7,8 +7,6 @@ from jaxtyping import Float
 
 from exfam.checks import check_whole
 
-__all__ = ["HashedWords", "LengthAlone"]
-
 
 class LengthAlone:
     """An encoder whose vector has a 1 at the number of words.

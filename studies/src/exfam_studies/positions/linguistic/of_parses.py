@@ -15,13 +15,6 @@ from exfam_studies.positions.linguistic.balancing import (
 )
 from exfam_studies.positions.parses import DependencyParse
 
-__all__ = [
-    "coordination_inversion_task",
-    "object_number_task",
-    "subject_number_task",
-    "tense_task",
-]
-
 _TENSES = {"Pres": "present", "Past": "past"}
 _NUMBERS = {"Sing": "singular", "Plur": "plural"}
 Parses = Sequence[DependencyParse]

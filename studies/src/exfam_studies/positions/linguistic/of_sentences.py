@@ -19,8 +19,6 @@ from exfam_studies.positions.linguistic.balancing import (
     distinct,
 )
 
-__all__ = ["bigram_shift_task", "sentence_length_task", "word_content_task"]
-
 # Shortest and longest sentence of each class.
 BINS = ((5, 8), (9, 12), (13, 16), (17, 20), (21, 25), (26, 28))
 Sentences = Sequence[Sequence[str]]

@@ -17,8 +17,6 @@ from exfam_studies.positions.linguistic.balancing import (
 )
 from exfam_studies.positions.parses.brackets import Tree, depth, is_word, plain_words
 
-__all__ = ["top_constituents_task", "tree_depth_task"]
-
 OTHER = "other"
 # Least depth of each class but the first.
 DEPTHS = (7, 8)

@@ -22,8 +22,6 @@ from exfam_studies.positions.linguistic.balancing import (
 )
 from exfam_studies.positions.parses import DependencyParse
 
-__all__ = ["BigramCounts", "count_bigrams", "kinds_of_words", "odd_word_task"]
-
 # Features in which a replacement must agree, by part of speech.
 _FEATURES = {"NOUN": ("Number",), "VERB": ("VerbForm", "Tense")}
 

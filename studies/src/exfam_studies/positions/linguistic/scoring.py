@@ -17,15 +17,6 @@ from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.linguistic.balancing import PARTS, ProbingTask
 from exfam_studies.positions.linguistic.softmax import SoftmaxFit, fit_softmax
 
-__all__ = [
-    "PENALTIES",
-    "ProbeScore",
-    "SentenceEncoder",
-    "TaskFeatures",
-    "probe_task",
-    "task_features",
-]
-
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # A vector for each sentence, given as its words.
 SentenceEncoder = Callable[[list[list[str]]], Float[np.ndarray, "sentences dim"]]

@@ -7,8 +7,6 @@ from jaxtyping import Float, Int64
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-__all__ = ["SoftmaxFit", "fit_softmax"]
-
 STEPS = 500
 
 

@@ -11,17 +11,6 @@ from nltk.tree import ParentedTree
 
 from exfam.checks import DataError
 
-__all__ = [
-    "Constituent",
-    "Tree",
-    "constituents",
-    "depth",
-    "is_word",
-    "parse_brackets",
-    "plain_words",
-    "spans",
-]
-
 Tree = ParentedTree
 # What stands for brackets and quotation marks in the Penn Treebank.
 _PLAIN = {

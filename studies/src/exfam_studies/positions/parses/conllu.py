@@ -19,8 +19,6 @@ from exfam.checks import DataError
 from exfam.reading.streams import opened
 from exfam_studies.positions.lines import decoded_lines
 
-__all__ = ["DependencyParse", "parses_of", "read_conllu"]
-
 
 @dataclass(frozen=True, eq=False)
 class DependencyParse:

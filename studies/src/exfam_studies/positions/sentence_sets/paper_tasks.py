@@ -20,8 +20,6 @@ from exfam_studies.positions.sentence_sets.parts import (
 )
 from exfam_studies.positions.sentence_sets.reading import TsvColumns, labeled_part, tsv_part
 
-__all__ = ["PAPER_TASKS", "LabelFiles", "TsvFiles", "read_sentence_task"]
-
 
 @dataclass(frozen=True)
 class TsvFiles:

@@ -8,8 +8,6 @@ from jaxtyping import Int64, Shaped
 
 from exfam.checks import check_whole
 
-__all__ = ["SentencePart", "SentenceTask", "draw_parts", "without"]
-
 # A sentence, or a pair of sentences.
 Sentence = str | tuple[str, str]
 

@@ -14,8 +14,6 @@ from exfam.checks import DataError, check_choice
 from exfam_studies.positions.lines import decoded_lines
 from exfam_studies.positions.sentence_sets.parts import SentencePart
 
-__all__ = ["TsvColumns", "labeled_part", "tsv_part"]
-
 
 @dataclass(frozen=True)
 class TsvColumns:

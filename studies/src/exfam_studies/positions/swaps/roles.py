@@ -10,8 +10,6 @@ from typing import NamedTuple
 from exfam.checks import DataError
 from exfam_studies.positions.swaps.sentences import Sentence
 
-__all__ = ["AUXILIARIES", "PRONOUNS", "RoleSwap", "Roles", "Span", "swap_roles"]
-
 # The first word's place and the last one's, from 0.
 Span = tuple[int, int]
 

@@ -13,8 +13,6 @@ from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.snli import LABELS
 from exfam_studies.positions.swaps.sets import SwapSet
 
-__all__ = ["Predictor", "SwapScore", "swap_accuracy"]
-
 # Pairs (premise, hypothesis) -> the label of each, one of LABELS.
 Predictor = Callable[[list[tuple[str, str]]], Sequence[str]]
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 
 from exfam_studies.positions.parses import Tree, plain_words
 
-__all__ = ["Sentence", "is_word", "tree_sentence", "written_words"]
-
 _NAMES = ("NNP", "NNPS")
 _QUOTES = ('"', "''", "``", "\u201c", "\u201d")
 

@@ -19,17 +19,6 @@ from exfam_studies.positions.swaps.sentences import Sentence, tree_sentence
 from exfam_studies.positions.swaps.shuffles import phrases_of_length, shuffle_phrases, shuffle_words
 from exfam_studies.positions.swaps.tree_roles import tree_roles
 
-__all__ = [
-    "LENGTHS",
-    "VERSION",
-    "SwapSet",
-    "SwappedPair",
-    "phrase_shuffles",
-    "role_swaps",
-    "swap_sets",
-    "word_shuffles",
-]
-
 # Of all rules by which pairs are made; another one where they would make other pairs.
 VERSION = "swaps-1"
 # Of the phrases that are shuffled; of those that a premise must have to be shuffled as a whole.

@@ -15,8 +15,6 @@ from exfam.checks import check_whole
 from exfam_studies.positions.parses import Tree, constituents
 from exfam_studies.positions.swaps.sentences import Sentence, is_word, written_words
 
-__all__ = ["PHRASES", "phrases_of_length", "shuffle_phrases", "shuffle_words"]
-
 PHRASES = ("NP", "VP", "PP", "ADVP", "ADJP")
 
 

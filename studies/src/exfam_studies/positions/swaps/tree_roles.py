@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from exfam_studies.positions.parses.brackets import Tree, is_word, spans
 from exfam_studies.positions.swaps.roles import Roles, Span
 
-__all__ = ["tree_roles"]
-
 _CLAUSES = ("S", "SINV", "SQ")
 _BE_OR_GET = "be am is are was were been being 'm 's 're get gets got getting gotten"
 _BE = frozenset(_BE_OR_GET.split())
