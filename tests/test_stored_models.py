@@ -4,7 +4,9 @@
 tests/test_stored_models.py` writes the answers of the newest anew, of models that are there.
 """
 
+import hashlib
 import json
+import shutil
 import warnings
 from pathlib import Path
 
@@ -53,6 +55,18 @@ def test_stored_models_answer_as_they_did(kind):
     pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
     expected = json.loads(ANSWERS.read_text())[kind]
     np.testing.assert_allclose(answers(kind), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_models_without_networks_have_no_members(tmp_path):
+    shutil.copytree(NEWEST / "skip-gram", tmp_path / "model")
+    file = tmp_path / "model" / "config.json"
+    document = json.loads(file.read_text())
+    del document["checksum"]
+    document["config"]["n_members"] = 1
+    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
+    file.write_text(json.dumps(document))
+    with pytest.raises(exfam.ModelFileError, match="SkipGram has no members"):
+        exfam.load(tmp_path / "model")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from exfam.families import (
 )
 from exfam.families.mixtures import Mixture
 from exfam.scores import crps as module
-from exfam.scores import metrics as scores
 from exfam.scores.crps import crps
 from family_cases import CASES, extreme_eta
 
@@ -248,7 +247,3 @@ def test_it_is_finite_for_extreme_parameters(name):
 
 def test_no_rows_have_no_scores():
     assert crps(Mixture(Gaussian(), torch.zeros(2, 0, 2)), torch.zeros(0)).shape == (0,)
-
-
-def test_it_is_among_the_scores():
-    assert scores.crps is crps

@@ -136,6 +136,8 @@ def test_the_largest_weights_come_first(run, place):
 def test_an_explanation_needs_attention_and_groups_that_are_there(run, place, tmp_path):
     status, _, err = run("explain", place / "model", place / "ratings.csv", "--groups", "zoe")
     assert status == 2 and "`--groups` must name groups of the file, got 'zoe'. It has" in err
+    status, _, err = run("explain", place / "model", place / "ratings.csv", "--of", "stars")
+    assert status == 2 and "`--of` must be left out for a model of groups, got 'stars'" in err
     status, _, err = run("explain", place / "model", place / "ratings.csv", "--top", "0")
     assert status == 2 and "`--top` must be a number > 0, got 0" in err
     file = place / "ratings.csv"

@@ -77,7 +77,7 @@ class Estimator(Declared):
 
     def _restored_member(self, config: dict[str, Any]) -> Any:
         """A member of the fitted shape, its numbers to be loaded."""
-        raise NotImplementedError(f"{type(self).__name__} has no members")
+        raise ValueError(f"{type(self).__name__} has no members")
 
     def _labels(self) -> Mapping[str, np.ndarray]:
         """The labels of codes, by column, that a folder keeps."""
