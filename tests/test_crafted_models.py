@@ -136,6 +136,7 @@ FIELDS = {
         change("config", "family", "scale", to=0.5),
         "must be gaussian, got Gaussian",
     ),
+    "field-efa": (change("config", "shape", "lags", to=10**18), "network of 10{18} lags"),
     "masked-table": (change("config", "families", 1, "start", to=-1), "labels from 0 on"),
     "masked-table-regressor": (
         change("config", "columns", 0, "knots", 1, to=None),

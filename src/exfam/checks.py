@@ -26,6 +26,8 @@ import numpy as np
 _LONGEST = 400
 # Systems take names of 255 bytes; files are first written beside their path, under longer names.
 _LONGEST_NAME = 240
+# Of one observation: sums of larger ones leave the numbers that networks compute with.
+LARGEST_WEIGHT = 1e30
 
 
 class ExfamError(ValueError):

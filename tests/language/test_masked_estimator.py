@@ -296,6 +296,8 @@ def test_what_cannot_be_scored_is_refused(fitted):
         fitted.score([""])
     with pytest.raises(DataError, match="`X` must have words to learn pieces of"):
         small().fit(["<unk> <unk>"])
+    with pytest.raises(DataError, match="`X` must have words, got only characters that no piece"):
+        small().fit(["\0"])
     with pytest.raises(DataError, match="`validation` must have words that `X` has pieces of"):
         small().fit(TRAIN, validation=[""])
     with pytest.raises(DataError, match="`validation_fraction` must hold out words of `X`, got no"):

@@ -98,7 +98,8 @@ class TestTables:
             ("ab", "`sample_weight` must be numbers, got str"),
             (np.ones((80, 2)), "`sample_weight` must be 1D"),
             (np.ones(3), "one number for each of 80 rows, got 3"),
-            (-np.ones(80), "`sample_weight` must be finite numbers >= 0, got -1 at row 0"),
+            (-np.ones(80), "`sample_weight` must be numbers from 0 to 1e.30, got -1 at row 0"),
+            (np.full(80, 1e308), "`sample_weight` must be numbers from 0 to 1e.30, got 1e.308"),
             (np.zeros(80), "`sample_weight` must be above 0 in some row, got zero in all"),
         ],
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
-from exfam.checks import DataError, ExfamError, check_choice
+from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
 from exfam.columns.frames import open_frame
 from exfam.columns.unknown import UnknownLabels, look_up, warn_unknown
 from exfam.estimator.rules import listed
@@ -61,10 +61,12 @@ class Inputs:
             weight = np.asarray(sample_weight, dtype=np.float64)
         except (OverflowError, TypeError, ValueError) as error:
             raise ExfamError(f"`sample_weight` must be numbers, got {error}.") from error
-        if weight.shape != (self.n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
+        is_weight = (weight >= 0) & (weight <= LARGEST_WEIGHT)
+        if weight.shape != (self.n_rows,) or not is_weight.all():
             raise ExfamError(
-                f"`sample_weight` must be {self.n_rows} finite numbers >= 0, one an element, got "
-                f"shape {weight.shape} with minimum {weight.min(initial=0):g}."
+                f"`sample_weight` must be {self.n_rows} numbers from 0 to {LARGEST_WEIGHT:g}, one "
+                f"an element, got shape {weight.shape} with minimum {weight.min(initial=0):g} and "
+                f"maximum {weight.max(initial=0):g}."
             )
         return element_weights(self.groups, weight[self._entries(self.groups.elements())])
 

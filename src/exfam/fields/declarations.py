@@ -18,6 +18,7 @@ from exfam.estimator.rules import (
     Text,
     Whole,
 )
+from exfam.fields.data.lags import MOST_LAGS
 from exfam.fields.networks.climate import CLIMATES
 from exfam.geometry import METRICS
 
@@ -92,7 +93,9 @@ class RidgeSplit(FieldSplit, section="Training"):
 class Lags(Declared, section="Model"):
     """Earlier maps."""
 
-    lags: int = parameter(Whole(least=0), "how many earlier maps are seen as well", default=0)
+    lags: int = parameter(
+        Whole(least=0, most=MOST_LAGS), "how many earlier maps are seen as well", default=0
+    )
     step: float | None = parameter(
         OrNone(Positive()),
         "time from a map to the next (in days for dates); the most frequent gap if None",

@@ -295,6 +295,8 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
         """Take back what `_state` gave."""
         self.shape_ = FieldShape.from_config(config["shape"])
+        if self.shape_.lags != self.lags:
+            raise ValueError(f"a network of {self.shape_.lags} lags where `lags` is {self.lags}")
         self.family_ = family_from_config(config["family"])
         self._check_family()
         self.site_coordinates_ = tensors["site_coordinates"].numpy()

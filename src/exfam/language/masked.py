@@ -152,6 +152,8 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
             raise type(error)(message) from error
         length = int(self.length)
         pieces = _stretches(lines, learned, length=length)
+        if not _has_words(pieces):
+            raise DataError("`X` must have words, got only characters that no piece is made of.")
         if validation is not None:
             held = _stretches(_lines(validation, name="validation"), learned, length=length)
             if not _has_words(held):

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int64, Real
 
-from exfam.checks import ExfamError, check_choice, check_positive
+from exfam.checks import LARGEST_WEIGHT, ExfamError, check_choice, check_positive
 from exfam.groups import TARGET, Batch, Groups
 from exfam.training.fingerprint import digest, groups_digest
 
@@ -213,11 +213,12 @@ def element_weights(
         raise ExfamError(
             f"`sample_weight` must have one number an element, {len(elements)}, got {len(weight)}."
         )
-    wrong = ~np.isfinite(weight) | (weight < 0)
+    wrong = ~((weight >= 0) & (weight <= LARGEST_WEIGHT))
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise ExfamError(
-            f"`sample_weight` must be finite and >= 0, got {weight[at]} at element {at}."
+            f"`sample_weight` must be numbers from 0 to {LARGEST_WEIGHT:g}, got {weight[at]} at "
+            f"element {at}."
         )
     flat = np.zeros(groups.n_rows, dtype=np.float64)
     flat[elements] = weight

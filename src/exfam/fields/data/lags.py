@@ -11,6 +11,8 @@ from exfam.groups import Groups
 
 # Of a step: by how much the difference of two times may be off, as sums of 0.1 are.
 TOLERANCE = 1e-6
+# More than a year of hourly maps.
+MOST_LAGS = 10_000
 
 
 def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> Groups:
@@ -21,12 +23,12 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
     maps among `groups` are looked for, so add lags to all of them before splitting. Ranges that
     groups have are replaced; `lags` of 0 takes them away.
 
-    `lags`: how many maps, >= 0
+    `lags`: how many maps, 0 to 10,000
     `step`: from one map to the next, in the unit of `group_attributes["time"]` (days for dates);
         None for the most frequent gap between consecutive times, the smallest of equals
         (default None)
 
-    Raises ExfamError for `lags` that are no whole number >= 0 or a `step` that is not above 0,
+    Raises ExfamError for `lags` that are no such whole number or a `step` that is not above 0,
     DataError for groups that are no field, or have two maps of one time.
 
     >>> from exfam.fields.data.read import read_field
@@ -37,8 +39,9 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
     array([0, 1, 0])
     """
     check_field(groups)
-    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 0:
-        raise ExfamError(f"`lags` must be a whole number >= 0, got {lags!r}.")
+    is_whole = isinstance(lags, int | np.integer) and not isinstance(lags, bool)
+    if not is_whole or not 0 <= lags <= MOST_LAGS:
+        raise ExfamError(f"`lags` must be a whole number from 0 to {MOST_LAGS:,}, got {lags!r}.")
     if step is not None:
         check_positive("step", step)
     if lags == 0:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Float64
 from sklearn.utils.validation import column_or_1d
 
-from exfam.checks import DataError, regular_array
+from exfam.checks import LARGEST_WEIGHT, DataError, regular_array
 from exfam.tables.data import RawColumn, RawTable, read_table
 from exfam.tables.data.raw import cell_error
 from exfam.tables.data.typed import read_column
@@ -241,12 +241,12 @@ def _weight_of_table(weight: Any, n_rows: int) -> Float64[np.ndarray, "rows"]:
         raise DataError(
             f"`sample_weight` must have one number for each of {n_rows} rows, got {len(array)}."
         )
-    wrong = ~(np.isfinite(array) & (array >= 0))
+    wrong = ~((array >= 0) & (array <= LARGEST_WEIGHT))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"`sample_weight` must be finite numbers >= 0, got {array[row]:g} at row {row} "
-            f"({wrong.sum()} of {n_rows} rows)."
+            f"`sample_weight` must be numbers from 0 to {LARGEST_WEIGHT:g}, got {array[row]:g} at "
+            f"row {row} ({wrong.sum()} of {n_rows} rows)."
         )
     return array
 
