@@ -1,13 +1,11 @@
 """Small fitted models and data with awkward names, for the tests of reports."""
 
 import functools
-import os
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.efa.efa import EFA
@@ -77,13 +75,3 @@ def full_report():
         path = Path(folder) / "report.html"
         write_report(model("efa"), baskets(seed=1), path=path, train=baskets(seed=2))
         return path.read_text(encoding="utf-8")
-
-
-def movielens():
-    """The public ratings of movies, or a skip with the reason."""
-    folder = os.environ.get("EXFAM_DATA")
-    if not folder or not Path(folder, "movielens").is_dir():
-        pytest.skip("EXFAM_DATA must name a folder that holds movielens")
-    from exfam.reading.public_sets.movielens import movielens_100k
-
-    return movielens_100k()

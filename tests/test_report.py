@@ -14,7 +14,6 @@ from exfam.report import (
     SideBySide,
     TableData,
     render_page,
-    write_page,
 )
 from page_reader import LOADED_FROM, Reader
 
@@ -58,11 +57,6 @@ def test_nothing_is_loaded_from_elsewhere():
     assert page().index("Content-Security-Policy") < page().index("<style>")
 
 
-@pytest.mark.parametrize("outside", ['<img src="a.png">', "url(https://a.b)", '<a href="//a.b">'])
-def test_a_link_to_elsewhere_would_be_found(outside):
-    assert LOADED_FROM.search(outside)
-
-
 def test_a_page_follows_the_screen_from_light_to_dark():
     assert "prefers-color-scheme: dark" in page()
     style = page().partition("</style>")[0]
@@ -90,24 +84,6 @@ def test_words_are_escaped():
     assert "a < b" in reader.words and '"<i>"' in reader.words
 
 
-def test_the_same_page_is_the_same_text():
-    assert page() == page()
-
-
-def test_a_page_is_written(tmp_path):
-    path = write_page(tmp_path / "new" / "page.html", title="T", lead="L", sections=[])
-    assert path == tmp_path / "new" / "page.html"
-    assert Reader(path.read_text(encoding="utf-8")).open == []
-    assert [each.name for each in path.parent.iterdir()] == ["page.html"]
-
-
-def test_a_figure_may_be_drawn_again():
-    figure = Figure()
-    sections = [Section("a", parts=[Picture("x", figure), Picture("y", figure)])]
-    reader = Reader(render_page("T", lead="L", sections=sections))
-    assert len(set(reader.ids)) == len(reader.ids)
-
-
 def test_a_ragged_table_is_refused():
     with pytest.raises(ExfamError, match="`rows` must have 2 cells each, .*, got 1 in row 1"):
         TableData(["a", "b"], [["1", "2"], ["3"]])
@@ -130,13 +106,6 @@ def test_every_kind_of_part_is_on_the_page():
         assert word in reader.words
     assert "--share: 25.0%" in made and "--share: 100.0%" in made
     assert made.count('<tr class="marked">') == 1
-
-
-def test_a_picture_may_have_another_for_narrow_screens():
-    wide, narrow = picture().figure, picture().figure
-    parts = [Picture("x", wide, narrow=narrow)]
-    reader = Reader(render_page("T", lead="L", sections=[Section("S", parts=parts)]))
-    assert reader.tags.count("svg") == 2 and len(set(reader.ids)) == len(reader.ids)
 
 
 @pytest.mark.parametrize("n", [4, 5])

@@ -56,17 +56,6 @@ def test_large_data_are_sampled_from_the_half_that_is_compared(monkeypatch):
     assert len(material.learn) == 30
 
 
-def test_a_sample_is_random_in_order_and_repeatable():
-    groups = Groups(start=np.arange(0, 300, 3), stop=np.arange(3, 303, 3), item=np.arange(300))
-    drawn = draw_groups(groups, most_elements=60, seed=0)
-    assert len(drawn) == 20 and (np.diff(drawn.item) > 0).all()
-    again, other = (draw_groups(groups, most_elements=60, seed=seed) for seed in (0, 1))
-    np.testing.assert_array_equal(drawn.item, again.item)
-    assert not np.array_equal(drawn.item, other.item)
-    assert len(draw_groups(groups, most_elements=1, seed=0)) == 1
-    assert len(draw_groups(groups, most_elements=300, seed=0)) == 100
-
-
 def test_groups_without_a_target_are_not_drawn():
     role = np.array([1, 1, 0, 1, 1, 0], dtype=np.int8)
     groups = Groups(start=[0, 2, 4, 6], stop=[2, 4, 6, 6], item=np.arange(6), role=role)
@@ -150,12 +139,7 @@ def test_relations_among_all_items_are_the_estimators(kind):
     assert found >= 23
 
 
-def test_one_item_has_no_relations():
-    result = related_items(np.zeros((1, 1)), of=1, k=3)
-    assert result.lift == []
-
-
-def test_what_is_told_are_the_models_own_scores():
+def test_what_is_reported_are_the_models_own_scores():
     made, frame = model("efa"), baskets(seed=3)
     material = gathered(made, frame)
     result = evaluate(made, material.scored, calibration=True)
@@ -200,7 +184,7 @@ def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
     assert rivals[3].fitted.score(groups) == pytest.approx(marginal.score(groups))
 
 
-def test_elements_that_are_context_only_are_not_told_of():
+def test_elements_that_are_context_only_are_not_mentioned():
     made = model("efa")
     groups = gathered(made, baskets()).scored
     role = (np.arange(groups.n_rows) % 3 == 0).astype(np.int8)
@@ -255,14 +239,6 @@ def test_baselines_that_cannot_be_fitted_say_why():
     assert [rival.name for rival in rivals] == ["marginal", "item-kNN"]
     assert left_out[0] == "latent factor: 200,000 items are too many for a fit within seconds."
     assert left_out[1].startswith("EASE: it inverts a table of all items by all items")
-
-
-def test_a_baseline_on_a_share_of_the_groups_says_so(monkeypatch):
-    monkeypatch.setattr("exfam.report.rivals._LATENT_FACTOR_WORK", 24 * 10 * 60)
-    monkeypatch.setattr("exfam.report.rivals._FEWEST_ELEMENTS", 10)
-    made = model("marginal", parts="items")
-    rivals, _ = fit_rivals(made, gathered(made, baskets()).data, seed=0)
-    assert rivals[0].note.startswith("16 factors, ") and " of 60 groups" in rivals[0].note
 
 
 def test_words_are_clean_and_figures_aligned():

@@ -6,7 +6,6 @@ import pytest
 
 import exfam
 from exfam.efa.baselines import Marginal
-from exfam.efa.efa import EFA
 from exfam.report import Facts, Pairs, Picture, SideBySide, TableData
 from exfam.report.evaluation import evaluate
 from exfam.report.material import gather_material
@@ -16,7 +15,7 @@ from exfam.report.sections.data import data_section
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
 from exfam.report.sections.scores import score_section
-from report_cases import baskets, forgetful, model, movielens
+from report_cases import baskets, forgetful, model
 
 
 def gathered(made, data=None, train=None, *, baselines=True):
@@ -129,7 +128,7 @@ def test_without_halves_the_model_stands_alone():
     assert "Without cheap baselines, as chosen." in section.text[1]
 
 
-def test_what_is_left_out_of_the_baselines_is_told():
+def test_what_is_left_out_of_the_baselines_is_reported():
     made = exfam.Marginal(
         group="basket", item="product", value="amount", family=exfam.Ordinal(9), unknown="unk"
     )
@@ -153,19 +152,6 @@ def test_calibration_has_a_part_for_items_and_for_each_value():
     assert levels[:, 1].tolist() == ["50.0 %", "80.0 %", "90.0 %"]
 
 
-def test_values_never_observed_have_no_calibration():
-    frame = baskets()
-    made = Marginal(group="basket", value="amount", parts="values").fit(frame)
-    made = forgetful(made)
-    section = calibration(made, frame.assign(amount=np.nan))
-    assert section.text == ["Left out: the data hold no observed target."]
-
-
-def test_a_few_targets_have_figures_but_no_diagram():
-    section = calibration(model("marginal", parts="items"), baskets(n=2))
-    assert len(tables(section)) == 1 and not pictures(section)
-
-
 def test_attention_is_shown_of_uneven_groups_by_layer():
     section = attention_section(gathered(model("efa"), baskets(seed=1), baselines=False))
     titles = [picture.title for picture in pictures(section)]
@@ -183,21 +169,6 @@ def test_attention_needs_two_elements_and_cuts_long_groups():
     section = attention_section(gathered(made, long, baselines=False))
     assert "Shown is the one of 1 group" in section.text[0]
     assert "each cut to its first 10 elements." in section.text[0]
-
-
-def test_ensembles_say_whose_weights_and_losses_they_show():
-    frame = baskets(n=20)
-    sizes = {"embed_dim": 4, "n_heads": 1, "head_dim": 4, "n_layers": 1}
-    made = EFA(
-        group="basket", item="product", ensemble=2, max_epochs=1, progress=False,
-        validation_fraction=0.0, **sizes,
-    ).fit(frame)  # fmt: skip
-    material = gathered(made, frame, baselines=False)
-    assert attention_section(material).text[-1] == "Of the first member of the ensemble."
-    section = model_section(material)
-    assert facts(section)["members of the ensemble"] == "2"
-    (curve,) = pictures(section)
-    assert "the last weights were kept. First member of the ensemble." in curve.caption
 
 
 def test_parameters_that_differ_from_the_defaults_are_listed():
@@ -230,7 +201,7 @@ def test_data_are_counted():
 
 
 @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
-def test_unknown_ignored_and_context_elements_are_told_of():
+def test_unknown_ignored_and_context_elements_are_mentioned():
     frame = baskets()
     frame.loc[::5, "product"] = "new"
     frame = frame.drop_duplicates(["basket", "product"])
@@ -243,24 +214,6 @@ def test_unknown_ignored_and_context_elements_are_told_of():
     role = (np.arange(material.data.n_rows) % 3 == 0).astype(np.int8)
     some = data_section(gathered(model("marginal"), material.data.with_(role=role)))
     assert facts(some)["of them to be predicted"] == f"{(role == 0).sum()}"
-
-
-def test_many_columns_and_attributes_are_named_as_far_as_there_is_room():
-    frame = baskets()
-    columns = [f"v{i}" for i in range(9)]
-    frame = frame.assign(
-        **{name: np.arange(len(frame)) % (3 + i) for i, name in enumerate(columns)}
-    )
-    made = Marginal(group="basket", value=columns).fit(frame)
-    section = data_section(gathered(made, frame, baselines=False))
-    assert "Of 9 value columns the first 6 are shown." in section.text
-    assert len(pictures(section)) == 7
-    made = EFA(
-        group="basket", item="product", attributes=columns[:5], group_attributes="shop",
-        embed_dim=4, n_heads=1, head_dim=4, max_epochs=1, progress=False,
-    ).fit(frame.assign(shop="s"))  # fmt: skip
-    text = data_section(gathered(made, frame.assign(shop="s"), baselines=False)).text
-    assert text == ["Attributes that the model sees: “v0”, “v1”, “v2”, “v3”, “v4” and “shop”."]
 
 
 def test_items_have_neighbors_and_relations_by_name():
@@ -276,12 +229,6 @@ def test_items_have_neighbors_and_relations_by_name():
         assert sum(len(cell.entries) for cell in cells) > 12
     strengths = [float(result[1:]) for cell in related.rows[0][1:2] for _, result in cell.entries]
     assert strengths == sorted(strengths, reverse=True)
-
-
-def test_a_model_of_values_alone_has_a_map_of_its_own_vectors():
-    material = gathered(model("efa", parts="values"), baskets(), baselines=False)
-    assert len(pictures(map_section(material))) == 1
-    assert "does not predict items" in complements_section(material).text[0]
 
 
 @pytest.mark.parametrize("parts", ["items", "both"])
@@ -300,15 +247,6 @@ def test_items_that_are_all_unknown_have_no_scores(parts):
     assert "Left out" in map_section(gathered(made, frame, baselines=False)).text[0]
 
 
-def test_few_items_have_no_map():
-    frame = {"basket": [1, 1, 2], "product": ["a", "b", "a"]}
-    made = exfam.LatentFactor(group="basket", item="product", max_epochs=1, progress=False)
-    material = gathered(made.fit(frame), frame)
-    assert map_section(material).text == ["Left out: fewer than three items occur."]
-    one = gathered(made, {"basket": [1], "product": ["a"]})
-    assert complements_section(one).text == ["Left out: fewer than two items occur."]
-
-
 def test_values_without_items_say_what_is_missing():
     made = exfam.ShrunkOffset(group="basket", value="amount", family="poisson")
     made = forgetful(made.fit(baskets()))
@@ -316,17 +254,6 @@ def test_values_without_items_say_what_is_missing():
     assert "ShrunkOffset has no vectors of items." in map_section(material).text[0]
     (table,) = tables(scores(made, baskets()))
     assert {row[0] for row in table.rows} == {"this model", "shrunk offset", "marginal"}
-
-
-@pytest.mark.parametrize("parts", ["items", "values"])
-def test_ratings_of_movies_are_told_by_their_titles(parts):
-    data = movielens()
-    kept = data.user < 60
-    frame = {"user": data.user[kept], "movie": data.title[data.movie[kept] - 1]}
-    frame["stars"] = data.rating[kept].astype(float)
-    made = Marginal(group="user", item="movie", value="stars", support="none", parts=parts)
-    section = data_section(gathered(made.fit(frame), frame, baselines=False))
-    assert "Star Wars (1977)" in [row[0] for row in tables(section)[0].rows]
 
 
 def test_what_the_model_has_seen_is_not_compared():

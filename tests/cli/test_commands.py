@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 import warnings
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -41,22 +40,10 @@ def test_an_error_is_one_line_and_a_status(monkeypatch, capsys, error, status, m
 @pytest.mark.parametrize(
     "demand", [lambda: torch.zeros(2**55), lambda: torch.zeros(2**62), lambda: np.zeros(2**55)]
 )
-def test_numpy_and_torch_without_memory_are_told_alike(monkeypatch, capsys, demand):
+def test_numpy_and_torch_without_memory_are_reported_alike(monkeypatch, capsys, demand):
     replace_demo(monkeypatch, lambda _: demand())
     assert cli.main(["demo"]) == 2
     assert "Memory must suffice" in capsys.readouterr().err
-
-
-def test_a_long_message_keeps_its_ends(monkeypatch, capsys):
-    def fail(_):
-        raise ExfamError("begin " + "x" * 100_000 + " end")
-
-    replace_demo(monkeypatch, fail)
-    cli.main(["demo"])
-    result = capsys.readouterr().err
-    assert (
-        len(result) < 1100 and result.startswith("exfam demo: begin") and result.endswith("end\n")
-    )
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), RuntimeError("a bug")])
@@ -77,22 +64,6 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "exfam demo: warning: beware of this\n"
 
 
-def test_the_demo_gets_its_options(monkeypatch, tmp_path):
-    got = {}
-    module = ModuleType("exfam.cli.demonstration")
-    module.run = lambda **options: got.update(options)
-    monkeypatch.setitem(sys.modules, "exfam.cli.demonstration", module)
-    monkeypatch.setattr("exfam.cli.demonstration", module, raising=False)
-    assert cli.main(["demo", "--out", str(tmp_path), "--seed", "3"]) == 0
-    assert got == {"out": tmp_path, "seed": 3}
-
-
-def test_the_demo_needs_a_folder(tmp_path, capsys):
-    (tmp_path / "file").write_text("x")
-    assert cli.main(["demo", "--out", str(tmp_path / "file")]) == 2
-    assert "`--out` must lie in a folder" in capsys.readouterr().err
-
-
 def test_reproduce_passes_its_options_on(monkeypatch, tmp_path):
     got = {}
     monkeypatch.setattr(
@@ -106,7 +77,7 @@ def test_reproduce_passes_its_options_on(monkeypatch, tmp_path):
     assert (options.only, options.out, got["json"]) == (("a", "b"), tmp_path, tmp_path / "x.json")
 
 
-def test_an_unknown_experiment_is_told_by_the_command(capsys):
+def test_an_unknown_experiment_is_reported_by_the_command(capsys):
     assert cli.main(["reproduce", "nothing"]) == 2
     assert "`--name` must be one of 'efa-synthetic'" in capsys.readouterr().err
 

@@ -96,13 +96,6 @@ def test_the_table_has_the_scores_on_the_last_maps(run, place, tmp_path):
     assert int(rows["FieldEFA"]["epochs"]) == 2 and rows["FieldKriging"]["epochs"] == ""
 
 
-def test_validation_may_be_a_file(run, place, tmp_path):
-    held_out = write_csv(tmp_path / "valid.csv", weather(12), HEADER)
-    words = [*PLACES, *VALUE, *TINY, "-o", tmp_path / "m", "--validation", held_out]
-    status, _, err = run("fit", place / "weather.csv", "--model", "field-efa", *words)
-    assert status == 0 and "on 12 held-out maps" in err
-
-
 @pytest.mark.parametrize(
     "name", [name for name, model in MODELS.items() if model.reads == "fields"]
 )
@@ -177,14 +170,6 @@ def test_a_new_place_is_predicted(run, place, tmp_path, model):
     rows = table(run("predict", place / "model", file, "--format", "csv")[1])
     assert rows[-1]["station"] == "new"
     assert numbers(rows, "celsius_mean")[-1] == model.predict(file)[-1]
-
-
-def test_info_reports_what_a_model_is(run, place, model):
-    facts = json.loads(run("info", place / "model", "--format", "json")[1])
-    assert (facts["estimator"], facts["value"], facts["sites"]) == ("FieldEFA", "celsius", N_SITES)
-    assert (facts["lags"], facts["step"], facts["metric"]) == (1, 1.0, "haversine")
-    assert facts["family"]["name"] == "gaussian" and facts["history"][0]["epochs"] == 2
-    assert facts["numbers"] == sum(each.numel() for each in model.members_[0].parameters())
 
 
 @pytest.mark.parametrize(

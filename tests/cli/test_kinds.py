@@ -87,7 +87,7 @@ def test_a_kind_takes_words_and_what_it_gave(case):
 
 
 @pytest.mark.parametrize("case", WRONG, ids=shown)
-def test_a_kind_tells_its_rule(case):
+def test_a_kind_shows_its_rule(case):
     kind, given, rule = case
     with pytest.raises(ValueError, match=rule):
         kind(given)

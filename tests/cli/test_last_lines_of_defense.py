@@ -23,7 +23,7 @@ def test_nothing_to_score():
         mean_parts({"item": np.array([np.nan, np.nan])})
 
 
-def test_a_saved_model_is_told_of_where_its_scores_fail(tmp_path, monkeypatch, capsys):
+def test_the_path_of_a_saved_model_is_named_where_its_scores_fail(tmp_path, monkeypatch, capsys):
     def fail(*_, **__):
         raise ExfamError("Scores must be numbers, got none.")
 

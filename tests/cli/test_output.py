@@ -101,7 +101,7 @@ def test_a_terminal_gets_a_table_of_its_width(monkeypatch):
         destination("parquet", None)
 
 
-def test_a_terminal_is_told_what_is_left_out(monkeypatch, capsys):
+def test_a_terminal_is_shown_what_is_left_out(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", page := Terminal())
     deliver({"n": np.arange(SHOWN_ROWS + 5)}, Destination("table"))
     assert len(page.getvalue().splitlines()) == SHOWN_ROWS + 2
@@ -122,7 +122,7 @@ def test_parquet_goes_to_a_pipe(capfdbinary):
         ("csv", "FILE/rows.csv", "`--output` must lie in a folder"),
     ],
 )
-def test_a_place_that_cannot_be_is_told_at_once(form, output, message, tmp_path):
+def test_a_place_that_cannot_be_is_shown_at_once(form, output, message, tmp_path):
     (tmp_path / "file").write_text("x")
     output = output.replace("FILE", str(tmp_path / "file"))
     with pytest.raises(ExfamError, match=message.replace(".", r"\.")):
@@ -145,7 +145,7 @@ def test_labels_of_several_types_are_text():
     assert stacked(pieces).to_pydict() == {"group": ["a", "b"], "n": [1, 2]}
 
 
-def test_facts_are_told_in_words():
+def test_facts_are_described_in_words():
     facts = ReadingFacts(rows=1, groups=1, ties=2, duplicates=1, unobserved=3)
     assert describe_rows(facts) == (
         "1 row, 1 group; 2 rows tied in order; 1 row dropped as duplicates; 3 rows without a value"

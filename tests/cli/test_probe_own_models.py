@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["model", "nli"])
-def test_positions_are_told_of_a_term(folder, run, name):
+def test_positions_are_mentioned_a_term(folder, run, name):
     result = {}
     for term in ("both", "positional"):
         words = ["--words", 2, "--length", 6, "--format", "json", "--term", term]

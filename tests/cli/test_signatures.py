@@ -4,10 +4,8 @@ import re
 import pytest
 
 from exfam.checks import ExfamError
-from exfam.cli.commands import commands
 from exfam.cli.families import family_from_words
 from exfam.cli.fit import form
-from exfam.cli.parser import parse
 from exfam.cli.signatures import MODELS, estimator_options, parameters_of
 from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
 
@@ -37,7 +35,7 @@ def test_every_parameter_is_an_option_with_help_and_no_name_is_taken_twice(model
             assert option.kind(option.default) == option.default
 
 
-def test_an_unknown_model_is_told():
+def test_an_unknown_model_is_reported():
     with pytest.raises(ExfamError, match="`--model` must be one of 'efa'"):
         parameters_of("random-forest")
 
@@ -63,10 +61,6 @@ def test_the_options_are_those_of_the_chosen_model(words, model, tmp_path):
     assert {"n_heads", "smoothing", "dim"}.isdisjoint(
         {option.name for option in options} - {option.name for option in estimator_options(model)}
     )
-
-
-def test_the_titles_of_commands_are_short():
-    assert all(len(command.title) < 75 for command in commands().values())
 
 
 @pytest.mark.parametrize(
@@ -119,12 +113,6 @@ def test_families_are_written_as_words_or_yaml(given, family):
         ({"name": "per-item", "families": {-1: "poisson"}}, "`families` must be"),
     ],
 )  # fmt: skip
-def test_a_wrong_family_is_told(given, message):
+def test_a_wrong_family_is_reported(given, message):
     with pytest.raises(ExfamError, match=re.escape(message)):
         family_from_words(given)
-
-
-def test_an_option_of_another_model_is_told():
-    words = ["data.csv", "-o", "m", "--model", "marginal", "--embed-dim", "3"]
-    with pytest.raises(ExfamError, match="`--embed-dim` must be an option of `exfam fit --model m"):
-        parse(form(words), words)

@@ -21,7 +21,7 @@ PARAMETER = re.compile(r"^[ \t]*(?:- )?`(\w+)`(?:, `\w+`)*:", re.MULTILINE)
 DEFAULT = re.compile(r"\(default:? `?(.+?)`?\)(?=[\s.,;]|$)")
 
 
-def told_defaults(docstring: str) -> dict[str, str]:
+def stated_defaults(docstring: str) -> dict[str, str]:
     """Parameter name -> the text of its default, for those parameters that have one."""
     starts = list(PARAMETER.finditer(docstring))
     result = {}
@@ -32,7 +32,7 @@ def told_defaults(docstring: str) -> dict[str, str]:
     return result
 
 
-def told_parameters(docstring: str) -> set[str]:
+def stated_parameters(docstring: str) -> set[str]:
     lines = [match[0] for match in PARAMETER.finditer(docstring)]
     return {name for line in lines for name in re.findall(r"`(\w+)`", line)}
 
@@ -61,7 +61,7 @@ def same(text: str, default: object) -> bool:
 
 
 def wrong_defaults(value) -> list[str]:
-    result = told_defaults(inspect.getdoc(value) or "")
+    result = stated_defaults(inspect.getdoc(value) or "")
     if not result:
         return []
     parameters = inspect.signature(value).parameters
@@ -74,14 +74,14 @@ def wrong_defaults(value) -> list[str]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_told_defaults_are_the_real_ones(module):
+def test_stated_defaults_are_the_real_ones(module):
     wrong = {name: wrong_defaults(value) for name, value in public_callables(module)}
     assert not {name: each for name, each in wrong.items() if each}
 
 
 @pytest.mark.parametrize("kind", REGISTRY)
 def test_every_estimator_documents_every_parameter(kind):
-    documented = told_parameters(inspect.getdoc(class_of(kind)) or "")
+    documented = stated_parameters(inspect.getdoc(class_of(kind)) or "")
     assert set(inspect.signature(class_of(kind)).parameters) <= documented
 
 

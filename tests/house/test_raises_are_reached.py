@@ -45,7 +45,7 @@ def function():
 @pytest.mark.parametrize(
     ("value", "message", "lines"), [("é", "é", {2}), (1, "1", {4}), (0, "no", {8, 10})]
 )
-def test_those_reached_are_told_apart(nothing_reached, function, value, message, lines):
+def test_those_reached_are_distinguished(nothing_reached, function, value, message, lines):
     with pytest.raises(Exception, match=message) as caught:
         function(value)
     assert {f"src/exfam/some.py:{line}" for line in lines} == REACHED
@@ -81,6 +81,6 @@ def test_other_modules_are_left_alone():
     assert Changing([mark]).find_spec("json.decoder") is None
 
 
-def test_modules_already_imported_are_told():
+def test_modules_already_imported_are_reported():
     with pytest.raises(AssertionError, match=r"imported before .*exfam\.checks"):
         change_imports([mark])

@@ -5,11 +5,7 @@ from exfam.cli.options import Option
 
 
 def duplicates(default: str) -> Option:
-    """What to do with equal rows.
-
-    >>> duplicates("keep").default
-    'keep'
-    """
+    """What to do with equal rows."""
     return Option(
         "duplicates", one_of(("error", "drop", "keep")),
         f"rows that are the same in every column read: error, drop or keep (default {default})",

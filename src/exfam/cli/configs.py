@@ -36,11 +36,7 @@ def read_config(form: Form, path: str) -> dict[str, Any]:
 
 
 def last_given(name: str, words: Sequence[str]) -> str:
-    """What an option is at last, in words or in a configuration; errors are left to the parser.
-
-    >>> last_given("model", ["data.csv", "--model", "efa", "--model=marginal"])
-    'marginal'
-    """
+    """What an option is at last, in words or in a configuration; errors are left to the parser."""
     values = _values_of(f"--{name}", words)
     for path in _values_of("--config", words):
         try:

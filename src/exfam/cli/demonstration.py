@@ -21,7 +21,7 @@ from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
 from exfam.families import Gaussian
 from exfam.groups import Groups
-from exfam.plots import attention_map, learning_curve, means_by_case, result_bars
+from exfam.plots import attention_map, means_by_case
 from exfam.report import Picture, Section, TableData, write_page
 from exfam.simulators import RATING_CASES, ratings_cases, ratings_true_means, simulate_ratings
 from exfam.training.threads import processor_threads
@@ -101,12 +101,7 @@ def run(*, out: Path, seed: int = 0, n_users: int = 10_000, max_epochs: int = 15
 
 
 def draw_ratings(seed: int, *, n_users: int = 10_000) -> Draw:
-    """Simulated ratings, split by user in the order drawn: 60 %, 15 % and 25 %.
-
-    >>> draw = draw_ratings(0, n_users=100)
-    >>> len(draw.train), len(draw.validation), len(draw.test)
-    (60, 15, 25)
-    """
+    """Simulated ratings, split by user in the order drawn: 60 %, 15 % and 25 %."""
     check_positive("seed", seed, zero=True)
     groups = simulate_ratings(n_users, seed=PAPER_SEED + seed)
     first, second = round(TRAIN * n_users), round((TRAIN + VALIDATION) * n_users)
@@ -117,9 +112,6 @@ def make_models(direction: str, *, seed: int, max_epochs: int) -> dict[str, Grou
     """The models compared, by name. All know the scale of the noise, as the paper's do.
 
     The paper's latent factor model has no intercept of a movie; ours has one.
-
-    >>> list(make_models("causal", seed=0, max_epochs=1))[0]
-    'EFA'
     """
     family = Gaussian(scale=1.0)
     common: dict[str, Any] = {"direction": direction, "family": family}
@@ -224,7 +216,7 @@ def _print_table(console: Console, columns: Sequence[str], rows: Sequence[Sequen
 
 
 def _sections(results: Sequence[Result], draw: Draw, table: TableData) -> list[Section]:
-    efa, best = results[0], _best_possible(draw.test)
+    efa = results[0]
     user = _most_special_user(draw.test)
     one = draw.test[user : user + 1]
     return [
@@ -244,25 +236,9 @@ def _sections(results: Sequence[Result], draw: Draw, table: TableData) -> list[S
                 "far and the earlier ratings (causal).",
             ],
         ),
-        Section("Results", parts=[table, _bars(results, best[0])]),
+        Section("Results", parts=[table]),
         Section("What EFA learned", parts=[_means(results, draw), _attention(efa, one)]),
-        Section("How it was fitted", parts=[_curve(efa, -best[1])]),
     ]
-
-
-def _bars(results: Sequence[Result], best: float) -> Picture:
-    paper = [np.nan if result.paper_mse is None else result.paper_mse for result in results]
-    return Picture(
-        "Mean squared error on test users",
-        result_bars(
-            [f"{result.name} ({result.direction})" for result in results],
-            np.array([result.mse for result in results]),
-            metric="mean squared error (squared rating points)",
-            paper=np.array(paper),
-            references={"Bayes-optimal": best},
-        ),
-        "Nothing can be expected to be left of the dashed line.",
-    )
 
 
 def _means(results: Sequence[Result], draw: Draw) -> Picture:
@@ -297,17 +273,6 @@ def _attention(efa: Result, one: Groups) -> Picture:
         "Movies from top to bottom, and from left to right, in the order rated. "
         f"What moves a mean here: {', '.join(special) or 'nothing'}. A rating never sees itself. "
         "“(nothing)” is what a center attends to where the context does not matter.",
-    )
-
-
-def _curve(efa: Result, best_nats: float) -> Picture:
-    assert isinstance(efa.model, EFA)
-    history = efa.model.history_
-    return Picture(
-        "Learning curve",
-        learning_curve(history, references={"best possible on test users": best_nats}),
-        f"EFA, bidirectional: {history.steps:,} steps in {efa.cpu_seconds:.1f} CPU seconds. "
-        "The ring marks the epoch whose weights were kept.",
     )
 
 

@@ -35,11 +35,6 @@ def family_from_words(given: Any) -> Any:
     """What an estimator takes as `family`: a name, a family, or a dict of such by value column.
 
     Raises ExfamError for an unknown family, and for arguments that it does not take.
-
-    >>> family_from_words("ordinal(n=5, start=1)")
-    Ordinal(n=5, start=1)
-    >>> family_from_words({"stars": "poisson", "price": {"name": "gaussian", "scale": 2.0}})
-    {'stars': Poisson(shift=0, link='log'), 'price': Gaussian(scale=2.0)}
     """
     if isinstance(given, Mapping) and given.get("name") not in FAMILIES:
         return {str(name): _family(family) for name, family in given.items()}
@@ -50,9 +45,6 @@ def families_from_words(given: Mapping[str, Any]) -> dict[str, Family]:
     """What an estimator of tables takes as `families`: a family for each of some columns.
 
     Raises ExfamError for an unknown family, and for arguments that it does not take.
-
-    >>> families_from_words({"km": "gamma", "accidents": "poisson(shift=0)"})
-    {'km': Gamma(), 'accidents': Poisson(shift=0, link='log')}
     """
     try:
         return {name: _family(family) for name, family in given.items()}

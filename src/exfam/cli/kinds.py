@@ -34,33 +34,21 @@ _Labels.add_implicit_resolver(
 
 
 def text(value: Any) -> str:
-    """A word or a path.
-
-    >>> text("model")
-    'model'
-    """
+    """A word or a path."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be a text")
     return value
 
 
 def column(value: Any) -> str | None:
-    """The name of a column; a number is one too, and null none.
-
-    >>> column(2024), column("null")
-    ('2024', None)
-    """
+    """The name of a column; a number is one too, and null none."""
     if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
         return None
     return _name(value, "must be the name of a column")
 
 
 def columns(value: Any) -> str | list[str] | None:
-    """One column or several: a name, a list of names, or YAML of a list.
-
-    >>> columns("stars"), columns("[stars, price]"), columns(["2024", "2025"])
-    ('stars', ['stars', 'price'], ['2024', '2025'])
-    """
+    """One column or several: a name, a list of names, or YAML of a list."""
     given = _maybe_list(value)
     if not isinstance(given, list | tuple):
         return column(given)
@@ -69,22 +57,14 @@ def columns(value: Any) -> str | list[str] | None:
 
 
 def labels(value: Any) -> list[str]:
-    """One label or several.
-
-    >>> labels("anna"), labels("[anna, 7]")
-    (['anna'], ['anna', '7'])
-    """
+    """One label or several."""
     given = _maybe_list(value)
     listed = given if isinstance(given, list | tuple) else [given]
     return [_name(label, "must be a label, or a list of labels") for label in listed]
 
 
 def words(value: Any) -> list[str]:
-    """One word or several, as they are written; a list of texts in JSON is several.
-
-    >>> words("2014"), words('["cat", "dog"]'), words("[sic]")
-    (['2014'], ['cat', 'dog'], ['[sic]'])
-    """
+    """One word or several, as they are written; a list of texts in JSON is several."""
     if isinstance(value, str) and value.startswith("["):
         with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(value)
@@ -95,11 +75,7 @@ def words(value: Any) -> list[str]:
 
 
 def flag(value: Any) -> bool:
-    """True or false; yes and no are as good.
-
-    >>> flag("yes"), flag("False")
-    (True, False)
-    """
+    """True or false; yes and no are as good."""
     if isinstance(value, bool):
         return value
     if not isinstance(value, str) or value.lower() not in TRUTH:
@@ -108,11 +84,7 @@ def flag(value: Any) -> bool:
 
 
 def whole(value: Any) -> int:
-    """A whole number that 64 bits can hold.
-
-    >>> whole("32")
-    32
-    """
+    """A whole number that 64 bits can hold."""
     rule = "must be a whole number"
     if isinstance(value, str):
         try:
@@ -127,11 +99,7 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A finite number.
-
-    >>> number("5e-3"), number(2)
-    (0.005, 2.0)
-    """
+    """A finite number."""
     rule = "must be a finite number"
     if isinstance(value, str):
         try:
@@ -145,30 +113,18 @@ def number(value: Any) -> float:
 
 
 def number_list(value: Any) -> list[float]:
-    """One number or several.
-
-    >>> number_list("[0.1, 0.9]"), number_list("0.5")
-    ([0.1, 0.9], [0.5])
-    """
+    """One number or several."""
     given = _maybe_list(value)
     return [number(part) for part in (given if isinstance(given, list | tuple) else [given])]
 
 
 def row_of_numbers(value: Any) -> tuple[float, ...]:
-    """One number or several, that stay as they are.
-
-    >>> row_of_numbers("[0.1, 0.9]"), row_of_numbers(0.5)
-    ((0.1, 0.9), (0.5,))
-    """
+    """One number or several, that stay as they are."""
     return tuple(number_list(value))
 
 
 def one_of(choices: Sequence[str]) -> Kind:
-    """The kind that takes one of some words.
-
-    >>> one_of(["csv", "json"])("csv")
-    'csv'
-    """
+    """The kind that takes one of some words."""
 
     def choice(value: Any) -> str:
         if value not in choices:
@@ -179,22 +135,14 @@ def one_of(choices: Sequence[str]) -> Kind:
 
 
 def anything(value: Any) -> Any:
-    """Whatever the word is as YAML.
-
-    >>> anything("{a: 1}"), anything("b")
-    ({'a': 1}, 'b')
-    """
+    """Whatever the word is as YAML."""
     if not isinstance(value, str):
         return value
     return _from_yaml(value, "must be a word or YAML")
 
 
 def by_column(value: Any) -> dict[str, Any] | None:
-    """Something for each of some columns, as YAML; yes and no are words in it. Null is none.
-
-    >>> by_column("{km: count, sold: [no, yes]}"), by_column("null")
-    ({'km': 'count', 'sold': ['no', 'yes']}, None)
-    """
+    """Something for each of some columns, as YAML; yes and no are words in it. Null is none."""
     rule = "must be written as {COLUMN: …}"
     given = _from_yaml(value, rule, loader=_Labels) if isinstance(value, str) else value
     if given is None:
@@ -205,11 +153,7 @@ def by_column(value: Any) -> dict[str, Any] | None:
 
 
 def text_by_column(value: Any) -> str | dict[str, Any] | None:
-    """A text as it is written, or a text for each of some columns, as YAML. Null is none.
-
-    >>> text_by_column("%d/%m/%Y"), text_by_column("{when: '%d/%m/%Y'}")
-    ('%d/%m/%Y', {'when': '%d/%m/%Y'})
-    """
+    """A text as it is written, or a text for each of some columns, as YAML. Null is none."""
     if isinstance(value, str) and not value.startswith("{"):
         return optional(text)(value)
     try:
@@ -219,11 +163,7 @@ def text_by_column(value: Any) -> str | dict[str, Any] | None:
 
 
 def or_auto(kind: Kind) -> Kind:
-    """The kind that takes the word auto besides.
-
-    >>> or_auto(whole)("auto"), or_auto(whole)("3")
-    ('auto', 3)
-    """
+    """The kind that takes the word auto besides."""
 
     def value_or_auto(value: Any) -> Any:
         if value == "auto":
@@ -237,11 +177,7 @@ def or_auto(kind: Kind) -> Kind:
 
 
 def optional(kind: Kind) -> Kind:
-    """The kind that takes null besides.
-
-    >>> optional(whole)("null"), optional(whole)("3")
-    (None, 3)
-    """
+    """The kind that takes null besides."""
 
     def or_nothing(value: Any) -> Any:
         if value is None or (isinstance(value, str) and value.lower() in _NOTHING):

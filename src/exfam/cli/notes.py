@@ -4,10 +4,7 @@ import sys
 
 
 def note(*lines: str) -> None:
-    """Print lines on stderr, once under torchrun; results alone are on stdout.
-
-    >>> note("saved in vectors")
-    """
+    """Print lines on stderr, once under torchrun; results alone are on stdout."""
     from exfam.training.ranks import is_main_rank
 
     if is_main_rank():

@@ -21,9 +21,6 @@ class Option:
     `positional`: whether a word without an option may stand for it (default False)
     `required`: whether it must be given (default False)
     `section`: its heading in the help; "" for the first one (default "")
-
-    >>> Option("batch_size", int, "groups in a step").long
-    '--batch-size'
     """
 
     name: str
@@ -67,11 +64,7 @@ class Form:
 
     @property
     def spoken_name(self) -> str:
-        """The command as errors name it.
-
-        >>> Form("fit", "Fit", [], example="").spoken_name
-        'exfam fit'
-        """
+        """The command as errors name it."""
         return self.spoken or f"exfam {self.command}"
 
     @property
@@ -84,10 +77,6 @@ def convert(option: Option, value: Any, *, where: str = "") -> Any:
     """The value that an option takes for a word or for YAML.
 
     Raises ExfamError naming the option and the value.
-
-    >>> from exfam.cli.kinds import whole
-    >>> convert(Option("seed", whole, "the seed"), "3")
-    3
     """
     try:
         return option.kind(value)

@@ -37,9 +37,6 @@ def destination(format: str | None, output: str | None) -> Destination:
     """Where to write, checked before the work begins.
 
     Raises ExfamError for Parquet on a terminal, and for a file that could not be written.
-
-    >>> destination(None, "out.csv").format
-    'csv'
     """
     if output is None:
         if format == "parquet" and sys.stdout.isatty():
@@ -61,11 +58,7 @@ def destination(format: str | None, output: str | None) -> Destination:
 
 
 def beside(columns: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns and more of them; those with a name that is taken get a longer one.
-
-    >>> beside({"nats": [1]}, {"nats": [2]})
-    {'nats': [1], 'nats_': [2]}
-    """
+    """Columns and more of them; those with a name that is taken get a longer one."""
     together = dict(columns)
     for name, column in more.items():
         while name in together:
@@ -83,11 +76,7 @@ def arrow_column(labels: np.ndarray) -> pa.Array:
 
 
 def stacked(pieces: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Pieces with the same columns, one below the other.
-
-    >>> stacked([{"item": ["a"]}, {"item": ["b"]}])["item"].to_pylist()
-    ['a', 'b']
-    """
+    """Pieces with the same columns, one below the other."""
     return pa.concat_tables(
         pa.table({name: arrow_column(np.asarray(column)) for name, column in piece.items()})
         for piece in pieces
@@ -95,13 +84,7 @@ def stacked(pieces: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def deliver(columns: Mapping[str, Any] | pa.Table, to: Destination) -> None:
-    """Write a table of results.
-
-    >>> deliver({"item": ["a", "b"], "nats": [0.5, None]}, Destination("csv"))
-    "item","nats"
-    "a",0.5
-    "b",
-    """
+    """Write a table of results."""
     table = _plain(pa.table(columns))
     if to.path is None:
         _to_stdout(table, to.format)
@@ -112,13 +95,7 @@ def deliver(columns: Mapping[str, Any] | pa.Table, to: Destination) -> None:
 
 
 def deliver_document(document: dict[str, Any], to: Destination) -> None:
-    """Write one JSON object.
-
-    >>> deliver_document({"items": 3}, Destination("json"))
-    {
-      "items": 3
-    }
-    """
+    """Write one JSON object."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if to.path is None:
         _put(text.encode())
@@ -210,12 +187,7 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def table_lines(table: pa.Table) -> Iterator[str]:
-    """A table as plain lines, as wide as it needs to be.
-
-    >>> print(*table_lines(pa.table({"item": ["a"], "nats": [0.123456789]})), sep="")
-    item      nats
-    a     0.123457
-    """
+    """A table as plain lines, as wide as it needs to be."""
     from rich.cells import cell_len
 
     columns, sides = [], []

@@ -86,11 +86,7 @@ def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOp
 
 
 def describe_rows(facts: ReadingFacts) -> str:
-    """What was met while reading, in words.
-
-    >>> describe_rows(ReadingFacts(rows=1600, groups=200, items=12, ties=1))
-    '1,600 rows, 200 groups, 12 items; 1 row tied in order'
-    """
+    """What was met while reading, in words."""
     counted = [(facts.rows, "rows"), (facts.groups, "groups"), (facts.items, "items")]
     words = [", ".join(f"{n:,} {word if n != 1 else word[:-1]}" for n, word in counted if n)]
     for n, what in (

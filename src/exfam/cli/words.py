@@ -38,11 +38,7 @@ def _value(option: Option, words: list[str]) -> Any:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint at the known name that is most like this one, or at the help.
-
-    >>> suggestion("--grup", ["--group", "--order"])
-    'Did you mean --group?'
-    """
+    """A hint at the known name that is most like this one, or at the help."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]}?" if close else "--help lists all."
 

@@ -13,10 +13,7 @@ _LEAST = 1 << 18
 
 
 def check_may_write(name: str, path: str | Path) -> None:
-    """Raise ExfamError if no file or folder could be made at `path`.
-
-    >>> check_may_write("--output", Path("model"))
-    """
+    """Raise ExfamError if no file or folder could be made at `path`."""
     check_path(name, path)
     folder = Path(os.path.abspath(path)).parent
     while not os.path.lexists(folder):
@@ -28,10 +25,7 @@ def check_may_write(name: str, path: str | Path) -> None:
 
 
 def check_model_place(path: str | Path, *, overwrite: bool) -> None:
-    """Raise ExfamError if no model could be saved at `path`, before any work is done.
-
-    >>> check_model_place(Path("not-there"), overwrite=False)
-    """
+    """Raise ExfamError if no model could be saved at `path`, before any work is done."""
     from exfam.estimator.storage import check_replaceable
 
     check_may_write("--output", path)
@@ -42,19 +36,13 @@ def check_model_place(path: str | Path, *, overwrite: bool) -> None:
 
 
 def check_checkpoint(folder: str | None) -> None:
-    """Raise ExfamError if no checkpoints could be written to the folder that was chosen.
-
-    >>> check_checkpoint(None)
-    """
+    """Raise ExfamError if no checkpoints could be written to the folder that was chosen."""
     if folder is not None:
         check_may_write("--checkpoint", folder)
 
 
 def check_room(path: Path, n_numbers: int = 0) -> None:
-    """Raise ExfamError if the disk at `path` has no room for a model of so many numbers.
-
-    >>> check_room(Path("model"), 1000)
-    """
+    """Raise ExfamError if the disk at `path` has no room for a model of so many numbers."""
     folder = Path(os.path.abspath(path)).parent
     while not folder.is_dir():
         folder = folder.parent

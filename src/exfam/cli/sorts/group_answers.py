@@ -18,11 +18,7 @@ AT_A_TIME = 64
 
 
 def spoken_part(part: str) -> str:
-    """A part of a model as results name it.
-
-    >>> spoken_part("item"), spoken_part("stars")
-    ('items', 'stars')
-    """
+    """A part of a model as results name it."""
     return "items" if part == "item" else part
 
 

@@ -22,11 +22,7 @@ SORTS = {
 
 
 def sort_named(reads: str) -> Sort:
-    """The sort of what an estimator reads.
-
-    >>> sort_named("fields").name
-    'fields'
-    """
+    """The sort of what an estimator reads."""
     module, name = SORTS[reads]
     sort: Sort = getattr(importlib.import_module(module), name)
     return sort

@@ -27,14 +27,7 @@ _WORDS = {
 
 @contextlib.contextmanager
 def errors_of_files(*tables: TableFile) -> Iterator[None]:
-    """Within it, an error names the file that its row is in, and options instead of arguments.
-
-    >>> with errors_of_files():
-    ...     raise ExfamError("`y` must hold two classes, got one.")
-    Traceback (most recent call last):
-    ...
-    exfam.checks.ExfamError: `--response` must hold two classes, got one.
-    """
+    """Within it, an error names the file that its row is in, and options instead of arguments."""
     try:
         yield
     except ExfamError as error:

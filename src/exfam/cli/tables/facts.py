@@ -8,13 +8,7 @@ from exfam.tables.data.table_files import TableFile
 
 
 def describe_table(table: TableFile) -> str:
-    """What a table holds and lacks, in one line.
-
-    >>> import pyarrow as pa
-    >>> from exfam.columns.parts import Places
-    >>> describe_table(TableFile(pa.table({"km": [40, None]}), Places(), n_unnamed=1))
-    '2 rows, 1 column; 1 cell missing; 1 column without a name left out'
-    """
+    """What a table holds and lacks, in one line."""
     text = f"{_count(len(table), 'row')}, {_count(table.frame.num_columns, 'column')}"
     if n := table.n_missing:
         text += f"; {_count(n, 'cell')} missing"

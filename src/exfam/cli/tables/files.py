@@ -60,13 +60,7 @@ def _check_response(table: TableFile, chosen: Any, *, file: str) -> None:
 
 
 def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
-    """What `fit` takes first: a table, and the response as a table of one column if there is one.
-
-    >>> from exfam.columns.parts import Places
-    >>> table = TableFile(pa.table({"km": [40], "sold": ["yes"]}), Places(), n_unnamed=0)
-    >>> [part.column_names for part in given_of(table, "sold")]
-    [['km'], ['sold']]
-    """
+    """What `fit` takes first: a table, and its response as a table of one column, if any."""
     if response is None:
         return (table.frame,)
     return table.frame.drop_columns([response]), table.frame.select([response])
