@@ -57,10 +57,10 @@ def test_numbers_at_the_ends_of_what_there_is(kind, value):
         assert np.isfinite(model.conditional(["height"], given=X).predict_dist("height").mean).all()
 
 
-def test_questions_name_columns_as_they_are():
-    model = fitted(JOINT)
-    with pytest.raises(DataError, match="`order` must be a list of names of columns, got 5"):
-        model.log_prob(FRAME[:2], order=5)
+@pytest.mark.parametrize("order", [5, np.array(5), [["height"]]])
+def test_questions_name_columns_as_they_are(order):
+    with pytest.raises(DataError, match="`order` must be a list of names of columns, got"):
+        fitted(JOINT).log_prob(FRAME[:2], order=order)
 
 
 def test_a_column_is_made_of_labels_or_of_knots():

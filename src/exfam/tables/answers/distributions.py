@@ -40,8 +40,9 @@ def checked_columns(schema: TableSchema, names: Any) -> tuple[str, ...]:
     """
     if names is None:
         return schema.targets
+    names = names.tolist() if isinstance(names, np.ndarray) else names
     names = [names] if isinstance(names, str) else names
-    if not isinstance(names, Sequence | np.ndarray) or not all(isinstance(n, str) for n in names):
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise DataError(f"`order` must be a list of names of columns, got {names!r}.")
     for k, name in enumerate(names):
         if name not in schema.names:
