@@ -4,11 +4,26 @@ from typing import Any
 
 import numpy as np
 
-from exfam.cli import tables
 from exfam.cli.output import stacked
 from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
-from exfam.cli.tables.facts import label_notes
-from exfam.cli.tables.scores import chosen_columns, column_scores, decision_rules
+from exfam.cli.tables.experts import table_experts
+from exfam.cli.tables.files import (
+    describe_table,
+    errors_of_files,
+    given_of,
+    label_notes,
+    read_known_table,
+    read_training_tables,
+    table_facts,
+)
+from exfam.cli.tables.predictions import filled_table, table_predictions
+from exfam.cli.tables.scores import (
+    cells_of,
+    chosen_columns,
+    column_scores,
+    decision_rules,
+    table_scores,
+)
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile
 from exfam.tables.estimator.choice import best_recipe
@@ -17,46 +32,46 @@ from exfam.tables.networks.independent import independent_columns
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:
-    table = tables.read_known_table(model, chosen, file=file)
-    return table, f"{file}: {tables.describe_table(table)}"
+    table = read_known_table(model, chosen, file=file)
+    return table, f"{file}: {describe_table(table)}"
 
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     """The table, its response apart."""
     response = getattr(chosen, "response", None)
-    train, held_out = tables.read_training_tables(estimator, chosen)
-    validation = None if held_out is None else tables.given_of(held_out, response)
+    train, held_out = read_training_tables(estimator, chosen)
+    validation = None if held_out is None else given_of(held_out, response)
     if response is None and validation is not None:
         (validation,) = validation
     read = [train] if held_out is None else [train, held_out]
     return PlannedFit(
-        tables.given_of(train, response),
+        given_of(train, response),
         validation,
         train,
         held_out,
-        tables.describe_table(train),
-        errors=tables.errors_of_files(*read),
+        describe_table(train),
+        errors=errors_of_files(*read),
     )
 
 
 def _score(model: Any, table: TableFile, chosen: Any) -> tuple[dict[str, Any], list[str]]:
-    return tables.table_scores(model, table, chosen), []
+    return table_scores(model, table, chosen), []
 
 
 def _predict(model: Any, table: TableFile, chosen: Any) -> tuple[dict[str, Any], list[str]]:
     if chosen.fill:
-        return tables.filled_table(model, table), []
-    return tables.table_predictions(model, table, chosen), []
+        return filled_table(model, table), []
+    return table_predictions(model, table, chosen), []
 
 
 def _explain(model: Any, table: TableFile, chosen: Any) -> tuple[Any, list[str]]:
     notes = [f"of the first of {model.ensemble} networks"] if model.ensemble > 1 else []
-    return stacked(tables.table_experts(model, table, chosen)), notes
+    return stacked(table_experts(model, table, chosen)), notes
 
 
 def _facts(model: Any) -> dict[str, Any]:
     return {
-        **tables.table_facts(model),
+        **table_facts(model),
         "members": len(model.members_),
         "numbers": sum(parameter.numel() for parameter in model.members_[0].parameters()),
     }
@@ -68,9 +83,9 @@ def _unit(model: Any) -> str:
 
 def _split(model: Any, train: TableFile, held_out: TableFile | None) -> tuple[Cells, Cells, bool]:
     """Those with a cell to predict alone are held out by a fit, and scored."""
-    cells = tables.cells_of(model, train)
+    cells = cells_of(model, train)
     if held_out is not None:
-        return cells, tables.cells_of(model, held_out), True
+        return cells, cells_of(model, held_out), True
     scored = cells.present
     if model.response_ is not None:
         scored = scored[:, [model.schema_.index(model.response_)]]
@@ -154,7 +169,7 @@ TABLES = Sort(
         unseen=_unseen,
         baselines=_baselines,
         figures=_figures,
-        read=tables.cells_of,
+        read=cells_of,
         notes=_notes,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.tables.errors import errors_of_files
+from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import chosen_columns
 from exfam.tables.data.table_files import TableFile
 

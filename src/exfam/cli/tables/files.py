@@ -1,15 +1,35 @@
-"""Tables for a fit, and tables for a model that is there."""
+"""Tables in files: read for a fit or for a model, described, and named in errors."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
-from exfam.cli.tables.errors import errors_of_files
+from exfam.families import family_to_config
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
+
+_TEXT = pa.large_string()
+_ROWS = re.compile(r"at row (\d+) \((\d+) of (\d+) rows\)")
+_WORDS = {
+    "Unknown label type: continuous. Column 'y'": "`--response`",
+    "`X`": "`FILE`",
+    "`y`": "`--response`",
+    "`data`": "`FILE`",
+    "`value`": "`FILE`",
+    "`attributes`": "`FILE`",
+    "`kinds[": "`--kinds[",
+    "kinds={": "--kinds {",
+    "Use MaskedTableClassifier": "Use --model table-classifier",
+    "Use MaskedTableRegressor": "Use --model table-regressor",
+    "Use MaskedTable ": "Use --model table ",
+    'unknown="unk"': "--unknown unk",
+    "by MaskedTableClassifier": "by --model table-classifier",
+}
 
 
 def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableFile | None]:
@@ -38,9 +58,6 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
         )
     _check_response(held_out, chosen, file=chosen.validation)
     return table, held_out
-
-
-_TEXT = pa.large_string()
 
 
 def _check_response(table: TableFile, chosen: Any, *, file: str) -> None:
@@ -106,3 +123,70 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
     held = table.frame.column_names
     order = [name for name in (*model.features_, model.response_) if name in held]
     return replace(table, frame=table.frame.select(order))
+
+
+@contextlib.contextmanager
+def errors_of_files(*tables: TableFile) -> Iterator[None]:
+    """Within it, an error names the file that its row is in, and options instead of arguments."""
+    try:
+        yield
+    except ExfamError as error:
+        message = str(error)
+        for ours, theirs in _WORDS.items():
+            message = message.replace(ours, theirs)
+
+        def in_file(match: re.Match[str]) -> str:
+            # A table of as many rows is the one in question, unless several have as many.
+            fitting = [table for table in tables if len(table) == int(match[3])]
+            if len(fitting) != 1:
+                return match[0]
+            return f"at {fitting[0].where(int(match[1]))} ({match[2]} of {match[3]} rows)"
+
+        raise ExfamError(_ROWS.sub(in_file, message)) from error
+
+
+def describe_table(table: TableFile) -> str:
+    """What a table holds and lacks, in one line."""
+    text = f"{_count(len(table), 'row')}, {_count(table.frame.num_columns, 'column')}"
+    if n := table.n_missing:
+        text += f"; {_count(n, 'cell')} missing"
+    if table.n_unnamed:
+        text += f"; {_count(table.n_unnamed, 'column')} without a name left out"
+    return text
+
+
+def label_notes(model: Any, n_rows: int) -> list[str]:
+    """Columns with a label in every second row or more: names or typing errors, most likely."""
+    return [
+        f"column {column.name!r} has {len(column.labels):,} labels in {n_rows:,} rows: "
+        f"`--ignore {column.name}` leaves it out"
+        for column in model.schema_.columns
+        if column.kind == "categorical" and len(column.labels) > max(20, n_rows // 2)
+    ]
+
+
+def table_facts(model: Any) -> dict[str, Any]:
+    """What a fitted model of a table was fitted to, as plain values."""
+    columns = list(zip(model.schema_.columns, model.families_, strict=True))
+    return {
+        "response": model.response_,
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "labels": None if column.labels is None else len(column.labels),
+                "family": family.name,
+            }
+            for column, family in columns
+        ],
+        "families": {
+            column.name: family_to_config(family)
+            for column, family in columns
+            if column.labels is None and not column.binned
+        },
+        "recipe": asdict(model.recipe_),
+    }
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' if n != 1 else ''}"

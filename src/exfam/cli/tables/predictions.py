@@ -7,7 +7,7 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column
-from exfam.cli.tables.errors import errors_of_files
+from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column
-from exfam.cli.tables.errors import errors_of_files
+from exfam.cli.tables.files import errors_of_files
 from exfam.tables.answers.decisions import decide, usual_rule
 from exfam.tables.answers.distributions import distribution_blocks, value_log_prob
 from exfam.tables.data import LABEL_KINDS, Cells, Column
