@@ -32,8 +32,7 @@ from exfam.efa.recommenders import item_knn
 from exfam.estimator.evaluate import item_ranks
 from exfam.files import write_atomically
 from exfam.groups import Groups
-from exfam.scores.estimates import mean_over_groups
-from exfam.scores.metrics import paired_bootstrap, ranks
+from exfam.scores.metrics import mean_over_groups, paired_bootstrap, ranks
 from exfam.simulators import BasketProcess, simulate_baskets, write_baskets
 from exfam_studies.common.provenance import this_run
 

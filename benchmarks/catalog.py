@@ -106,7 +106,7 @@ def measure_loss(way: str, n_items: int) -> dict[str, float]:
     nats, spent = loss(way, n_items), []
     while len(spent) < 2 or (sum(spent) < 2.0 and len(spent) < 20):
         state.grad = bias.grad = None
-        if vectors.grad is not None:  # as a fit does, see `exfam.training.engine`
+        if vectors.grad is not None:  # as a fit does, see `exfam.training.steps`
             vectors.grad.zero_()
         start = time.process_time()
         nats(state, vectors, bias, item).backward()

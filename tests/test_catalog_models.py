@@ -127,13 +127,14 @@ def test_a_target_that_repeats_is_named(maker, direction, both):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("support", SUPPORTS)
-def test_all_answers_about_groups_are_the_same(support, direction, both):
+def test_all_answers_about_groups_are_the_same(support, direction, both, monkeypatch):
+    monkeypatch.setattr(evaluate, "MAX_NUMBERS", 20)
     groups = groups_with_everything(repeats=support != "hard")
     members = [latent_factor(direction, support), efa(direction, support)]
 
     def result():
         probability = np.full((groups.n_rows, N_ITEMS), np.nan)
-        for rows, each in evaluate.item_probabilities(members, groups, max_numbers=20):
+        for rows, each in evaluate.item_probabilities(members, groups):
             probability[rows] = each
         best, chance = np.full((groups.n_rows, 4), -1), np.full((groups.n_rows, 4), np.nan)
         for rows, items, each in evaluate.top_items(members, groups, k=4):

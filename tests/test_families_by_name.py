@@ -19,8 +19,8 @@ from exfam.families import (
     Poisson,
     family_from_config,
 )
+from exfam.families.base import bounded
 from exfam.families.numeric import (
-    bounded,
     check_integer,
     log_rising_factorial,
     search_integer,

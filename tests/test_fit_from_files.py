@@ -14,7 +14,7 @@ from exfam.efa.plan import plan_fit
 from exfam.estimator import schema as columns
 from exfam.groups import arrange
 from exfam.groups.frames import FrameColumns
-from exfam.training.fingerprint import groups_digest
+from exfam.training.batching import groups_digest
 
 FRAME = ratings(least=2)
 MORE = {**COLUMNS, "attributes": ["genre", "gap"], "group_attributes": ["age"], "order": "day"}

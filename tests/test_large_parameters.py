@@ -7,7 +7,7 @@ from torch.nn import functional
 from estimator_cases import make, ratings
 from exfam import layers
 from exfam.layers import rows_of
-from exfam.training import engine, optimizer
+from exfam.training import optimizer, steps
 from exfam.training.optimizer import clip_gradients
 
 FRAME = ratings(least=2)
@@ -18,7 +18,7 @@ def large(monkeypatch):
     """All parameters are large ones."""
 
     def apply():
-        for module in (layers, engine, optimizer):
+        for module in (layers, steps, optimizer):
             monkeypatch.setattr(module, "LARGE_PARAMETER", 1)
 
     return apply

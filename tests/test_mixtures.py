@@ -36,7 +36,7 @@ class TestQuantiles:
         for p in LEVELS:
             value = mixture.quantile(p)
             assert (mixture.cdf(value) >= p - 1e-5).all()
-            whole = mixture._counts(value)
+            whole = mixture.has_jumps(value)
             below = torch.where(whole, value - 1, value - 1e-3 * (1 + value.abs()))
             assert (mixture.cdf(below) < p).all()
 
@@ -110,11 +110,11 @@ def test_the_same_generator_gives_the_same_draw():
 
 def test_whole_numbers_are_known_from_the_family():
     value = torch.arange(3.0)
-    assert random_mixture(Poisson(), rows=3)._counts(value).all()
-    assert not random_mixture(Gaussian(), rows=3)._counts(value).any()
+    assert random_mixture(Poisson(), rows=3).has_jumps(value).all()
+    assert not random_mixture(Gaussian(), rows=3).has_jumps(value).any()
     assert np.array_equal(
         random_mixture(PerItem({0: Poisson(), 1: Gaussian()}), rows=3, item=ITEM[:3])
-        ._counts(value)
+        .has_jumps(value)
         .numpy(),
         [True, False, True],
     )

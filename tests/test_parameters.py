@@ -11,7 +11,7 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 from every_estimator import case_of, class_of
 from exfam.checks import ExfamError, check_choice, shown
-from exfam.estimator.declared import Declared, attribute, parameter
+from exfam.estimator.base import Declared, attribute, parameter
 from exfam.estimator.registry import REGISTRY as KINDS
 from exfam.estimator.rules import (
     ByColumn,

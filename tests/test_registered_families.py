@@ -158,7 +158,7 @@ def test_a_family_of_the_same_name_from_another_module_is_refused():
     match = "'wide' of module 'other_families', got .*families.Wide, which is regist"
     with pytest.raises(ModelFileError, match=match):
         family_from_config(config)
-    with pytest.raises(ModelFileError, match="got exfam.families.continuous.Gaussian, which is"):
+    with pytest.raises(ModelFileError, match="got exfam.families.real.Gaussian, which is"):
         family_from_config({"name": "gaussian", "module": "other_families"})
     assert family_from_config({**config, "module": "__main__"}) == Wide()
 

@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from exfam.checks import CheckpointError, ExfamError
+from exfam.estimator.rules import checkpoint_path
 from exfam.training import checkpoints
-from exfam.training.checkpoints import Checkpoint, CheckpointFolder, checkpoint_path
+from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from toy_fit import (
     N_SAMPLED,
     ToyModel,

@@ -17,9 +17,9 @@ from exfam.families import (
     StudentT,
     family_from_config,
     family_to_config,
+    location_and_scale,
     scaled_to,
 )
-from exfam.families.scaled import location_and_scale
 
 SCALES = (1e-100, 1e-8, 1e-4, 1e-3, 7.3, 1e4, 1e10, 1e100)
 SHIFTS = (0.0, 3.0, -1e4, 1e6)  # in the unit of the values

@@ -11,8 +11,7 @@ import torch
 from efa_cases import ATTRIBUTES, FAMILIES, rich_groups, rich_schema, small_model
 from exfam.checks import SupportError
 from exfam.estimator.schema import Schema, check_in_support
-from exfam.families import Binomial, Gaussian, Ordinal, PerItem, Poisson
-from exfam.families.scaled import location_and_scale
+from exfam.families import Binomial, Gaussian, Ordinal, PerItem, Poisson, location_and_scale
 from exfam.groups import Groups
 from model_cases import make_groups
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from exfam.training.threads import processor_threads
+from exfam.training.optimizer import processor_threads
 
 
 def test_threads_are_put_back_after_an_error():

@@ -9,7 +9,6 @@ from exfam.families.mixtures import Mixture
 from exfam.scores.calibration import (
     TopItem,
     distance_to_uniform,
-    has_jumps,
     interval_coverage,
     probability_integral,
     reliability,
@@ -49,7 +48,7 @@ def test_integrals_are_repeatable_and_random_only_where_the_law_jumps():
     for family, jumps in ((Gaussian(), False), (Poisson(), True)):
         mixture = Mixture(family, torch.zeros(1, 9, family.n_params))
         value = torch.arange(1.0, 10.0)
-        assert bool(has_jumps(mixture, value).all()) is jumps
+        assert bool(mixture.has_jumps(value).all()) is jumps
         first, again, other = (
             probability_integral(mixture, value, seed=seed) for seed in (0, 0, 1)
         )

@@ -190,10 +190,10 @@ def test_what_it_shows():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([0, 1], "`rows` must hold one place for each of 4 distributions, got 2"),
+        ([0, 1], "`rows` must hold one row for each of 4 distributions, got 2"),
         ([0, 1, 2, 7], "`rows` must be in 0 to 6, got 7"),
         ([0, -1, 2, 3], "`rows` must be in 0 to 6, got -1"),
-        ([0, 3, 2, 3], "`rows` must hold each place once, got 3 again"),
+        ([0, 3, 2, 3], "`rows` must hold each row once, got 3 again"),
     ],
 )
 def test_impossible_rows_are_refused(rows, message):

@@ -10,7 +10,7 @@ from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.report.plane import principal_plane
 from exfam.report.summary import item_counts, summarize
-from exfam.scores.estimates import mean_over_groups
+from exfam.scores.metrics import mean_over_groups
 
 
 def drawn(seed=0, n_groups=60):

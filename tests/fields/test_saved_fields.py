@@ -9,7 +9,7 @@ import torch
 import exfam
 from exfam.checks import CheckpointError
 from exfam.estimator.saving import load
-from exfam.training import engine
+from exfam.training.steps import TorchEngine
 from fields.field_cases import (
     BOUND,
     COUNTS,
@@ -120,7 +120,7 @@ class PowerCut(Exception):
 
 def cut(monkeypatch, at, *, how):
     """Have the objective call `how` at its call number `at`."""
-    plain, calls = engine.TorchEngine.step, []
+    plain, calls = TorchEngine.step, []
 
     def step(self, *args, **options):
         calls.append(1)
@@ -128,7 +128,7 @@ def cut(monkeypatch, at, *, how):
             how()
         return plain(self, *args, **options)
 
-    monkeypatch.setattr(engine.TorchEngine, "step", step)
+    monkeypatch.setattr(TorchEngine, "step", step)
 
 
 def power_cut():

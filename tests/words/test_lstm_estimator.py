@@ -14,9 +14,9 @@ import exfam
 from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning, ModelFileError
 from exfam.language import LSTMLanguageModel, lstm, network_estimator, scoring
 from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork
-from exfam.training import engine, steps
+from exfam.training import steps
 from exfam.training.checkpoints import Checkpoint
-from exfam.training.engine import TorchEngine
+from exfam.training.steps import TorchEngine
 from words.lstm_cases import TEST, TRAIN, VALIDATION, same_bits, small
 
 
@@ -277,7 +277,7 @@ def test_a_fit_stopped_by_ctrl_c_in_validation_goes_on(tmp_path, monkeypatch, un
     at = next(row.epoch for row in uninterrupted.history_.rows if not row.best)
     parts = math.ceil(len(uninterrupted.tokens(VALIDATION)) / (5 * 4))
     assert parts > 1
-    calls, sampled = [], engine._SAMPLED
+    calls, sampled = [], steps._SAMPLED
     real = LSTMNetwork.log_prob
 
     def pressed(self, *arguments):
@@ -355,7 +355,7 @@ def test_steps_that_explode_are_refused_with_what_to_do():
 
 
 def test_gradients_that_are_not_finite_leave_the_weights(monkeypatch):
-    monkeypatch.setattr(engine, "clip_gradients", lambda gradients, limit: math.inf)
+    monkeypatch.setattr(steps, "clip_gradients", lambda gradients, limit: math.inf)
     model = small(epochs=1)
     networks = []
 

@@ -10,8 +10,8 @@ from exfam.checks import ExfamError
 from exfam.language.networks import summed_nats as summed
 from exfam.language.networks.summed_nats import summed_nats
 from exfam.language.streams import CarriedNats, cut
-from exfam.training.engine import TorchEngine
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import TorchEngine
 from words.lstm_cases import network, tokens
 
 TIES = [None, "tied", "reflection"]

@@ -24,7 +24,7 @@ from exfam.groups import Groups
 from exfam.plots import attention_map, means_by_case
 from exfam.report import Picture, Section, TableData, write_page
 from exfam.simulators import RATING_CASES, ratings_cases, ratings_true_means, simulate_ratings
-from exfam.training.threads import processor_threads
+from exfam.training.optimizer import processor_threads
 
 # The paper's notebook: its draw, its 7,500 users to fit on. A fifth of them is for validation.
 PAPER_SEED = 42

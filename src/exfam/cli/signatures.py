@@ -29,7 +29,7 @@ from exfam.cli.kinds import (
     whole,
 )
 from exfam.cli.options import Option
-from exfam.estimator.declared import section_rank
+from exfam.estimator.base import section_rank
 from exfam.estimator.registry import REGISTRY, Entry
 
 # What `--model` of `exfam fit` may say, and that of `exfam fit words`.

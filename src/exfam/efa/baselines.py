@@ -16,7 +16,7 @@ from exfam.efa.networks.marginals import (
 )
 from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues, choose_k, fit_shrunk_offset
 from exfam.efa.plan import FitPlan
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Flag, OrNone, Positive
 from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel

@@ -3,14 +3,14 @@
 from typing import Any, NoReturn
 
 from exfam.checks import ExfamError
-from exfam.estimator.choices import Families
-from exfam.estimator.declared import Declared, parameter
+from exfam.estimator.base import Declared, parameter
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
     Choice,
     ColumnName,
     ColumnNames,
+    Families,
     Flag,
     Fraction,
     OrNone,

@@ -24,7 +24,7 @@ from exfam.efa.networks.efa_network import (
 )
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
-from exfam.estimator.declared import parameter, settings_from
+from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import (
     Choice,
     Flag,

@@ -17,8 +17,7 @@ from exfam.efa.inputs import Inputs, check_no_repeats, read_group_inputs
 from exfam.efa.plan import FitPlan, check_order, check_part_names, plan_fit
 from exfam.efa.recommend import Recommendations, Relations, recommend, relations
 from exfam.efa.sampling import continue_groups, fill_in
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute
+from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import (
     check_size,
     chosen_levels,

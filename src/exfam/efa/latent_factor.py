@@ -19,7 +19,7 @@ from exfam.efa.networks.factor_network import (
 )
 from exfam.efa.networks.parts import CONTEXT_POOLINGS
 from exfam.efa.plan import FitPlan, train
-from exfam.estimator.declared import parameter, settings_from
+from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Whole
 from exfam.likelihoods.support import SUPPORTS
 from exfam.likelihoods.two_part import TwoPartModel

@@ -15,14 +15,12 @@ from exfam.checks import ExfamError, ExfamWarning, check_choice
 from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
 from exfam.efa.inputs import Inputs, check_no_repeats
 from exfam.efa.networks.marginals import fit_marginal_items
-from exfam.estimator.choices import choose_families
-from exfam.estimator.members import train_members
-from exfam.estimator.rules import listed
+from exfam.estimator.members import choose_families, train_members
+from exfam.estimator.rules import checkpoint_path, listed
 from exfam.estimator.schema import Schema, check_in_support
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.training.checkpoints import checkpoint_path
 
 Weight = Float[np.ndarray, "elements"] | None
 

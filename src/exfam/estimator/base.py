@@ -1,16 +1,30 @@
-"""The base of all estimators: parameters, saving and loading, and what scikit-learn reads.
+"""The base of all estimators: parameters declared once, saving and loading, what sklearn reads.
 
-A class of a slice says what it is fitted to, and implements `fit`. To be saved, it has a `kind`
-that the registry lists, and says what its folder needs besides parameters and networks.
+A class names its parameters in its body:
+
+    class Mean(Estimator):
+        smoothing: float = parameter(Positive(), "counts added to every item", default=1.0)
+
+From this line come the keyword-only constructor, `get_params`, `set_params` and `repr`, the check
+before a fit, the documentation, the command line's option and the saved configuration. Parameters
+that several estimators have are declared in a class that they derive from; a subclass that declares
+one again replaces what it gives: `smoothing: float = parameter(default=0.5)` changes the
+default alone.
 """
 
-from collections.abc import Mapping
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 
-from exfam.estimator.declared import Declared, attribute
+from exfam.checks import ExfamError
+from exfam.estimator.rules import Rule, python_number
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -18,11 +32,202 @@ if TYPE_CHECKING:
     from exfam.estimator.seen import Seen
     from exfam.training.history import History
 
+# In the order in which documentation and signatures have them.
+_SECTIONS = ("Columns", "Text", "Model", "Training")
+_MARK = "{parameters}"
+_WIDTH = 96
+_UNSET = object()
+
+_Settings = TypeVar("_Settings")
 _Loaded = TypeVar("_Loaded")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter; where `rule`, `text` or `section` is None, that of the class derived from."""
+
+    default: Any
+    rule: Rule | None = None
+    text: str | None = None
+    section: str | None = None
+    annotation: Any = Any
+
+    def over(self, inherited: "Parameter | None") -> "Parameter":
+        """What is given here, the rest as inherited."""
+        names = ("rule", "text", "section")
+        kept = {name: getattr(self, name) or getattr(inherited, name, None) for name in names}
+        return replace(self, **kept)
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """Marks an annotated attribute that is no parameter."""
+
+    default: Any
+
+
+def parameter(rule: Rule | None = None, text: str | None = None, *, default: Any) -> Any:
+    """A parameter of the class in whose body it stands: its rule, its one line, its default."""
+    return Parameter(default, rule, text)
+
+
+def attribute(default: Any = _UNSET, *, init: Literal[False] = False) -> Any:
+    """An attribute that is annotated in a class body and is no parameter, such as `members_`.
+
+    `default`: its value on the class; without one, the class has no such attribute
+    """
+    return _Attribute(default)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter, attribute))
+class Declared:
+    """Parameters as scikit-learn has them, without importing it.
+
+    Importing scikit-learn takes more memory than the vectors of a small corpus, and longer than
+    their training. Its `clone`, pipelines and searches call these methods, whatever the class is.
+
+    >>> from exfam.estimator.rules import Whole
+    >>> class Model(Declared):
+    ...     dim: int = parameter(Whole(), "length of a vector", default=200)
+    >>> Model(dim=8).get_params(), Model(dim=8), Model().set_params(dim=1)
+    ({'dim': 8}, Model(dim=8), Model(dim=1))
+    >>> Model(dims=8)
+    Traceback (most recent call last):
+    TypeError: Model() has no parameter 'dims'. Did you mean dim?
+    """
+
+    declared: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+
+    def __init_subclass__(cls, *, section: str | None = None, **kwargs: Any) -> None:
+        """Collect the parameters of the class and of those that it derives from."""
+        super().__init_subclass__(**kwargs)
+        _take_parameters(cls, section)
+        cls.declared = MappingProxyType(_collected(cls))
+        cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
+        if cls.__doc__ and _MARK in cls.__doc__:
+            cls.__doc__ = _with_parameters(cls.__doc__, cls.declared)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Names and values of all parameters; `deep` makes no difference."""
+        return {name: getattr(self, name) for name in self.declared}
+
+    def set_params(self, **params: Any) -> Any:
+        """Set some, by name; ExfamError, with nothing set, for a name that is no parameter."""
+        for name in params:
+            if name not in self.declared:
+                raise ExfamError(
+                    f"`{name}` must be a parameter of {type(self).__name__}, which has "
+                    f"{', '.join(self.declared)}."
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def check_rules(self) -> None:
+        """Raise ExfamError for the first parameter that breaks its rule."""
+        for name, declaration in self.declared.items():
+            if declaration.rule is not None:
+                declaration.rule.check(name, getattr(self, name))
+
+    def __repr__(self) -> str:
+        """The parameters that differ from their defaults."""
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, declaration in self.declared.items()
+            if repr(getattr(self, name)) != repr(declaration.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def settings_from(estimator: Any, kind: Callable[..., _Settings], **given: Any) -> _Settings:
+    """A dataclass of settings: `given` fields, the others from parameters of the same names."""
+    names = [field.name for field in fields(kind) if hasattr(estimator, field.name)]  # type: ignore[arg-type]
+    return kind(**{name: python_number(getattr(estimator, name)) for name in names} | given)
+
+
+def _take_parameters(cls: type, section: str | None) -> None:
+    """Complete the class's own declarations; attributes without a default leave the class."""
+    annotations = inspect.get_annotations(cls)
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, _Attribute):
+            delattr(cls, name)
+            if value.default is not _UNSET:
+                setattr(cls, name, value.default)
+        elif isinstance(value, Parameter):
+            annotation = annotations.get(name, Any)
+            setattr(cls, name, replace(value, annotation=annotation, section=section))
+
+
+def _collected(cls: type) -> dict[str, Parameter]:
+    """All parameters, by section, those of the most general class first."""
+    declarations: dict[str, Parameter] = {}
+    for base in reversed(cls.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, Parameter):
+                declarations[name] = value.over(declarations.get(name))
+    complete = {
+        name: replace(declaration, section=declaration.section or "Model")
+        for name, declaration in declarations.items()
+    }
+    return dict(sorted(complete.items(), key=lambda item: section_rank(item[1].section)))
+
+
+def section_rank(section: str | None) -> int:
+    """Where documentation has a section, by its first word."""
+    return next(
+        (k for k, name in enumerate(_SECTIONS) if (section or "").startswith(name)),
+        len(_SECTIONS),
+    )
+
+
+def _constructor(cls: type) -> Any:
+    """The `__init__` of a class, with the signature that its parameters make."""
+    declared: Mapping[str, Parameter] = cls.declared  # type: ignore[attr-defined]
+
+    def __init__(self: Any, **given: Any) -> None:
+        for name in given:
+            if name not in declared:
+                close = difflib.get_close_matches(name, declared, n=1)
+                hint = f" Did you mean {close[0]}?" if close else ""
+                raise TypeError(f"{type(self).__name__}() has no parameter {name!r}.{hint}")
+        for name, declaration in declared.items():
+            setattr(self, name, given.get(name, declaration.default))
+
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    keywords = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=declaration.default,
+            annotation=declaration.annotation,
+        )
+        for name, declaration in declared.items()
+    ]
+    __init__.__signature__ = inspect.Signature([itself, *keywords])  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    __init__.__module__ = cls.__module__
+    return __init__
+
+
+def _with_parameters(docstring: str, declared: Mapping[str, Parameter]) -> str:
+    """The docstring, with the parameters, by section, where it has the mark."""
+    sections: dict[str, list[str]] = {}
+    for name, declaration in declared.items():
+        limits = "" if declaration.rule is None else declaration.rule.limits
+        text = f"`{name}`: {declaration.text or ''}{limits and f'; {limits}'} "
+        line = textwrap.fill(
+            f"{text}(default {declaration.default!r})", _WIDTH, subsequent_indent="    "
+        )
+        sections.setdefault(declaration.section or "Model", []).append(line)
+    text = "\n\n".join(f"{section}:\n" + "\n".join(lines) for section, lines in sections.items())
+    return inspect.cleandoc(docstring).replace(_MARK, text)
 
 
 class Estimator(Declared):
     """Parameters, a fit, and a folder that holds both.
+
+    A class of a slice says what it is fitted to, and implements `fit`. To be saved, it has a `kind`
+    that the registry lists, and says what its folder needs besides parameters and networks.
 
     `parameters_`: those of the fit. What is fitted is used, and built again, by these: what
     `set_params` changes later is for the next fit.
@@ -107,10 +312,7 @@ class Estimator(Declared):
 
 
 def check_fitted(estimator: Any, name: str) -> None:
-    """Raise scikit-learn's NotFittedError unless `fit` has made the attribute `name`.
-
-    >>> check_fitted(Estimator(), "get_params")
-    """
+    """Raise scikit-learn's NotFittedError unless `fit` has made the attribute `name`."""
     if not hasattr(estimator, name):
         from sklearn.exceptions import NotFittedError
 

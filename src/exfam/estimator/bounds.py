@@ -41,8 +41,9 @@ class Bounded(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run one operation of torch, if its result is within the bound."""
-        wanted = max((_size(argument) for argument in args), default=0)
+        shapes = [shape for shape in args if isinstance(shape, list | tuple)]
+        lengths = [shape for shape in shapes if all(type(length) is int for length in shape)]
+        wanted = max((math.prod(max(n, 1) for n in shape) for shape in lengths), default=0)
         if func in _RANGES:
             wanted = int(max(abs(argument) for argument in args))
         self.steps -= 1
@@ -52,10 +53,3 @@ class Bounded(TorchDispatchMode):
         if wanted and isinstance(result, torch.Tensor):
             self.numbers -= result.numel()
         return result
-
-
-def _size(argument: Any) -> int:
-    """How many numbers a tensor of such a shape has."""
-    if isinstance(argument, list | tuple) and all(type(length) is int for length in argument):
-        return math.prod(max(length, 1) for length in argument)
-    return 0

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.catalog import ItemChoice, all_log_probs, best_items, chunks_of, item_rank
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_inside
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.metrics import ranks
@@ -22,10 +22,12 @@ from exfam.training.batching import sequential_batches
 
 # Numbers that one batch may hold in its largest array (4 bytes each, a few such arrays at a time).
 MAX_NUMBERS = 4_000_000
+# Of the array that predict_proba gives.
+MAX_BYTES = 8e9
 
 
 def evaluation_batches(
-    groups: Groups, members: Sequence[TwoPartModel], *, max_numbers: int = MAX_NUMBERS
+    groups: Groups, members: Sequence[TwoPartModel], *, max_numbers: int | None = None
 ) -> Iterator[Batch]:
     """All groups, padded, in batches whose largest arrays hold about `max_numbers` numbers.
 
@@ -33,7 +35,8 @@ def evaluation_batches(
     """
     longest = int(groups.lengths.max(initial=1))
     needed = max(_numbers_an_element(member, groups.n_items, longest) for member in members)
-    for index in sequential_batches(groups, max_tokens=max(1, max_numbers // needed)):
+    most = MAX_NUMBERS if max_numbers is None else max_numbers
+    for index in sequential_batches(groups, max_tokens=max(1, most // needed)):
         yield groups.pad(index)
 
 
@@ -48,19 +51,18 @@ def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int
     return max(needs)
 
 
-def _batches(members: Sequence[TwoPartModel], groups: Groups, max_numbers: int) -> Iterator[Batch]:
+def _batches(members: Sequence[TwoPartModel], groups: Groups) -> Iterator[Batch]:
     """Batches on the members' device, with the members set to predict."""
     for member in members:
         member.eval()
     parameter = next(members[0].parameters(), torch.zeros(0))
-    for batch in evaluation_batches(groups, members, max_numbers=max_numbers):
+    for batch in evaluation_batches(groups, members):
         yield batch.to(parameter.device)
 
 
 def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
     """Log of the mean probability over members."""
-    stacked = torch.stack(list(nats))
-    return stacked.logsumexp(0) - float(np.log(len(nats)))
+    return torch.stack(list(nats)).logsumexp(0) - float(np.log(len(nats)))
 
 
 def _write(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
@@ -82,7 +84,7 @@ def _check_numbers(rows: np.ndarray, numbers: np.ndarray) -> None:
 
 
 def log_probs(
-    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+    members: Sequence[TwoPartModel], groups: Groups
 ) -> dict[str, Float[np.ndarray, "rows"]]:
     """Log-probabilities in nats of "item", where items are modeled, and of each value column.
 
@@ -94,7 +96,7 @@ def log_probs(
     names = (["item"] if first.item_part is not None else []) + list(first.families)
     out = {name: np.full(groups.n_rows, np.nan) for name in names}
     with torch.inference_mode():
-        for batch in _batches(members, groups, max_numbers):
+        for batch in _batches(members, groups):
             parts = [member.log_prob(batch) for member in members]
             if first.item_part is not None:
                 assert batch.item is not None
@@ -120,7 +122,7 @@ def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
 
 
 def value_parameters(
-    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+    members: Sequence[TwoPartModel], groups: Groups
 ) -> dict[str, Float[Tensor, "members rows params"]]:
     """Each member's parameters of each value column at every target, observed or not."""
     first = members[0]
@@ -131,7 +133,7 @@ def value_parameters(
         for column, family in first.families.items()
     }
     with torch.inference_mode():
-        for batch in _batches(members, groups, max_numbers):
+        for batch in _batches(members, groups):
             rows = batch.element[batch.target]
             for m, member in enumerate(members):
                 for column, eta in member.value_eta(batch).items():
@@ -140,21 +142,27 @@ def value_parameters(
 
 
 def item_probabilities(
-    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
+    members: Sequence[TwoPartModel], groups: Groups
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """Probabilities of all items at the targets, batch by batch: (rows, their probabilities)."""
-    if _has_large_catalog(members):
-        yield from _probabilities_of_many(members, groups, max_numbers)
-        return
     with torch.inference_mode():
-        for batch in _batches(members, groups, max_numbers):
-            probs = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
-            rows = batch.element[batch.target]
-            yield rows.cpu().numpy(), probs.double().mean(0).cpu().numpy()
+        if not _has_large_catalog(members):
+            for batch in _batches(members, groups):
+                probs = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
+                rows = batch.element[batch.target]
+                yield rows.cpu().numpy(), probs.double().mean(0).cpu().numpy()
+            return
+        # Some targets at a time, however many a group has.
+        for batch, targets, choices in _choices(members, groups):
+            rows = batch.element[targets]
+            for some in chunks_of(len(rows), max(1, MAX_NUMBERS // choices[0].eta.n_items)):
+                parts = [all_log_probs(choice.part(some)).exp() for choice in choices]
+                mean = torch.stack(parts).double().mean(0)
+                yield rows[some].cpu().numpy(), mean.cpu().numpy()
 
 
 def top_items(
-    members: Sequence[TwoPartModel], groups: Groups, *, k: int, max_numbers: int = MAX_NUMBERS
+    members: Sequence[TwoPartModel], groups: Groups, *, k: int
 ) -> Iterator[tuple[np.ndarray, Int64[np.ndarray, "rows k"], Float[np.ndarray, "rows k"]]]:
     """The `k` most probable items at the targets: (rows, items, their probabilities), best first.
 
@@ -162,18 +170,23 @@ def top_items(
     Raises ExfamError if a model's numbers are NaN.
     """
     if not _has_large_catalog(members):
-        for rows, probability in item_probabilities(members, groups, max_numbers=max_numbers):
+        for rows, probability in item_probabilities(members, groups):
             _check_numbers(rows, probability.sum(1))
-            best = np.argsort(-probability, axis=1, kind="stable")[:, :k]
-            yield rows, best, np.take_along_axis(probability, best, axis=1)
+            yield rows, *_best(probability, k)
         return
     with torch.inference_mode():
-        for batch, targets, choices in _choices(members, groups, max_numbers):
+        for batch, targets, choices in _choices(members, groups):
             item, nats = best_items(choices, k=k)
             rows = batch.element[targets].cpu().numpy()
             probability = nats.double().exp().cpu().numpy()
             _check_numbers(rows, probability.sum(1))
             yield rows, item.cpu().numpy(), probability
+
+
+def _best(probability: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and probabilities of each row's `k` most probable items, best first."""
+    best = np.argsort(-probability, axis=1, kind="stable")[:, :k]
+    return best, np.take_along_axis(probability, best, axis=1)
 
 
 def top_of_means(
@@ -191,32 +204,28 @@ def top_of_means(
         _check_numbers(rows, probability.sum(1))
         np.add.at(total, number[rows], probability)
         np.add.at(count, number[rows], 1)
-    mean = total / count[:, None]
-    best = np.argsort(-mean, axis=1, kind="stable")[:, :k]
-    return best, np.take_along_axis(mean, best, axis=1)
+    return _best(total / count[:, None], k)
 
 
-def item_ranks(
-    members: Sequence[TwoPartModel], groups: Groups, *, max_numbers: int = MAX_NUMBERS
-) -> Float[np.ndarray, "rows"]:
+def item_ranks(members: Sequence[TwoPartModel], groups: Groups) -> Float[np.ndarray, "rows"]:
     """Rank of every target's own item among all items, 1 the most probable; NaN for other rows.
 
-    As `analysis.scores.ranks`: equals share the mean of their ranks, unknown items have rank
-    infinity. Large catalogs are never held whole. Raises ExfamError if a model's numbers are NaN.
+    As `ranks` of `exfam.scores.metrics`: equals share the mean of their ranks, unknown items have
+    rank infinity. Large catalogs are never held whole. Raises ExfamError if a model's numbers are
+    NaN.
     """
     out = np.full(groups.n_rows, np.nan)
     if not _has_large_catalog(members):
         assert groups.item is not None
-        for rows, probability in item_probabilities(members, groups, max_numbers=max_numbers):
+        for rows, probability in item_probabilities(members, groups):
             _check_numbers(rows, probability.sum(1))
             out[rows] = ranks(probability, groups.item[rows])
         return out
     with torch.inference_mode():
-        for batch, targets, choices in _choices(members, groups, max_numbers):
+        for batch, targets, choices in _choices(members, groups):
             assert batch.item is not None
             item, rows = batch.item[targets], batch.element[targets].cpu().numpy()
-            rank = item_rank(choices, item).masked_fill(item < 0, torch.inf)
-            out[rows] = rank.cpu().numpy()
+            out[rows] = item_rank(choices, item).masked_fill(item < 0, torch.inf).cpu().numpy()
             _check_numbers(rows, out[rows])
     return out
 
@@ -228,30 +237,13 @@ def _has_large_catalog(members: Sequence[TwoPartModel]) -> bool:
 
 
 def _choices(
-    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
+    members: Sequence[TwoPartModel], groups: Groups
 ) -> Iterator[tuple[Batch, tuple[Tensor, Tensor], list[ItemChoice]]]:
     """Batches, where their targets are, and what each member says that these may choose."""
-    for batch in _batches(members, groups, max_numbers):
+    for batch in _batches(members, groups):
         row, position = batch.target.nonzero(as_tuple=True)
         targets = (row, position)
         yield batch, targets, [member.choice(batch, targets) for member in members]
-
-
-def _probabilities_of_many(
-    members: Sequence[TwoPartModel], groups: Groups, max_numbers: int
-) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
-    """As `item_probabilities`, some targets at a time, however many a group has."""
-    with torch.inference_mode():
-        for batch, targets, choices in _choices(members, groups, max_numbers):
-            rows = batch.element[targets]
-            for some in chunks_of(len(rows), max(1, max_numbers // choices[0].eta.n_items)):
-                probs = [all_log_probs(choice.part(some)).exp() for choice in choices]
-                mean = torch.stack(probs).double().mean(0)
-                yield rows[some].cpu().numpy(), mean.cpu().numpy()
-
-
-# Of the array that predict_proba gives.
-MAX_BYTES = 8e9
 
 
 def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:
@@ -265,7 +257,7 @@ def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:
     if quantiles is not None and interval is not None:
         raise ExfamError("`quantiles` and `interval` must not both be given.")
     if interval is not None:
-        _check_level("interval", interval)
+        check_inside("interval", interval)
         return [(1 - interval) / 2, (1 + interval) / 2]
     if quantiles is None:
         return None
@@ -274,27 +266,16 @@ def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:
     if not levels:
         raise ExfamError(f"`quantiles` must be a list of levels, got {quantiles!r}.")
     for level in levels:
-        _check_level("quantiles", level)
+        check_inside("quantiles", level)
     return levels
 
 
-def _check_level(name: str, value: Any) -> None:
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
-        value, bool
-    )
-    if not is_number or not 0 < value < 1:
-        raise ExfamError(f"`{name}` must be strictly between 0 and 1, got {value!r}.")
-
-
 def check_size(n_rows: int, n_items: int) -> None:
-    """Raise ExfamError if the probabilities of all items in all rows would not fit in memory.
-
-    >>> check_size(n_rows=10, n_items=100)
-    """
+    """Raise ExfamError if the probabilities of all items in all rows would not fit in memory."""
     size = n_rows * n_items * np.dtype(np.float64).itemsize
     if size > MAX_BYTES:
         raise ExfamError(
             f"`X` must lead to at most {MAX_BYTES / 1e9:g} GB of probabilities, got {n_rows} rows "
-            f"and {n_items} items, {size / 1e9:.1f} GB. Ask for fewer rows, or recommend for the "
-            "most probable items, or log_prob for those that occurred."
+            f"and {n_items} items, {size / 1e9:.1f} GB. Predict for fewer rows, or recommend for "
+            "the most probable items, or use log_prob for those that occurred."
         )

@@ -65,10 +65,6 @@ def read_whole(path: Path, read: Callable[[Path], Result]) -> Result:
     """What `read` gives for the folder that is at `path`, read again if another took its place.
 
     Raises what `read` raises.
-
-    >>> import tempfile
-    >>> read_whole(Path(tempfile.mkdtemp()), os.listdir)
-    []
     """
     # The folder at `path` may be another one by the time that its second file is read. While a
     # handle is open, no new folder can have the same inode.
@@ -82,7 +78,8 @@ def read_whole(path: Path, read: Callable[[Path], Result]) -> Result:
             if _is_at(path, handle):
                 return result
     with hold_folder(path.parent):
-        return read(_found(path))
+        # A writer that was killed right then may have moved the folder aside.
+        return read(_old(path) if not path.exists() and _old(path).exists() else path)
 
 
 @contextmanager
@@ -105,12 +102,6 @@ def _is_at(path: Path, handle: int | None) -> bool:
         return handle is not None and os.path.samestat(os.fstat(handle), os.stat(path))
     except OSError:
         return False
-
-
-def _found(path: Path) -> Path:
-    """Where the folder is: at `path`, or moved aside by a writer that was killed right then."""
-    old = _old(path)
-    return old if not path.exists() and old.exists() else path
 
 
 def _old(path: Path) -> Path:

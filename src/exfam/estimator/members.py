@@ -1,6 +1,6 @@
-"""From a fit's plan to trained members."""
+"""The families and the members of a fit: from what a user names to trained networks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.estimator.declared import settings_from
+from exfam.checks import ExfamError
+from exfam.estimator.base import settings_from
 from exfam.estimator.plain import identified
+from exfam.families import Family, PerItem, choose_family
 from exfam.groups import Groups
 from exfam.likelihoods.terms import likelihood_for
 from exfam.likelihoods.two_part import TwoPartModel
@@ -23,6 +25,48 @@ from exfam.training.steps import fit
 _IRRELEVANT = {"ensemble", "progress", "unknown"} | {
     field.name for field in fields(TrainingSettings)
 }
+
+
+def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
+    """The family of each value column, from one for all or a dict by column.
+
+    Items that `PerItem` names by their labels are named by their codes, as models know them.
+
+    >>> choose_families("gaussian", Groups(start=[0], stop=[1], values={"stars": [3.0]}))
+    {'stars': Gaussian(scale=None)}
+    """
+    given = family if isinstance(family, Mapping) else dict.fromkeys(groups.values, family)
+    for column in groups.values:
+        if column not in given:
+            raise ExfamError(
+                f"`family` must name a family for every value column, got none for {column!r}."
+            )
+    for column in given:
+        if column not in groups.values:
+            columns = ", ".join(repr(name) for name in groups.values)
+            raise ExfamError(f"`family` must name value columns ({columns}), got {column!r}.")
+    labels = groups.vocabulary.get("item")
+    return {column: _by_code(choose_family(given[column]), labels) for column in groups.values}
+
+
+def _by_code(family: Family, labels: np.ndarray | None) -> Family:
+    """The family with item codes in place of labels."""
+    if labels is None or not isinstance(family, PerItem):
+        return family
+    codes = {label: code for code, label in enumerate(labels.tolist())}
+    for label in family.families:
+        if label not in codes:
+            raise ExfamError(
+                f"`family` must name items of the data, got {label!r} in PerItem. Use labels as in "
+                f"the item column, such as {next(iter(codes))!r}."
+            )
+    without = [label for label in codes if label not in family.families]
+    if without and family.default is None:
+        raise ExfamError(
+            f"`family` must name a family for every item, got none for {without[0]!r} "
+            f"({len(without)} of {len(codes)} items). Pass PerItem(families, default=...)."
+        )
+    return PerItem({codes[label]: own for label, own in family.families.items()}, family.default)
 
 
 @runtime_checkable

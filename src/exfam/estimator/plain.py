@@ -15,11 +15,7 @@ _FAMILY_KEY = "family_instance"
 
 
 def to_plain(name: str, value: Any) -> Any:
-    """A constructor parameter as JSON. Raises ExfamError for what JSON cannot hold.
-
-    >>> to_plain("embed_dim", np.int64(8))
-    8
-    """
+    """A constructor parameter as JSON. Raises ExfamError for what JSON cannot hold."""
     if isinstance(value, dict):
         if other := [key for key in value if not isinstance(key, str)]:
             raise ExfamError(
@@ -64,9 +60,6 @@ def identified(
     """A checkpoint that belongs to fits of an estimator with these parameters alone.
 
     `irrelevant`: names of parameters that fits may differ in
-
-    >>> identified(None, None, irrelevant=()) is None
-    True
     """
     if given is None:
         return None

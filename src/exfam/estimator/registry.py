@@ -66,11 +66,7 @@ REGISTRY = {
 
 
 def class_of(kind: str) -> Any:
-    """The class of a kind.
-
-    >>> class_of("marginal").__name__
-    'Marginal'
-    """
+    """The class of a kind."""
     entry = REGISTRY[kind]
     return getattr(importlib.import_module(entry.module), entry.name)
 

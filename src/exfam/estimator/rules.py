@@ -10,11 +10,13 @@ exfam.checks.ExfamError: `clip` must be a number > 0, got 0.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from exfam.checks import ExfamError, check_choice, is_utf8, shown
+from exfam.checks import ExfamError, check_choice, check_path, is_utf8, shown
 
 # Sizes that no machine has room for; torch and NumPy overflow above it.
 _MOST = 2**31 - 1
@@ -107,25 +109,24 @@ def ColumnName() -> Rule:
 
 def ColumnNames() -> Rule:
     """The name of a column, or a list of them, which may be empty."""
-    return Rule(
-        "the name of a column or a list of them",
-        lambda value: all(_is_column(name) for name in _listed(value)),
-    )
+    words = "the name of a column or a list of them"
+    return Rule(words, lambda value: all(map(_is_column, _as_list(value))))
 
 
 def Numbers() -> Rule:
     """A number, or a list of them; none need be finite."""
-    return Rule(
-        "a number or a list of them",
-        lambda value: all(_as_float(number) is not None for number in _listed(value)),
-    )
+
+    def allows(value: Any) -> bool:
+        return all(_as_float(number) is not None for number in _as_list(value))
+
+    return Rule("a number or a list of them", allows)
 
 
 def ByColumn(what: str) -> Rule:
     """A mapping from names of columns to something, `what`, which is checked with the data."""
 
     def allows(value: Any) -> bool:
-        return isinstance(value, Mapping) and all(_is_column(name) for name in value)
+        return isinstance(value, Mapping) and all(map(_is_column, value))
 
     return Rule(f"a mapping of columns to {what}", allows)
 
@@ -138,6 +139,27 @@ def TextByColumn() -> Rule:
         return all(isinstance(text, str) for text in texts)
 
     return Rule("text or a mapping of columns to it", allows)
+
+
+def Families() -> Rule:
+    """A family, the name of one, or a mapping of columns to such."""
+
+    def explain(name: str, value: Any) -> None:
+        # Not before: models of words have no families, and train without torch.
+        from exfam.families import choose_family
+
+        for given in value.values() if isinstance(value, Mapping) else [value]:
+            choose_family(given)
+
+    def allows(value: Any) -> bool:
+        try:
+            explain("family", value)
+        except ExfamError:
+            return False
+        return True
+
+    words = "a family, the name of one, or a mapping of columns to these"
+    return Rule(words, allows, explain=explain)
 
 
 def OrNone(rule: Rule) -> Rule:
@@ -171,11 +193,7 @@ def OrWord(word: str, rule: Rule) -> Rule:
 
 
 def python_number(value: Any) -> Any:
-    """Python's own number for one of numpy's, as grids of parameters hold; all else as it is.
-
-    >>> python_number(np.int64(8))
-    8
-    """
+    """Python's own number for one of numpy's, as grids of parameters hold; all else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -191,10 +209,7 @@ def listed(names: Any) -> tuple[str, ...]:
 
 
 def check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
-    """Raise ExfamError unless each argument names every column once.
-
-    >>> check_distinct({"value": ["stars", "seen"]})
-    """
+    """Raise ExfamError unless each argument names every column once."""
     for argument, names in columns.items():
         for name in names:
             if (times := names.count(name)) > 1:
@@ -203,7 +218,15 @@ def check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def checkpoint_path(given: str | PathLike[str] | None) -> Path | None:
+    """The folder of checkpoints as a path; ExfamError if no folder can have that name."""
+    if given is None:
+        return None
+    check_path("checkpoint", given)
+    return Path(given)
+
+
+def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 

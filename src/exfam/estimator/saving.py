@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from exfam.checks import ModelFileError
 from exfam.estimator.plain import from_plain, to_plain
 from exfam.estimator.registry import REGISTRY, class_of
@@ -35,14 +33,15 @@ def save_estimator(estimator: Any, path: str | PathLike[str], *, overwrite: bool
         "histories": [history.to_config() for history in getattr(estimator, "histories_", [])],
     }
     members = getattr(estimator, "members_", [])
-    tensors |= {
-        f"{number}.{name}": tensor.detach().cpu().contiguous()
-        for number, member in enumerate(members)
-        for name, tensor in _distinct(member).items()
-    }
+    for number, member in enumerate(members):
+        stored = member.state_dict()
+        for name in dict.fromkeys(_first_names(member).values()):
+            tensors[f"{number}.{name}"] = stored[name].detach().cpu().contiguous()
     if (seen := getattr(estimator, "seen_", None)) is not None:
+        import torch
+
         config["seen"] = seen.to_config()
-        tensors |= {name: _tensor(hashes) for name, hashes in seen.arrays().items()}
+        tensors |= {name: torch.from_numpy(hashes) for name, hashes in seen.arrays().items()}
     save_folder(
         path,
         tensors=tensors,
@@ -50,12 +49,6 @@ def save_estimator(estimator: Any, path: str | PathLike[str], *, overwrite: bool
         vocabulary=estimator._labels(),
         overwrite=overwrite,
     )
-
-
-def _tensor(array: np.ndarray) -> "torch.Tensor":
-    import torch
-
-    return torch.from_numpy(array)
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -95,12 +88,9 @@ def load_estimator(path: str | PathLike[str], *, expected: type | None = None) -
 
 def _restore(kind_class: type, stored: Stored) -> Any:
     config = stored.config
-    parameters, fitted = (
-        {name: from_plain(value) for name, value in stored_parameters.items()}
-        # Older files have those alone that were set when they were written.
-        for stored_parameters in (config["parameters"], config.get("fitted", config["parameters"]))
-    )
-    estimator: Any = kind_class(**fitted)
+    # Older files have those parameters alone that were set when they were written.
+    fitted = config.get("fitted", config["parameters"])
+    estimator: Any = kind_class(**{name: from_plain(value) for name, value in fitted.items()})
     estimator.parameters_ = estimator.get_params(deep=False)
     # Before the parameters are checked: it says which module has a family that is not registered.
     estimator._restore(config, stored.tensors, stored.vocabulary)
@@ -115,19 +105,15 @@ def _restore(kind_class: type, stored: Stored) -> Any:
     members = []
     for number in range(_n_members(config, stored.tensors)):
         member = estimator._restored_member(config)
-        prefix = f"{number}."
-        tensors = {
-            name.removeprefix(prefix): tensor
-            for name, tensor in stored.tensors.items()
-            if name.startswith(prefix)
-        }
-        state = {name: tensors[first] for name, first in _first_names(member).items()}
-        member.load_state_dict(state)
+        names = _first_names(member)
+        member.load_state_dict(
+            {name: stored.tensors[f"{number}.{first}"] for name, first in names.items()}
+        )
         member.eval()
         members.append(member)
     if members:
         estimator.members_ = members
-    estimator.set_params(**parameters)
+    estimator.set_params(**{k: from_plain(value) for k, value in config["parameters"].items()})
     estimator.check_rules()
     return estimator
 
@@ -149,8 +135,3 @@ def _first_names(member: "torch.nn.Module") -> dict[str, str]:
         else name
         for name, tensor in member.state_dict().items()
     }
-
-
-def _distinct(member: "torch.nn.Module") -> "dict[str, torch.Tensor]":
-    state = member.state_dict()
-    return {name: state[name] for name in dict.fromkeys(_first_names(member).values())}

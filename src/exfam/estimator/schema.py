@@ -13,14 +13,22 @@ import torch
 from torch import Tensor
 
 from exfam.checks import ExfamError, support_error, with_types
-from exfam.families import Family, Scaled, family_from_config, family_to_config, scaled_to
-from exfam.families.scaled import location_and_scale
+from exfam.families import (
+    Family,
+    Scaled,
+    family_from_config,
+    family_to_config,
+    location_and_scale,
+    scaled_to,
+)
 from exfam.groups import Groups
 
 # Squares of values, such as variances, are numbers below this.
 _LARGEST = 1e150
 # Of attributes, which batches clip to it.
 _LARGEST_NUMBER = 1e37
+# Rows that stand for all where a statistic needs them at once, such as a median.
+MAX_SAMPLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -138,8 +146,7 @@ class Schema:
         its family cannot produce.
         """
         check_in_support(groups, families)
-        unused = sorted(set(known) - set(attributes))
-        if unused:
+        if unused := sorted(set(known) - set(attributes)):
             raise ExfamError(f"`known` must be among `attributes`, got {unused[0]!r}.")
         return cls(
             n_items=None if groups.item is None else groups.n_items,
@@ -160,57 +167,58 @@ def _observed(groups: Groups, column: str) -> Iterator[np.ndarray]:
         yield own if groups.observed is None else own[groups.observed[own]]
 
 
+def _values(groups: Groups, column: str, own: np.ndarray) -> tuple[Tensor, Tensor | None]:
+    """Values of some elements, in float64, and their items."""
+    value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
+    return value, None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+
+
+def _sample(groups: Groups, column: str) -> tuple[Tensor, Tensor | None]:
+    """Observed values that stand for all, and their items."""
+    total = sum(len(own) for own in _observed(groups, column))
+    own = sampled(_observed(groups, column), total=total).astype(np.int64)
+    return _values(groups, column, own)
+
+
 def check_in_support(groups: Groups, families: Mapping[str, Family]) -> None:
     """Raise SupportError naming the source row of the first value its family cannot produce."""
     for column, plain in families.items():
         value, item = _sample(groups, column)
         family = scaled_to(plain, value, item=item)
-        total = n_wrong = row = 0
-        got, has_parts = 0.0, False
+        total, wrong = 0, [np.zeros(0, dtype=np.int64)]
         for own in _observed(groups, column):
-            wrong = _outside(groups, column, family, own)
             total += len(own)
-            if not len(wrong):
-                continue
-            outside = np.asarray(groups.values[column][wrong], dtype=np.float64)
-            if not n_wrong:
-                got = outside[0]
-                row = int(wrong[0] if groups.source_row is None else groups.source_row[wrong[0]])
-            n_wrong += len(wrong)
-            has_parts |= bool((np.isfinite(outside) & (outside != np.floor(outside))).any())
-        if n_wrong:
-            hint = _support_hint(family, has_parts, got)
-            counts = (n_wrong, total)
+            wrong.append(_outside(groups, column, family, own))
+        outside = np.concatenate(wrong)
+        if len(outside):
+            values = np.asarray(groups.values[column][outside], dtype=np.float64)
+            row = outside[0] if groups.source_row is None else groups.source_row[outside[0]]
             raise support_error(
-                column, got, support=family.support, row=row, counts=counts, hint=hint
+                column,
+                values[0],
+                support=family.support,
+                row=int(row),
+                counts=(len(outside), total),
+                hint=_support_hint(family, values),
             )
 
 
 def _outside(groups: Groups, column: str, family: Family, own: np.ndarray) -> np.ndarray:
     """Which of the elements `own` have a value that the family cannot produce."""
-    value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
-    item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+    value, item = _values(groups, column, own)
     # Of counts, models see single precision, in which 1e50 is infinite.
     seen = family.restore(family.standardize(value, item=item).float(), item=item)
     inside = family.in_support(value, item=item) & family.in_support(seen, item=item)
     return own[~(inside & (value.abs() < _LARGEST)).numpy()]
 
 
-def _support_hint(family: Family, has_parts: bool, got: float) -> str:
-    """What to do about values that a family cannot produce; have they fractional parts?"""
-    if np.isfinite(got) and abs(got) > np.finfo(np.float32).max:
+def _support_hint(family: Family, values: np.ndarray) -> str:
+    """What to do about values that a family cannot produce."""
+    if np.isfinite(values[0]) and abs(values[0]) > np.finfo(np.float32).max:
         return "Scale the column: continuous values may be below 1e150 in size, others below 3e38."
-    if family.n_categories and has_parts:
+    if family.n_categories and (np.isfinite(values) & (values != np.floor(values))).any():
         return "Code half steps as whole numbers (2 * value, say), or use Gaussian()."
     return family.hint or "Choose another family, or drop such rows."
-
-
-def _sample(groups: Groups, column: str) -> tuple[Tensor, Tensor | None]:
-    """Observed values that stand for all, in float64, and their items."""
-    total = sum(len(own) for own in _observed(groups, column))
-    own = sampled(_observed(groups, column), total=total).astype(np.int64)
-    value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
-    return value, None if groups.item is None else torch.as_tensor(groups.item[own]).long()
 
 
 def _value_spec(groups: Groups, column: str, plain: Family) -> ValueSpec:
@@ -218,29 +226,18 @@ def _value_spec(groups: Groups, column: str, plain: Family) -> ValueSpec:
     if not len(value):
         raise ExfamError(f"`{column}` must have at least one observed value, got none.")
     family = scaled_to(plain, value, item=item)
-    center, spread = _of_inputs(groups, column, family)
-    return ValueSpec(
-        column=column,
-        family=family,
-        center=center,
-        spread=spread,
-        initial_eta=tuple(float(x) for x in family.initial_eta(value, item=item)),
-    )
-
-
-def _of_inputs(groups: Groups, column: str, family: Family) -> tuple[float, float]:
-    """Location and spread > 0 of what networks see of a column."""
     if isinstance(family, Scaled):
-        value, _ = _sample(groups, column)
-        return location_and_scale(family.network_input(value).numpy())
-    mean, spread = moments(_inputs(groups, column, family))
-    return float(mean), float(spread) or 1.0
+        center, spread = location_and_scale(family.network_input(value).numpy())
+    else:
+        mean, deviation = moments(_inputs(groups, column, family))
+        center, spread = float(mean), float(deviation) or 1.0
+    initial = tuple(float(x) for x in family.initial_eta(value, item=item))
+    return ValueSpec(column, family, center, spread, initial)
 
 
 def _inputs(groups: Groups, column: str, family: Family) -> Iterator[np.ndarray]:
     for own in _observed(groups, column):
-        value = torch.as_tensor(np.asarray(groups.values[column][own], dtype=np.float64))
-        item = None if groups.item is None else torch.as_tensor(groups.item[own]).long()
+        value, item = _values(groups, column, own)
         yield family.network_input(value, item=item).numpy()
 
 
@@ -274,19 +271,17 @@ def _highest(pieces: Iterable[np.ndarray]) -> int:
 
 
 def _check_finite(name: str, pieces: Iterable[np.ndarray]) -> None:
-    total = n_wrong = first = 0
-    got: list[float] = []
+    total, wrong, got = 0, [], []
     for piece in pieces:
         table = piece.reshape(len(piece), -1)
-        wrong = np.flatnonzero(~np.isfinite(table).all(1))
-        if len(wrong) and not n_wrong:
-            first, got = total + int(wrong[0]), table[wrong[0]].tolist()
-        n_wrong += len(wrong)
+        rows = np.flatnonzero(~np.isfinite(table).all(1))
+        wrong += (total + rows).tolist()
+        got = got or table[rows[:1]].tolist()
         total += len(piece)
-    if n_wrong:
+    if wrong:
         raise ExfamError(
-            f"`{name}` must be finite, got {got} at element {first} ({n_wrong} of {total}). "
-            "Fill or drop such rows."
+            f"`{name}` must be finite, got {got[0]} at element {wrong[0]} ({len(wrong)} of "
+            f"{total}). Fill or drop such rows."
         )
 
 
@@ -306,12 +301,9 @@ def _attribute_spec(groups: Groups, name: str, known: bool) -> AttributeSpec:
         .reshape(-1, width)
         for piece in _pieces(groups, column, of_group)
     )
+    spread = np.where(spread > 0, spread, 1.0)
     return AttributeSpec(
-        name,
-        of_group,
-        known,
-        center=tuple(mean.tolist()),
-        spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
+        name, of_group, known, center=tuple(mean.tolist()), spread=tuple(spread.tolist())
     )
 
 
@@ -324,8 +316,7 @@ def _n_positions(groups: Groups) -> int:
     position = groups.position
     if position is None or not np.issubdtype(position.dtype, np.integer) or position.ndim > 1:
         return n
-    several = groups.stop - groups.start > 1
-    last = groups.stop[several] - 1
+    last = groups.stop[groups.stop - groups.start > 1] - 1
     step = position[last].astype(np.int64) - position[last - 1].astype(np.int64)
     step = max(int(step.max(initial=1)), int(_position_scale(groups)))
     return max(n, int(position.max(initial=0)) + 1 + step)
@@ -347,10 +338,6 @@ def _steps(groups: Groups, position: np.ndarray) -> Iterator[np.ndarray]:
         step = np.linalg.norm(np.diff(points, axis=0), axis=1)
         within = np.repeat(np.arange(len(chunk)), chunk.stop - chunk.start)
         yield step[(np.diff(within) == 0) & (step > 0)]
-
-
-# Rows that stand for all where a statistic needs them at once, such as a median.
-MAX_SAMPLE = 1 << 20
 
 
 def moments(pieces: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -376,14 +363,9 @@ def moments(pieces: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sampled(pieces: Iterable[np.ndarray], *, total: int, most: int | None = None) -> np.ndarray:
-    """All rows if `total` is at most `most`, else about `most` of them, drawn alike.
+    """All rows if `total` is at most `most` (2 ** 20 if None), else about as many, drawn alike.
 
     The same pieces give the same sample.
-
-    `most`: 2 ** 20 if None (default None)
-
-    >>> sampled([np.array([1.0, 3.0]), np.array([8.0])], total=3)
-    array([1., 3., 8.])
     """
     draw = np.random.default_rng(0)
     share = (MAX_SAMPLE if most is None else most) / max(total, 1)

@@ -1,7 +1,7 @@
 """What a model was fitted on, as hashes: whether given groups or rows were among it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,22 +75,14 @@ class SeenElements:
 
     @classmethod
     def of(cls, parts: Sequence[Groups], *, most: int = _MOST) -> "SeenElements | None":
-        """What a fit to all parts has seen; None for groups without labels.
-
-        >>> groups = Groups(start=[0], stop=[2], item=[0, 1], group_names=["a"])
-        >>> len(SeenElements.of([groups]).hashes)
-        2
-        """
+        """What a fit to all parts has seen; None for groups without labels."""
         label, element = np.zeros((2, 0), dtype=np.uint64)
         bits = 0
         for groups in parts:
             if groups.group_names is None:
                 return None
-            first, names = 0, label_hashes(groups.group_names)
-            for hashes, lengths in element_hashes(groups):
-                own = np.repeat(names[first : first + len(lengths)], lengths)
+            for own, hashes, _ in _labelled(groups, label_hashes(groups.group_names)):
                 label, element = np.append(label, own), np.append(element, own ^ hashes)
-                first += len(lengths)
                 kept = _begins_with_zeros(label, bits)
                 while kept.sum() > most:
                     bits += 1
@@ -99,12 +91,7 @@ class SeenElements:
         return cls(np.unique(element), bits)
 
     def among(self, groups: Groups) -> Overlap:
-        """Which of these the fit has seen at least half of, and how many chance would explain.
-
-        >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 2, 3], group_names=["a", "b"])
-        >>> SeenElements.of([groups[:1]]).among(groups)
-        Overlap(seen=array([1., 0.]), expected=0.0)
-        """
+        """Which of these the fit has seen at least half of, and how many chance would explain."""
         assert groups.group_names is not None
         names = label_hashes(groups.group_names)
         seen, by_chance = self._half(groups, names), self._half(groups, np.roll(names, 1))
@@ -117,13 +104,10 @@ class SeenElements:
     ) -> Float[np.ndarray, "groups"]:
         """1 for groups of which half was in the fit under these labels; NaN for labels left out."""
         shares = [np.zeros(0)]
-        first = 0
-        for hashes, lengths in element_hashes(groups):
-            own = np.repeat(names[first : first + len(lengths)], lengths)
+        for own, hashes, lengths in _labelled(groups, names):
             held = np.append(0, np.cumsum(np.isin(own ^ hashes, self.hashes)))
             stop = np.cumsum(lengths)
             shares.append((held[stop] - held[stop - lengths]) / np.maximum(lengths, 1))
-            first += len(lengths)
         seen = (np.concatenate(shares) >= 0.5).astype(float)
         return np.where(_begins_with_zeros(names, self.bits), seen, np.nan)
 
@@ -156,6 +140,8 @@ class Seen:
         >>> seen = Seen.of([np.array([1, 2, 3, 3], dtype=np.uint64)])
         >>> seen.hashes.tolist(), seen.twice
         ([1, 2], 1)
+        >>> seen.among(np.array([2, 5], dtype=np.uint64)).seen
+        array([1., 0.])
         """
         hashes = np.concatenate(parts)
         bits = 0
@@ -166,11 +152,7 @@ class Seen:
         return cls(values[counts == 1], len(hashes), int((counts == 2).sum()), bits)
 
     def among(self, hashes: UInt64[np.ndarray, "n"]) -> Overlap:
-        """Which of these the fit has seen, and how many of them chance would explain.
-
-        >>> Seen.of([np.array([1, 2], dtype=np.uint64)]).among(np.array([2, 5], dtype=np.uint64))
-        Overlap(seen=array([1., 0.]), expected=0.0)
-        """
+        """Which of these the fit has seen, and how many of them chance would explain."""
         known = _begins_with_zeros(hashes, self.bits)
         seen = np.where(known, np.isin(hashes, self.hashes).astype(float), np.nan)
         share = 2 * self.twice / self.n if self.n else 0.0
@@ -182,11 +164,7 @@ class Seen:
         return {"n": self.n, "twice": self.twice, "bits": self.bits} | bits
 
     def arrays(self) -> dict[str, Int64[np.ndarray, "kept"]]:
-        """The hashes by name, as integers that a file may hold.
-
-        >>> Seen.of([np.array([1, 2], dtype=np.uint64)]).arrays()
-        {'seen': array([1, 2])}
-        """
+        """The hashes by name, as integers that a file may hold."""
         elements = {} if self.elements is None else {"seen_elements": self.elements.hashes}
         return {
             name: array.view(np.int64) for name, array in {"seen": self.hashes, **elements}.items()
@@ -194,11 +172,7 @@ class Seen:
 
     @classmethod
     def from_config(cls, config: Any, arrays: Mapping[str, np.ndarray]) -> "Seen":
-        """What `to_config` and `arrays` wrote. Raises ModelFileError for anything else.
-
-        >>> Seen.from_config({"n": 2, "twice": 0, "bits": 0}, {"seen": np.array([1, 2])}).n
-        2
-        """
+        """What `to_config` and `arrays` wrote. Raises ModelFileError for anything else."""
         has_elements = isinstance(config, Mapping) and "element_bits" in config
         names = ("n", "twice", "bits") + (("element_bits",) if has_elements else ())
         numbers = [config.get(name) if isinstance(config, Mapping) else None for name in names]
@@ -226,21 +200,13 @@ def _stored(arrays: Mapping[str, np.ndarray], name: str) -> UInt64[np.ndarray, "
 
 
 def seen_groups(parts: Sequence[Groups]) -> Seen:
-    """What a fit to all parts has seen.
-
-    >>> seen_groups([Groups(start=[0], stop=[2], item=[0, 1])]).n
-    1
-    """
+    """What a fit to all parts has seen."""
     seen = Seen.of([group_hashes(groups) for groups in parts])
     return replace(seen, elements=SeenElements.of(parts))
 
 
 def overlap_of_groups(model: Any, groups: Groups) -> Overlap:
-    """Which groups a fitted model has seen: the same ones, or ones that have half of the elements.
-
-    >>> overlap_of_groups(None, Groups(start=[0], stop=[2])).n_checked
-    0
-    """
+    """Which groups a fitted model has seen: the same ones, or ones of which it has half."""
     whole = overlap(model, group_hashes(groups))
     elements = None if getattr(model, "seen_", None) is None else model.seen_.elements
     if elements is None or groups.group_names is None:
@@ -254,13 +220,19 @@ def overlap_of_groups(model: Any, groups: Groups) -> Overlap:
 
 
 def overlap(model: Any, hashes: UInt64[np.ndarray, "n"]) -> Overlap:
-    """Which of these a fitted model has seen; unknown of models that older versions saved.
-
-    >>> overlap(None, np.array([2, 5], dtype=np.uint64)).n_checked
-    0
-    """
+    """Which of these a fitted model has seen; unknown of models that older versions saved."""
     seen = getattr(model, "seen_", None)
     return Overlap(np.full(len(hashes), np.nan), 0.0) if seen is None else seen.among(hashes)
+
+
+def _labelled(
+    groups: Groups, names: UInt64[np.ndarray, "groups"]
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Part by part: the name of each element's group, its hash, and the lengths of the groups."""
+    first = 0
+    for hashes, lengths in element_hashes(groups):
+        yield np.repeat(names[first : first + len(lengths)], lengths), hashes, lengths
+        first += len(lengths)
 
 
 def _begins_with_zeros(hashes: UInt64[np.ndarray, "n"], bits: int) -> np.ndarray:

@@ -100,14 +100,7 @@ def load_folder(path: str | os.PathLike[str]) -> Stored:
 
 
 def load_arrays(path: str | os.PathLike[str]) -> Stored:
-    """The same with NumPy's arrays, without torch; raises what `load_folder` raises.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "model")
-    >>> save_folder(path, tensors={"center": np.ones(2)}, config={}, vocabulary={})
-    >>> load_arrays(path).tensors["center"]
-    array([1., 1.])
-    """
+    """The same with NumPy's arrays, without torch; raises what `load_folder` raises."""
     from safetensors.numpy import load_file
 
     return _load(path, load_file)
@@ -120,16 +113,7 @@ def _load(path: str | os.PathLike[str], load_file: Callable[[Path], dict[str, An
 
 @contextmanager
 def model_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """ModelFileError for whatever is raised by files that are whole, but not as exfam writes them.
-
-    >>> with model_file_errors("model"):
-    ...     {}["config"]
-    Traceback (most recent call last):
-    ...
-    exfam.checks.ModelFileError: `path` must hold a model as this version saves it, got one in
-    model that cannot be built (KeyError: 'config'). Load it with the version that saved it, or
-    fit and save it again.
-    """
+    """ModelFileError for whatever is raised by files that are whole, but not as exfam has them."""
     try:
         yield
     except ModelFileError:  # says already what to do
@@ -167,10 +151,7 @@ def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
 
 
 def check_replaceable(path: Path, *, overwrite: bool) -> None:
-    """Raise ExfamError if a model may not be saved at `path`.
-
-    >>> check_replaceable(Path("not-there"), overwrite=False)
-    """
+    """Raise ExfamError if a model may not be saved at `path`."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not _is_ours(path):

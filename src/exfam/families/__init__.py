@@ -1,4 +1,4 @@
-"""Families: exact laws p(y; eta) of one value given the raw output `eta` of a network.
+"""Families: exact distributions p(y; eta) of one value given the raw output `eta` of a network.
 
 >>> import torch
 >>> family = Poisson(shift=1)
@@ -6,15 +6,20 @@
 tensor([-1., -1.])
 """
 
-from exfam.families.base import Family
+from exfam.families.base import ExponentialFamily, Family, PlainFamily
 from exfam.families.categories import Categorical, Ordinal
-from exfam.families.config import FAMILIES, family_from_config, family_to_config, register_family
-from exfam.families.continuous import Exponential, Gamma, Gaussian
+from exfam.families.config import (
+    FAMILIES,
+    choose_family,
+    family_from_config,
+    family_to_config,
+    register_family,
+)
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
-from exfam.families.plain import ExponentialFamily, PlainFamily
-from exfam.families.scaled import Scaled, scaled_to
+from exfam.families.positive import Exponential, Gamma
+from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
 from exfam.families.student_t import StudentT
 
 __all__ = [
@@ -35,8 +40,10 @@ __all__ = [
     "Poisson",
     "Scaled",
     "StudentT",
+    "choose_family",
     "family_from_config",
     "family_to_config",
+    "location_and_scale",
     "register_family",
     "scaled_to",
 ]

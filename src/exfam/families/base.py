@@ -1,15 +1,15 @@
-"""The face every family shows: p(y; eta), exact and in nats.
+"""What every family is: p(y; eta), exact and in nats.
 
     Family
-    ├── PlainFamily                 one law for all items (plain.py)
+    ├── PlainFamily                 one distribution for all items
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
-    ├── PerItem                     the element's item chooses the law
-    └── Scaled                      a continuous law on standardized values (scaled.py)
+    ├── PerItem                     the element's item chooses the family
+    └── Scaled                      a continuous family on standardized values
 
 `eta` is the raw output of a network, any real number: the family's own link turns it into
-parameters, bounded where an overflow would follow (see `bounded` in numeric.py).
+parameters, `bounded` where an overflow would follow.
 """
 
 from abc import ABC, abstractmethod
@@ -21,15 +21,45 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 
+# Values broadcast against eta[..., 0]; results have the dtype and device of eta.
+Values = Real[Tensor, "*#shape"]
+Eta = Float[Tensor, "*#shape params"]
+Items = Int[Tensor, "*#shape"] | None
+Numbers = Float[Tensor, "..."]
+Statistics = Float[Tensor, "*#shape statistics"]
+Level = float | Float[Tensor, "*#shape"]
+Mean = Float[Tensor, "*#shape"]
+Spread = Float[Tensor, "*#shape dispersion"] | None
+Sample = Real[Tensor, " n"]
+SampleItems = Int[Tensor, " n"] | None
+
+MAX_LOG_MEAN = 30.0  # means and rates up to 1e13: their squares still fit float32
+MAX_LOG_DISPERSION = 20.0  # scales and shapes between 2e-9 and 5e8
+INTERIOR = 1e-6  # how far `from_mean` keeps a mean from the ends of its range
 # Inputs of networks grow by logarithms from here on, where values are not standardized.
 FAR_INPUT = 1e6
 
 
-class Family(ABC):
-    """The law of one value given its parameters `eta`, whose last dimension is `n_params`.
+def bounded(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor, "*shape"]:
+    """`x` kept in [low, high]; the gradient passes, so that a run that overshoots comes back."""
+    return x.clamp(low, high).detach() + (x - x.detach())
 
-    Values broadcast against `eta[..., 0]`. Results have the dtype and device of `eta`. `item`
-    (codes from 0) is read by `PerItem` only. `cdf` and `quantile` may carry no gradient.
+
+def compressed(x: Float[Tensor, "*shape"], limit: float) -> Float[Tensor, "*shape"]:
+    """`x` within +-limit as it is, beyond it growing by logarithms: smooth, monotone, finite.
+
+    >>> compressed(torch.tensor([-5.0, 100.0, 1e20]), 100.0).round()
+    tensor([  -5.,  100., 4245.])
+    """
+    size = x.abs()
+    beyond = limit * (1 + (size.clamp(min=limit) / limit).log())
+    return torch.where(size <= limit, x, x.sign() * beyond)
+
+
+class Family(ABC):
+    """The distribution of one value given its parameters `eta`, `n_params` in the last dimension.
+
+    `item` (codes from 0) is read by `PerItem` only. `cdf` and `quantile` may carry no gradient.
     """
 
     name: ClassVar[str]
@@ -38,17 +68,17 @@ class Family(ABC):
     equivariance: ClassVar[str] = "none"
 
     @property
-    def n_params(self) -> int:
-        """How many network outputs one value needs."""
-        return 1
-
-    @property
     def n_dispersion(self) -> int:
-        """How many of them, the last ones, say how spread the value is, not where it lies.
+        """How many parameters, the last ones, say how spread the value is, not where it lies.
 
         A head may make these constants, or one constant an item, instead of network outputs.
         """
         return 0
+
+    @property
+    def n_params(self) -> int:
+        """How many network outputs one value needs."""
+        return 1 + self.n_dispersion
 
     @property
     @abstractmethod
@@ -71,77 +101,41 @@ class Family(ABC):
         return len(self.categories) or None
 
     @abstractmethod
-    def in_support(
-        self, value: Real[Tensor, "*#shape"], item: Int[Tensor, "*#shape"] | None = None
-    ) -> Bool[Tensor, "..."]:
+    def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
         """Whether each value can occur. NaN and infinite values never can."""
 
     @abstractmethod
-    def log_prob(
-        self,
-        value: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
+    def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
         """Log-probability (or density) in nats, base measure included.
 
         Outside the support it is -inf with gradient 0, so that `torch.where` can hide padding.
         """
 
     @abstractmethod
-    def mean(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
         """Expected value, in the unit of the value."""
 
     @abstractmethod
-    def variance(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
         """Variance, in the squared unit of the value."""
 
     @abstractmethod
-    def cdf(
-        self,
-        value: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
+    def cdf(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
         """P(Y <= value), for any real number; NaN for NaN."""
 
     @abstractmethod
-    def quantile(
-        self,
-        p: float | Float[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
+    def quantile(self, p: Level, eta: Eta, *, item: Items = None) -> Numbers:
         """The smallest possible value whose cdf reaches `p`.
 
         Raises ExfamError if a `p` is not in [0, 1].
         """
 
     @abstractmethod
-    def sample(
-        self,
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        generator: torch.Generator,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
+    def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:
         """One draw for each `eta`, from a generator on the device of `eta`."""
 
     @abstractmethod
-    def from_mean(
-        self,
-        mean: Float[Tensor, "*#shape"],
-        *,
-        dispersion: Float[Tensor, "*#shape dispersion"] | None = None,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "*out params"]:
+    def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
         """The `eta` whose mean is `mean`, moved into the interior of the range of means.
 
         `dispersion` fills the last `n_dispersion` columns (0 by default).
@@ -149,9 +143,7 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def initial_eta(
-        self, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None
-    ) -> Float[Tensor, " params"]:
+    def initial_eta(self, value: Sample, *, item: SampleItems = None) -> Float[Tensor, " params"]:
         """The `eta` that fits all `value` as one sample, by likelihood or by moments.
 
         Values outside the support are left out, and probabilities of 0 are kept half an
@@ -172,37 +164,23 @@ class Family(ABC):
         """
         return self
 
-    def standardize(
-        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def standardize(self, value: Values, *, item: Items = None) -> Numbers:
         """Values in the unit that parameters are in, float64: as they are unless `Scaled`."""
         return value.double()
 
-    def restore(
-        self, unit: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def restore(self, unit: Values, *, item: Items = None) -> Numbers:
         """The values that `standardize` brings to `unit`, but for its rounding, float64."""
         return unit.double()
 
-    def unit_log_prob(
-        self,
-        unit: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
+    def unit_log_prob(self, unit: Values, eta: Eta, *, item: Items = None) -> Numbers:
         """Log-probability in nats of standardized values: as `log_prob` unless `Scaled`."""
         return self.log_prob(unit, eta, item=item)
 
-    def network_input(
-        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def network_input(self, value: Values, *, item: Items = None) -> Numbers:
         """Standardized values as inputs of networks, float64: finite layers whatever the value."""
         return compressed(self.standardize(value, item=item), FAR_INPUT)
 
-    def probs(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "*out categories"]:
+    def probs(self, eta: Eta, *, item: Items = None) -> Float[Tensor, "*out categories"]:
         """Probabilities of all `categories`, which sum to 1.
 
         Raises ExfamError if the family has no finite list of categories.
@@ -213,8 +191,8 @@ class Family(ABC):
                 " Use log_prob or quantile."
             )
         value = torch.tensor(self.categories, dtype=eta.dtype, device=eta.device)
-        each = None if item is None else item.unsqueeze(-1)
-        return self.log_prob(value, eta.unsqueeze(-2), item=each).exp()
+        items = None if item is None else item.unsqueeze(-1)
+        return self.log_prob(value, eta.unsqueeze(-2), item=items).exp()
 
     def check_eta(self, eta: Tensor) -> None:
         """Raise ExfamError unless `eta` has `n_params` columns."""
@@ -223,30 +201,158 @@ class Family(ABC):
                 f"`eta` must have {self.n_params} columns for {self}, got shape {tuple(eta.shape)}."
             )
 
+    def check_dispersion(self, mean: Tensor, dispersion: Tensor | None) -> Tensor:
+        """`dispersion` beside `mean`, zeros for None; ExfamError for other columns than its own."""
+        if dispersion is None:
+            return mean.new_zeros(self.n_dispersion)
+        if dispersion.shape[-1:] != (self.n_dispersion,):
+            raise ExfamError(
+                f"`dispersion` must have {self.n_dispersion} columns for {self}, "
+                f"got shape {tuple(dispersion.shape)}."
+            )
+        return dispersion.to(mean)
 
-def compressed(x: Float[Tensor, "*shape"], limit: float) -> Float[Tensor, "*shape"]:
-    """`x` within +-limit as it is, beyond it growing by logarithms: smooth, monotone, finite.
 
-    >>> compressed(torch.tensor([-5.0, 100.0, 1e20]), 100.0).round()
-    tensor([  -5.,  100., 4245.])
+class PlainFamily(Family):
+    """A family that is the same for all items.
+
+    A new one writes the hooks below, whose `eta` is checked and whose `value`, of the dtype of
+    `eta`, lies in the support. `_from_mean` gives the columns before the dispersion.
     """
-    size = x.abs()
-    beyond = limit * (1 + (size.clamp(min=limit) / limit).log())
-    return torch.where(size <= limit, x, x.sign() * beyond)
+
+    @property
+    def _inside(self) -> float:
+        """Some value of the support, put where a value is outside."""
+        return 0.0
+
+    @abstractmethod
+    def _in_support(self, value: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _mean(self, eta: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _variance(self, eta: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor: ...
+
+    @abstractmethod
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _initial_eta(self, value: Tensor) -> Tensor: ...
+
+    def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
+        return self._in_support(value)
+
+    def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
+        self.check_eta(eta)
+        value = value.to(eta.dtype)
+        inside = self._in_support(value)
+        log_prob = self._log_prob(torch.where(inside, value, self._inside), eta)
+        return torch.where(inside, log_prob, -torch.inf)
+
+    def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
+        self.check_eta(eta)
+        return self._mean(eta)
+
+    def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
+        self.check_eta(eta)
+        return self._variance(eta)
+
+    def cdf(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
+        self.check_eta(eta)
+        value = value.to(eta.dtype)
+        below = self._cdf(torch.where(value.isfinite(), value, self._inside), eta).to(eta.dtype)
+        below = torch.where(value.isinf(), (value > 0).to(eta.dtype), below)
+        return below.masked_fill(value.isnan() | eta.isnan().any(-1), torch.nan)
+
+    def quantile(self, p: Level, eta: Eta, *, item: Items = None) -> Numbers:
+        self.check_eta(eta)
+        level = torch.as_tensor(p, dtype=torch.float64, device=eta.device)
+        outside = ~((level >= 0) & (level <= 1))
+        if outside.any():
+            raise ExfamError(f"`p` must be in [0, 1], got {level[outside][0].item():g}.")
+        return self._quantile(level, eta).to(eta.dtype).masked_fill(eta.isnan().any(-1), torch.nan)
+
+    def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:
+        self.check_eta(eta)
+        with torch.no_grad():
+            drawn = self._sample(eta.nan_to_num(), generator)
+        return drawn.masked_fill(eta.isnan().any(-1), torch.nan)
+
+    def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
+        dispersion = self.check_dispersion(mean, dispersion)
+        shape = torch.broadcast_shapes(mean.shape, dispersion.shape[:-1])
+        dispersion = dispersion.expand(*shape, self.n_dispersion)
+        return torch.cat([self._from_mean(mean.expand(shape), dispersion), dispersion], -1)
+
+    def initial_eta(self, value: Sample, *, item: SampleItems = None) -> Float[Tensor, " params"]:
+        inside = value[self._in_support(value)]
+        if inside.numel() == 0:
+            raise ExfamError(
+                f"`value` must hold at least one number in the support of {self} to start from, "
+                f"{self.support}, got none among {value.numel()}."
+            )
+        dtype = value.dtype if value.is_floating_point() else torch.get_default_dtype()
+        return self._initial_eta(inside.double()).to(dtype)
 
 
-def check_dispersion(family: Family, mean: Tensor, dispersion: Tensor | None) -> Tensor:
-    """`dispersion` beside `mean`, zeros for None; ExfamError unless it has `n_dispersion` columns.
+class ExponentialFamily(PlainFamily):
+    """p(y; eta) = h(y) exp(natural(eta)^T T(y) - A(natural)), and the mean of T is grad A."""
 
-    >>> from exfam.families import Gamma
-    >>> check_dispersion(Gamma(), torch.ones(2), None)
-    tensor([0.])
-    """
-    if dispersion is None:
-        return mean.new_zeros(family.n_dispersion)
-    if dispersion.shape[-1:] != (family.n_dispersion,):
-        raise ExfamError(
-            f"`dispersion` must have {family.n_dispersion} columns for {family}, "
-            f"got shape {tuple(dispersion.shape)}."
+    @abstractmethod
+    def natural(self, eta: Eta) -> Statistics:
+        """Natural parameters, one for each sufficient statistic."""
+
+    def sufficient_statistic(self, value: Values) -> Statistics:
+        """T(y); y itself unless a family says otherwise."""
+        return value.unsqueeze(-1)
+
+    @abstractmethod
+    def log_normalizer(self, natural: Statistics) -> Numbers:
+        """A(natural), in nats."""
+
+    def log_base_measure(self, value: Values) -> Numbers:
+        """log h(y), in nats; 0 unless a family says otherwise."""
+        return torch.zeros_like(value)
+
+    def mean_statistic(self, eta: Eta) -> Statistics:
+        """The mean of T: grad A at natural(eta), by automatic differentiation.
+
+        >>> from exfam.families import Bernoulli
+        >>> Bernoulli().mean_statistic(torch.zeros(1))
+        tensor([0.5000])
+        """
+        return torch.func.grad(lambda natural: self.log_normalizer(natural).sum())(
+            self.natural(eta)
         )
-    return dispersion.to(mean)
+
+    def paper_loss(self, value: Values, eta: Eta) -> Numbers:
+        """A(natural) - natural^T T(y): minus the log-likelihood without log h, as papers print.
+
+        Not a likelihood: it differs from -log_prob by a term of the value alone.
+
+        >>> from exfam.families import Poisson
+        >>> Poisson(shift=1).paper_loss(torch.tensor([3.0]), torch.zeros(1, 1))
+        tensor([1.])
+        """
+        self.check_eta(eta)
+        natural = self.natural(eta)
+        statistic = self.sufficient_statistic(value.to(eta.dtype))
+        return self.log_normalizer(natural) - (natural * statistic).sum(-1)
+
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
+        natural = self.natural(eta)
+        exponent = (natural * self.sufficient_statistic(value)).sum(-1)
+        return exponent - self.log_normalizer(natural) + self.log_base_measure(value)

@@ -5,20 +5,28 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid, one_hot
 
 from exfam.checks import ExfamError
-from exfam.families.numeric import (
+from exfam.families.base import (
     INTERIOR,
+    Eta,
+    ExponentialFamily,
+    Items,
+    Numbers,
+    PlainFamily,
+    Statistics,
+    Values,
+)
+from exfam.families.numeric import (
     check_integer,
     finite_quantile,
     integers_from,
     pick,
     softplus,
 )
-from exfam.families.plain import ExponentialFamily, PlainFamily
 
 
 class Finite(PlainFamily):
@@ -33,29 +41,23 @@ class Finite(PlainFamily):
 
     @property
     def support(self) -> str:
-        """The labels."""
         return f"an integer from {self.start} to {self.start + self.n - 1}"
 
     @property
     def hint(self) -> str:
-        """The other common start, or a larger n."""
         other = 1 if self.start == 0 else 0
         family, last = type(self).__name__, self.n + other - 1
         return f"Use {family}({self.n}, start={other}) for {other} to {last}, or a larger n."
 
     @property
     def categories(self) -> tuple[int, ...]:
-        """The labels, in order."""
         return tuple(range(self.start, self.start + self.n))
 
     @property
     def _inside(self) -> float:
         return float(self.start)
 
-    def probs(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "*#shape categories"]:
-        """Probabilities of all `categories`, which sum to 1."""
+    def probs(self, eta: Eta, *, item: Items = None) -> Float[Tensor, "*out categories"]:
         self.check_eta(eta)
         return self._log_probs(eta).exp()
 
@@ -128,28 +130,16 @@ class Categorical(Finite, ExponentialFamily):
 
     @property
     def n_params(self) -> int:
-        """One logit a label."""
         return self.n
 
-    def natural(self, eta: Float[Tensor, "*shape params"]) -> Float[Tensor, "*shape params"]:
-        """eta, the logits."""
+    def natural(self, eta: Eta) -> Statistics:
         return eta
 
-    def sufficient_statistic(
-        self, value: Float[Tensor, "*shape"]
-    ) -> Float[Tensor, "*shape statistics"]:
-        """T(y): one-hot."""
+    def sufficient_statistic(self, value: Values) -> Statistics:
         return one_hot((value - self.start).long(), self.n).to(value.dtype)
 
-    def log_normalizer(
-        self, natural: Float[Tensor, "*shape statistics"]
-    ) -> Float[Tensor, "*shape"]:
-        """A = logsumexp(eta)."""
+    def log_normalizer(self, natural: Statistics) -> Numbers:
         return natural.logsumexp(-1)
-
-    def log_base_measure(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """log h = 0."""
-        return torch.zeros_like(value)
 
     def _log_probs(self, eta: Tensor) -> Tensor:
         return eta.log_softmax(-1)
@@ -184,14 +174,8 @@ class Ordinal(Finite):
         check_integer("start", self.start)
 
     @property
-    def n_params(self) -> int:
-        """A location and n - 1 thresholds."""
-        return self.n
-
-    @property
     def n_dispersion(self) -> int:
-        """The thresholds."""
-        return self.n - 1
+        return self.n - 1  # the thresholds
 
     def _log_probs(self, eta: Tensor) -> Tensor:
         steps = eta[..., 2:]

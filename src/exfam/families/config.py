@@ -1,4 +1,4 @@
-"""Families as plain JSON values, and back; those that users write are registered by name.
+"""Families by name, as plain JSON values and back; those that users write are registered.
 
 Only registered classes are ever built: a file names a family, and cannot have a module imported.
 """
@@ -13,11 +13,11 @@ import numpy as np
 from exfam.checks import ExfamError, ModelFileError, check_choice
 from exfam.families.base import Family
 from exfam.families.categories import Categorical, Ordinal
-from exfam.families.continuous import Exponential, Gamma, Gaussian
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
-from exfam.families.scaled import Scaled
+from exfam.families.positive import Exponential, Gamma
+from exfam.families.real import Gaussian, Scaled
 from exfam.families.student_t import StudentT
 
 Kind = TypeVar("Kind")
@@ -61,12 +61,6 @@ def register_family(kind: Kind) -> Kind:
             raise ExfamError(
                 f"`kind` must not have an option named {field.name!r}, got one in {kind.__name__}."
             )
-    _check_name(kind)
-    FAMILIES[kind.name] = kind
-    return kind
-
-
-def _check_name(kind: type[Family]) -> None:
     name = getattr(kind, "name", None)
     if not isinstance(name, str) or not name:
         raise ExfamError(f"`name` must be the text that stands for {kind.__name__}, got {name!r}.")
@@ -77,10 +71,38 @@ def _check_name(kind: type[Family]) -> None:
             f"`name` must be one that no other family has, got {name!r} for {_path(kind)}, which "
             f"is {_path(other)}. Choose another name."
         )
+    FAMILIES[name] = kind
+    return kind
 
 
 def _path(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def choose_family(given: Any) -> Family:
+    """A family from an instance or a name.
+
+    Raises ExfamError for a class, an unknown name, or one that needs arguments.
+
+    >>> choose_family("gaussian")
+    Gaussian(scale=None)
+    """
+    if isinstance(given, Family):
+        return given
+    if isinstance(given, type) and issubclass(given, Family):
+        raise ExfamError(
+            f"`family` must be an instance or a name, got the class {given.__name__}. "
+            f"Pass an instance, {given.__name__}()."
+        )
+    check_choice("family", given, FAMILIES)
+    try:
+        return FAMILIES[given]()
+    except TypeError as error:
+        name = FAMILIES[given].__name__
+        raise ExfamError(
+            f"`family` must be an instance where it has arguments of its own, got {given!r}. "
+            f"Pass exfam.families.{name}(…)."
+        ) from error
 
 
 def family_to_config(family: Family) -> dict[str, Any]:
@@ -94,35 +116,29 @@ def family_to_config(family: Family) -> dict[str, Any]:
     if isinstance(family, PerItem):
         # Pairs: keys of a JSON object would not distinguish item 1 from item "1".
         listed = [
-            [key if isinstance(key, str) else int(key), family_to_config(one)]
-            for key, one in family.families.items()
+            [key if isinstance(key, str) else int(key), family_to_config(part)]
+            for key, part in family.families.items()
         ]
         default = None if family.default is None else family_to_config(family.default)
         return {"name": family.name, "families": listed, "default": default}
     if isinstance(family, Scaled):
         units = {"center": family.center, "scale": family.scale}
         return {**family_to_config(family.family), "standardized": units}
-    if FAMILIES.get(family.name) is not type(family):
-        kind = type(family).__name__
+    kind = type(family)
+    if FAMILIES.get(family.name) is not kind:
         raise ExfamError(
-            f"`family` must be registered to be saved, got {kind}, a class of its own. Put "
-            f"@exfam.register_family above the class, or call exfam.register_family({kind})."
+            f"`family` must be registered to be saved, got {kind.__name__}, a class of its own. "
+            "Put @exfam.register_family above the class, or call "
+            f"exfam.register_family({kind.__name__})."
         )
     options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
-    if _is_ours(type(family)):
+    if kind.__module__.startswith("exfam.families."):
         return {"name": family.name, **options}
     plain = {
-        key: each.item() if isinstance(each, np.generic) else each for key, each in options.items()
+        key: option.item() if isinstance(option, np.generic) else option
+        for key, option in options.items()
     }
-    return _kept({"name": family.name, "module": type(family).__module__, **plain}, family)
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith("exfam.families.")
-
-
-def _kept(config: dict[str, Any], family: Family) -> dict[str, Any]:
-    """The config, if the same family comes back from the JSON of it."""
+    config = {"name": family.name, "module": kind.__module__, **plain}
     try:
         is_kept = family_from_config(json.loads(json.dumps(config, allow_nan=False))) == family
     except (TypeError, ValueError, RecursionError):
@@ -148,16 +164,7 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
         raise ExfamError(f"`config` must be a dictionary with a name, got {config!r}.")
     if "standardized" in config:
         return _standardized(config)
-    name, module = config["name"], config.get("module")
-    if module is not None and name not in FAMILIES:
-        raise ModelFileError(
-            f"`family` must be registered before a model with it is loaded, got {name!r} of module "
-            f"{module!r}. Import that module, or define the family again, and register it with "
-            "exfam.register_family."
-        )
-    check_choice("name", name, FAMILIES)
-    kind = FAMILIES[name]
-    _check_module(kind, module)
+    kind = _registered(config["name"], config.get("module"))
     options = {key: value for key, value in config.items() if key not in ("module", "name")}
     allowed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(set(options) - allowed):
@@ -171,22 +178,37 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
             f"`config` must hold {missing[0]!r} for {kind.name}, got {dict(config)!r}."
         )
     if kind is PerItem:
-        options = _per_item_options(options)
+        default = options.get("default")
+        options = {
+            "families": {
+                item: family_from_config(part) for item, part in _pairs(options["families"])
+            },
+            "default": None if default is None else family_from_config(default),
+        }
     # JSON knows no tuples.
-    held = {key: tuple(each) if isinstance(each, list) else each for key, each in options.items()}
-    return kind(**held)
-
-
-def _check_module(kind: type[Family], module: str | None) -> None:
-    """Raise ModelFileError for a family that only shares its name with the one that was saved."""
-    # What a script or a notebook defines may come from a module later, and the other way round.
-    if module is None or kind.__module__ == module or "__main__" in (module, kind.__module__):
-        return
-    raise ModelFileError(
-        f"`family` must be the one that the model was saved with, {kind.name!r} of module "
-        f"{module!r}, got {_path(kind)}, which is registered by that name. Import {module!r} in "
-        "its place."
+    return kind(
+        **{key: tuple(part) if isinstance(part, list) else part for key, part in options.items()}
     )
+
+
+def _registered(name: Any, module: str | None) -> type[Family]:
+    """The class of that name; ModelFileError if only its name is that of the one saved."""
+    if module is not None and name not in FAMILIES:
+        raise ModelFileError(
+            f"`family` must be registered before a model with it is loaded, got {name!r} of module "
+            f"{module!r}. Import that module, or define the family again, and register it with "
+            "exfam.register_family."
+        )
+    check_choice("name", name, FAMILIES)
+    kind = FAMILIES[name]
+    # What a script or a notebook defines may come from a module later, and the other way round.
+    if module not in (None, kind.__module__) and "__main__" not in (module, kind.__module__):
+        raise ModelFileError(
+            f"`family` must be the one that the model was saved with, {kind.name!r} of module "
+            f"{module!r}, got {_path(kind)}, which is registered by that name. Import {module!r} "
+            "in its place."
+        )
+    return kind
 
 
 def _standardized(config: Mapping[str, Any]) -> Scaled:
@@ -200,39 +222,29 @@ def _standardized(config: Mapping[str, Any]) -> Scaled:
     return Scaled(family_from_config(plain), float(units["center"]), float(units["scale"]))
 
 
-def _per_item_options(options: dict[str, Any]) -> dict[str, Any]:
-    listed, default = options["families"], options.get("default")
-    return {
-        "families": {item: family_from_config(one) for item, one in _pairs(listed)},
-        "default": None if default is None else family_from_config(default),
-    }
-
-
 def _pairs(listed: Any) -> list[tuple[int | str, Any]]:
     """Items and their families, from pairs or from an object whose keys are codes."""
     if isinstance(listed, Mapping) and all(str(code).isdigit() for code in listed):
-        return [(int(code), one) for code, one in listed.items()]
+        return [(int(code), part) for code, part in listed.items()]
     if isinstance(listed, list | tuple) and all(
         isinstance(pair, list | tuple) and len(pair) == 2 for pair in listed
     ):
-        return [(item, one) for item, one in listed]
+        return [(item, part) for item, part in listed]
     raise ExfamError(f"`families` must map item codes to families, or be pairs, got {listed!r}.")
 
 
-FAMILIES: dict[str, type[Family]] = {
-    family.name: family
-    for family in (
-        Bernoulli,
-        Binomial,
-        Categorical,
-        Exponential,
-        Gamma,
-        Gaussian,
-        Histogram,
-        NegativeBinomial,
-        Ordinal,
-        PerItem,
-        Poisson,
-        StudentT,
-    )
-}
+_OURS: tuple[type[Family], ...] = (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Exponential,
+    Gamma,
+    Gaussian,
+    Histogram,
+    NegativeBinomial,
+    Ordinal,
+    PerItem,
+    Poisson,
+    StudentT,
+)
+FAMILIES: dict[str, type[Family]] = {family.name: family for family in _OURS}

@@ -5,15 +5,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice
-from exfam.families.numeric import (
+from exfam.families.base import (
     INTERIOR,
     MAX_LOG_DISPERSION,
     MAX_LOG_MEAN,
+    Eta,
+    ExponentialFamily,
+    Numbers,
+    PlainFamily,
+    Statistics,
+    Values,
     bounded,
+)
+from exfam.families.numeric import (
     check_integer,
     integers_from,
     log_rising_factorial,
@@ -21,7 +28,6 @@ from exfam.families.numeric import (
     softplus,
     through_scipy,
 )
-from exfam.families.plain import ExponentialFamily, PlainFamily
 
 _LINKS = ("log", "one-plus-exp")
 
@@ -31,23 +37,15 @@ class Successes(ExponentialFamily):
 
     @property
     @abstractmethod
-    def trials(self) -> int:
-        """How many trials one value counts."""
+    def trials(self) -> int: ...
 
-    def natural(self, eta: Float[Tensor, "*shape 1"]) -> Float[Tensor, "*shape 1"]:
-        """eta, the log-odds of a success."""
+    def natural(self, eta: Eta) -> Statistics:
         return eta
 
-    def sufficient_statistic(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape 1"]:
-        """T(y) = y."""
-        return value.unsqueeze(-1)
-
-    def log_normalizer(self, natural: Float[Tensor, "*shape 1"]) -> Float[Tensor, "*shape"]:
-        """A = trials * log(1 + exp(eta))."""
+    def log_normalizer(self, natural: Statistics) -> Numbers:
         return self.trials * softplus(natural[..., 0])
 
-    def log_base_measure(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """log of the binomial coefficient."""
+    def log_base_measure(self, value: Values) -> Numbers:
         n = value.new_tensor(self.trials + 1.0)
         return n.lgamma() - (value + 1).lgamma() - (n - value).lgamma()
 
@@ -70,8 +68,8 @@ class Successes(ExponentialFamily):
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         exact = eta.double()
-        found = search_integer(lambda k: self._cdf(k, exact), p, eta.shape[:-1])
-        return found.clamp(max=self.trials)
+        quantile = search_integer(lambda k: self._cdf(k, exact), p, eta.shape[:-1])
+        return quantile.clamp(max=self.trials)
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         rate = eta[..., 0].sigmoid()
@@ -99,8 +97,7 @@ class Bernoulli(Successes):
     categories: ClassVar[tuple[int, ...]] = (0, 1)
     trials: ClassVar[int] = 1
 
-    def log_base_measure(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """log h = 0."""
+    def log_base_measure(self, value: Values) -> Numbers:
         return torch.zeros_like(value)
 
 
@@ -120,17 +117,14 @@ class Binomial(Successes):
 
     @property
     def trials(self) -> int:
-        """n."""
         return self.n
 
     @property
     def support(self) -> str:
-        """0 to n."""
         return f"an integer from 0 to {self.n}"
 
     @property
     def hint(self) -> str:
-        """A larger n, counts without an end, or labels from 1."""
         return (
             "Use a larger n, Poisson() for counts without an end, or "
             f"Ordinal({self.n}, start=1) for ratings 1 to {self.n}."
@@ -140,18 +134,34 @@ class Binomial(Successes):
 
     @property
     def categories(self) -> tuple[int, ...]:
-        """0 to n."""
         return tuple(range(self.n + 1))
 
 
-def _count_hint(family: str, shift: int) -> str:
-    if shift > 0:
-        return f"Use {family}(shift=0) for counts from 0."
-    return "Use Gaussian() for real numbers."
+class _Counts(PlainFamily):
+    """Whole numbers from `shift` on."""
+
+    shift: int
+
+    @property
+    def support(self) -> str:
+        return f"an integer >= {self.shift}"
+
+    @property
+    def hint(self) -> str:
+        if self.shift > 0:
+            return f"Use {type(self).__name__}(shift=0) for counts from 0."
+        return "Use Gaussian() for real numbers."
+
+    @property
+    def _inside(self) -> float:
+        return float(self.shift)
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return integers_from(value, self.shift)
 
 
 @dataclass(frozen=True)
-class Poisson(ExponentialFamily):
+class Poisson(_Counts, ExponentialFamily):
     """Counts from `shift`: y - shift ~ Poisson(rate), T = y - shift, A = rate, h = 1 / T!.
 
     link="log": rate = exp(eta), the EFA paper's v1 (with shift=1 for ratings from 1).
@@ -177,42 +187,21 @@ class Poisson(ExponentialFamily):
                 'Use link="log" for shifted counts.'
             )
 
-    @property
-    def support(self) -> str:
-        """From shift on."""
-        return f"an integer >= {self.shift}"
-
-    @property
-    def hint(self) -> str:
-        """What to do about a value outside the support."""
-        return _count_hint("Poisson", self.shift)
-
-    def natural(self, eta: Float[Tensor, "*shape 1"]) -> Float[Tensor, "*shape 1"]:
-        """log rate."""
+    def natural(self, eta: Eta) -> Statistics:
         exponent = bounded(eta, -torch.inf, MAX_LOG_MEAN)
         return exponent if self.link == "log" else softplus(exponent)
 
-    def sufficient_statistic(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape 1"]:
-        """T(y) = y - shift."""
+    def sufficient_statistic(self, value: Values) -> Statistics:
         return (value - self.shift).unsqueeze(-1)
 
-    def log_normalizer(self, natural: Float[Tensor, "*shape 1"]) -> Float[Tensor, "*shape"]:
-        """A = rate."""
+    def log_normalizer(self, natural: Statistics) -> Numbers:
         return natural[..., 0].exp()
 
-    def log_base_measure(self, value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """-log (y - shift)!."""
+    def log_base_measure(self, value: Values) -> Numbers:
         return -(value - self.shift + 1).lgamma()
-
-    @property
-    def _inside(self) -> float:
-        return float(self.shift)
 
     def _rate(self, eta: Tensor) -> Tensor:
         return self.natural(eta)[..., 0].exp()
-
-    def _in_support(self, value: Tensor) -> Tensor:
-        return integers_from(value, self.shift)
 
     def _mean(self, eta: Tensor) -> Tensor:
         return self._rate(eta) + self.shift
@@ -246,7 +235,7 @@ class Poisson(ExponentialFamily):
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(PlainFamily):
+class NegativeBinomial(_Counts):
     """Counts from `shift` with variance mu + mu^2 / r above that: mu = exp(eta0), r = exp(eta1).
 
     p(shift + k) = C(k + r - 1, k) (mu / (r + mu))^k (r / (r + mu))^r; Poisson(mu) as r grows.
@@ -258,33 +247,15 @@ class NegativeBinomial(PlainFamily):
 
     shift: int = 0
     name: ClassVar[str] = "negative-binomial"
-    n_params: ClassVar[int] = 2
     n_dispersion: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_integer("shift", self.shift)
 
-    @property
-    def support(self) -> str:
-        """From shift on."""
-        return f"an integer >= {self.shift}"
-
-    @property
-    def hint(self) -> str:
-        """What to do about a value outside the support."""
-        return _count_hint("NegativeBinomial", self.shift)
-
-    @property
-    def _inside(self) -> float:
-        return float(self.shift)
-
     def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
         """log mu and log r."""
         log_mean = bounded(eta[..., 0], -torch.inf, MAX_LOG_MEAN)
         return log_mean, bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
-
-    def _in_support(self, value: Tensor) -> Tensor:
-        return integers_from(value, self.shift)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         count = value - self.shift
@@ -314,8 +285,7 @@ class NegativeBinomial(PlainFamily):
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         exact = eta.double()
-        found = search_integer(lambda k: self._count_cdf(k, exact), p, eta.shape[:-1])
-        return found + self.shift
+        return search_integer(lambda k: self._count_cdf(k, exact), p, eta.shape[:-1]) + self.shift
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         log_mean, log_size = self._logs(eta)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
+from exfam.families.base import PlainFamily
 from exfam.families.numeric import finite_quantile, pick
-from exfam.families.plain import PlainFamily
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Histogram(PlainFamily):
 
     Raises ExfamError unless the edges are finite and increase, and the tails are > 0.
 
-    >>> law = Histogram((0.0, 2.0, 3.0))
-    >>> law.log_prob(torch.tensor([1.0, 2.5, 4.0]), torch.zeros(4)).exp()
+    >>> family = Histogram((0.0, 2.0, 3.0))
+    >>> family.log_prob(torch.tensor([1.0, 2.5, 4.0]), torch.zeros(4)).exp()
     tensor([0.1250, 0.2500, 0.0920])
-    >>> law.cdf(torch.tensor(2.5), torch.zeros(4))
+    >>> family.cdf(torch.tensor(2.5), torch.zeros(4))
     tensor(0.6250)
     """
 
@@ -52,7 +52,6 @@ class Histogram(PlainFamily):
 
     @property
     def n_params(self) -> int:
-        """One logit a bin."""
         return len(self.edges) + 1
 
     @property
@@ -103,10 +102,10 @@ class Histogram(PlainFamily):
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         probs, bins = eta.softmax(-1), self._bin(value, eta)
-        place = (value - self._left(eta)[bins]) / self._of_bins(self.widths, eta)[bins]
+        position = (value - self._left(eta)[bins]) / self._of_bins(self.widths, eta)[bins]
         # The sum of all bins before may round to just over or under what is left of 1.
-        above = 1 - probs[..., -1] * (-place.clamp(min=0)).exp()
-        share = torch.where(bins == 0, place.clamp(max=0).exp(), place.clamp(0, 1))
+        above = 1 - probs[..., -1] * (-position.clamp(min=0)).exp()
+        share = torch.where(bins == 0, position.clamp(max=0).exp(), position.clamp(0, 1))
         inside = pick(probs.cumsum(-1) - probs, bins) + pick(probs, bins) * share
         return torch.where(bins == len(self.edges), above, inside).clamp(0, 1)
 
@@ -120,9 +119,8 @@ class Histogram(PlainFamily):
         upper = -((1 - p) / inside).clamp(max=1).log()
         share = torch.where(bins == len(self.edges), upper, share)
         left, width = self._left(eta.double()), self._of_bins(self.widths, eta.double())
-        found = left[bins] + width[bins] * share
-        found = torch.where(p == 0, -torch.inf, found)
-        return torch.where(p == 1, torch.inf, found)
+        value = torch.where(p == 0, -torch.inf, left[bins] + width[bins] * share)
+        return torch.where(p == 1, torch.inf, value)
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         uniform = torch.empty_like(eta[..., 0], dtype=torch.float64).uniform_(generator=generator)
@@ -144,7 +142,7 @@ class Histogram(PlainFamily):
 def _edges(given: Sequence[float]) -> tuple[float, ...]:
     edges = tuple(float(edge) for edge in given)
     steps = [right - left for left, right in zip(edges, edges[1:], strict=False)]
-    finite = all(math.isfinite(each) for each in (*edges, *steps))
+    finite = all(math.isfinite(number) for number in (*edges, *steps))
     if not edges or not finite or any(step <= 0 for step in steps):
         raise ExfamError(
             f"`edges` must be finite numbers that increase, at least one, got {given}."

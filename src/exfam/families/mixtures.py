@@ -10,7 +10,7 @@ from torch import Tensor
 from exfam.checks import ExfamError
 from exfam.families import Family
 
-BISECTIONS = 60
+_BISECTIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Mixture:
         return self.family.mean(self.eta, item=self._items()).mean(0)
 
     def variance(self) -> Float[Tensor, "rows"]:
-        """Variance: the members' mean variance plus the variance of their means."""
+        """The members' mean variance plus the variance of their means."""
         mean = self.family.mean(self.eta, item=self._items())
         within = self.family.variance(self.eta, item=self._items()).mean(0)
         return within + mean.var(0, correction=0)
@@ -43,8 +43,8 @@ class Mixture:
     def log_prob(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """Log of the members' mean probability or density, in nats; -inf outside the support."""
         values = value.expand(self.eta.shape[0], -1)
-        each = self.family.log_prob(values, self.eta, item=self._items())
-        return each.logsumexp(0) - math.log(len(each))
+        nats = self.family.log_prob(values, self.eta, item=self._items())
+        return nats.logsumexp(0) - math.log(len(nats))
 
     def cdf(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """Probability of at most `value`."""
@@ -59,11 +59,11 @@ class Mixture:
         if not 0 < p < 1:
             raise ExfamError(f"`quantiles` must be numbers strictly between 0 and 1, got {p!r}.")
         level = torch.as_tensor(p, dtype=self.eta.dtype)
-        each = self.family.quantile(level, self.eta, item=self._items())
+        quantiles = self.family.quantile(level, self.eta, item=self._items())
         # The mixture's quantile lies between its members': bisect where they differ.
-        low, high = each.amin(0), each.amax(0)
-        whole = self._counts(high)
-        for _ in range(BISECTIONS):
+        low, high = quantiles.amin(0), quantiles.amax(0)
+        whole = self.has_jumps(high)
+        for _ in range(_BISECTIONS):
             if bool((low >= high).all()):
                 break
             middle = (low + high) / 2
@@ -74,7 +74,7 @@ class Mixture:
             high = torch.where(enough, middle, high)
         return high
 
-    def _counts(self, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+    def has_jumps(self, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
         """Where the family knows whole numbers only: halves are outside its support."""
         return ~self.family.in_support(value.round().abs() + 0.5, item=self.item)
 

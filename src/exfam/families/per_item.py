@@ -7,12 +7,24 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Real
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from exfam.checks import ExfamError
-from exfam.families.base import FAR_INPUT, Family, check_dispersion, compressed
-from exfam.families.numeric import check_integer
+from exfam.checks import ExfamError, check_whole
+from exfam.families.base import (
+    FAR_INPUT,
+    Eta,
+    Family,
+    Items,
+    Level,
+    Mean,
+    Numbers,
+    Sample,
+    SampleItems,
+    Spread,
+    Values,
+    compressed,
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,7 @@ class PerItem(Family):
             raise ExfamError("`families` must name at least one item, got none.")
         for key in self.families:
             if not isinstance(key, str):
-                number = key.item() if isinstance(key, np.integer) else key
-                check_integer("families", number, at_least=0)
+                check_whole("families", key, least=0)
         for family in self._listed():
             if not isinstance(family, Family) or isinstance(family, PerItem):
                 raise ExfamError(
@@ -63,17 +74,14 @@ class PerItem(Family):
 
     @property
     def n_params(self) -> int:
-        """The sum over the different families."""
         return sum(family.n_params for family in self.distinct)
 
     @property
     def n_dispersion(self) -> int:
-        """The sum over the different families."""
         return sum(family.n_dispersion for family in self.distinct)
 
     @property
     def support(self) -> str:
-        """The support of each different family."""
         listed = "; ".join(f"{family.name}: {family.support}" for family in self.distinct)
         return f"in the support of its item's family ({listed})"
 
@@ -130,8 +138,8 @@ class PerItem(Family):
     def _family_of(self, item: Tensor) -> Tensor:
         """As `which`, -1 where an item has none."""
         last = len(self._table) - 1
-        known = (item >= 0) & (item < last)
-        return self._table.to(item.device)[torch.where(known, item, last).long()]
+        listed = (item >= 0) & (item < last)
+        return self._table.to(item.device)[torch.where(listed, item, last).long()]
 
     def _of_values(
         self, compute: Callable[[Family, Tensor], Tensor], value: Tensor, item: Tensor | None
@@ -158,108 +166,49 @@ class PerItem(Family):
             chosen = torch.where(which == index, other, chosen)
         return chosen
 
-    def in_support(
-        self, value: Real[Tensor, "*#shape"], item: Int[Tensor, "*#shape"] | None = None
-    ) -> Bool[Tensor, "..."]:
-        """Whether each value can occur in its item's family."""
+    def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
         which = self.which(item)
         inside = torch.zeros_like(value * which, dtype=torch.bool)
         for index, family in enumerate(self.distinct):
             inside = torch.where(which == index, family.in_support(value), inside)
         return inside
 
-    def standardize(
-        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Values in the unit of their item's family; as they are where an item has none."""
-        return self._of_values(lambda family, each: family.standardize(each), value, item)
+    def standardize(self, value: Values, *, item: Items = None) -> Numbers:
+        return self._of_values(lambda family, values: family.standardize(values), value, item)
 
-    def restore(
-        self, unit: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """The values that `standardize` brings to `unit`."""
-        return self._of_values(lambda family, each: family.restore(each), unit, item)
+    def restore(self, unit: Values, *, item: Items = None) -> Numbers:
+        return self._of_values(lambda family, values: family.restore(values), unit, item)
 
-    def network_input(
-        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Standardized values as inputs of networks, by the item's family."""
-        inputs = self._of_values(lambda family, each: family.network_input(each), value, item)
+    def network_input(self, value: Values, *, item: Items = None) -> Numbers:
+        inputs = self._of_values(lambda family, values: family.network_input(values), value, item)
         return compressed(inputs, FAR_INPUT)
 
-    def log_prob(
-        self,
-        value: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """Log-probability or density in nats, by the item's family."""
+    def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
         return self._choose(lambda family, part: family.log_prob(value, part), eta, item)
 
-    def unit_log_prob(
-        self,
-        unit: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """Log-probability or density of standardized values, by the item's family."""
+    def unit_log_prob(self, unit: Values, eta: Eta, *, item: Items = None) -> Numbers:
         return self._choose(lambda family, part: family.unit_log_prob(unit, part), eta, item)
 
-    def mean(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Expected value, by the item's family."""
+    def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
         return self._choose(lambda family, part: family.mean(part), eta, item)
 
-    def variance(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Variance, by the item's family."""
+    def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
         return self._choose(lambda family, part: family.variance(part), eta, item)
 
-    def cdf(
-        self,
-        value: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """P(Y <= value), by the item's family."""
+    def cdf(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
         return self._choose(lambda family, part: family.cdf(value, part), eta, item)
 
-    def quantile(
-        self,
-        p: float | Float[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """The smallest possible value whose cdf reaches `p`, by the item's family."""
+    def quantile(self, p: Level, eta: Eta, *, item: Items = None) -> Numbers:
         return self._choose(lambda family, part: family.quantile(p, part), eta, item)
 
-    def sample(
-        self,
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        generator: torch.Generator,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """One draw for each `eta`, by the item's family."""
+    def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:
         return self._choose(
             lambda family, part: family.sample(part, generator=generator), eta, item
         )
 
-    def from_mean(
-        self,
-        mean: Float[Tensor, "*#shape"],
-        *,
-        dispersion: Float[Tensor, "*#shape dispersion"] | None = None,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "*out params"]:
+    def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
         """The columns of every family set to that mean, so that any item may read its own."""
-        dispersion = check_dispersion(self, mean, dispersion)
+        dispersion = self.check_dispersion(mean, dispersion)
         shape = torch.broadcast_shapes(mean.shape, dispersion.shape[:-1])
         eta = mean.new_zeros(*shape, self.n_params)
         start = self.n_params - self.n_dispersion
@@ -268,9 +217,7 @@ class PerItem(Family):
             eta[..., list(columns)] = family.from_mean(mean, dispersion=dispersion[..., own])
         return eta
 
-    def initial_eta(
-        self, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None
-    ) -> Float[Tensor, " params"]:
+    def initial_eta(self, value: Sample, *, item: SampleItems = None) -> Float[Tensor, " params"]:
         """Each family fitted to the values of its items; 0 where there is none."""
         which = self.which(item)
         dtype = value.dtype if value.is_floating_point() else torch.get_default_dtype()

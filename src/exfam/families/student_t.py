@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
-from exfam.families.numeric import MAX_LOG_DISPERSION, bounded, log_rising_factorial, through_scipy
-from exfam.families.plain import PlainFamily
+from exfam.families.base import MAX_LOG_DISPERSION, PlainFamily, bounded
+from exfam.families.numeric import log_rising_factorial, through_scipy
+from exfam.families.real import LOG_ROOT_TWO_PI
 
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _MIN_LOG_EXCESS = -3.0  # df from 2.05 on: a variance of at most 41 squared scales
 _START_LOG_EXCESS = (-3.0, 5.0)  # beyond 150 degrees of freedom the likelihood is flat
 _START_LOG_SCALE = (math.log(1e-3), math.log(1e3))  # around the sample's own spread
@@ -51,13 +51,7 @@ class StudentT(PlainFamily):
             )
 
     @property
-    def n_params(self) -> int:
-        """The location, log scale, and log(df - 2) unless df is known."""
-        return 1 + self.n_dispersion
-
-    @property
     def n_dispersion(self) -> int:
-        """Log scale, and log(df - 2) unless df is known."""
         return 2 if self.df is None else 1
 
     def _log_scale(self, eta: Tensor) -> Tensor:
@@ -86,7 +80,7 @@ class StudentT(PlainFamily):
         far = r.abs() > 1
         outer = 2 * torch.hypot(torch.ones_like(r), torch.where(far, r, 1.0)).log()
         growth = torch.where(far, outer, torch.log1p(torch.where(far, 0.0, r) ** 2))
-        height = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - _LOG_ROOT_TWO_PI
+        height = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - LOG_ROOT_TWO_PI
         return height - log_scale - 0.5 * (df + 1) * growth
 
     def _mean(self, eta: Tensor) -> Tensor:
@@ -137,8 +131,8 @@ class StudentT(PlainFamily):
         bounds = [(None, None), _START_LOG_SCALE, _START_LOG_EXCESS][: self.n_params]
         options = {"ftol": 1e-15, "gtol": 1e-8}
         start = np.array([0.0, 0.0, math.log(3)])[: self.n_params]
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        eta = torch.as_tensor(found.x, dtype=torch.float64, device=value.device)
+        result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        eta = torch.as_tensor(result.x, dtype=torch.float64, device=value.device)
         eta[0] = center + spread * eta[0]
         eta[1] += math.log(spread)
         return eta
@@ -147,8 +141,8 @@ class StudentT(PlainFamily):
 def _middle(value: np.ndarray) -> tuple[float, float]:
     """Median and a spread > 0: half the distance of the quartiles, if these differ."""
     n = len(value)
-    places = [n // 4, n // 2, (3 * n) // 4]
-    low, center, high = (float(each) for each in np.partition(value, places)[places])
+    quarters = [n // 4, n // 2, (3 * n) // 4]
+    low, center, high = np.partition(value, quarters)[quarters].tolist()
     with np.errstate(over="ignore", invalid="ignore"):
         spreads = (high / 2 - low / 2, float(value.std()))
     for spread in spreads:

@@ -13,7 +13,7 @@
 from torch import nn
 
 from exfam.checks import ExfamError
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice
 from exfam.fields.declarations import Lags, RidgeSplit
 from exfam.fields.field_estimator import FieldEstimator

@@ -3,7 +3,7 @@
 from typing import Any
 
 from exfam.encodings import ENCODINGS
-from exfam.estimator.declared import Declared, parameter
+from exfam.estimator.base import Declared, parameter
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,

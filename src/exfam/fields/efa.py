@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from exfam.estimator.choices import Families
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.members import train_members
-from exfam.estimator.rules import Flag
+from exfam.estimator.rules import Families, Flag
 from exfam.families import Family
 from exfam.fields.data.field_checks import observed_own
 from exfam.fields.declarations import FieldNetworkParameters, FieldTraining, Lags

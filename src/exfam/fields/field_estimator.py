@@ -14,8 +14,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from exfam.checks import ExfamError, check_seed, check_whole
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute
+from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.members import train_members
 from exfam.fields.declarations import FieldTraining, LatentFactorParameters
 from exfam.fields.field_estimator import FieldEstimator

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.choices import choose_families
+from exfam.estimator.members import choose_families
+from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.schema import check_in_support
 from exfam.families import Family
 from exfam.fields.data.field_checks import observed_own
@@ -32,7 +33,6 @@ from exfam.fields.units import (
     with_origin,
 )
 from exfam.groups import Groups
-from exfam.training.checkpoints import checkpoint_path
 
 Weight = Float[np.ndarray, "elements"] | None
 

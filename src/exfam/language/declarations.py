@@ -1,6 +1,6 @@
 """Parameters that language models and models of sentences share."""
 
-from exfam.estimator.declared import Declared, parameter
+from exfam.estimator.base import Declared, parameter
 from exfam.estimator.rules import ANY_NUMBER, SEED, Choice, Flag, Fraction, OrNone, Positive, Text
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.text_encoders import LONG_SENTENCES

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float64, Int64, Shaped
 
 from exfam.checks import DataError, ExfamError, check_whole, shown
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
 from exfam.language.declarations import Precision
 from exfam.language.network_estimator import CheckpointLike, LanguageEstimator

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
-from exfam.estimator.declared import parameter, settings_from
+from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.declarations import AdamTraining, Precision
 from exfam.language.masked_scoring import masked_choices, sentence_log_probs

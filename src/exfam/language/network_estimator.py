@@ -8,16 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute
+from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.plain import identified
 from exfam.language.declarations import NetworkTraining
 from exfam.training.batching import Source
 from exfam.training.checkpoints import Checkpoint
-from exfam.training.engine import Objective
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
+from exfam.training.steps import Objective, fit
 
 CheckpointLike = Checkpoint | str | PathLike[str] | None
 

@@ -13,8 +13,13 @@ from exfam.checks import DataError
 from exfam.groups import Groups
 from exfam.language.networks.positional_sentences import SentenceBatch
 from exfam.reading.text.checks import check_no_table
-from exfam.training.batching import epoch_batches, read_at_random, sequential_batches
-from exfam.training.fingerprint import digest, groups_digest
+from exfam.training.batching import (
+    digest,
+    epoch_batches,
+    groups_digest,
+    read_at_random,
+    sequential_batches,
+)
 
 
 @dataclass(frozen=True, eq=False)

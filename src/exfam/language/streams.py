@@ -13,7 +13,7 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from exfam.language.networks.lstm_network import LSTMNetwork, LSTMState
-from exfam.training.fingerprint import digest
+from exfam.training.batching import digest
 
 
 @dataclass(frozen=True, eq=False)

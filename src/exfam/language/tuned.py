@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.base import RegressorMixin
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.declared import attribute, parameter, settings_from
+from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import Choice
 from exfam.language.declarations import AdamTraining, Precision
@@ -36,8 +36,8 @@ from exfam.language.targets import (
 )
 from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder, sentence_list
 from exfam.reading.text.subwords import SPECIAL, Subwords
-from exfam.training.engine import Objective
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import Objective
 
 
 class _Tuned(LanguageEstimator, Precision, AdamTraining):

@@ -1,4 +1,4 @@
-"""The continuous ranked probability score: how far a predicted law lies from what came."""
+"""The continuous ranked probability score: how far a predicted distribution lies from a value."""
 
 import math
 from collections.abc import Callable
@@ -11,11 +11,10 @@ from torch import Tensor
 from exfam.families import Family, Gaussian, Histogram, Scaled, StudentT
 from exfam.families.mixtures import Mixture
 from exfam.families.numeric import log_rising_factorial
-from exfam.scores.calibration import has_jumps
 
 _ENTRIES_AT_ONCE = 2_000_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
-# Between the quantiles of these levels a law is smooth; what lies beyond them weighs 1e-20.
+# Between the quantiles of these levels a cdf is smooth; what lies beyond them weighs 1e-20.
 _LOWER = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.2)
 _LEVELS = (*_LOWER, 0.5, *(1 - p for p in reversed(_LOWER)))
 _TAIL = 1e-10
@@ -26,106 +25,108 @@ _PIECES = 64  # of the numbers between two quantiles, where these are more
 def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
     """The integral of (F(x) - 1[value <= x])^2 over x, in the unit of the value; lower is better.
 
-    At least 0; the distance to the value for a law without spread, so that the mean over rows
-    compares with mean absolute errors. NaN where the value is, infinite for infinite values.
+    At least 0; without spread, the distance to the value, so that the mean over rows compares with
+    mean absolute errors. NaN where the value is, infinite for infinite values.
 
-    In closed form for mixtures of Gaussians and single Student's t laws; a sum for whole numbers,
-    to 1e-4 of the law's spread where it has thousands of them; otherwise an integral between the
+    In closed form for mixtures of Gaussians and single Student's t; a sum for whole numbers,
+    to 1e-4 of the spread where it has thousands of them; otherwise an integral between the
     members' quantiles, to 1e-5 of the spread.
     Sources: Gneiting & Raftery (2007), eq. 20 and 21; Grimit et al. (2006), eq. 2; Jordan, Krueger
     & Lerch (2019), appendix A.
 
-    >>> law = Mixture(Gaussian(scale=1.0), torch.zeros(1, 2, 1))
-    >>> crps(law, torch.tensor([0.0, 3.0]))
+    >>> mixture = Mixture(Gaussian(scale=1.0), torch.zeros(1, 2, 1))
+    >>> crps(mixture, torch.tensor([0.0, 3.0]))
     tensor([0.2337, 2.4366])
     """
-    law = Mixture(mixture.family, mixture.eta.detach().double(), mixture.item)
+    double = Mixture(mixture.family, mixture.eta.detach().double(), mixture.item)
     exact = value.double()
-    if isinstance(law.family, Scaled):
-        unit = Mixture(law.family.of_units, law.eta, law.item)
-        scores = law.family.scale * crps(unit, law.family.to_units(exact))
+    if isinstance(double.family, Scaled):
+        unit = Mixture(double.family.of_units, double.eta, double.item)
+        scores = double.family.scale * crps(unit, double.family.to_units(exact))
         return scores.to(mixture.eta.dtype)
     out = torch.where(exact.isinf(), torch.inf, torch.nan).to(exact)
-    ready = exact.isfinite() & law.eta.isfinite().all(-1).all(0)
-    jumps = has_jumps(law, exact)
-    whole, smooth = (torch.nonzero(ready & each)[:, 0] for each in (jumps, ~jumps))
+    ready = exact.isfinite() & double.eta.isfinite().all(-1).all(0)
+    jumps = double.has_jumps(exact)
+    whole, smooth = (torch.nonzero(ready & kind)[:, 0] for kind in (jumps, ~jumps))
     if len(whole):
-        out[whole] = _of_whole_numbers(_rows(law, whole), exact[whole])
+        out[whole] = _of_whole_numbers(_rows(double, whole), exact[whole])
     if len(smooth):
-        out[smooth] = _of_real_numbers(_rows(law, smooth), exact[smooth])
+        out[smooth] = _of_real_numbers(_rows(double, smooth), exact[smooth])
     return out.to(mixture.eta.dtype)
 
 
-def _of_real_numbers(law: Mixture, value: Tensor) -> Tensor:
-    members = len(law.eta)
+def _of_real_numbers(mixture: Mixture, value: Tensor) -> Tensor:
+    members = len(mixture.eta)
     # A subclass may have another density.
-    if type(law.family) is Gaussian:
-        return _in_chunks(_gaussians, law, value, members)
-    if type(law.family) is StudentT and members == 1:
-        return _student_t(law.family, law.eta[0], value)
-    nodes = (min(2, members) * len(_LEVELS) + len(_kinks(law.family))) * len(_NODES)
-    return _in_chunks(_integral, law, value, nodes * members)
+    if type(mixture.family) is Gaussian:
+        return _in_chunks(_gaussians, mixture, value, members)
+    if type(mixture.family) is StudentT and members == 1:
+        return _student_t(mixture.family, mixture.eta[0], value)
+    nodes = (min(2, members) * len(_LEVELS) + len(_kinks(mixture.family))) * len(_NODES)
+    return _in_chunks(_integral, mixture, value, nodes * members)
 
 
-def _of_whole_numbers(law: Mixture, value: Tensor) -> Tensor:
-    categories = law.family.categories
+def _of_whole_numbers(mixture: Mixture, value: Tensor) -> Tensor:
+    categories = mixture.family.categories
     if categories:
         ends = torch.arange(categories[0], categories[-1] + 2, dtype=value.dtype)
-        below = torch.nn.functional.pad(law.probs().cumsum(-1), (0, 1), value=1.0)
+        below = torch.nn.functional.pad(mixture.probs().cumsum(-1), (0, 1), value=1.0)
         return _steps(value, ends.expand(len(value), -1), below)
-    low, high = (_quantiles(law, [p])[..., 0] for p in (_TAIL, 1 - _TAIL))
+    low, high = (_quantiles(mixture, [p])[..., 0] for p in (_TAIL, 1 - _TAIL))
     low, width = low.amin(0), high.amax(0) - low.amin(0) + 1
     out = torch.empty_like(value)
     wide = width > _WIDEST
     if wide.any():
-        entries = min(2, len(law.eta)) * len(_LEVELS) * _PIECES * len(law.eta)
-        out[wide] = _in_chunks(_many_steps, _rows(law, wide), value[wide], entries)
+        entries = min(2, len(mixture.eta)) * len(_LEVELS) * _PIECES * len(mixture.eta)
+        out[wide] = _in_chunks(_many_steps, _rows(mixture, wide), value[wide], entries)
     # Rows of like widths together: a chunk sums as many numbers as its widest row needs.
     order = torch.nonzero(~wide)[:, 0]
     order = order[width[order].argsort()]
     while len(order):
         ends = torch.arange(float(width[order[-1]]) + 1, dtype=value.dtype)
-        size = max(1, _ENTRIES_AT_ONCE // (len(ends) * len(law.eta)))
+        size = max(1, _ENTRIES_AT_ONCE // (len(ends) * len(mixture.eta)))
         chosen, order = order[-size:], order[:-size]
         ends = low[chosen, None] + ends
-        part = _rows(law, chosen)
+        part = _rows(mixture, chosen)
         out[chosen] = _steps(value[chosen], ends, _cdf(part, ends))
     return out
 
 
-def _rows(law: Mixture, rows: Tensor) -> Mixture:
-    return Mixture(law.family, law.eta[:, rows], None if law.item is None else law.item[rows])
+def _rows(mixture: Mixture, rows: Tensor) -> Mixture:
+    return Mixture(
+        mixture.family, mixture.eta[:, rows], None if mixture.item is None else mixture.item[rows]
+    )
 
 
 def _in_chunks(
-    score: Callable[[Mixture, Tensor], Tensor], law: Mixture, value: Tensor, entries: int
+    score: Callable[[Mixture, Tensor], Tensor], mixture: Mixture, value: Tensor, entries: int
 ) -> Tensor:
     """`score` of some rows at a time, as memory for `entries` numbers a row allows."""
     size = max(1, _ENTRIES_AT_ONCE // entries)
     chunks = torch.arange(len(value)).split(size)
-    return torch.cat([score(_rows(law, rows), value[rows]) for rows in chunks])
+    return torch.cat([score(_rows(mixture, rows), value[rows]) for rows in chunks])
 
 
-def _cdf(law: Mixture, at: Tensor) -> Tensor:
+def _cdf(mixture: Mixture, at: Tensor) -> Tensor:
     """P(Y <= at), for several numbers a row."""
-    item = None if law.item is None else law.item[:, None]
-    return law.family.cdf(at, law.eta.unsqueeze(-2), item=item).mean(0)
+    item = None if mixture.item is None else mixture.item[:, None]
+    return mixture.family.cdf(at, mixture.eta.unsqueeze(-2), item=item).mean(0)
 
 
-def _quantiles(law: Mixture, levels: list[float]) -> Tensor:
+def _quantiles(mixture: Mixture, levels: list[float]) -> Tensor:
     """Each member's quantiles (members, rows, levels)."""
-    item = None if law.item is None else law.item[:, None]
-    p = torch.tensor(levels, dtype=law.eta.dtype)
-    return law.family.quantile(p, law.eta.unsqueeze(-2), item=item)
+    item = None if mixture.item is None else mixture.item[:, None]
+    p = torch.tensor(levels, dtype=mixture.eta.dtype)
+    return mixture.family.quantile(p, mixture.eta.unsqueeze(-2), item=item)
 
 
-def _breaks(law: Mixture, value: Tensor) -> Tensor:
-    """Numbers by row, in order, between which the law is smooth; `value` (rows, more) are some."""
-    found = _quantiles(law, list(_LEVELS)).movedim(0, -1).flatten(1).sort(-1).values
+def _breaks(mixture: Mixture, value: Tensor) -> Tensor:
+    """Numbers by row, in order, between which the cdf is smooth; `value` (rows, more) are some."""
+    quantiles = _quantiles(mixture, list(_LEVELS)).movedim(0, -1).flatten(1).sort(-1).values
     # Many members: every so many of their quantiles are as dense as two members' own.
-    kept = min(2, len(law.eta)) * len(_LEVELS)
-    places = torch.linspace(0, found.shape[1] - 1, kept).round().long()
-    return torch.cat([found[:, places], value], -1).sort(-1).values
+    kept = min(2, len(mixture.eta)) * len(_LEVELS)
+    index = torch.linspace(0, quantiles.shape[1] - 1, kept).round().long()
+    return torch.cat([quantiles[:, index], value], -1).sort(-1).values
 
 
 def _kinks(family: Family) -> tuple[float, ...]:
@@ -133,26 +134,26 @@ def _kinks(family: Family) -> tuple[float, ...]:
     return family.edges if isinstance(family, Histogram) else ()
 
 
-def _integral(law: Mixture, value: Tensor) -> Tensor:
+def _integral(mixture: Mixture, value: Tensor) -> Tensor:
     """By Gauss-Legendre between breaks, the value and jumps of the density being some of them."""
-    kinks = value.new_tensor(_kinks(law.family)).expand(len(value), -1)
-    breaks = _breaks(law, torch.cat([value[:, None], kinks], -1))
+    kinks = value.new_tensor(_kinks(mixture.family)).expand(len(value), -1)
+    breaks = _breaks(mixture, torch.cat([value[:, None], kinks], -1))
     low, half = breaks[:, :-1, None], breaks.diff(dim=-1)[..., None] / 2
     nodes = low + half * torch.from_numpy(_NODES + 1)
-    below = _cdf(law, nodes.flatten(1)).reshape(nodes.shape)
+    below = _cdf(mixture, nodes.flatten(1)).reshape(nodes.shape)
     height = torch.where(nodes < value[:, None, None], below, 1 - below) ** 2
     return (half * height * torch.from_numpy(_WEIGHTS)).sum((-2, -1))
 
 
-def _many_steps(law: Mixture, value: Tensor) -> Tensor:
+def _many_steps(mixture: Mixture, value: Tensor) -> Tensor:
     """A sum over more numbers than can be visited: their cdf is all but straight between breaks."""
     own = value.floor()
-    breaks = _breaks(law, torch.stack([own, own + 1], -1))
-    # Closer at the lower end, where laws of counts are steep.
+    breaks = _breaks(mixture, torch.stack([own, own + 1], -1))
+    # Closer at the lower end, where counts are steep.
     share = (torch.arange(_PIECES, dtype=value.dtype) / _PIECES) ** 2
     ends = (breaks[:, :-1, None] + breaks.diff(dim=-1)[..., None] * share).floor().flatten(1)
     ends = torch.cat([ends, breaks[:, -1:]], -1)
-    return _steps(value, ends, _cdf(law, ends))
+    return _steps(value, ends, _cdf(mixture, ends))
 
 
 def _steps(value: Tensor, ends: Tensor, below: Tensor) -> Tensor:
@@ -178,12 +179,12 @@ def _mean_distance(center: Tensor, sd: Tensor) -> Tensor:
     return 2 * sd * density + center * (2 * torch.special.ndtr(z) - 1)
 
 
-def _gaussians(law: Mixture, value: Tensor) -> Tensor:
+def _gaussians(mixture: Mixture, value: Tensor) -> Tensor:
     """E |Y - value| - E |Y - Y'| / 2, pair of members by pair."""
-    mean, variance = law.family.mean(law.eta), law.family.variance(law.eta)
+    mean, variance = mixture.family.mean(mixture.eta), mixture.family.variance(mixture.eta)
     score = _mean_distance(value - mean, variance.sqrt()).mean(0)
-    for each in range(len(mean)):
-        apart = _mean_distance(mean[each] - mean, (variance[each] + variance).sqrt())
+    for k in range(len(mean)):
+        apart = _mean_distance(mean[k] - mean, (variance[k] + variance).sqrt())
         score = score - 0.5 * apart.mean(0) / len(mean)
     return score
 

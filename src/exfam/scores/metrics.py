@@ -1,8 +1,4 @@
-"""Scores of predictions made elsewhere: rankings, errors, differences with their spread.
-
-Those of predictive distributions (CRPS, interval coverage, the probability integral transform) are
-computed next door and named here as well.
-"""
+"""Scores of predictions made elsewhere: rankings, errors, means with their spread."""
 
 from typing import NamedTuple
 
@@ -53,29 +49,17 @@ def ndcg_at(rank: Float[np.ndarray, "targets"], *, k: int) -> float:
 
 
 def mrr(rank: Float[np.ndarray, "targets"]) -> float:
-    """Mean reciprocal rank, in (0, 1].
-
-    >>> mrr(np.array([1.0, 4.0]))
-    0.625
-    """
+    """Mean reciprocal rank, in (0, 1]."""
     return _mean(1 / rank)
 
 
 def mse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
-    """Mean squared error of predicted means.
-
-    >>> mse(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
-    2.0
-    """
+    """Mean squared error of predicted means."""
     return _mean((value - mean) ** 2)
 
 
 def rmse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
-    """Root of the mean squared error of predicted means, in the unit of the value.
-
-    >>> rmse(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
-    1.414...
-    """
+    """Root of the mean squared error of predicted means, in the unit of the value."""
     return float(np.sqrt(mse(value, mean)))
 
 
@@ -111,11 +95,8 @@ def paired_bootstrap(
     """Mean difference per element, with the percentile interval when whole groups are redrawn.
 
     `difference`: of two models' scores on the same elements
-    `group`: which group each element belongs to: its elements are drawn together, since they
-        are not independent of each other
-    `n`: number of redrawings (default 2000)
-    `level`: share of redrawn means inside the interval (default 0.95)
-
+    `group`: which group each element belongs to; its elements are not independent of each other
+    `n`: number of redrawings; `level`: share of redrawn means inside the interval
     Raises DataError without elements.
 
     >>> low_noise = np.repeat([0.9, 1.1], 500)
@@ -124,10 +105,7 @@ def paired_bootstrap(
     """
     check_positive("n", n)
     check_fraction("level", level)
-    if difference.size == 0:
-        raise DataError("`difference` must hold at least one element, got none.")
-    _, which = np.unique(group, return_inverse=True)
-    total, count = np.bincount(which, weights=difference), np.bincount(which)
+    total, count = _sums("difference", difference, group)
     generator = np.random.default_rng(seed)
     even = np.full(len(count), 1 / len(count))
     at_once = max(1, _ENTRIES_AT_ONCE // len(count))
@@ -137,6 +115,50 @@ def paired_bootstrap(
         means.append((drawn @ total) / (drawn @ count))
     low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(total.sum() / count.sum()), float(low), float(high))
+
+
+class Estimate(NamedTuple):
+    """A mean, its standard error, and how many elements and groups it is of.
+
+    The error is NaN of one group, and of a mean that is infinite.
+    """
+
+    mean: float
+    error: float
+    n: int
+    n_groups: int
+
+
+def mean_over_groups(
+    number: Float[np.ndarray, "elements"], group: Int[np.ndarray, "elements"]
+) -> Estimate:
+    """Mean per element, with the standard error of a ratio of two sums over independent groups.
+
+    Elements of a group are not independent of each other, so groups are what is counted.
+    Raises DataError without elements.
+    Source: Cochran (1977), Sampling Techniques, eq. 2.46 without finite population correction.
+
+    >>> mean_over_groups(np.array([1.0, 3.0, 5.0, 7.0]), np.array([0, 0, 1, 1]))
+    Estimate(mean=4.0, error=2.0, n=4, n_groups=2)
+    """
+    total, count = _sums("number", number, group)
+    n, n_groups = int(count.sum()), len(count)
+    mean = float(total.sum() / n)
+    if n_groups < 2 or not np.isfinite(mean):
+        return Estimate(mean, float("nan"), n, n_groups)
+    rest = total - mean * count
+    error = np.sqrt((rest**2).sum() * n_groups / (n_groups - 1)) / n
+    return Estimate(mean, float(error), n, n_groups)
+
+
+def _sums(
+    name: str, number: Float[np.ndarray, "elements"], group: Int[np.ndarray, "elements"]
+) -> tuple[Float[np.ndarray, "groups"], Int[np.ndarray, "groups"]]:
+    """Sum and number of elements of each group; DataError without elements."""
+    if not len(number):
+        raise DataError(f"`{name}` must hold at least one element, got none.")
+    _, which = np.unique(group, return_inverse=True)
+    return np.bincount(which, weights=number), np.bincount(which)
 
 
 def _mean(numbers: np.ndarray) -> float:

@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from exfam.checks import ExfamError, check_inside, check_seed
+from exfam.checks import ExfamError, check_inside, check_seed, check_whole
 from exfam.families.mixtures import Mixture
-from exfam.families.numeric import check_integer
 from exfam.scores.calibration import probability_integral
 from exfam.scores.crps import crps
 
@@ -24,17 +23,17 @@ class Prediction:
     """A distribution of the value for each of `n_rows` rows, or for some of them.
 
     `mixture`: the distributions, one for each of `rows`
-    `rows`: their places among the rows of the data, each once
+    `rows`: which rows of the data they are of, each once
     `n_rows`: number of rows of the data
 
     Arrays are float64 with one number a row, NaN in rows without a distribution. A `value` is one
-    number a row, or one for all rows; NaN where it is not known, and there NaN comes back.
-
-    Raises ExfamError if `rows` are not as many as the distributions, or not among `n_rows`.
+    number a row, or one for all rows, else ExfamError is raised; NaN where it is not known, and
+    there NaN comes back. Raises ExfamError for `rows` that are not as many as the distributions, or
+    not among `n_rows`.
 
     >>> from exfam.families import Gaussian
-    >>> law = Mixture(Gaussian(scale=2.0), torch.tensor([[[5.0], [7.0]]]))
-    >>> prediction = Prediction(law, rows=np.array([0, 2]), n_rows=3)
+    >>> mixture = Mixture(Gaussian(scale=2.0), torch.tensor([[[5.0], [7.0]]]))
+    >>> prediction = Prediction(mixture, rows=np.array([0, 2]), n_rows=3)
     >>> prediction.mean
     array([ 5., nan,  7.])
     >>> low, high = prediction.interval(0.9)
@@ -47,22 +46,19 @@ class Prediction:
     n_rows: int
 
     def __post_init__(self) -> None:
-        n_laws = self.mixture.eta.shape[1]
-        if len(self.rows) != n_laws:
+        n = self.mixture.eta.shape[1]
+        if len(self.rows) != n:
             raise ExfamError(
-                f"`rows` must hold one place for each of {n_laws} distributions, "
-                f"got {len(self.rows)}."
+                f"`rows` must hold one row for each of {n} distributions, got {len(self.rows)}."
             )
         outside = (self.rows < 0) | (self.rows >= self.n_rows)
         if outside.any():
             raise ExfamError(
                 f"`rows` must be in 0 to {self.n_rows - 1}, got {self.rows[outside][0]}."
             )
-        places, counts = np.unique(self.rows, return_counts=True)
-        if len(places) < len(self.rows):
-            raise ExfamError(
-                f"`rows` must hold each place once, got {places[counts > 1][0]} again."
-            )
+        rows, counts = np.unique(self.rows, return_counts=True)
+        if len(rows) < len(self.rows):
+            raise ExfamError(f"`rows` must hold each row once, got {rows[counts > 1][0]} again.")
 
     def __repr__(self) -> str:
         members = self.mixture.eta.shape[0]
@@ -75,12 +71,12 @@ class Prediction:
     @property
     def mean(self) -> Float[np.ndarray, "rows"]:
         """Expected value, in the unit of the value."""
-        return self._placed(self._law.mean())
+        return self._placed(self._double.mean())
 
     @property
     def variance(self) -> Float[np.ndarray, "rows"]:
         """Variance, in the squared unit of the value; what members disagree on included."""
-        return self._placed(self._law.variance())
+        return self._placed(self._double.variance())
 
     @property
     def sd(self) -> Float[np.ndarray, "rows"]:
@@ -93,77 +89,70 @@ class Prediction:
         Raises ExfamError unless 0 < p < 1.
         """
         check_inside("p", p)
-        return self._placed(self._law.quantile(float(p)))
+        return self._placed(self._double.quantile(float(p)))
 
     def interval(
         self, level: float | np.floating = 0.9
     ) -> tuple[Float[np.ndarray, "rows"], Float[np.ndarray, "rows"]]:
         """Lower and upper end of the central interval of probability `level`.
 
-        Outside of it, (1 - level) / 2 lies on each side.
-        Raises ExfamError unless 0 < level < 1.
+        Outside of it, (1 - level) / 2 lies on each side. Raises ExfamError unless 0 < level < 1.
         """
         check_inside("level", level)
         tail = (1 - float(level)) / 2
         return self.quantile(tail), self.quantile(1 - tail)
 
     def cdf(self, value: Any) -> Float[np.ndarray, "rows"]:
-        """Probability of at most `value`, in [0, 1].
-
-        Raises ExfamError unless `value` is a number a row, or one number.
-        """
-        return self._of_values(value, self._law.cdf)
+        """Probability of at most `value`, in [0, 1]."""
+        return self._of_values(value, self._double.cdf)
 
     def log_prob(self, value: Any) -> Float[np.ndarray, "rows"]:
         """Log-probability or density of `value` in nats: the log of the members' mean.
 
         -inf where the family cannot produce it.
-        Raises ExfamError unless `value` is a number a row, or one number.
         """
-        return self._of_values(value, self._law.log_prob)
+        return self._of_values(value, self._double.log_prob)
 
     def crps(self, value: Any) -> Float[np.ndarray, "rows"]:
         """Continuous ranked probability score, in the unit of the value; lower is better.
 
         See `exfam.scores.crps.crps`.
-        Raises ExfamError unless `value` is a number a row, or one number.
         """
-        return self._of_values(value, lambda each: crps(self._law, each))
+        return self._of_values(value, lambda own: crps(self._double, own))
 
     def pit(self, value: Any, *, seed: int = 0) -> Float[np.ndarray, "rows"]:
         """The cdf at `value`, uniform in [0, 1] over rows if all distributions are right.
 
         Whole numbers jump: there a uniform draw between the cdf below the value and at it, which
-        `seed` fixes (default 0).
-        Raises ExfamError unless `value` is a number a row, or one number, and `seed` an integer
-        from 0 to 2^63 - 1.
+        `seed`, an integer from 0, fixes.
         """
         check_seed("seed", seed)
         return self._of_values(
-            value, lambda each: torch.from_numpy(probability_integral(self._law, each, seed=seed))
+            value, lambda own: torch.from_numpy(probability_integral(self._double, own, seed=seed))
         )
 
     def sample(self, n: int | np.integer, *, seed: int = 0) -> Float[np.ndarray, "draws rows"]:
         """`n` draws a row, each row by itself: from its own distribution, not from the joint one.
 
         Sums or differences of rows of a draw do not have their true spread, since the dependence
-        between rows is not in it. `seed` fixes the draws (default 0).
-        Raises ExfamError unless n is an integer >= 1, and `seed` one from 0 to 2^63 - 1.
+        between rows is not in it. `seed`, an integer from 0, fixes the draws.
         """
-        check_integer("n", n.item() if isinstance(n, np.integer) else n, at_least=1)
+        check_whole("n", n)
         check_seed("seed", seed)
         generator = torch.Generator().manual_seed(int(seed))
-        law, drawn = self._law, np.full((n, self.n_rows), np.nan)
-        at_once = max(1, _ENTRIES_AT_ONCE // max(1, law.eta.numel()))
+        mixture, drawn = self._double, np.full((n, self.n_rows), np.nan)
+        at_once = max(1, _ENTRIES_AT_ONCE // max(1, mixture.eta.numel()))
         for first in range(0, n, at_once):
             times = min(at_once, n - first)
-            item = None if law.item is None else law.item.repeat(times)
-            several = Mixture(law.family, law.eta.repeat(1, times, 1), item).sample(generator)
+            item = None if mixture.item is None else mixture.item.repeat(times)
+            several = Mixture(mixture.family, mixture.eta.repeat(1, times, 1), item).sample(
+                generator
+            )
             drawn[first : first + times, self.rows] = several.reshape(times, -1).numpy()
         return drawn
 
     @cached_property
-    def _law(self) -> Mixture:
+    def _double(self) -> Mixture:
         """The mixture in double precision, on the CPU."""
         item = self.mixture.item
         eta = self.mixture.eta.detach().to("cpu", torch.float64)

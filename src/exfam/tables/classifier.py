@@ -7,7 +7,7 @@ from jaxtyping import Float64, Shaped
 from sklearn.base import ClassifierMixin
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice
 from exfam.tables.answers.decisions import DECISIONS
 from exfam.tables.data import LABEL_KINDS, Column, RawColumn

@@ -7,9 +7,8 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.choices import Families
-from exfam.estimator.declared import parameter
-from exfam.estimator.rules import Choice, OrWord
+from exfam.estimator.base import parameter
+from exfam.estimator.rules import Choice, Families, OrWord
 from exfam.families import StudentT
 from exfam.tables.estimator.column_families import number_family
 from exfam.tables.estimator.given import GivenTables

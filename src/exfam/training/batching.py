@@ -1,9 +1,10 @@
 """What training reads: which groups go into which batch, in memory or from disk, and weights."""
 
+import hashlib
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,8 +12,9 @@ from jaxtyping import Float, Int64, Real
 
 from exfam.checks import LARGEST_WEIGHT, ExfamError, check_choice, check_positive
 from exfam.groups import TARGET, Batch, Groups
-from exfam.training.fingerprint import digest, groups_digest
 
+# Fields of Groups that training does not look at.
+_UNUSED = ("source_row", "group_names", "ignored", "ordered")
 # Data of fewer bytes are shuffled as a whole: they fit into any machine's memory.
 LARGE = 1 << 32
 ELEMENTS_PER_BLOCK = 1 << 14
@@ -27,10 +29,6 @@ def reading_windows(
     One part with all of them, unless their columns hold more than 4 GB: then each part is a random
     choice of contiguous blocks, 256 of some 16,000 elements each, so that every page of a file is
     read once an epoch and not once a group.
-
-    >>> groups = Groups(start=[0, 2, 2], stop=[2, 2, 5], item=[0, 1, 2, 0, 1])
-    >>> [part.tolist() for part in reading_windows(groups, np.random.default_rng(0))]
-    [[0, 2]]
     """
     index = np.flatnonzero(groups.stop > groups.start)
     if not len(index):
@@ -52,13 +50,12 @@ def read_at_random(groups: Groups) -> Iterator[None]:
 
     Reading ahead, of help to one pass through a file, costs a hundred times the time of the
     reading itself where groups are picked here and there.
-
-    >>> with read_at_random(Groups(start=[0], stop=[2], item=[0, 1])):
-    ...     pass
     """
     columns = _flat_columns(groups)
-    large = sum(column.nbytes for column in columns) > LARGE
-    mappings = [mapping for column in columns if large and (mapping := _mapping(column))]
+    if sum(column.nbytes for column in columns) <= LARGE:
+        yield
+        return
+    mappings = [mapping for column in columns if (mapping := _mapping(column))]
     _advise(mappings, "MADV_RANDOM")
     try:
         yield
@@ -114,9 +111,6 @@ def epoch_batches(
     Raises ExfamError unless exactly one of the two sizes is given.
 
     >>> groups = Groups(start=[0, 2, 3], stop=[2, 3, 7])
-    >>> batches = list(epoch_batches(groups, batch_size=2, generator=np.random.default_rng(0)))
-    >>> sorted(len(index) for index in batches)
-    [1, 2]
     >>> batches = list(epoch_batches(groups, max_tokens=4, generator=np.random.default_rng(0)))
     >>> sorted(index.tolist() for index in batches)
     [[1, 0], [2]]
@@ -133,15 +127,15 @@ def epoch_batches(
     lengths = groups.lengths
     for window in reading_windows(groups, generator):
         order = generator.permutation(window)
+        # Sizes may be beyond NumPy's integers.
         if batch_size is not None:
-            size = max(1, min(batch_size, len(window)))  # a size may be beyond NumPy's integers
+            size = max(1, min(batch_size, len(window)))
             batches = _batches_of_groups(order, lengths, size, bucket=bucket)
         if max_tokens is not None:
-            all_padded = max(1, len(window) * int(lengths.max(initial=1)))
-            size = min(max_tokens, all_padded)
+            size = min(max_tokens, max(1, len(window) * int(lengths.max(initial=1))))
             batches = _batches_of_tokens(order, lengths, size, bucket=bucket)
-        for place in generator.permutation(len(batches)) if bucket else range(len(batches)):
-            yield batches[place]
+        for number in generator.permutation(len(batches)) if bucket else range(len(batches)):
+            yield batches[number]
 
 
 def _batches_of_groups(
@@ -200,10 +194,6 @@ def element_weights(
     `per`: "element" if `weight` has one number an own element (in the order of
     `groups.elements()`), "row" if it has one a row of the frame the groups were read from.
     Elements that are nobody's own weigh 0.
-
-    >>> groups = Groups(start=[0, 2], stop=[2, 3], item=[0, 1, 2], source_row=[2, 0, 1])
-    >>> element_weights(groups, np.array([1.0, 2.0, 3.0]), per="row")
-    array([3., 1., 2.])
     """
     check_choice("per", per, ("element", "row"))
     elements = groups.elements()
@@ -277,19 +267,12 @@ class Weighted:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "groups"]:
-        """Number of own elements of every group."""
         return self.groups.lengths
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> Batch:
-        """The groups at `index` side by side, with their weights."""
         return self.groups.pad(index, weight=self.weight)
 
     def total(self, first: int, last: int) -> float:
-        """Sum of the weights of the targets of groups `first` to `last`, the latter excluded.
-
-        >>> Weighted(Groups(start=[0], stop=[2]), np.array([0.5, 2.0])).total(0, 1)
-        2.5
-        """
         groups = self.groups[first:last]
         if self.weight is None:
             return float(groups.n_targets)
@@ -303,19 +286,45 @@ class Weighted:
     def epoch_batches(
         self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
     ) -> Iterator[np.ndarray]:
-        """Random batches of groups of like length."""
         return epoch_batches(
             self.groups, generator=generator, batch_size=batch_size, max_tokens=max_tokens
         )
 
     def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
-        """Every group once, by length."""
         return sequential_batches(self.groups, max_tokens=max_tokens)
 
     def fingerprint(self) -> dict[str, str]:
-        """Digests of all that training sees of the groups, and of the weights."""
         return {"groups": groups_digest(self.groups), "weights": digest([self.weight])}
 
     def read_at_random(self) -> AbstractContextManager[None]:
-        """The system reads no more of mapped files than what is asked for."""
         return read_at_random(self.groups)
+
+
+def digest(arrays: Iterable[np.ndarray | None]) -> str:
+    """A short fingerprint of arrays: their bytes, shapes and dtypes, in order."""
+    total = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            total.update(b"none;")
+            continue
+        total.update(f"{array.dtype.str}{array.shape};".encode())
+        plain = array.dtype.kind in "biufc"
+        content = np.ascontiguousarray(array).data if plain else repr(array.tolist()).encode()
+        total.update(content)
+    return total.hexdigest()[:16]
+
+
+def groups_digest(groups: Groups) -> str:
+    """A short fingerprint of all that training sees of the groups."""
+    arrays: list[np.ndarray | None] = []
+    for field in fields(groups):
+        value = getattr(groups, field.name)
+        # Fits that began before there were ties go on.
+        if field.name in _UNUSED or (field.name == "tied" and value is None):
+            continue
+        if isinstance(value, Mapping):
+            for name, column in value.items():
+                arrays += [np.array(f"{field.name} {name}"), column]
+        else:
+            arrays.append(value)
+    return digest(arrays)

@@ -47,18 +47,6 @@ class Checkpoint:
         check_positive("seconds", self.seconds, zero=True)
 
 
-def checkpoint_path(given: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of checkpoints as a path; ExfamError if no folder can have that name.
-
-    >>> checkpoint_path(None) is None
-    True
-    """
-    if given is None:
-        return None
-    check_path("checkpoint", given)
-    return Path(given)
-
-
 class CheckpointFolder:
     """The generations of one fit. `fingerprint` names, as plain JSON, what makes it this fit.
 
@@ -85,6 +73,15 @@ class CheckpointFolder:
         self._saving_took = 0.0
         self._number = 0
         self._intact: Path | None = None
+
+    @classmethod
+    def of(
+        cls, given: Checkpoint | str | os.PathLike[str], *, fingerprint: Mapping[str, Any]
+    ) -> "CheckpointFolder":
+        """The folder that a user names, of fits that also share the checkpoint's identity."""
+        checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
+        facts = {**fingerprint, **checkpoint.identity}
+        return cls(checkpoint.folder, fingerprint=facts, seconds=checkpoint.seconds)
 
     def due(self, *, epoch_end: bool = False) -> bool:
         """Whether it is time to save: after `seconds`, at an epoch's end as soon as it is cheap."""
@@ -124,7 +121,9 @@ class CheckpointFolder:
         Warns if a newer generation is damaged. Raises CheckpointError if all are, or if they belong
         to another fit.
         """
-        self._remove_unfinished()
+        for path in self._files():
+            if path.name.startswith(".generation-"):  # a file that a killed fit left unfinished
+                path.unlink()
         paths = self._generations()
         for path in paths:
             if _is_intact(path):
@@ -152,11 +151,6 @@ class CheckpointFolder:
     def _files(self) -> list[Path]:
         return list(self.folder.iterdir()) if self.folder.is_dir() else []
 
-    def _remove_unfinished(self) -> None:
-        for path in self._files():
-            if path.name.startswith(".generation-"):
-                path.unlink()
-
     def _read(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         with safetensors.safe_open(path, framework="numpy") as file:
             stored = json.loads(file.metadata()["exfam"])
@@ -165,12 +159,15 @@ class CheckpointFolder:
         self._intact = path
         return arrays, stored["facts"]
 
-    def _check_fingerprint(self, found: Mapping[str, Any]) -> None:
-        names = dict.fromkeys([*self._fingerprint, *found])
+    def _check_fingerprint(self, stored: Mapping[str, Any]) -> None:
+        def said(facts: Mapping[str, Any], name: str) -> str:
+            return repr(facts[name]) if name in facts else "absent"
+
+        own = self._fingerprint
         differing = [
-            f"{name} is {_shown(found, name)} there and {_shown(self._fingerprint, name)} here"
-            for name in names
-            if found.get(name) != self._fingerprint.get(name)
+            f"{name} is {said(stored, name)} there and {said(own, name)} here"
+            for name in dict.fromkeys([*own, *stored])
+            if stored.get(name) != own.get(name)
         ]
         if differing:
             more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
@@ -178,10 +175,6 @@ class CheckpointFolder:
                 f"`checkpoint` must belong to this fit, got one of another fit in {self.folder}: "
                 f"{'; '.join(differing[:3])}{more}. Use another folder, or delete it to start anew."
             )
-
-
-def _shown(fingerprint: Mapping[str, Any], name: str) -> str:
-    return repr(fingerprint[name]) if name in fingerprint else "absent"
 
 
 def _is_intact(path: Path) -> bool:

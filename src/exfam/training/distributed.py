@@ -18,23 +18,7 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError
-from exfam.training.ranks import ONE_PROCESS, Ranks, State, place_in_world, share_of
-
-
-def join_ranks(device: torch.device) -> Ranks:
-    """The ranks that torchrun started this process among, or the one process that it is.
-
-    The first call waits for all ranks to make theirs; they part when their programs end.
-
-    >>> join_ranks(torch.device("cpu"))
-    OneProcess(rank=0, size=1)
-    """
-    if place_in_world().size == 1:
-        return ONE_PROCESS
-    if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        atexit.register(_leave)
-    return ManyRanks(device)
+from exfam.training.ranks import State, share_of
 
 
 def _leave() -> None:
@@ -49,6 +33,9 @@ class ManyRanks:
     """
 
     def __init__(self, device: torch.device) -> None:
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            atexit.register(_leave)
         self.rank = torch.distributed.get_rank()
         self.size = torch.distributed.get_world_size()
         self._device = device
@@ -58,7 +45,6 @@ class ManyRanks:
     def share(
         self, index: Int64[np.ndarray, "batch"], lengths: Int64[np.ndarray, "groups"]
     ) -> Int64[np.ndarray, "share"]:
-        """This rank's groups of a batch that all ranks know."""
         return share_of(index, lengths, rank=self.rank, size=self.size)
 
     def sum(self, numbers: Sequence[float], parameters: Sequence[nn.Parameter] = ()) -> list[float]:
@@ -94,12 +80,10 @@ class ManyRanks:
         return self._gradients
 
     def stops(self, requested: bool) -> bool:
-        """Whether any rank had requested to stop when all summed last."""
         self._requested = requested
         return self._stopped
 
     def from_main(self, produce: Callable[[], State | None]) -> State | None:
-        """What `produce` returns on the main rank; it is called there only."""
         state = produce() if self.rank == 0 else None
         content = b"" if state is None else _packed(state)
         size = torch.tensor([len(content)], device=self._device)

@@ -48,9 +48,6 @@ class EpochSettings:
     `threads`: "auto" for all processors that the process may use, or a number. Several write to the
         same vectors without locks, so that results are not the same bits twice (Hogwild)
     `seed`: of all that is drawn; draws are the same for any number of threads
-
-    >>> EpochSettings(learning_rate=0.025, epochs=5, threads=1, seed=0).epochs
-    5
     """
 
     learning_rate: float
@@ -70,11 +67,7 @@ class EpochSettings:
 
 
 def usable_threads(threads: int | str) -> int:
-    """How many threads "auto" means: one a processor that the process may use.
-
-    >>> usable_threads(3), usable_threads("auto") >= 1
-    (3, True)
-    """
+    """How many threads "auto" means: one a processor that the process may use."""
     if threads != "auto":
         return int(threads)
     if hasattr(os, "sched_getaffinity"):
@@ -83,7 +76,7 @@ def usable_threads(threads: int | str) -> int:
 
 
 class TextEngine:
-    """Pieces of text in their order, a few to a step; what a `Run` asks of an engine.
+    """Pieces of text in their order, a few to a step: the engine of a `Run`.
 
     `arrays`: all that `train` changes, by name. Of a step, pieces are shared among the threads.
     Raises DataError at the end of an epoch that had nothing to learn from.
@@ -105,28 +98,13 @@ class TextEngine:
         self._threads = usable_threads(settings.threads)
         self._per_step = self._threads * _PIECES_PER_THREAD_AND_STEP
         self._epoch = 0
-        self._learning_rate = 0.0
+        self.learning_rate = 0.0  # of the last piece of the last step
         self._tokens_done, self._started = 0, time.monotonic()
         # Of the epoch; NaN where it was begun by another process.
         self._weight = math.nan
 
-    @property
-    def learning_rate(self) -> float:
-        """Of the last piece of the last step."""
-        return self._learning_rate
-
     def pace(self) -> str:
-        """Codes of words a second since training began or went on.
-
-        >>> engine = TextEngine(
-        ...     lambda tokens, *, rate, seed: (0.0, 1.0),
-        ...     tokens=np.zeros(9, np.int32),
-        ...     arrays={},
-        ...     settings=EpochSettings(learning_rate=0.1, epochs=1, threads=1, seed=0),
-        ... )
-        >>> engine.pace()
-        '0 words/s'
-        """
+        """Codes of words a second since training began or went on."""
         seconds = max(time.monotonic() - self._started, 1e-9)
         return f"{self._tokens_done / seconds:,.0f} words/s"
 
@@ -146,7 +124,7 @@ class TextEngine:
         else:
             with ThreadPoolExecutor(self._threads) as threads:
                 results = list(threads.map(self._piece, pieces))
-        self._learning_rate = self._rate(pieces[-1])
+        self.learning_rate = self._rate(pieces[-1])
         _forget(self.tokens)
         self._tokens_done += len(pieces) * self._size
         weight = sum(weight for _, weight in results)
@@ -225,30 +203,20 @@ def fit_text(
     True
     """
     engine = TextEngine(train, tokens=tokens, arrays=arrays, settings=settings)
+    checkpoints = None
+    if checkpoint is not None:
+        facts: dict[str, Any] = {f"shape of {name}": list(a.shape) for name, a in arrays.items()}
+        facts |= {f"initial {name}": _digest(array) for name, array in arrays.items()}
+        facts |= asdict(settings) | {"text": _digest(tokens)}
+        checkpoints = CheckpointFolder.of(checkpoint, fingerprint=facts)
     bar = EpochProgress(shown=progress, max_epochs=settings.epochs, extra=engine.pace)
     return Run(
         engine,
         max_epochs=settings.epochs,
         patience=settings.epochs,
         progress=bar,
-        checkpoints=_checkpoint_folder(checkpoint, tokens, arrays, settings),
+        checkpoints=checkpoints,
     ).train()
-
-
-def _checkpoint_folder(
-    checkpoint: Checkpoint | str | os.PathLike[str] | None,
-    tokens: np.ndarray,
-    arrays: Mapping[str, np.ndarray],
-    settings: EpochSettings,
-) -> CheckpointFolder | None:
-    if checkpoint is None:
-        return None
-    if not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint)
-    fingerprint: dict[str, Any] = {f"shape of {name}": list(a.shape) for name, a in arrays.items()}
-    fingerprint |= {f"initial {name}": _digest(array) for name, array in arrays.items()}
-    fingerprint |= asdict(settings) | {"text": _digest(tokens)} | dict(checkpoint.identity)
-    return CheckpointFolder(checkpoint.folder, fingerprint=fingerprint, seconds=checkpoint.seconds)
 
 
 def _forget(tokens: np.ndarray) -> None:

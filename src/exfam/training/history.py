@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -71,17 +70,16 @@ class History:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list a column."""
-        return {field.name: [getattr(row, field.name) for row in self.rows] for field in _COLUMNS}
+        return {
+            field.name: [getattr(row, field.name) for row in self.rows] for field in fields(Epoch)
+        }
 
     def to_arrow(self) -> "pa.Table":
-        """One row an epoch.
-
-        >>> History((), "interrupted").to_arrow().num_rows
-        0
-        """
+        """One row an epoch."""
         import pyarrow as pa
 
-        types = [(name, pa.type_for_alias(alias)) for name, alias in _ARROW_TYPES.items()]
+        whole = dict.fromkeys(("epoch", "steps"), pa.int64()) | {"best": pa.bool_()}
+        types = [(field.name, whole.get(field.name, pa.float64())) for field in fields(Epoch)]
         return pa.table(self.to_dict(), schema=pa.schema(types))
 
     def to_config(self) -> dict[str, Any]:
@@ -90,32 +88,12 @@ class History:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "History":
-        """The history that `to_config` wrote.
-
-        >>> History.from_config(History((), "patience").to_config())
-        History(rows=(), stopped='patience')
-        """
+        """The history that `to_config` wrote."""
         return cls(tuple(Epoch(**row) for row in config["rows"]), config["stopped"])
 
 
-_COLUMNS = fields(Epoch)
-_ARROW_TYPES = {
-    "epoch": "int64",
-    "steps": "int64",
-    "train_nats": "float64",
-    "validation_nats": "float64",
-    "learning_rate": "float64",
-    "cpu_seconds": "float64",
-    "best": "bool",
-}
-
-
 def best_of(rows: Sequence[Epoch]) -> Epoch | None:
-    """The last row that was the best so far.
-
-    >>> best_of([]) is None
-    True
-    """
+    """The last row that was the best so far."""
     return next((row for row in reversed(rows) if row.best), None)
 
 
@@ -156,12 +134,7 @@ class EpochProgress:
             self._task = self._bar.add_task("fit", total=self.max_epochs)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._draw_latest(self._bar)
             self._bar.stop()

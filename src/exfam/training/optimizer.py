@@ -1,15 +1,15 @@
 """Steps as fits take them: settings, device, which parameters decay, the rate of every step."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from exfam.checks import ExfamError, check_choice, check_fraction, check_positive
+from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
 from exfam.layers import LARGE_PARAMETER
 from exfam.training.ranks import Place, place_in_world
 
@@ -40,11 +40,7 @@ def choose_device(name: Any) -> torch.device:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether this machine's processor has instructions for products of bfloat16.
-
-    >>> isinstance(multiplies_bfloat16(), bool)
-    True
-    """
+    """Whether this machine's processor has instructions for products of bfloat16."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
 
@@ -103,10 +99,10 @@ class TrainingSettings:
         check_positive("learning_rate", self.learning_rate)
         check_positive("weight_decay", self.weight_decay, zero=True)
         for name in ("batch_size", "max_epochs", "patience"):
-            _check_integer(name, getattr(self, name), least=1)
+            check_whole(name, getattr(self, name))
         if self.batch_tokens is not None:
-            _check_integer("batch_tokens", self.batch_tokens, least=1)
-        _check_integer("seed", self.seed, least=0)
+            check_whole("batch_tokens", self.batch_tokens)
+        check_whole("seed", self.seed, least=0)
         for beta in self.betas:
             check_fraction("betas", beta)
         check_fraction("warmup", self.warmup)
@@ -128,21 +124,12 @@ class TrainingSettings:
         return SCHEDULES[self.schedule](min(1.0, (step - warmup) / max(1.0, n_steps - warmup)))
 
 
-def _check_integer(name: str, value: int, *, least: int) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
-
-
-def _cosine(done: float) -> float:
-    return 0.5 * (1.0 + math.cos(math.pi * done))
-
-
-def _constant(done: float) -> float:
-    return 1.0
-
-
 OPTIMIZERS = ("adamw", "descent")
-SCHEDULES = {"constant": _constant, "cosine": _cosine}
+# Fraction of the steps after the warm-up that is done -> fraction of the largest learning rate.
+SCHEDULES = {
+    "constant": lambda done: 1.0,
+    "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
+}
 
 
 def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
@@ -187,20 +174,11 @@ def _default_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[s
 
 
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """AdamW over the model's parameter groups, one compiled loop over all of them; or descent.
-
-    >>> type(make_optimizer(nn.Linear(2, 3), TrainingSettings())).__name__
-    'AdamW'
-    """
+    """AdamW over the model's parameter groups, one compiled loop over all of them; or descent."""
     groups = parameter_groups(model, settings)
     if settings.optimizer == "descent":
         return torch.optim.SGD(groups, lr=settings.learning_rate)
-    return torch.optim.AdamW(
-        groups,
-        lr=settings.learning_rate,
-        betas=settings.betas,
-        fused=True,
-    )
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas, fused=True)
 
 
 def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
@@ -219,3 +197,20 @@ def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
     if limit is not None and limit < norm < math.inf:
         torch._foreach_mul_(gradients, limit / norm)
     return norm
+
+
+@contextmanager
+def processor_threads(n: int) -> Iterator[None]:
+    """Within it, torch computes with `n` threads; after it, with as many as before.
+
+    Networks of a few thousand parameters gain nothing from a second thread, and on a busy machine
+    threads that wait for each other burn many times the processor time. The same number of threads
+    also gives the same bits.
+    """
+    check_positive("n", n)
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

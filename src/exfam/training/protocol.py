@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.training.checkpoints import CheckpointFolder
 from exfam.training.history import Epoch, EpochProgress, History, best_of
-from exfam.training.ranks import ONE_PROCESS, Ranks, State
+from exfam.training.ranks import ONE_PROCESS, Ranks
 
 # Nats to minimize, summed, and the sum of the weights they were summed with.
 Sums = tuple[float, float]
@@ -27,7 +27,7 @@ Sums = tuple[float, float]
 
 @runtime_checkable
 class Engine(Protocol):
-    """What a run asks of whatever computes: steps, validation, and state as named arrays.
+    """What a run needs of whatever computes: steps, validation, and state as named arrays.
 
     The steps of an epoch may depend on `state` and on the epoch's number only, so that a fit that
     is killed and resumed takes the very same ones.
@@ -78,46 +78,31 @@ class Interruption:
 
     `signals`: what counts as Ctrl-C. Outside the main thread, where Python delivers no signals, it
     does nothing.
-
-    >>> with Interruption() as interruption:
-    ...     interruption.requested
-    False
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
-        self.count = 0
-        self._signals = signals or (signal.SIGINT,)
+        self.requested = False
+        self._signals = signals
         self._previous: dict[signal.Signals, Any] = {}
 
-    @property
-    def requested(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self.count > 0
-
-    def __enter__(self) -> "Interruption":
+    def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for each in self._signals:
-                if signal.getsignal(each) not in (signal.SIG_IGN, None):
-                    self._previous[each] = signal.signal(each, self._pressed)
-        return self
+            for number in self._signals:
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self._previous[number] = signal.signal(number, self._pressed)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         while self._previous:
             signal.signal(*self._previous.popitem())
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
-        if self.count > 1:
+        if self.requested:
             raise KeyboardInterrupt("second Ctrl-C")
+        self.requested = True
 
 
 @dataclass
-class _Place:
+class _RunState:
     """Where a run stands, between two steps."""
 
     epoch: int = 0
@@ -158,7 +143,7 @@ class Run:
         # torchrun ends its ranks by SIGTERM; a process of its own may be ended by it as ever.
         signals = (signal.SIGINT,) if ranks.size == 1 else (signal.SIGINT, signal.SIGTERM)
         self._interruption = Interruption(*signals)
-        self._place = _Place()
+        self._state = _RunState()
         self._cpu_start = time.process_time()
 
     def train(self) -> History:
@@ -171,22 +156,20 @@ class Run:
         self._resume()
         with self._interruption, self._progress:
             self._until_stopped()
-        if best_of(self._place.rows) is not None:
+        if best_of(self._state.rows) is not None:
             self._engine.use_best()
-        return History(tuple(self._place.rows), self._place.stopped or "interrupted")
+        return History(tuple(self._state.rows), self._state.stopped or "interrupted")
 
     def _resume(self) -> None:
-        saved = self._ranks.from_main(self._saved)
+        checkpoints = self._checkpoints
+        saved = self._ranks.from_main(lambda: checkpoints.load() if checkpoints else None)
         if saved is not None:
             arrays, facts = saved
             self._engine.load_state(arrays)
             rows = [Epoch(**row) for row in facts.pop("rows")]
-            self._place = _Place(**facts, rows=rows)
+            self._state = _RunState(**facts, rows=rows)
         # The main rank's seconds stand for those that each of the others had spent.
-        self._cpu_start = time.process_time() - self._place.cpu_seconds
-
-    def _saved(self) -> State | None:
-        return None if self._checkpoints is None else self._checkpoints.load()
+        self._cpu_start = time.process_time() - self._state.cpu_seconds
 
     def _check_stop(self) -> None:
         if self._ranks.stops(self._interruption.requested):
@@ -194,9 +177,9 @@ class Run:
 
     def _until_stopped(self) -> None:
         try:
-            if self._place.steps == 0:
-                self._place.start_nats = self._engine.sample_nats()
-            while self._place.stopped is None:
+            if self._state.steps == 0:
+                self._state.start_nats = self._engine.sample_nats()
+            while self._state.stopped is None:
                 self._epoch()
         except _StopRequested:
             self._progress.say("Stopped by Ctrl-C.")
@@ -207,29 +190,29 @@ class Run:
                 raise
 
     def _epoch(self) -> None:
-        n_steps = self._engine.begin_epoch(self._place.epoch)
-        for index in range(self._place.step, n_steps):
+        n_steps = self._engine.begin_epoch(self._state.epoch)
+        for index in range(self._state.step, n_steps):
             self._check_stop()
             self._step(index)
-            self._progress.draw(self._place.rows, fraction=self._place.step / n_steps)
-        if self._place.weight <= 0:
+            self._progress.draw(self._state.rows, fraction=self._state.step / n_steps)
+        if self._state.weight <= 0:
             self._fail("`train` must have a target of positive weight, got none.")
         self._close_epoch(self._validate())
-        self._progress.draw(self._place.rows)
+        self._progress.draw(self._state.rows)
 
     def _step(self, index: int) -> None:
-        place = self._place
+        state = self._state
         nats, weight = self._engine.step(index)
         if not (math.isfinite(nats) and math.isfinite(weight)):
             self._fail(
-                f"Training nats must be finite, got {nats} at epoch {place.epoch + 1}, "
+                f"Training nats must be finite, got {nats} at epoch {state.epoch + 1}, "
                 f"step {index + 1}. Use a lower `learning_rate`."
             )
-        place.nats += nats
-        place.weight += weight
-        place.learning_rate = self._engine.learning_rate
-        place.step += 1
-        place.steps += 1
+        state.nats += nats
+        state.weight += weight
+        state.learning_rate = self._engine.learning_rate
+        state.step += 1
+        state.steps += 1
         if self._checkpoints is not None and self._checkpoints.due():
             self._save()
 
@@ -248,54 +231,50 @@ class Run:
                 "Leave it out, or check its weights."
             )
         if not math.isfinite(nats):
-            place = self._place
+            state = self._state
             self._fail(
-                f"Validation nats must be finite, got {nats} after epoch {place.epoch + 1}, "
-                f"step {place.step}. Use a lower `learning_rate`, or look for a validation value "
+                f"Validation nats must be finite, got {nats} after epoch {state.epoch + 1}, "
+                f"step {state.step}. Use a lower `learning_rate`, or look for a validation value "
                 "that the model gives probability 0."
             )
         return nats / weight
 
     def _close_epoch(self, validation: float | None) -> None:
-        place = self._place
-        best = best_of(place.rows)
+        state = self._state
+        best = best_of(state.rows)
         is_best = validation is not None and (
             best is None or best.validation_nats is None or validation < best.validation_nats
         )
         if is_best:
             self._engine.keep_best()
-        place.epoch += 1
-        place.rows.append(
+        state.epoch += 1
+        state.rows.append(
             Epoch(
-                epoch=place.epoch,
-                steps=place.steps,
-                train_nats=place.nats / place.weight,
+                epoch=state.epoch,
+                steps=state.steps,
+                train_nats=state.nats / state.weight,
                 validation_nats=validation,
-                learning_rate=place.learning_rate,
+                learning_rate=state.learning_rate,
                 cpu_seconds=self._ranks.sum([time.process_time() - self._cpu_start])[0],
                 best=is_best,
             )
         )
-        place.step, place.nats, place.weight = 0, 0.0, 0.0
-        place.stopped = self._reason_to_stop()
-        if place.stopped:
-            if best_of(place.rows) is not None:
+        state.step, state.nats, state.weight = 0, 0.0, 0.0
+        best = best_of(state.rows)
+        if state.epoch >= self._max_epochs:
+            state.stopped = "max_epochs"
+        elif best is not None and state.epoch - best.epoch >= self._patience:
+            state.stopped = "patience"
+        if state.stopped:
+            if best is not None:
                 self._engine.use_best()
             self._check_result()
-        if place.stopped or (self._checkpoints and self._checkpoints.due(epoch_end=True)):
+        if state.stopped or (self._checkpoints and self._checkpoints.due(epoch_end=True)):
             self._save()
-
-    def _reason_to_stop(self) -> str | None:
-        best = best_of(self._place.rows)
-        if self._place.epoch >= self._max_epochs:
-            return "max_epochs"
-        if best is not None and self._place.epoch - best.epoch >= self._patience:
-            return "patience"
-        return None
 
     def _check_result(self) -> None:
         """Neither a step nor validation follows that would show what the parameters became."""
-        nats, start = self._engine.sample_nats(), self._place.start_nats
+        nats, start = self._engine.sample_nats(), self._state.start_nats
         if not math.isfinite(nats):
             self._fail(
                 f"Training nats must be finite, got {nats} after the last step. Use a lower "
@@ -312,11 +291,11 @@ class Run:
 
     def _save(self) -> None:
         if self._checkpoints is not None:
-            self._place.cpu_seconds = time.process_time() - self._cpu_start
-            self._checkpoints.save(self._engine.state(), asdict(self._place))
+            self._state.cpu_seconds = time.process_time() - self._cpu_start
+            self._checkpoints.save(self._engine.state(), asdict(self._state))
 
     def _fail(self, message: str) -> NoReturn:
-        best = best_of(self._place.rows)
+        best = best_of(self._state.rows)
         if best is not None:
             self._engine.use_best()
             message += f" The model has its best weights so far, those of epoch {best.epoch}."

@@ -7,12 +7,15 @@ the same batches from the same seed, take their shares of each, and add up what 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
+
+if TYPE_CHECKING:
+    import torch
 
 # Named arrays, and facts as plain JSON: what a checkpoint holds.
 State = tuple[dict[str, np.ndarray], dict[str, Any]]
@@ -47,11 +50,7 @@ class Ranks(Protocol):
 
 @dataclass(frozen=True)
 class OneProcess:
-    """All ranks there are: nothing to share, to sum or to send.
-
-    >>> OneProcess().sum([2.0, 1.0])
-    [2.0, 1.0]
-    """
+    """All ranks there are: nothing to share, to sum or to send."""
 
     rank: int = 0
     size: int = 1
@@ -59,23 +58,31 @@ class OneProcess:
     def share(
         self, index: Int64[np.ndarray, "batch"], lengths: Int64[np.ndarray, "groups"]
     ) -> Int64[np.ndarray, "batch"]:
-        """The whole batch."""
         return index
 
     def sum(self, numbers: Sequence[float], parameters: Sequence[Any] = ()) -> Sequence[float]:
-        """The numbers as they are."""
         return numbers
 
     def stops(self, requested: bool) -> bool:
-        """Whether a stop is requested."""
         return requested
 
     def from_main(self, produce: Callable[[], State | None]) -> State | None:
-        """What `produce` returns."""
         return produce()
 
 
 ONE_PROCESS = OneProcess()
+
+
+def join_ranks(device: "torch.device") -> Ranks:
+    """The ranks that torchrun started this process among, or the one process that it is.
+
+    The first call waits for all ranks to make theirs; they part when their programs end.
+    """
+    if place_in_world().size == 1:
+        return ONE_PROCESS
+    from exfam.training.distributed import ManyRanks
+
+    return ManyRanks(device)
 
 
 def share_of(
@@ -113,13 +120,10 @@ def place_in_world(environment: Mapping[str, str] | None = None) -> Place:
     """The place that torchrun's variables give; the only process where WORLD_SIZE is not above 1.
 
     `environment`: that of the process if None (default None)
-
     Raises ExfamError if WORLD_SIZE counts several ranks and RANK does not say which one.
 
     >>> place_in_world({"WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
     Place(rank=3, size=4, local_rank=1, local_size=2)
-    >>> place_in_world({})
-    Place(rank=0, size=1, local_rank=0, local_size=1)
     """
     variables = os.environ if environment is None else environment
     size = variables.get("WORLD_SIZE", "1")
@@ -137,19 +141,12 @@ def place_in_world(environment: Mapping[str, str] | None = None) -> Place:
 
 
 def is_main_rank() -> bool:
-    """Whether this process is the one that writes files: the only one, or rank 0 under torchrun.
-
-    >>> is_main_rank()
-    True
-    """
+    """Whether this process is the one that writes files: the only one, or rank 0 under torchrun."""
     return place_in_world().rank == 0
 
 
 def check_agreement(ranks: Ranks, own: Mapping[str, str]) -> None:
-    """Raise ExfamError, on every rank, unless all ranks have the same facts as the main one.
-
-    >>> check_agreement(ONE_PROCESS, {"seed": "0"})
-    """
+    """Raise ExfamError, on every rank, unless all ranks have the same facts as the main one."""
     main = ranks.from_main(lambda: ({}, dict(own)))
     facts = {} if main is None else main[1]
     others = ranks.sum([float(facts.get(name) != text) for name, text in own.items()])

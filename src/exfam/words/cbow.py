@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from exfam.checks import ExfamError, check_positive
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, OrNone, Positive, Whole, python_number
 from exfam.kernels.cbow import train_cbow
 from exfam.training.epochs import EpochSettings, Piece

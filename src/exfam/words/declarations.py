@@ -1,6 +1,6 @@
 """Parameters that models of words share. Without torch, which they train without."""
 
-from exfam.estimator.declared import Declared, parameter
+from exfam.estimator.base import Declared, parameter
 from exfam.estimator.rules import SEED, Choice, Flag, OrNone, OrWord, Positive, Share, Whole
 from exfam.reading.text.options import CLEANINGS, SENTENCES
 from exfam.words.matrices import TIES

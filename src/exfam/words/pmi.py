@@ -10,8 +10,7 @@ import scipy.special
 from jaxtyping import Float
 
 from exfam.checks import DataError, ExfamError
-from exfam.estimator.base import Estimator, check_fitted
-from exfam.estimator.declared import parameter
+from exfam.estimator.base import Estimator, check_fitted, parameter
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
 from exfam.reading.text import PreparedText

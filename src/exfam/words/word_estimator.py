@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from exfam.checks import DataError, ExfamError, check_positive, with_types
-from exfam.estimator.base import Estimator, check_fitted
-from exfam.estimator.declared import attribute
+from exfam.estimator.base import Estimator, attribute, check_fitted
 from exfam.estimator.plain import identified
 from exfam.estimator.rules import python_number
 from exfam.kernels.alias import alias_table

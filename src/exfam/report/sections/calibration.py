@@ -11,7 +11,6 @@ from exfam.scores.calibration import (
     Reliability,
     TopItem,
     distance_to_uniform,
-    has_jumps,
     interval_coverage,
     probability_integral,
 )
@@ -92,7 +91,7 @@ def _values(column: str, predictions: ValuePredictions, seed: int) -> SideBySide
     )
     how = "Flat if calibrated; high ends: distributions are too narrow; a hill: too wide; a slope: "
     how += "means are off. Band: 95 of 100 bars by chance."
-    if has_jumps(predictions.distribution, predictions.value).any():
+    if predictions.distribution.has_jumps(predictions.value).any():
         how += " Whole numbers are spread over their own probability at random."
     picture = Picture(
         f"Where values of “{column}” fall in their predicted distributions",

@@ -13,8 +13,14 @@ from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
 from exfam.report.rivals import Rival, fit_rivals
 from exfam.report.words import figure, listing, quantity
-from exfam.scores.estimates import Estimate, mean_over_groups
-from exfam.scores.metrics import Interval, ndcg_at, paired_bootstrap, recall_at
+from exfam.scores.metrics import (
+    Estimate,
+    Interval,
+    mean_over_groups,
+    ndcg_at,
+    paired_bootstrap,
+    recall_at,
+)
 
 _MINE = "this model"
 _MOST_COLUMNS = 3

@@ -13,8 +13,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from exfam.checks import DataError, with_types
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import attribute
+from exfam.estimator.base import Estimator, attribute
+from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.hashing import row_hashes
@@ -52,7 +52,6 @@ from exfam.tables.estimator.plan import Recipe, Response, TablePlan, learn_colum
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.table_network import TableSettings
-from exfam.training.checkpoints import checkpoint_path
 from exfam.training.history import History
 
 

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float64
 
 from exfam.checks import ExfamError, support_error
-from exfam.estimator.choices import choose_family
 from exfam.families import (
     Categorical,
     Family,
@@ -17,6 +16,7 @@ from exfam.families import (
     NegativeBinomial,
     Ordinal,
     PerItem,
+    choose_family,
 )
 from exfam.tables.data import Column, TableSchema
 from exfam.tables.estimator.plan import Response

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from exfam.checks import check_choice, check_positive
-from exfam.training.threads import processor_threads
+from exfam.training.optimizer import processor_threads
 from exfam_studies.common.experiments import EXPERIMENTS
 from exfam_studies.common.printed import print_rows
 from exfam_studies.common.provenance import this_run

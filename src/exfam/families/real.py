@@ -1,32 +1,43 @@
-"""Continuous families on standardized values, so that the unit of a column changes nothing.
+"""The Gaussian, and continuous families on standardized values: a column's unit changes nothing.
 
 y = center + scale * z, and the parameters `eta` are those of z. Densities, moments and quantiles
 are in the unit of y, exactly: log p(y) = log p(z) - log(scale). `scaled_to` takes center and scale
 from training values. With them, y -> a y + b gives the same z, to the bit but for rounding, and
 hence the same fit.
-
->>> from exfam.families import Gaussian
->>> family = scaled_to(Gaussian(), torch.tensor([1e-8, 3e-8, 2e-8, 5e-8, 2e-8]))
->>> round(family.center * 1e8, 6)
-2.0
->>> round(family.mean(torch.tensor([1.0, 0.0])).item() / family.scale, 3)
-2.349
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Real
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
-from exfam.families.base import Family, compressed
+from exfam.families.base import (
+    MAX_LOG_DISPERSION,
+    Eta,
+    ExponentialFamily,
+    Family,
+    Items,
+    Level,
+    Mean,
+    Numbers,
+    Sample,
+    SampleItems,
+    Spread,
+    Statistics,
+    Values,
+    bounded,
+    compressed,
+)
 from exfam.families.per_item import PerItem
 
+LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Standardized values are whole multiples of this where networks see them: what the rounding of
 # a y + b leaves in their last bits would grow in the course of a fit.
 _STEP = 2.0**-20
@@ -36,13 +47,104 @@ _FARTHEST = 1e18
 _LOWEST = -1e299
 # Inputs of networks grow by logarithms from here on.
 _FAR_INPUT = 100.0
-_NORMAL_MAD, _NORMAL_Q90 = 0.6745, 1.6449  # quantiles of |z| of a normal law, levels .5 and .9
+_NORMAL_MAD, _NORMAL_Q90 = 0.6745, 1.6449  # quantiles of |z| of a Gaussian, levels .5 and .9
 _ROUNDING = 1e-13  # relative to the center: the spread of equal numbers
 
 
 @dataclass(frozen=True)
+class Gaussian(ExponentialFamily):
+    """Real numbers around eta0. With `scale` known, T = y and natural = mean / scale^2.
+
+    With scale=None, scale = exp(eta1), eta1 bounded by 20 on both sides, T = (y, y^2) and
+    natural = (mean / scale^2, -1 / (2 scale^2)).
+
+    >>> Gaussian(scale=1.0).log_prob(torch.tensor([0.0]), torch.zeros(1, 1))
+    tensor([-0.9189])
+    >>> Gaussian().n_params, Gaussian().n_dispersion
+    (2, 1)
+    """
+
+    scale: float | None = None
+    name: ClassVar[str] = "gaussian"
+    equivariance: ClassVar[str] = "location-scale"
+    support: ClassVar[str] = "a finite number"
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            check_positive("scale", self.scale)
+
+    def rescaled(self, scale: float) -> "Gaussian":
+        return self if self.scale is None else Gaussian(scale=self.scale / scale)
+
+    @property
+    def n_dispersion(self) -> int:
+        return 1 if self.scale is None else 0
+
+    def _log_scale(self, eta: Tensor) -> Tensor:
+        if self.scale is not None:
+            return eta.new_tensor(math.log(self.scale))
+        return bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+
+    def natural(self, eta: Eta) -> Statistics:
+        precision = (-2 * self._log_scale(eta)).exp()
+        first = eta[..., 0] * precision
+        if self.scale is not None:
+            return first.unsqueeze(-1)
+        return torch.stack([first, -0.5 * precision], -1)
+
+    def sufficient_statistic(self, value: Values) -> Statistics:
+        return torch.stack([value, value**2][: self.n_params], -1)
+
+    def log_normalizer(self, natural: Statistics) -> Numbers:
+        if self.scale is not None:
+            return 0.5 * (self.scale * natural[..., 0]) ** 2
+        first, second = natural.unbind(-1)
+        return -(first**2) / (4 * second) - 0.5 * (-2 * second).log()
+
+    def log_base_measure(self, value: Values) -> Numbers:
+        if self.scale is None:
+            return torch.full_like(value, -LOG_ROOT_TWO_PI)
+        return -0.5 * (value / self.scale) ** 2 - math.log(self.scale) - LOG_ROOT_TWO_PI
+
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
+        # The square completed: natural^T T - A would cancel where |mean| is far above the scale.
+        log_scale = self._log_scale(eta)
+        z = (value - eta[..., 0]) * (-log_scale).exp()
+        return -0.5 * z * z - log_scale - LOG_ROOT_TWO_PI
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return value.isfinite()
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return eta[..., 0]
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        return (2 * self._log_scale(eta)).exp().expand(eta.shape[:-1])
+
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
+        return torch.special.ndtr((value - eta[..., 0]) * (-self._log_scale(eta)).exp())
+
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
+        exact = eta.double()
+        return exact[..., 0] + self._log_scale(exact).exp() * torch.special.ndtri(p)
+
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
+        noise = torch.empty_like(eta[..., 0]).normal_(generator=generator)
+        return eta[..., 0] + self._log_scale(eta).exp() * noise
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        return mean.unsqueeze(-1)
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        scale = value.std(correction=0)
+        # Equal values would give scale 0: a thousandth of their size keeps the density finite.
+        low = 1e-3 * value.mean().abs().clamp(min=1.0)
+        return torch.stack([value.mean(), scale.clamp(min=low).log()])[: self.n_params]
+
+
+@dataclass(frozen=True)
 class Scaled(Family):
-    """The law of center + scale * z, where z has the law of `family` in that unit.
+    """The distribution of center + scale * z, where z has that of `family` in that unit.
 
     `family` is in the unit of y: what it holds fixed, such as Gaussian(scale=2.0), is divided by
     `scale`. It must be one that shifts and scales map onto itself (`equivariance`), and `center`
@@ -50,7 +152,6 @@ class Scaled(Family):
 
     Raises ExfamError for another family or center.
 
-    >>> from exfam.families import Gaussian
     >>> family = Scaled(Gaussian(scale=2.0), center=100.0, scale=10.0)
     >>> family.mean(torch.tensor([0.5])), family.variance(torch.tensor([0.5])).round(decimals=4)
     (tensor(105.), tensor(4.))
@@ -81,46 +182,36 @@ class Scaled(Family):
 
     @property
     def n_params(self) -> int:
-        """As many as those of the family of z."""
         return self.of_units.n_params
 
     @property
     def n_dispersion(self) -> int:
-        """As many as those of the family of z."""
         return self.of_units.n_dispersion
 
     @property
     def support(self) -> str:
-        """That of the family."""
         return self.family.support
 
     @property
     def hint(self) -> str:
-        """That of the family."""
         return self.family.hint
 
-    def standardize(
-        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def standardize(self, value: Values, *, item: Items = None) -> Numbers:
         """z in float64, rounded as networks see it: multiples of 2^-20, or to single precision."""
         unit = self.to_units(value)
         if self.family.equivariance == "location-scale":
             unit = (unit / _STEP).round() * _STEP
         return self._single(unit).double()
 
-    def restore(
-        self, unit: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def restore(self, unit: Values, *, item: Items = None) -> Numbers:
         """center + scale * z, in float64."""
         return self.center + self.scale * unit.double()
 
-    def network_input(
-        self, value: Real[Tensor, "*#shape"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
+    def network_input(self, value: Values, *, item: Items = None) -> Numbers:
         """z, beyond 100 its logarithm."""
         return compressed(self.standardize(value), _FAR_INPUT)
 
-    def to_units(self, value: Real[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def to_units(self, value: Values) -> Numbers:
         """z in float64, not rounded."""
         return (value.double() - self.center) / self.scale
 
@@ -130,143 +221,80 @@ class Scaled(Family):
         tiny = torch.finfo(torch.float32).tiny
         return torch.where((unit > 0) & (near < tiny), tiny, near).float()
 
-    def _as(self, dtype: torch.dtype, value: Tensor) -> Tensor:
-        """z for parameters of this dtype."""
-        if dtype is torch.float64:
-            return self.to_units(value)
-        return self.standardize(value).to(dtype)
-
-    def in_support(
-        self, value: Real[Tensor, "*#shape"], item: Int[Tensor, "*#shape"] | None = None
-    ) -> Bool[Tensor, "..."]:
-        """Whether each value can occur. NaN and infinite values never can."""
+    def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
         return self.family.in_support(value)
 
-    def log_prob(
-        self,
-        value: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
+    def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
         """Log-density in nats a unit of y; -inf with gradient 0 outside the support only."""
-        unit = self._as(eta.dtype, value)
+        exact = eta.dtype is torch.float64
+        unit = self.to_units(value) if exact else self.standardize(value).to(eta.dtype)
         nats = self.of_units.log_prob(unit, eta)
         lowest = max(torch.finfo(eta.dtype).min / 2, _LOWEST)
         nats = torch.where(self.of_units.in_support(unit), nats.clamp(min=lowest), nats)
         return nats - math.log(self.scale)
 
-    def unit_log_prob(
-        self,
-        unit: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """Log-density of z."""
+    def unit_log_prob(self, unit: Values, eta: Eta, *, item: Items = None) -> Numbers:
         return self.of_units.log_prob(unit, eta)
 
-    def mean(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Expected value, in the unit of y."""
+    def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
         return self.restore(self.of_units.mean(eta)).to(eta.dtype)
 
-    def variance(
-        self, eta: Float[Tensor, "*#shape params"], *, item: Int[Tensor, "*#shape"] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Variance, in the squared unit of y."""
+    def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
         # One factor after the other: the square of a scale may be too small for a number.
         variance = self.scale * (self.scale * self.of_units.variance(eta).double())
         return variance.clamp(max=torch.finfo(eta.dtype).max).to(eta.dtype)
 
-    def cdf(
-        self,
-        value: Real[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """P(Y <= value), for any real number; NaN for NaN."""
+    def cdf(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
         return self.of_units.cdf(self.to_units(value).to(eta.dtype), eta)
 
-    def quantile(
-        self,
-        p: float | Float[Tensor, "*#shape"],
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """The smallest possible value whose cdf reaches `p`."""
+    def quantile(self, p: Level, eta: Eta, *, item: Items = None) -> Numbers:
         return self.restore(self.of_units.quantile(p, eta)).to(eta.dtype)
 
-    def sample(
-        self,
-        eta: Float[Tensor, "*#shape params"],
-        *,
-        generator: torch.Generator,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "..."]:
-        """One draw for each `eta`, in the unit of y."""
+    def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:
         return self.restore(self.of_units.sample(eta, generator=generator)).to(eta.dtype)
 
-    def from_mean(
-        self,
-        mean: Float[Tensor, "*#shape"],
-        *,
-        dispersion: Float[Tensor, "*#shape dispersion"] | None = None,
-        item: Int[Tensor, "*#shape"] | None = None,
-    ) -> Float[Tensor, "*out params"]:
-        """The `eta` whose mean, in the unit of y, is `mean`."""
+    def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
         return self.of_units.from_mean(self.to_units(mean).to(mean.dtype), dispersion=dispersion)
 
-    def initial_eta(
-        self, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None
-    ) -> Float[Tensor, " params"]:
-        """The `eta` that fits all `value` as one sample."""
+    def initial_eta(self, value: Sample, *, item: SampleItems = None) -> Float[Tensor, " params"]:
         eta = self.of_units.initial_eta(self.standardize(value))
         return eta.to(value.dtype if value.is_floating_point() else torch.get_default_dtype())
 
 
-def scaled_to(
-    family: Family, value: Real[Tensor, " n"], *, item: Int[Tensor, " n"] | None = None
-) -> Family:
+def scaled_to(family: Family, value: Sample, *, item: SampleItems = None) -> Family:
     """`family` on values standardized as training values are; as it is if it has no scale.
 
     `PerItem` has each of its families on the values of its own items, which `item` names by codes.
 
-    >>> from exfam.families import Gaussian, Poisson
     >>> scaled_to(Gaussian(), torch.tensor([10.0, 30.0, 20.0])).center
     20.0
-    >>> scaled_to(Poisson(), torch.tensor([1.0, 3.0]))
-    Poisson(shift=0, link='log')
     """
     if isinstance(family, PerItem):
-        return _per_item(family, value, item)
+        which = family.which(item)
+        own = {
+            part: scaled_to(part, value[which == index])
+            for index, part in enumerate(family.distinct)
+        }
+        families: Mapping[int | np.integer | str, Family] = {
+            code: own[part] for code, part in family.families.items()
+        }
+        return PerItem(families, None if family.default is None else own[family.default])
     if family.equivariance == "none":
         return family
-    numbers = value.detach().cpu().double()
-    numbers = numbers[family.in_support(numbers)]
+    tensor = value.detach().cpu().double()
+    numbers = tensor[family.in_support(tensor)].numpy()
     if not len(numbers):
         return family
-    if family.equivariance == "scale":
-        return Scaled(family, 0.0, _scale_of_positive(numbers.numpy()))
-    return Scaled(family, *location_and_scale(numbers.numpy()))
-
-
-def _per_item(family: PerItem, value: Tensor, item: Tensor | None) -> PerItem:
-    which = family.which(item)
-    own = {one: scaled_to(one, value[which == index]) for index, one in enumerate(family.distinct)}
-    families: Mapping[int | np.integer | str, Family] = {
-        code: own[one] for code, one in family.families.items()
-    }
-    return PerItem(families, None if family.default is None else own[family.default])
+    if family.equivariance == "location-scale":
+        return Scaled(family, *location_and_scale(numbers))
+    above = numbers[numbers > 0]
+    return Scaled(family, 0.0, _entry(above, 0.5) if len(above) else 1.0)
 
 
 def location_and_scale(value: Float[np.ndarray, "n"]) -> tuple[float, float]:
     """A median and a robust scale > 0 of finite numbers, which follow them through a y + b.
 
-    The scale is the median distance from the median, in units of a normal law's standard deviation;
+    The scale is the median distance from the median, in units of a Gaussian's standard deviation;
     where most numbers are all but equal, the ninth decile of the distances, then their root mean
     square. Equal numbers have their size as scale, zeros 1.
 
@@ -285,12 +313,6 @@ def location_and_scale(value: Float[np.ndarray, "n"]) -> tuple[float, float]:
         if scale > _ROUNDING * abs(center):
             return center, scale
     return center, abs(center) or 1.0
-
-
-def _scale_of_positive(value: Float[np.ndarray, "n"]) -> float:
-    """The median of the numbers above 0, which must be >= 0; 1 if there is none."""
-    above = value[value > 0]
-    return _entry(above, 0.5) if len(above) else 1.0
 
 
 def _entry(value: Float[np.ndarray, "n"], level: float) -> float:

@@ -1,0 +1,139 @@
+"""Families of positive numbers: gamma, exponential."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from exfam.families.base import (
+    INTERIOR,
+    MAX_LOG_DISPERSION,
+    MAX_LOG_MEAN,
+    Eta,
+    ExponentialFamily,
+    Numbers,
+    PlainFamily,
+    Statistics,
+    bounded,
+)
+from exfam.families.numeric import stirling, through_scipy
+
+_SIGN_HINT = "Use Gaussian() for numbers of either sign."
+
+
+@dataclass(frozen=True)
+class Gamma(PlainFamily):
+    """Positive numbers with mean exp(eta0), shape a = exp(eta1) and variance mean^2 / a.
+
+    log p = a log(a / mean) - lgamma(a) + (a - 1) log y - a y / mean. eta0 is bounded by 30 and
+    eta1 by 20 on both sides.
+
+    >>> Gamma().log_prob(torch.tensor([1.0]), torch.zeros(1, 2))
+    tensor([-1.])
+    """
+
+    name: ClassVar[str] = "gamma"
+    equivariance: ClassVar[str] = "scale"
+    support: ClassVar[str] = "a finite number > 0"
+    hint: ClassVar[str] = _SIGN_HINT
+    n_dispersion: ClassVar[int] = 1
+    _inside: ClassVar[float] = 1.0
+
+    def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
+        """Log mean and log shape."""
+        log_mean = bounded(eta[..., 0], -MAX_LOG_MEAN, MAX_LOG_MEAN)
+        return log_mean, bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return (value > 0) & (value < torch.inf)
+
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
+        log_mean, log_shape = self._logs(eta)
+        shape, log_value = log_shape.exp(), value.log()
+        distance = log_value - log_mean
+        return shape * (distance - distance.expm1()) + stirling(shape) - log_value
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return self._logs(eta)[0].exp()
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        log_mean, log_shape = self._logs(eta)
+        return (2 * log_mean - log_shape).exp()
+
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
+        log_mean, log_shape = self._logs(eta.double())
+        scaled = value.double().clamp(min=0) * (log_shape - log_mean).exp()
+        return torch.special.gammainc(log_shape.exp(), scaled)
+
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
+        from scipy.special import gammaincinv
+
+        log_mean, log_shape = self._logs(eta.double())
+        unit = through_scipy(gammaincinv, log_shape.exp(), p)
+        return unit * (log_mean - log_shape).exp()
+
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
+        log_mean, log_shape = self._logs(eta)
+        unit = torch._standard_gamma(log_shape.exp(), generator=generator)
+        return (unit * (log_mean - log_shape).exp()).clamp(min=torch.finfo(eta.dtype).tiny)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        return mean.clamp(min=INTERIOR).log().unsqueeze(-1)
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        """By likelihood: Minka (2002), Estimating a gamma distribution, eq. 10 and 11."""
+        mean = value.mean()
+        gap = (mean.log() - value.log().mean()).clamp(min=1e-8)
+        shape = (3 - gap + ((gap - 3) ** 2 + 24 * gap).sqrt()) / (12 * gap)
+        for _ in range(4):
+            slope = shape * (1 - shape * torch.special.polygamma(1, shape))
+            shape = 1 / (1 / shape + (shape.log() - gap - shape.digamma()) / slope)
+        return torch.stack([mean.log(), shape.log().clamp(-5.0, 18.0)])
+
+
+@dataclass(frozen=True)
+class Exponential(ExponentialFamily):
+    """Waiting times with mean exp(eta): T = y, natural = -1 / mean, A = log mean, h = 1.
+
+    eta is bounded by 30 on both sides.
+
+    >>> Exponential().log_prob(torch.tensor([2.0]), torch.zeros(1, 1))
+    tensor([-2.])
+    """
+
+    name: ClassVar[str] = "exponential"
+    equivariance: ClassVar[str] = "scale"
+    support: ClassVar[str] = "a finite number >= 0"
+    hint: ClassVar[str] = _SIGN_HINT
+
+    def natural(self, eta: Eta) -> Statistics:
+        return -(-bounded(eta, -MAX_LOG_MEAN, MAX_LOG_MEAN)).exp()
+
+    def log_normalizer(self, natural: Statistics) -> Numbers:
+        return -(-natural[..., 0]).log()
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return (value >= 0) & (value < torch.inf)
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return bounded(eta[..., 0], -MAX_LOG_MEAN, MAX_LOG_MEAN).exp()
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        return self._mean(eta) ** 2
+
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
+        return -torch.expm1(-value.clamp(min=0) / self._mean(eta))
+
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
+        return -torch.log1p(-p) * self._mean(eta.double())
+
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
+        mean = self._mean(eta)
+        return mean * torch.empty_like(mean).exponential_(generator=generator)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        return mean.clamp(min=INTERIOR).log().unsqueeze(-1)
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        return value.mean().clamp(min=INTERIOR).log().unsqueeze(-1)
