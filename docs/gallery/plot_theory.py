@@ -16,7 +16,6 @@ from exfam.efa.efa import EFA
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
 from exfam.words import CBOW
-from exfam_studies.common.pictures import agreement_curves, rate_curve
 from exfam_studies.efa.attention_process import draw_attention_process
 from exfam_studies.efa.clipped_attention import build_clipped_field, known_clipped_field
 from exfam_studies.efa.efa_generalization import (
@@ -27,13 +26,8 @@ from exfam_studies.efa.efa_generalization import (
     simulated_maps,
 )
 from exfam_studies.efa.generalization import measure_fit, model_class
-from exfam_studies.efa.identifiability import (
-    align,
-    check_values,
-    item_embeddings,
-    shuffled_names,
-    value_counterexample,
-)
+from exfam_studies.efa.identifiability import align, item_embeddings, shuffled_names
+from exfam_studies.efa.identifiability_values import check_values, value_counterexample
 from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention
 from exfam_studies.experts.factorized import (
     agreement,
@@ -165,17 +159,14 @@ for size in sizes:
     first, second = (item_embeddings(each, held_out) for each in fits)
     found = align(first, second)
     shuffled = item_embeddings(fits[1], held_out, names=shuffled_names(20, seed=0))
-    alike["contexts"].append([np.mean(found.context), 0.0])
-    alike["centers"].append([np.mean(found.center_effect), 0.0])
-    null = align(first, shuffled).context
-    alike["contexts, shuffled items"].append([np.mean(null), 0.0])
-plt.figure(
-    agreement_curves(
-        np.array(sizes, dtype=float),
-        {name: np.array(curve) for name, curve in alike.items()},
-        size_name="training groups",
-    )
-)
+    alike["contexts"].append(np.mean(found.context))
+    alike["centers"].append(np.mean(found.center_effect))
+    alike["contexts, shuffled items"].append(np.mean(align(first, shuffled).context))
+figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+for name, curve in alike.items():
+    axes.semilogx(sizes, curve, marker="o", label=name)
+axes.set(xlabel="training groups", ylabel="share of variance explained", ylim=(-0.05, 1.05))
+axes.legend()
 plt.show()
 
 # %%
@@ -205,15 +196,12 @@ for n in n_groups:
     ]
     best = least_loss_fit(starts, train, n_steps=60, norm_bound=15.0)
     excess.append(measure_fit(best, known, train=train, held_out=maps).excess)
-plt.figure(
-    rate_curve(
-        np.array(n_groups, dtype=float),
-        {"ReLU attention": np.array(excess)},
-        slope=-0.5,
-        slope_name="slope of the rate term",
-        metric="excess loss",
-    )
-)
+figure, axes = plt.subplots(figsize=(7.6, 4.2), layout="constrained")
+axes.loglog(n_groups, excess, marker="o", label="ReLU attention")
+rate = excess[0] * (np.array(n_groups) / n_groups[0]) ** -0.5
+axes.loglog(n_groups, rate, "--", color="gray", label="slope of the rate term")
+axes.set(xlabel="groups", ylabel="excess loss")
+axes.legend()
 plt.show()
 
 # %%

@@ -8,13 +8,16 @@ import pytest
 
 from exfam_studies.common import documentation
 from exfam_studies.common.documentation import BLOCKS
-from exfam_studies.common.documentation.baskets import baskets
 from exfam_studies.common.documentation.overview import DIFFERENCE, overview
 from exfam_studies.common.documentation.pages import Block
-from exfam_studies.common.documentation.positions import POSITIONS
+from exfam_studies.common.documentation.positions import TABLES
 from exfam_studies.common.documentation.shifts import cars, dropped_cells, simulated, whole_rows
-from exfam_studies.common.documentation.temperatures import temperatures
-from exfam_studies.common.documentation.words import models, shares
+from exfam_studies.common.documentation.tables import (
+    baskets,
+    reflected_shares,
+    temperatures,
+    vectors,
+)
 from exfam_studies.common.rows import Row, write_rows
 
 
@@ -177,7 +180,7 @@ def test_cars_have_both_rules_and_the_paper_s_figures():
 
 
 def positions(name, rows):
-    head, lines = POSITIONS[name][1](rows)
+    head, lines = TABLES[name](rows)
     return [list(head), *lines_of((head, lines))]
 
 
@@ -284,9 +287,7 @@ def test_the_paper_s_figures_of_word_vectors_are_below_ours():
         Row(metric="spearman-men-kept", value=0.6, **shared),
         Row(metric="spearman-men-skipped", value=0.9, **shared),
     ]
-    head, _ = models(rows)
-    assert head[:3] == ("context vectors", "WordSim", "MEN")
-    assert lines_of(models(rows)) == [
+    assert lines_of(vectors(rows)) == [
         ["free", "0.700 ± 0.010", "0.600", "", "", "", "", "", "250"],
         ["free: paper, text8", "0.681", "", "", "", "", "", "", ""],
     ]
@@ -295,7 +296,7 @@ def test_the_paper_s_figures_of_word_vectors_are_below_ours():
 def test_a_share_of_reflected_dimensions_has_one_line():
     shared = {"task": "positive-share", "model": "sgns-wt", "metric": "accuracy-google-kept"}
     rows = [Row(settings={"percent": p}, value=p / 1000, **shared) for p in (0, 50)]
-    assert lines_of(shares(rows)) == [["0 %", "0.000"], ["50 %", "0.050"]]
+    assert lines_of(reflected_shares(rows)) == [["0 %", "0.000"], ["50 %", "0.050"]]
 
 
 def overview_lines(folder, name, rows):

@@ -97,13 +97,6 @@ def test_an_ensemble_leaves_its_members_alone(fits):
     assert ensemble_of(fits[:1]) is None
 
 
-def test_a_model_without_an_ensemble_has_rows_of_single_fits(efa, fits, splits):
-    rows = rows_of(
-        replace(efa, model="other", ensemble=False), fits, splits, task="t", measure=nats
-    )
-    assert [row.model for row in rows] == ["other"]
-
-
 def test_the_ratio_says_how_many_times_faster_a_fit_is(efa, splits):
     fits = [Fit(EFA(), 2.0, 1), Fit(EFA(), 4.0, 1)]
     known = replace(efa, reference_seconds=40.0, ensemble=False)

@@ -1,13 +1,28 @@
-"""The store of results: what is kept is what was measured."""
+"""The store of results, and the files of results that the documentation shows."""
+
+import json
 
 import numpy as np
 import pytest
 
 from exfam.checks import DataError
+from exfam_studies.common.documentation.pages import KEPT
+from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured, Store, kept_seeds, metric_rows
-from exfam_studies.common.rows import Row
+from exfam_studies.common.provenance import Run
+from exfam_studies.common.rows import Row, read_rows
+from exfam_studies.common.word_corpus import read_corpus
 
 KEY = Key(("cbow", "dim-30"), 1)
+# Estimators of exfam, by the beginning of the names that rows give them.
+FITTED = ("efa", "latent-factor", "masked-table", "sgns", "cbow-softmax", "lstm")
+DUMP = """<mediawiki xml:lang="en">
+<page>
+<title>Not this</title>
+<text xml:space="preserve">'''Anarchism''' is a [[political philosophy|philosophy]].
+The end</text>
+</page>
+"""
 
 
 def measured():
@@ -52,3 +67,29 @@ def test_rows_are_over_seeds_and_need_the_figure_of_every_seed():
     assert (nats.value, nats.validation, nats.n_seeds, nats.steps) == (2.0, 2.0, 2, 8)
     assert nats.cpu_seconds >= 0 and (mse.value, mse.n_seeds) == (None, 2)
     assert [row.metric for row in metric_rows(nats, kept, ["mse"])] == ["mse"]
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.json")), ids=lambda path: path.stem)
+def test_every_row_that_the_documentation_shows_has_its_run_and_settings(path):
+    for row in read_rows(path):
+        assert row.run is not None, (row.task, row.model)
+        assert row.run.date and row.run.commit and row.run.versions and row.run.machine
+        if row.model.startswith(FITTED) and None not in (row.value, row.cpu_seconds):
+            assert row.parameters.get("estimator"), (row.task, row.model, row.metric)
+
+
+def test_the_file_of_a_benchmark_has_its_run():
+    for path in (KEPT / "benchmarks").glob("*.json"):
+        run = Run(**json.loads(path.read_text(encoding="utf-8"))["run"])
+        assert run.date and run.commit and run.versions and run.machine
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_experiments_of_words_take_dumps(tmp_path, fast):
+    dump = tmp_path / "enwiki.xml"
+    dump.write_text(DUMP)
+    options = Options(corpus=dump, folder=tmp_path / "kept", fast=fast)
+    first, again = (read_corpus(options, min_count=1) for _ in range(2))
+    words = [first.vocabulary.words[code] for code in first.tokens if code >= 0]
+    assert words == ["anarchism", "is", "a", "philosophy", "the", "end"]
+    assert first.tokens.tolist() == again.tokens.tolist()

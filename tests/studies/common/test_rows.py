@@ -40,7 +40,7 @@ def test_the_json_has_exactly_the_agreed_names_and_null_where_there_is_none(tmp_
     assert [set(row) for row in written["rows"]] == [NAMES, NAMES]
     assert written["rows"][0]["settings"] == FULL.settings
     assert written["rows"][1]["value"] is None
-    assert read_rows(path)[1][0] == FULL
+    assert read_rows(path)[0] == FULL
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"experiment": "x", "rows": [{"task": 1}]}'])
@@ -99,9 +99,8 @@ def test_tasks_get_a_table_each_and_metrics_stay_together(capsys):
     text = capsys.readouterr().out
     assert text.count("x: t\n") == 1 and text.count("x: movielens-items-causal\n") == 1
     words = text.replace("(nats, mse", "").split()
-    assert [word for word in words if word in ("nats", "mse")] == ["nats"] * 2 + ["mse"] * 2 + [
-        "nats"
-    ]
+    metrics = [word for word in words if word in ("nats", "mse")]
+    assert metrics == ["nats", "nats", "mse", "mse", "nats"]
     assert "1.0000*" in text and "2.0000*" not in text
 
 
@@ -111,11 +110,7 @@ def test_rows_of_one_run_share_it_in_the_file(tmp_path):
     written = json.loads(path.read_text())
     assert len(written["runs"]) == 2
     assert [row["run"] for row in written["rows"]] == [0, 1, 0]
-    assert read_rows(path)[1] == [FULL, other, FULL]
-
-
-def test_a_run_that_is_not_listed_is_refused(tmp_path):
-    path = write_rows(tmp_path / "rows.json", "x", [FULL])
+    assert read_rows(path) == [FULL, other, FULL]
     path.write_text(path.read_text().replace('"run": 0', '"run": 5'))
     with pytest.raises(DataError, match="written by `exfam reproduce --json`"):
         read_rows(path)

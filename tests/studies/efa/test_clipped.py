@@ -1,4 +1,4 @@
-"""The network of theorem 2: its equations by hand, what it sees, and the law of a known one."""
+"""The network of theorem 2: its equations by hand, what it sees, and a known one's distribution."""
 
 from dataclasses import replace
 
@@ -8,12 +8,9 @@ import torch
 from scipy.stats import truncnorm
 
 from exfam.checks import ExfamError
-from exfam.families import Gaussian
 from exfam.groups import Groups
-from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.efa.auto_normal import auto_normal_means, draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
-    ClippedFieldNetwork,
     ClippedFieldSizes,
     build_clipped_field,
     known_clipped_field,
@@ -35,8 +32,8 @@ def maps(seed=0, **changes):
     groups = random_maps(N_MAPS, N_SITES, seed=seed)
     # Numbers that single precision, which batches have, holds exactly.
     values = np.random.default_rng(seed).integers(-8, 9, N_MAPS * N_SITES) / 4
-    places = groups.attributes["coordinates"].astype(np.float32).astype(float)
-    return replace(groups, values={"value": values}, attributes={"coordinates": places}, **changes)
+    sites = groups.attributes["coordinates"].astype(np.float32).astype(float)
+    return replace(groups, values={"value": values}, attributes={"coordinates": sites}, **changes)
 
 
 def batch_of(groups):
@@ -47,12 +44,12 @@ def project(x, radius):
     return x if np.linalg.norm(x) <= radius else radius * x / np.linalg.norm(x)
 
 
-def by_hand(model, places, values, center):
+def by_hand(model, sites, values, center):
     """The paper's equations for one element of one map, one token at a time."""
     weight = {name: p.detach().numpy() for name, p in model.named_parameters()}
     radius, relu = model.token_bound, lambda x: np.maximum(x, 0)
     h = []
-    for j, tau in enumerate(places):
+    for j, tau in enumerate(sites):
         g = weight["place.second"] @ relu(weight["place.first"] @ project(tau, radius))
         h.append(project(np.append(g, 0.0 if j == center else values[j]), radius))
     for number in range(len(model.layers)):
@@ -78,10 +75,10 @@ def by_hand(model, places, values, center):
 def test_the_network_is_the_papers(n_layers, bounds):
     model, groups = network(replace(UNCUT, n_layers=n_layers, **bounds)), maps()
     reported = model.eta(batch_of(groups))[..., 0].detach().numpy()
-    places = groups.attributes["coordinates"].reshape(N_MAPS, N_SITES, 2)
+    sites = groups.attributes["coordinates"].reshape(N_MAPS, N_SITES, 2)
     values = groups.values["value"].reshape(N_MAPS, N_SITES)
     expected = [
-        [by_hand(model, places[g], values[g], i) for i in range(N_SITES)] for g in range(N_MAPS)
+        [by_hand(model, sites[g], values[g], i) for i in range(N_SITES)] for g in range(N_MAPS)
     ]
     np.testing.assert_allclose(reported, expected, **EXACT)
     assert np.std(expected) > 0.03
@@ -93,13 +90,13 @@ def test_the_network_is_the_papers(n_layers, bounds):
 def test_a_conditional_sees_all_values_but_its_own(n_layers):
     model, groups = network(replace(UNCUT, n_layers=n_layers)), maps()
     before = model.eta(batch_of(groups))[..., 0].detach()
-    for place in range(N_SITES):
+    for site in range(N_SITES):
         values = groups.values["value"].copy()
-        values[place::N_SITES] += 1.0
+        values[site::N_SITES] += 1.0
         after = model.eta(batch_of(replace(groups, values={"value": values})))[..., 0].detach()
         moved = (after - before).abs()
-        assert float(moved[:, place].max()) == 0.0
-        others = np.arange(N_SITES) != place
+        assert float(moved[:, site].max()) == 0.0
+        others = np.arange(N_SITES) != site
         assert float(moved[:, others].sum(0).min()) > 1e-6
 
 
@@ -124,44 +121,6 @@ def test_elements_without_a_value_and_padding_are_no_context():
     )
     alone = model.eta(uneven[0].pad([0]))
     torch.testing.assert_close(model.eta(batch_of(uneven))[:1, :2], alone, **EXACT)
-
-
-def test_it_is_a_value_part_of_a_model():
-    """Half the squared error is the negative log-likelihood of unit variance, up to a constant."""
-    groups = maps()
-    model = TwoPartModel(
-        direction="bidirectional", value_part=network(), families={"value": Gaussian(scale=1.0)}
-    )
-    nats = model.log_prob(batch_of(groups)).value["value"]
-    apart = torch.tensor(groups.values["value"]).view(N_MAPS, N_SITES) - network().eta(
-        batch_of(groups)
-    ).squeeze(-1)
-    expected = -0.5 * apart.square() - 0.5 * np.log(2 * np.pi)
-    torch.testing.assert_close(nats, expected)
-
-
-def test_sizes_and_bounds_are_checked():
-    with pytest.raises(ExfamError, match="`n_heads` must be a number > 0, got 0"):
-        replace(UNCUT, n_heads=0)
-    with pytest.raises(ExfamError, match="`value_bound` must be a number > 0"):
-        replace(UNCUT, value_bound=0.0)
-    place = network().place
-    with pytest.raises(ExfamError, match="`layers` must hold at least one layer, got none"):
-        ClippedFieldNetwork(place, [], column="value", token_bound=1.0, value_bound=1.0)
-    with pytest.raises(ExfamError, match="`token_bound` must be a number > 0"):
-        ClippedFieldNetwork(
-            place, network().layers, column="value", token_bound=0.0, value_bound=1.0
-        )
-    with pytest.raises(ExfamError, match="`sizes.place_dim` must be at least 3 for places of 3"):
-        known_clipped_field(replace(KNOWN, n_dims=3), attraction=1.0, repulsion=0.5, column="value")
-    with pytest.raises(ExfamError, match="`repulsion` must be a number >= 0"):
-        known_clipped_field(KNOWN, attraction=1.0, repulsion=-0.5, column="value")
-
-
-def test_layers_of_attention_alone_have_no_feed_forward_part():
-    model = network(replace(UNCUT, feed_forward_dim=0))
-    assert model.layers[0].first.numel() == 0
-    assert float(model.eta(batch_of(maps())).detach().std()) > 0.05
 
 
 def known(**changes):
@@ -202,7 +161,7 @@ def test_drawn_values_have_the_conditional_means_of_the_formula(bound):
 
 
 @pytest.mark.parametrize("bound", [50.0, 1.5, 0.2])
-def test_means_of_cut_laws_are_scipys(bound):
+def test_means_of_cut_distributions_are_scipys(bound):
     pull = pulls(known(), batch_of(maps()))[:4].numpy()
     values = np.random.default_rng(0).normal(scale=3.0, size=(4, N_SITES))
     location = np.einsum("gij,gj->gi", pull, values)
@@ -224,15 +183,13 @@ def test_drawn_values_have_the_covariance_of_their_distribution():
 
 def test_pulls_that_are_those_of_no_distribution_are_refused():
     pull = np.array([[[0.0, 0.5], [0.5, 0.0]]])
-    with pytest.raises(ExfamError, match="`pull` must be symmetric with 0 on the diagonal"):
-        draw_auto_normal(pull + np.array([[0.0, 0.1], [0.0, 0.0]]), bound=9.0, seed=0)
-    with pytest.raises(ExfamError, match="got 0 of asymmetry and 0.2 on the diagonal"):
-        draw_auto_normal(pull + 0.2 * np.eye(2), bound=9.0, seed=0)
-    with pytest.raises(ExfamError, match="`pull` must have eigenvalues below 1, got 1.25"):
-        draw_auto_normal(2.5 * pull, bound=9.0, seed=0)
-    with pytest.raises(ExfamError, match="`pull` must have a row and a column for each site"):
-        draw_auto_normal(pull[:, :1], bound=9.0, seed=0)
+    uneven, own = np.array([[0.0, 0.1], [0.0, 0.0]]), 0.2 * np.eye(2)
+    for wrong, got in (
+        (pull + uneven, "got 0.1 of asymmetry"),
+        (pull + own, "0.2 on the diagonal"),
+        (2.5 * pull, "an eigenvalue of 1.25"),
+    ):
+        with pytest.raises(ExfamError, match=f"`pull` must be symmetric with 0 on .*{got}"):
+            draw_auto_normal(wrong, bound=9.0, seed=0)
     with pytest.raises(ExfamError, match="`bound` must leave room for the values, got 1e-05"):
         draw_auto_normal(pull, bound=1e-5, seed=0)
-    with pytest.raises(ExfamError, match="`n_sites` must be an integer >= 1"):
-        random_maps(3, 0, seed=0)

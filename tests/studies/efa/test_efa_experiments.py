@@ -156,19 +156,5 @@ def test_ratings_carry_the_papers_table(ratings):
     assert len(printed) == 16
 
 
-@pytest.mark.parametrize("name", ["simulated", "items", "ratings"])
-def test_plots_are_pictures_one_a_task_and_metric(name, request, tmp_path):
-    rows = request.getfixturevalue(name)
-    module = {
-        "simulated": synthetic, "items": movielens_items, "ratings": movielens_ratings
-    }[name]  # fmt: skip
-    module.plot(rows, tmp_path)
-    files = sorted(tmp_path.iterdir())
-    assert len(files) == 2 * len({row.task for row in rows})
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in files)
-    module.plot([], tmp_path)
-    assert sorted(tmp_path.iterdir()) == files
-
-
 def test_a_task_that_is_not_wanted_costs_nothing():
     assert synthetic.run(Options(only=["another"])) == []

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from exfam_studies.common.harness import Options, reproduce
-from exfam_studies.common.rows import higher_is_better
 from exfam_studies.efa import efa_generalization as experiment
 from exfam_studies.efa.auto_normal import auto_normal_means
 from exfam_studies.efa.clipped_attention import pulls
@@ -33,7 +32,6 @@ def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
     assert slope.settings["low"] < slope.value < slope.settings["high"]
     assert rows[0].n_seeds == 2 and rows[0].cpu_seconds > 0 and rows[0].value > 0
     assert rows[5].value / rows[11].value == pytest.approx(2**0.5)
-    assert (tmp_path / "efa-generalization.png").stat().st_size > 5000
     monkeypatch.setattr(experiment, "_measure", lambda *_: pytest.fail("fitted again"))
     assert experiment.run(options) == without_run(rows)
 
@@ -41,11 +39,6 @@ def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
 def test_one_fit_a_size_has_no_slope_if_there_are_few_sizes():
     rows = experiment.run(Options(fast=True))
     assert {row.metric for row in rows}.isdisjoint({"slope-excess", "slope-rate-term"})
-
-
-def test_slopes_and_rates_rank_nothing():
-    assert higher_is_better("slope-excess") is higher_is_better("rate-term") is None
-    assert higher_is_better("excess-loss") is False
 
 
 def test_the_known_model_is_as_good_as_the_best_there_is():

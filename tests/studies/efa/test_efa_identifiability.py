@@ -116,15 +116,5 @@ def test_pairs_of_fitted_values_stand_beside_a_null(rows):
         assert len(find(fitted, dims=dims, metric="alike-context")) == 2
 
 
-def test_a_picture_a_task_that_has_a_curve(rows, tmp_path):
-    experiment.plot(rows, tmp_path)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [
-        f"efa-identifiability-{name}.png" for name in ("instacart", "movielens", "simulated")
-    ]
-    experiment.plot([], tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3
-
-
 def test_a_task_that_is_not_wanted_costs_nothing():
     assert experiment.run(Options(only=["another"])) == []

@@ -202,19 +202,5 @@ def test_ensembles_are_of_three_fits_each_set_once(n_fits, expected):
         assert (fit.cpu_seconds, fit.steps) == (2.0 * size, 3 * size)
 
 
-def test_figure_6_and_bars_are_pictures(rows, tmp_path):
-    efa_temperature.plot(rows, tmp_path)
-    files = sorted(path.name for path in tmp_path.iterdir())
-    bars = {(row.task, row.metric) for row in rows if row.metric in ("mse", "nats", "rmse")}
-    names = {f"efa-{task}-{metric}.png" for task, metric in bars}
-    assert set(files) == {"efa-temperature-figure-6.png"} | names
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
-
-
-def test_without_factors_there_is_no_figure_6(others, tmp_path):
-    efa_temperature.plot([], tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_task_that_is_not_wanted_costs_nothing():
     assert efa_temperature.run(Options(only=["another"])) == []

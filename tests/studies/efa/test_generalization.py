@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from exfam.checks import DataError, ExfamError
 from exfam.efa.networks.efa_network import EFASettings, build_efa
@@ -74,12 +73,6 @@ def test_the_norm_is_the_papers():
     place = sum(np.linalg.svd(p.detach().numpy())[1][0] for p in model.place.parameters())
     assert abs(layers[0] - layers[1]) > 1e-3
     assert float(parameter_norm(model).detach()) == pytest.approx(max(layers) + place, rel=1e-5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)
-    assert float(parameter_norm(model).detach()) == pytest.approx(
-        3 * (max(layers) + place), rel=1e-5
-    )
 
 
 def test_the_class_of_a_model_is_reported_in_the_theorems_letters():
@@ -92,9 +85,7 @@ def test_the_class_of_a_model_is_reported_in_the_theorems_letters():
     with pytest.raises(ExfamError, match="`norm_bound` must be at least the model's own norm"):
         model_class(network(), norm_bound=1.0)
     without = network(replace(SIZES, feed_forward_dim=0))
-    assert (
-        model_class(without).feed_forward_dim == 0 and float(parameter_norm(without).detach()) > 0
-    )
+    assert model_class(without).feed_forward_dim == 0
 
 
 def test_the_rate_term_is_the_papers():
@@ -105,11 +96,6 @@ def test_the_rate_term_is_the_papers():
         expected = 0.05**2 * math.sqrt((43 * 2 * n * iota + math.log(100)) / 300)
         assert rate_term(of, 300, chance=0.01) == pytest.approx(expected)
     assert rate_term(OF, 400) == pytest.approx(rate_term(OF, 100) / 2)
-    assert rate_term(OF, 100, chance=0.01) > rate_term(OF, 100, chance=0.5)
-    with pytest.raises(ExfamError, match="`n_groups` must be a number > 0, got 0"):
-        rate_term(OF, 0)
-    with pytest.raises(ExfamError, match=r"`chance` must be a number in \(0, 1\], got 1.5"):
-        rate_term(OF, 10, chance=1.5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -157,33 +143,12 @@ def efa(**settings):
     ],
 )
 def test_any_other_model_is_refused_with_the_reasons(settings, reasons):
-    for refused in (model_class, parameter_norm, theorem_network):
-        with pytest.raises(ExfamError, match="`model` must be of the class of theorem 2") as error:
-            refused(efa(**settings))
-        assert all(reason in str(error.value) for reason in reasons), error.value
-        assert ("layer norm" in str(error.value)) == (not settings)
-    groups = drawn(3, seed=0)
-    with pytest.raises(ExfamError, match="The theorem says nothing of it"):
-        group_losses(efa(**settings), groups)
+    with pytest.raises(ExfamError, match="`model` must be of the class of theorem 2") as error:
+        model_class(efa(**settings))
+    assert all(reason in str(error.value) for reason in reasons), error.value
+    assert ("layer norm" in str(error.value)) == (not settings)
     with pytest.raises(ExfamError, match="got str with tokens and predictions that are not"):
         model_class("a model")
-
-
-def test_a_network_with_a_part_of_another_kind_is_refused():
-    class Another(nn.Module):
-        first = second = torch.eye(2)
-
-        def forward(self, tau):
-            return tau
-
-    model = network()
-    model.place = Another()
-    with pytest.raises(ExfamError, match="with a part of type Another"):
-        model_class(model)
-    model = network()
-    model.place = nn.Linear(3, 2)
-    with pytest.raises(ExfamError, match="with biases; a part of type Linear"):
-        model_class(model)
 
 
 def test_the_network_is_found_in_the_models_that_have_it():
@@ -227,10 +192,12 @@ def test_the_slope_is_that_of_the_logarithms():
     assert slope.low < -0.8 < slope.high and slope.high - slope.low < 0.15
     wider = fit_slope(sizes, 5.0 * sizes**-0.8 * noise, level=0.999)
     assert wider.mean == slope.mean and wider.low < slope.low
-    with pytest.raises(DataError, match="at least 3 fits of 2 sizes for a slope, got 3 of 1"):
-        fit_slope(np.array([5, 5, 5]), np.ones(3))
-    with pytest.raises(DataError, match="`excess` must be above 0 for its logarithm, got 0"):
-        fit_slope(np.array([5, 6, 7]), np.array([1.0, 0.0, 1.0]))
+    for sizes, excess, got in (
+        ([5, 5, 5], [1.0, 1.0, 1.0], "3 of 1,"),
+        ([5, 6, 7], [1.0, 0.0, 1.0], "excess 0"),
+    ):
+        with pytest.raises(DataError, match=f"at least 3 fits of 2 sizes for a slope.* {got}"):
+            fit_slope(np.array(sizes), np.array(excess))
 
 
 def fits(slope=-1.0, **changes):

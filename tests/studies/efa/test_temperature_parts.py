@@ -6,20 +6,15 @@ from scipy.stats import norm
 
 from exfam.fields import FieldKriging
 from exfam.simulators import FieldSettings
-from exfam_studies.common.fits import Contender, fit_seeds, fitter
 from exfam_studies.common.rows import Row
 from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
+from exfam_studies.efa.temperature import new_site_figures, prediction_figures, with_verdicts
 from exfam_studies.efa.temperature_data import (
     draw_sites,
     field_splits,
     new_sites,
     read_temperatures,
     simulated_temperatures,
-)
-from exfam_studies.efa.temperature_figures import (
-    new_site_figures,
-    prediction_figures,
-    with_verdicts,
 )
 
 SITES = ("Akron Canton, Ohio", "Seattle, Washington")
@@ -69,8 +64,8 @@ def test_simulated_fields_have_the_layout_of_the_real_one(groups):
     sizes = [len(part) for part in vars(field_splits(field)).values()]
     assert sizes == [len(part) for part in vars(field_splits(groups)).values()]
     assert not np.allclose(field.values["value"], other.values["value"])
-    law = true_conditional(truth, field)
-    error = (field.values["value"] - law.mean) / law.sd
+    exact = true_conditional(truth, field)
+    error = (field.values["value"] - exact.mean) / np.sqrt(exact.variance)
     assert np.std(error) == pytest.approx(1.0, abs=0.03)
 
 
@@ -109,11 +104,11 @@ def test_new_sites_are_scored_by_values_that_no_prediction_saw(groups):
     assert plain["rmse"] == pytest.approx(np.sqrt((error**2).mean()))
 
 
-def test_figures_are_means_of_what_scipy_tells():
+def test_figures_are_means_of_what_scipy_has():
     random = np.random.default_rng(0)
     value = random.standard_normal(400) * 3
-    law = FieldConditional(np.zeros((400, 1)), np.zeros((400, 1)), np.full((400, 1), 2.0))
-    reported = prediction_figures(law, value)
+    exact = FieldConditional(np.zeros((400, 1)), np.zeros((400, 1)), np.full((400, 1), 2.0))
+    reported = prediction_figures(exact, value)
     assert reported["mse"] == pytest.approx((value**2).mean())
     assert reported["nats"] == pytest.approx(-norm(0, 2).logpdf(value).mean())
     low, high = norm(0, 2).interval(0.9)
@@ -123,7 +118,7 @@ def test_figures_are_means_of_what_scipy_tells():
     crps = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
     assert reported["crps"] == pytest.approx(crps.mean())
     some = value > 1
-    assert prediction_figures(law, value, among=some)["mse"] == pytest.approx(
+    assert prediction_figures(exact, value, among=some)["mse"] == pytest.approx(
         (value[some] ** 2).mean()
     )
 
@@ -146,23 +141,3 @@ def test_verdicts_compare_with_the_better_ridge_of_the_same_place():
         "beats ridge-covariance 8.90; why", "does not beat ridge-covariance 8.90", "",
         "", "", "does not beat ridge 8.00", "", "", "", "", "", "",
     ]  # fmt: skip
-
-
-class Remembers:
-    """An estimator that keeps what it was fitted with."""
-
-    def fit(self, X, *, validation=None):
-        self.given = validation
-        return self
-
-    def get_params(self, deep=True):
-        return {}
-
-
-@pytest.mark.parametrize("sees", [True, False])
-def test_a_baseline_that_chooses_by_training_alone_gets_no_validation(groups, sees):
-    splits = field_splits(groups)
-    fit = fitter(Remembers, {}, validate=sees)
-    model = Contender(model="ridge", fit=fit, chance=False)
-    (fit,) = fit_seeds(model, splits, seeds=5)
-    assert fit.estimator.given is (splits.validation if sees else None)

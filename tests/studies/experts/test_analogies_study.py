@@ -76,8 +76,6 @@ def test_all_sets_are_asked_the_questions_that_all_know(options, monkeypatch, tm
     assert len(set(cosines)) == 3
     missing = [row for row in rows if row.model == "minilm"]
     assert [(row.value, row.note) for row in missing] == [(None, "not installed")]
-    analogies.plot(rows, tmp_path)
-    assert (tmp_path / "analogies-words-cosine-overall.png").stat().st_size > 5000
     monkeypatch.setattr(analogy_sets, "fit_words", lambda *_, **__: pytest.fail("fitted again"))
     assert analogies.run(replace(options, only=("words",))) == rows
 

@@ -92,7 +92,7 @@ def test_cars_are_fitted_once_where_nothing_is_left_to_chance(fits, data_folder,
     printed = rows_by(rows, model="reference", metric="accuracy")
     assert printed[0].value is None and printed[0].paper == 0.793
     assert table_autompg.kept(options) == bare(rows)
-    assert (tmp_path / "plots" / "table-autompg-mse.png").is_file()
+    assert (tmp_path / "plots" / "table-autompg-autompg-mse.png").is_file()
 
 
 def test_each_fit_to_a_shifted_table_is_made_once_and_kept(fits, shifts, tmp_path):
@@ -109,7 +109,7 @@ def test_each_fit_to_a_shifted_table_is_made_once_and_kept(fits, shifts, tmp_pat
     assert "150 training rows" in rows_by(rows, task="whole", model="ridge")[0].note
     row = rows_by(rows, task="some", model="ridge", metric="mse", dropped=0.5, by="cell")[0]
     assert row.n_seeds == 2 and row.sd > 0 and row.validation > 0 and row.settings["error"] > 0
-    assert (tmp_path / "plots" / "table-some-mse.png").is_file()
+    assert (tmp_path / "plots" / "table-shifts-some-mse.png").is_file()
 
 
 def test_more_cells_dropped_cost_more(fits, shifts):

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError
 from exfam.reading.public_sets.word_pairs import WordPairs
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam_studies.common import word_corpus, word_fits
 from exfam_studies.common.harness import Options
-from exfam_studies.common.pictures import matrix_map
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import USUAL_CORPUS, corpus_name, corpus_path, read_corpus
 from exfam_studies.common.word_fits import Recipe, fit_words, judged
@@ -59,7 +58,7 @@ def test_the_report_of_an_involution_is_that_of_fitted_vectors(options, monkeypa
     assert {row.task for row in rows} == {"negatives-25"} and figures["count-positive"].n_seeds == 2
     assert figures["count-positive"].value + figures["count-negative"].value == 16
     assert 0 <= figures["reflection-squared-off-diagonal-share"].value <= 1
-    assert len(list(options.out.glob("involution-negatives-25-*.png"))) == 4
+    assert len(list(options.out.glob("involution-negatives-25-*.png"))) == 2
     monkeypatch.setattr(involution, "_measure", lambda *_: pytest.fail("fitted again"))
     assert involution.run(replace(options, seeds=2)) == rows
 
@@ -71,8 +70,6 @@ def test_all_ties_are_judged_as_the_paper_does_and_with_unknown_words_skipped(op
     assert figures["sgns-wt", "coverage-wordsim"] == 0.8 and figures["sgns", "coverage-msr"] == 0.5
     kept = [figures[model, "spearman-wordsim-kept"] for model in words_table2.MODELS]
     assert len(set(kept)) > 1 and {row.paper for row in rows} == {None}
-    words_table2.plot(rows, options.folder)
-    assert (options.folder / "words-table2-negatives-25-spearman-men-kept.png").is_file()
     monkeypatch.setattr(words_table2, "judged_fit", lambda *_: pytest.fail("fitted again"))
     assert words_table2.run(options) == rows
 
@@ -82,9 +79,6 @@ def test_the_share_of_reflected_dimensions_changes_vectors(options):
     own = [row for row in rows if row.metric == "spearman-men-kept"]
     assert [row.settings["percent"] for row in own] == [0, 50, 100]
     assert all(row.value is not None and row.cpu_seconds > 0 for row in own)
-    shown = [replace(row, value=0.5, sd=0.1) for row in own]
-    words_figure4.plot([*shown, *(row for row in rows if row not in own)], options.folder)
-    assert [*options.folder.glob("*.png")][0].name.startswith("words-figure4-")
 
 
 def test_the_papers_figures_are_of_its_corpora_alone():
@@ -147,8 +141,3 @@ def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):
     figures = judged(unknown)
     assert figures["coverage-men"] == 0 and "spearman-men-skipped" not in figures
     assert "accuracy-msr-skipped" not in figures and figures["accuracy-msr-kept"] == 0
-
-
-def test_an_empty_matrix_is_not_drawn():
-    with pytest.raises(ExfamError, match="`matrix` must have an entry to draw"):
-        matrix_map(np.zeros((0, 2)), label="Q")

@@ -23,7 +23,7 @@ def form(words: Sequence[str]) -> Form:
             ),
             Option("only", labels, "one task; may be repeated", metavar="TASK", many=True),
             Option("json", text, "write the rows there too", metavar="FILE"),
-            Option("out", text, "write the plots there", metavar="FOLDER"),
+            Option("out", text, "write pictures there", metavar="FOLDER"),
             Option(
                 "folder", text,
                 "keep each fit of experiments of hours there, and go on from what is there",
@@ -46,12 +46,12 @@ def form(words: Sequence[str]) -> Form:
 
 def run(chosen: Any) -> None:
     """Print the names of experiments, or run one."""
-    from exfam_studies.common.experiments import EXPERIMENTS
+    from exfam_studies.common.experiments import EXPERIMENTS, title
 
     if chosen.list:
         width = max(map(len, EXPERIMENTS))
-        for name, experiment in EXPERIMENTS.items():
-            print(f"{name:<{width}}  {experiment.title}")
+        for name in EXPERIMENTS:
+            print(f"{name:<{width}}  {title(name)}")
         return
     from exfam_studies.common.harness import Options, reproduce
 

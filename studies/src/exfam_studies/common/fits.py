@@ -57,15 +57,10 @@ class Contender:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the package it needs is there."""
         return self.package is None or find_spec(self.package) is not None
 
     def n_fits(self, seeds: int) -> int:
-        """How many fits are made where `seeds` are wanted.
-
-        >>> Contender(model="ridge", fit=print, chance=False).n_fits(5)
-        1
-        """
+        """How many fits are made where `seeds` are wanted."""
         return min(seeds if self.chance else 1, self.most_fits or seeds)
 
 
@@ -91,7 +86,7 @@ def fitter(
 ) -> Callable[..., Any]:
     """What fits an estimator of these parameters to splits, with a seed if it takes one.
 
-    `validate`: whether the fit chooses anything by the validation part (default True)
+    `validate`: whether the fit chooses anything by the validation part
     """
 
     def fit(splits: Splits, *, seed: int) -> Any:
@@ -104,17 +99,14 @@ def fitter(
 
 
 def fit_seeds(contender: Contender, data: Any, *, seeds: int) -> list[Fit]:
-    """The contender fitted with seeds 0, 1, …; once if chance plays no part.
-
-    Raises KeyboardInterrupt where Ctrl-C cut a fit short, since its figures mean nothing.
-    """
+    """The contender fitted with seeds 0, 1, …; once if chance plays no part."""
     return [fit_once(contender, data, seed=seed) for seed in range(contender.n_fits(seeds))]
 
 
 def fit_once(contender: Contender, data: Any, *, seed: int) -> Fit:
     """The contender fitted with one seed.
 
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short, since its figures mean nothing.
     """
     if contender.package is not None:
         import_module(contender.package)  # no part of what a fit costs
@@ -158,29 +150,30 @@ def rows_of(
     Further rows, of the model's name with "-ensemble", if it has one and there are several fits;
     and how many times faster a fit is than the authors' code, where that is known.
     """
-    rows = _measured(contender, fits, splits, task=task, measure=measure)
+
+    def measured(model: Contender, fits: Sequence[Fit]) -> list[Row]:
+        tests = [measure(fit.estimator, splits.test) for fit in fits]
+        validations = [measure(fit.estimator, splits.validation) for fit in fits]
+        return figure_rows(model, fits, task=task, tests=tests, validations=validations)
+
+    rows = measured(contender, fits)
     together = ensemble_of(fits) if contender.ensemble else None
     if together is not None:
         members = len(together.estimator.members_)
-        ensemble = replace(
-            contender,
-            model=f"{contender.model}-ensemble",
-            settings={**contender.settings, "members": members},
-            note=f"seeds 0 to {members - 1} together",
-            paper={},
+        settings = {**contender.settings, "members": members}
+        note = f"seeds 0 to {members - 1} together"
+        name = f"{contender.model}-ensemble"
+        ensemble = replace(contender, model=name, settings=settings, note=note, paper={})
+        rows += measured(ensemble, [together])
+    if (seconds := contender.reference_seconds) is not None:
+        row = _row(contender, fits, task=task, metric="cpu-ratio-to-reference")
+        ratio = row_over_seeds(
+            replace(row, note=f"the authors' code took {seconds:g} CPU s"),
+            values=[seconds / fit.cpu_seconds for fit in fits],
+            cpu_seconds=[fit.cpu_seconds for fit in fits],
         )
-        rows += _measured(ensemble, [together], splits, task=task, measure=measure)
-    if contender.reference_seconds is not None:
-        rows.append(_ratio_row(contender, fits, contender.reference_seconds, task=task))
+        rows.append(ratio)
     return rows
-
-
-def _measured(
-    contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
-) -> list[Row]:
-    tests = [measure(fit.estimator, splits.test) for fit in fits]
-    validations = [measure(fit.estimator, splits.validation) for fit in fits]
-    return figure_rows(contender, fits, task=task, tests=tests, validations=validations)
 
 
 def figure_rows(
@@ -211,23 +204,11 @@ def figure_rows(
     return rows if contender.chance else [replace(row, n_seeds=None) for row in rows]
 
 
-def _ratio_row(contender: Contender, fits: Sequence[Fit], seconds: float, *, task: str) -> Row:
-    """How many times faster one fit is than the authors' code, in CPU time."""
-    row = _row(contender, fits, task=task, metric="cpu-ratio-to-reference")
-    return row_over_seeds(
-        replace(row, note=f"the authors' code took {seconds:g} CPU s"),
-        values=[seconds / fit.cpu_seconds for fit in fits],
-        cpu_seconds=[fit.cpu_seconds for fit in fits],
-    )
-
-
 def _row(contender: Contender, fits: Sequence[Fit], *, task: str, metric: str) -> Row:
+    parameters = changed_parameters(fits[0].estimator)
+    settings = contender.settings
     return Row(
-        task=task,
-        model=contender.model,
-        settings=contender.settings,
-        metric=metric,
-        parameters=changed_parameters(fits[0].estimator),
+        task=task, model=contender.model, settings=settings, metric=metric, parameters=parameters
     )
 
 
@@ -264,10 +245,6 @@ def smaller(splits: Splits, options: Options) -> Splits:
 
 
 def training_of(settings: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    """An estimator's parameters, cut to a few epochs in a smoke run, without progress lines.
-
-    >>> training_of({"max_epochs": 60}, Options(fast=True))
-    {'max_epochs': 2, 'progress': False}
-    """
+    """An estimator's parameters, cut to a few epochs in a smoke run, without progress lines."""
     short = {"max_epochs": FAST_EPOCHS} if options.fast else {}
     return {**settings, **short, "progress": False}

@@ -1,11 +1,10 @@
-"""Runs an experiment: its rows, their table, their JSON, their plots."""
+"""Runs an experiment: its rows, their table, their JSON, their pictures."""
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from exfam.checks import check_choice, check_positive
 from exfam.training.optimizer import processor_threads
@@ -13,8 +12,6 @@ from exfam_studies.common.experiments import EXPERIMENTS
 from exfam_studies.common.printed import print_rows
 from exfam_studies.common.provenance import this_run
 from exfam_studies.common.rows import Row, write_rows
-
-Parameters = Callable[[Row, "Options"], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +21,7 @@ class Options:
     `seeds`: fits per row; None leaves it to the experiment
     `fast`: a smoke run, whose figures mean nothing
     `only`: tasks to run; none named, all are run
-    `out`: folder for plots; None draws none
+    `out`: folder for pictures; None draws none
     `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
     `corpus`: text that experiments of word vectors are fitted to; None for the usual one
     `vectors`: a file of word vectors for experiments that use them, or a folder of several, and of
@@ -44,19 +41,11 @@ class Options:
             check_positive("seeds", self.seeds)
 
     def n_seeds(self, usual: int) -> int:
-        """Fits per row: `seeds`, else one in a smoke run, else `usual`.
-
-        >>> Options().n_seeds(5), Options(fast=True).n_seeds(5), Options(seeds=2).n_seeds(5)
-        (5, 1, 2)
-        """
+        """Fits per row: `seeds`, else one in a smoke run, else `usual`."""
         return self.seeds or (1 if self.fast else usual)
 
     def wants(self, task: str, *, is_long: bool = False) -> bool:
-        """Whether to run a task; one of many hours only where it is named.
-
-        >>> Options().wants("a"), Options(only=["b"]).wants("a")
-        (True, False)
-        """
+        """Whether to run a task; one of many hours only where it is named."""
         return task in self.only or not (self.only or is_long)
 
 
@@ -72,27 +61,24 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
         check_choice("only", task, module.TASKS)
     # One thread: the processor time of a row is then that of the work alone.
     with processor_threads(1):
-        rows = _documented(module, module.run(options), options)
+        rows = module.run(options)
+    run, settings = this_run(), getattr(module, "parameters", lambda row, options: {})
+    rows = [
+        replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
+    ]
     print_rows(name, rows)
     if json is not None:
         write_rows(json, name, rows)
     if options.out is not None:
+        from exfam_studies.common.pictures import draw_rows
+
         options.out.mkdir(parents=True, exist_ok=True)
         write_rows(options.out / f"{name}.json", name, rows)
-        if hasattr(module, "plot"):
-            module.plot(rows, options.out)
+        plotted = getattr(module, "PLOTTED", {})
+        draw_rows(rows, options.out, experiment=name, plotted=plotted)
     return rows
-
-
-def _documented(module: ModuleType, rows: Sequence[Row], options: Options) -> list[Row]:
-    """The rows with their run, and with the settings of their models."""
-    run = this_run()
-    settings: Parameters = getattr(module, "parameters", lambda row, options: {})
-    return [
-        replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
-    ]
 
 
 def load_experiment(name: str) -> ModuleType:
     """The module of an experiment."""
-    return importlib.import_module(EXPERIMENTS[name].module)
+    return importlib.import_module(f"exfam_studies.{EXPERIMENTS[name]}")

@@ -1,9 +1,4 @@
-"""Results of single fits, kept in a folder so that an interrupted experiment goes on.
-
-store = Store(options.folder)
-kept = store.measured(Key(("cbow", "dim-30"), seed), lambda: Measured({"nats": 1.0}))
-rows = metric_rows(Row(task="toy", model="cbow", metric=""), [kept])
-"""
+"""Results of single fits, kept in a folder so that an interrupted experiment goes on."""
 
 import json
 import time
@@ -36,7 +31,6 @@ class Key:
 
     @property
     def path(self) -> Path:
-        """Where a store keeps the result, below its folder."""
         return Path(*self.names, f"{self.seed:02}.json")
 
 
@@ -85,7 +79,10 @@ class Store:
         if not path.is_file():
             return None
         try:
-            kept = _parsed(key, path.read_bytes())
+            parsed = json.loads(path.read_bytes())
+            arrays = {name: np.array(array) for name, array in parsed["arrays"].items()}
+            figures, seconds = dict(parsed["figures"]), parsed["cpu_seconds"]
+            kept = Kept(key, figures, seconds, arrays, parsed.get("details", {}))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DataError(
                 f"`folder` must hold results as they were written, got another file at {path} "
@@ -98,17 +95,12 @@ class Store:
         """Keep a result; its file is either whole or not there."""
         self._kept[kept.key] = kept
         if self.folder is not None:
-            write_atomically(self.folder / kept.key.path, _written(kept))
+            arrays = {name: array.tolist() for name, array in kept.arrays.items()}
+            content = {**asdict(replace(kept, arrays={})), "arrays": arrays}
+            write_atomically(self.folder / kept.key.path, json.dumps(content) + "\n")
 
     def measured(self, key: Key, measure: Callable[[], Measured]) -> Kept:
-        """The kept result of a measurement, which is made if there is none.
-
-        >>> store, key = Store(), Key(("a",))
-        >>> store.measured(key, lambda: Measured({"nats": 1.0})).figures
-        {'nats': 1.0}
-        >>> store.measured(key, lambda: Measured({"nats": 2.0})).figures
-        {'nats': 1.0}
-        """
+        """The kept result of a measurement, which is made if there is none."""
         kept = self.get(key)
         if kept is None:
             start = time.process_time()
@@ -136,42 +128,19 @@ def metric_rows(row: Row, kept: Sequence[Kept], metrics: Iterable[str] | None = 
 
 
 def metric_row(row: Row, kept: Sequence[Kept]) -> Row:
-    """`row` with its metric over the fits; without a value where one of them has none.
+    """`row` with its metric over the fits; without a value where one of them has none."""
 
-    >>> kept = [Kept(Key(("a",)), {"nats": 1.0}, 0.5)]
-    >>> metric_row(Row(task="t", model="a", metric="nats"), kept).value
-    1.0
-    """
-    values = _figures(kept, row.metric)
+    def figures(metric: str) -> list[float]:
+        found = (fit.figures.get(metric) for fit in kept)
+        return [figure for figure in found if figure is not None]
+
+    values = figures(row.metric)
     if len(values) < len(kept):
         return replace(row, n_seeds=len(kept))
     return row_over_seeds(
         row,
         values=values,
-        validations=_figures(kept, VALIDATION + row.metric),
+        validations=figures(VALIDATION + row.metric),
         cpu_seconds=[fit.cpu_seconds for fit in kept],
         steps=[fit.details["steps"] for fit in kept if "steps" in fit.details],
     )
-
-
-def _figures(kept: Sequence[Kept], metric: str) -> list[float]:
-    figures = (fit.figures.get(metric) for fit in kept)
-    return [figure for figure in figures if figure is not None]
-
-
-def _parsed(key: Key, content: bytes) -> Kept:
-    parsed = json.loads(content)
-    arrays = {name: np.array(array) for name, array in parsed["arrays"].items()}
-    figures, seconds = parsed["figures"], parsed["cpu_seconds"]
-    return Kept(key, figures, seconds, arrays, parsed.get("details", {}))
-
-
-def _written(kept: Kept) -> bytes:
-    content = {
-        "key": asdict(kept.key),
-        "figures": dict(kept.figures),
-        "cpu_seconds": kept.cpu_seconds,
-        "arrays": {name: array.tolist() for name, array in kept.arrays.items()},
-        "details": dict(kept.details),
-    }
-    return (json.dumps(content) + "\n").encode()

@@ -1,6 +1,6 @@
 """The printed table of an experiment's rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -46,20 +46,13 @@ def print_rows(experiment: str, rows: Sequence[Row]) -> None:
 
 
 def rows_table(rows: Sequence[Row]) -> Table:
-    """The rows of one task, metric after metric; columns empty in all rows are left out.
-
-    >>> row = Row(task="t", model="efa", metric="nats", value=1.0)
-    >>> [column.header for column in rows_table([row]).columns]
-    ['model', 'metric', 'test']
-    """
+    """The rows of one task, metric after metric; columns empty in all rows are left out."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     rows = sorted(rows, key=lambda row: metrics.index(row.metric))
-    best = best_rows(rows)
     cells = {name: [show(row) for row in rows] for name, show in _COLUMNS.items()}
-    if best:
-        cells["test"] = [
-            f"{text}{'*' if i in best else ' '}" for i, text in enumerate(cells["test"])
-        ]
+    if best := best_rows(rows):
+        marks = ("*" if i in best else " " for i in range(len(rows)))
+        cells["test"] = [text + mark for text, mark in zip(cells["test"], marks, strict=True)]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     shown = [name for name, column in cells.items() if any(text.strip() for text in column)]
     for name in shown:
@@ -71,19 +64,8 @@ def rows_table(rows: Sequence[Row]) -> Table:
 
 
 def best_rows(rows: Sequence[Row]) -> set[int]:
-    """Positions of the rows that are best among at least two that can be compared.
-
-    >>> rows = [Row(task="t", model=m, metric="mse", value=v) for m, v in [("a", 1.0), ("b", 2.0)]]
-    >>> best_rows(rows)
-    {0}
-    """
-    best = set()
-    for compared in _comparable(rows):
-        rising = higher_is_better(rows[compared[0]].metric)
-        if len(compared) > 1:
-            pick = max if rising else min
-            best.add(pick(compared, key=lambda index: _number(rows[index])))
-    return best
+    """Positions of the rows that are best among at least two that can be compared."""
+    return {_best(compared, rows) for compared in _comparable(rows) if len(compared) > 1}
 
 
 def cheaper_winners(rows: Sequence[Row]) -> list[str]:
@@ -95,16 +77,13 @@ def cheaper_winners(rows: Sequence[Row]) -> list[str]:
     ['fm is ahead of efa: mse 1.0000 against 2.0000']
     """
     sentences = []
-    best = best_rows(rows)
     for compared in _comparable(rows):
         ours = [index for index in compared if rows[index].model.startswith("efa")]
-        first = next((index for index in compared if index in best), None)
-        if not ours or first is None or first in ours:
+        first = _best(compared, rows)
+        if not ours or first in ours:
             continue
-        pick = max if higher_is_better(rows[first].metric) else min
-        own = rows[pick(ours, key=lambda index: _number(rows[index]))]
-        winner = rows[first]
-        where = _settings(winner, only=_COMPARED_SETTINGS)
+        winner, own = rows[first], rows[_best(ours, rows)]
+        where = _settings(winner, [name for name in _COMPARED_SETTINGS if name in winner.settings])
         sentences.append(
             f"{winner.model} is ahead of {own.model}: {winner.metric} {_figure(winner.value)} "
             f"against {_figure(own.value)}" + (f" ({where})" if where else "")
@@ -123,8 +102,9 @@ def _comparable(rows: Sequence[Row]) -> list[list[int]]:
     return list(gathered.values())
 
 
-def _number(row: Row) -> float:
-    return float("nan") if row.value is None else row.value
+def _best(compared: Sequence[int], rows: Sequence[Row]) -> int:
+    pick = max if higher_is_better(rows[compared[0]].metric) else min
+    return pick(compared, key=lambda index: rows[index].value or 0.0)
 
 
 def _figure(value: float | None) -> str:
@@ -133,11 +113,9 @@ def _figure(value: float | None) -> str:
     return f"{value:.1e}" if 0 < abs(value) < _SMALL else f"{value:.4f}"
 
 
-def _settings(row: Row, *, only: Sequence[str] | None = None) -> str:
-    chosen = (
-        row.settings if only is None else {k: row.settings[k] for k in only if k in row.settings}
-    )
-    return ", ".join(f"{name}={value}" for name, value in chosen.items())
+def _settings(row: Row, names: Iterable[str] | None = None) -> str:
+    shown = row.settings if names is None else names
+    return ", ".join(f"{name}={row.settings[name]}" for name in shown)
 
 
 _COLUMNS: dict[str, Callable[[Row], str]] = {

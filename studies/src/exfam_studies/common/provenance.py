@@ -40,16 +40,12 @@ class Run:
 
 
 def this_run() -> Run:
-    """The run at hand.
-
-    >>> sorted(this_run().versions)[:3]
-    ['exfam', 'numba', 'numpy']
-    """
+    """The run at hand."""
     return Run(
         commit=_commit(),
         date=datetime.now(UTC).date().isoformat(),
         versions={"python": platform.python_version(), **dict(_versions())},
-        machine=_machine(),
+        machine=f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
     )
 
 
@@ -57,14 +53,10 @@ def changed_parameters(estimator: Any) -> dict[str, Any]:
     """The estimator's class, and its parameters that differ from the defaults, as JSON.
 
     Seeds, which rows average over, and progress are left out; families are written as in Python.
-
-    >>> from exfam import EFA
-    >>> changed_parameters(EFA(encoding="none", seed=3))
-    {'estimator': 'EFA', 'encoding': 'none'}
     """
     signature = inspect.signature(type(estimator).__init__).parameters
     changed = {
-        name: _plain(name, value)
+        name: repr(value) if isinstance(value, Family) else to_plain(name, value)
         for name, value in estimator.get_params(deep=False).items()
         if name not in _WITHOUT_EFFECT and not _is_same(value, signature[name].default)
     }
@@ -75,10 +67,6 @@ def _is_same(value: Any, default: Any) -> bool:
     if isinstance(value, str | list | tuple) and isinstance(default, tuple):
         return listed(value) == default
     return type(value) is type(default) and repr(value) == repr(default)
-
-
-def _plain(name: str, value: Any) -> Any:
-    return repr(value) if isinstance(value, Family) else to_plain(name, value)
 
 
 def _versions() -> Iterator[tuple[str, str]]:
@@ -107,10 +95,6 @@ def _git(folder: Path, *words: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def _machine() -> str:
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 def _processor() -> str:

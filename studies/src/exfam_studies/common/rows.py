@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,6 @@ def row_over_seeds(
 ) -> Row:
     """`row` with the figures of a measurement made once per seed.
 
-    `sd` becomes the sample standard deviation, None for a single seed.
-
     >>> row = row_over_seeds(Row(task="t", model="efa", metric="nats"), values=[1.0, 3.0])
     >>> row.value, round(row.sd, 3), row.n_seeds
     (2.0, 1.414, 2)
@@ -104,11 +102,7 @@ def row_over_seeds(
 
 
 def interval_settings(interval: Interval) -> dict[str, float]:
-    """The ends of an interval, as rows have them.
-
-    >>> interval_settings(Interval(mean=0.5, low=0.44444, high=0.6))
-    {'low': 0.4444, 'high': 0.6}
-    """
+    """The ends of an interval, as rows have them."""
     return {"low": round(interval.low, 4), "high": round(interval.high, 4)}
 
 
@@ -118,24 +112,15 @@ def higher_is_better(metric: str) -> bool | None:
     >>> higher_is_better("ndcg@10"), higher_is_better("nats"), higher_is_better("mean-given-1")
     (True, False, None)
     """
-    if metric.startswith(_UNRANKED):
-        return None
-    return metric.startswith(_RISING)
+    return None if metric.startswith(_UNRANKED) else metric.startswith(_RISING)
 
 
-def write_rows(path: str | os.PathLike[str], experiment: str, rows: Iterable[Row]) -> Path:
-    """Write the rows of an experiment as JSON, the same form for all experiments.
-
-    Runs are listed once; a row has the number of its own among them.
-
-    >>> import tempfile
-    >>> row = Row(task="synthetic-causal", model="efa", metric="mse", value=1.0)
-    >>> path = write_rows(Path(tempfile.mkdtemp(), "rows.json"), "efa-synthetic", [row])
-    >>> read_rows(path) == ("efa-synthetic", [row])
-    True
-    """
-    rows = list(rows)
-    runs = _distinct(row.run for row in rows if row.run is not None)
+def write_rows(path: str | os.PathLike[str], experiment: str, rows: Sequence[Row]) -> Path:
+    """Write rows as JSON, one a line; runs are listed once, and a row has the number of its own."""
+    runs: list[Run] = []
+    for row in rows:
+        if row.run is not None and row.run not in runs:
+            runs.append(row.run)
     # One row a line: files that are kept can be read, and compared line by line.
     lines = ",\n".join(json.dumps(_plain(row, runs), allow_nan=False) for row in rows)
     head = ",\n".join(json.dumps(asdict(run)) for run in runs)
@@ -145,38 +130,25 @@ def write_rows(path: str | os.PathLike[str], experiment: str, rows: Iterable[Row
     return write_atomically(path, text)
 
 
-def _distinct(runs: Iterable[Run]) -> list[Run]:
-    distinct: list[Run] = []
-    for run in runs:
-        if run not in distinct:
-            distinct.append(run)
-    return distinct
-
-
 def _plain(row: Row, runs: Sequence[Run]) -> dict[str, Any]:
     plain = asdict(row) | {"settings": dict(row.settings), "parameters": dict(row.parameters)}
     del plain["note"]
     return plain | {"run": None if row.run is None else runs.index(row.run)}
 
 
-def read_rows(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
-    """Experiment and rows of a file that `write_rows` wrote.
+def read_rows(path: str | os.PathLike[str]) -> list[Row]:
+    """The rows of a file that `write_rows` wrote.
 
     Raises DataError, naming the file, if it is not such a file.
-
-    >>> import tempfile
-    >>> path = write_rows(Path(tempfile.mkdtemp(), "rows.json"), "efa-synthetic", [])
-    >>> read_rows(path)
-    ('efa-synthetic', [])
     """
-    known = {each.name for each in fields(Row)} - {"note", "parameters", "run"}
+    names = {own.name for own in fields(Row)} - {"note", "parameters", "run"}
     try:
         whole = json.loads(Path(path).read_text(encoding="utf-8"))
-        experiment, listed = whole["experiment"], whole["rows"]
+        listed = whole["rows"]
         runs = [Run(**run) for run in whole.get("runs", ())]
-        rows = [
+        return [
             Row(
-                **{name: row[name] for name in known},
+                **{name: row[name] for name in names},
                 parameters=row.get("parameters", {}),
                 run=None if row.get("run") is None else runs[row["run"]],
             )
@@ -186,4 +158,3 @@ def read_rows(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
         raise DataError(
             f"`path` must name a file written by `exfam reproduce --json`, got {path} ({error!r})."
         ) from error
-    return experiment, rows

@@ -27,10 +27,6 @@ def notebook_parts(
     """Sorted indices of the 75 % to fit on and the 25 % to choose by among `n` groups.
 
     What scikit-learn's train_test_split(test_size=0.25, random_state=42) draws.
-
-    >>> train, validation = notebook_parts(8)
-    >>> validation
-    array([1, 5])
     """
     drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(n)
     n_validation = -(-n // 4)

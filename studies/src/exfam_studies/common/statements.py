@@ -25,19 +25,13 @@ class Check:
 
     @property
     def applies(self) -> bool:
-        """Whether all that the statement assumes is so."""
         return not self.failed_assumptions
 
     @property
     def holds(self) -> bool:
-        """Whether all that the statement concludes is so."""
         return not self.failed_conclusions
 
 
 def unmet(*requirements: tuple[bool | np.bool_, str]) -> tuple[str, ...]:
-    """The words of those requirements that are not met.
-
-    >>> unmet((True, "a: must be 1, got 1"), (False, "b: must be 1, got 2"))
-    ('b: must be 1, got 2',)
-    """
+    """The words of those requirements that are not met."""
     return tuple(words for is_met, words in requirements if not is_met)

@@ -1,7 +1,6 @@
 """Penn Treebank and WikiText-2, as language models are compared on them."""
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +46,8 @@ CORPORA = {
     "ptb": Corpus(
         "ptb",
         {
-            "train": _packed("ptb.train.txt"),
-            "validation": _packed("ptb.valid.txt"),
-            "test": _packed("ptb.test.txt"),
+            part: _packed(f"ptb.{name}.txt")
+            for part, name in zip(PARTS, ("train", "valid", "test"), strict=True)
         },
         n_words=10_000,
         n_tokens=(929_589, 73_760, 82_430),
@@ -74,48 +72,36 @@ CORPORA = {
 
 
 def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
-    """The texts of a corpus, from the folder that EXFAM_DATA names or the user's cache.
-
-    `n_lines`: the first lines of each part alone, for smoke runs (default None)
+    """The texts of a corpus, or the first lines of each part, for smoke runs.
 
     Raises DataError, saying what to do, where files are missing or not the published ones.
     """
     paths = {part: corpus_path(corpus, part) for part in PARTS}
     given: dict[str, Any] = dict(paths)
     if n_lines is not None:
-        given = {part: _first(lines_of(path), n_lines) for part, path in paths.items()}
+        lines = {part: itertools.islice(lines_of(path), n_lines) for part, path in paths.items()}
+        given = {part: [words for _, words in own] for part, own in lines.items()}
     lexicon, train = learn(given["train"], name="train")
     codes = {"train": train}
     codes |= {part: encode_text(given[part], lexicon, name=part) for part in PARTS[1:]}
-    if n_lines is None:
-        _check(corpus, lexicon, codes)
-    return Texts(given, lexicon, codes)
-
-
-def corpus_path(corpus: Corpus, part: str) -> Any:
-    """Where a part of a corpus is.
-
-    Raises DataError, saying what to do, where it is missing.
-    """
-    names = corpus.files[part]
-    found = next((path for path in map(find_file, names) if path is not None), None)
-    if found is None:
-        raise DataError(
-            f"`{corpus.name}` must have its {part} part in the folder that EXFAM_DATA names, got "
-            f"none of {', '.join(names)} there. {corpus.how_to_get}"
-        )
-    return found
-
-
-def _first(lines: Iterable[tuple[str, list[str]]], n_lines: int) -> list[list[str]]:
-    return [words for _, words in itertools.islice(lines, n_lines)]
-
-
-def _check(corpus: Corpus, lexicon: Lexicon, codes: dict[str, np.ndarray]) -> None:
     n_tokens = tuple(len(codes[part]) for part in PARTS)
-    if (len(lexicon), n_tokens) != (corpus.n_words, corpus.n_tokens):
+    published = (corpus.n_words, corpus.n_tokens)
+    if n_lines is None and (len(lexicon), n_tokens) != published:
         raise DataError(
             f"`{corpus.name}` must be the published text of {corpus.n_words} words and "
             f"{corpus.n_tokens} tokens (train, validation, test), got {len(lexicon)} and "
             f"{n_tokens}. {corpus.how_to_get}"
         )
+    return Texts(given, lexicon, codes)
+
+
+def corpus_path(corpus: Corpus, part: str) -> Any:
+    """Where a part of a corpus is: in the folder that EXFAM_DATA names or the user's cache."""
+    names = corpus.files[part]
+    for path in map(find_file, names):
+        if path is not None:
+            return path
+    raise DataError(
+        f"`{corpus.name}` must have its {part} part in the folder that EXFAM_DATA names, got "
+        f"none of {', '.join(names)} there. {corpus.how_to_get}"
+    )

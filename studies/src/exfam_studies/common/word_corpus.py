@@ -23,20 +23,13 @@ from exfam_studies.common.harness import Options
 USUAL_CORPUS = "corpora/enwiki2014_100m.bz2"
 # What the paper's figures are of, where rows of a corpus stand beside those of another.
 PAPERS_TEXT = {"enwiki2014_100m": "paper: text8, another text"}
-_HOW_TO_GET = (
-    "It is the first 100,000,000 bytes of a Wikipedia of 2014, cleaned by wikifil.pl. Name another "
-    "text by --corpus FILE."
-)
 # The head that smoke runs read: bytes, or lines of a dump.
 _FAST_BYTES, _FAST_LINES = 400_000, 4000
 _WORDS_A_SENTENCE = 1000
 
 
 def corpus_path(options: Options) -> Path:
-    """The file that `--corpus` names, else the usual one below EXFAM_DATA.
-
-    Raises DataError where it is not there.
-    """
+    """The file that `--corpus` names, else the usual one below EXFAM_DATA."""
     if options.corpus is not None:
         if not options.corpus.is_file():
             raise DataError(f"`corpus` must be a file, got no such file at {options.corpus}.")
@@ -45,17 +38,14 @@ def corpus_path(options: Options) -> Path:
     if found is None:
         raise DataError(
             f"`corpus` must be in the folder that EXFAM_DATA names, got no {USUAL_CORPUS} there. "
-            f"{_HOW_TO_GET}"
+            "It is the first 100,000,000 bytes of a Wikipedia of 2014, cleaned by wikifil.pl. Name "
+            "another text by --corpus FILE."
         )
     return found
 
 
 def corpus_name(options: Options) -> str:
-    """What the corpus is called in rows and in names of kept results.
-
-    >>> corpus_name(Options(corpus=Path("here/enwik9.txt"), fast=True))
-    'enwik9-head'
-    """
+    """What the corpus is called in rows and in names of kept results."""
     path = Path(USUAL_CORPUS) if options.corpus is None else options.corpus
     return path.name.split(".")[0] + ("-head" if options.fast else "")
 
@@ -64,7 +54,6 @@ def read_corpus(options: Options, *, min_count: int) -> PreparedText:
     """The corpus as codes; with `--folder` it is prepared once and kept there.
 
     A dump of Wikipedia, such as enwik9, is cleaned as text8 was. Smoke runs read its head alone.
-    Raises DataError where it is not there.
     """
     path = corpus_path(options)
     folder = None

@@ -18,12 +18,9 @@ from exfam_studies.common.word_corpus import corpus_name
 MIN_COUNT = 5
 # Metric -> set of pairs, or of questions.
 _PAIRS = {
-    "wordsim": "wordsim-353",
-    "men": "men",
-    "mturk": "mturk-287",
-    "rare": "rare-words",
+    "wordsim": "wordsim-353", "men": "men", "mturk": "mturk-287", "rare": "rare-words",
     "simlex": "simlex-999",
-}
+}  # fmt: skip
 _QUESTIONS = {"google": "google", "msr": "msr"}
 SETS = (*_PAIRS, *_QUESTIONS)
 _FAST: dict[str, Any] = {"dim": 16, "epochs": 1, "negatives": 5}
@@ -42,11 +39,7 @@ class Recipe:
     epochs: int = 5
 
     def settings(self, options: Options) -> dict[str, int]:
-        """As an estimator takes them; tiny in smoke runs.
-
-        >>> Recipe().settings(Options(fast=True))["dim"]
-        16
-        """
+        """As an estimator takes them; tiny in smoke runs."""
         return asdict(self) | (_FAST if options.fast else {})
 
 
@@ -55,11 +48,7 @@ WORD_TASKS = {"negatives-25": Recipe(), "negatives-100": Recipe(negatives=100, e
 
 
 def wanted_tasks(options: Options) -> list[str]:
-    """The tasks to run; the paper's own recipe only where it is named.
-
-    >>> wanted_tasks(Options())
-    ['negatives-25']
-    """
+    """The tasks to run; the paper's own recipe only where it is named."""
     return [task for task in WORD_TASKS if options.wants(task, is_long=task == "negatives-100")]
 
 
@@ -73,10 +62,7 @@ def fit_words(
 ) -> SkipGram | CBOW:
     """A model fitted by one thread, so that the same seed gives the same figures.
 
-    `kind`: SkipGram, which is meant where nothing is said, or CBOW
-
-    With `--folder` the fit is kept there, for all experiments that ask for the same.
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    With `--folder` the fit is kept there, for all experiments that need the same.
     """
     model = kind(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
     checkpoint = None
@@ -94,11 +80,7 @@ def fit_words(
 def word_parameters(
     settings: Mapping[str, Any], kind: type[SkipGram] | type[CBOW] = SkipGram
 ) -> dict[str, Any]:
-    """The parameters of `fit_words`'s model that differ from the defaults.
-
-    >>> word_parameters({"dim": 16})["estimator"]
-    'SkipGram'
-    """
+    """The parameters of `fit_words`'s model that differ from the defaults."""
     return changed_parameters(kind(**settings, min_count=MIN_COUNT, deterministic=True))
 
 

@@ -6,8 +6,8 @@ The next item of a group comes with
     H_i = (v_start + sum over j < i of w_ij v_(x_j)) / (1 + sum over j < i of w_ij)
     w_ij = exp(key . v_(x_j) - fade (i - 1 - j))
 
-one causal layer of one head: the hidden element asks the same of all, earlier elements answer by
-their item and their distance, and a start token (a null key) always does. Items may occur again.
+one causal layer of one head: the hidden element has one query, earlier elements answer by their
+item and their distance, and a start token (a null key) always does. Items may occur again.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int, Int64
 
-from exfam.checks import DataError, check_whole
+from exfam.checks import DataError
 from exfam.groups import Groups
 
 # Standard deviation of values, 1 for centers; how fast earlier elements lose weight, per step.
@@ -39,25 +39,17 @@ class AttentionProcess:
 
     @property
     def n_items(self) -> int:
-        """Size of the catalog."""
         return len(self.center)
 
     def draw(self, n_groups: int, *, length: int, seed: int) -> Groups:
-        """Groups of `length` items each, drawn item after item.
-
-        >>> process = draw_attention_process(12, dim=3, seed=0)
-        >>> process.draw(5, length=4, seed=1)
-        Groups(5 groups, 20 elements, 12 items)
-        """
-        check_whole("n_groups", n_groups)
-        check_whole("length", length)
+        """Groups of `length` items each, drawn item after item."""
         random = np.random.default_rng(seed)
         item = np.empty((n_groups, length), dtype=np.int64)
-        for place in range(length):
-            likely = np.exp(self._log_probs(self._context(item[:, :place])))
+        for step in range(length):
+            likely = np.exp(self._log_probs(self._context(item[:, :step])))
             upto = likely.cumsum(axis=1)
             drawn = (random.random((n_groups, 1)) * upto[:, -1:] >= upto).sum(axis=1)
-            item[:, place] = np.minimum(drawn, self.n_items - 1)
+            item[:, step] = np.minimum(drawn, self.n_items - 1)
         start = length * np.arange(n_groups)
         return Groups(
             start=start,
@@ -72,19 +64,13 @@ class AttentionProcess:
         """H_i of every own element of `groups`, from the earlier elements of its group.
 
         Raises DataError for groups without items of this catalog.
-
-        >>> process = draw_attention_process(12, dim=3, seed=0)
-        >>> groups = process.draw(5, length=4, seed=1)
-        >>> bool(np.allclose(process.contexts(groups)[::4], process.start))
-        True
         """
-        item = self._items(groups)
-        length = groups.stop - groups.start
+        item, length = self._items(groups), groups.lengths
         first = np.cumsum(length) - length
         out = np.empty((len(item), len(self.start)))
-        for place in range(int(length.max(initial=0))):
-            some = first[length > place]
-            out[some + place] = self._context(item[some[:, None] + np.arange(place)])
+        for step in range(int(length.max(initial=0))):
+            some = first[length > step]
+            out[some + step] = self._context(item[some[:, None] + np.arange(step)])
         return out
 
     def log_prob(self, groups: Groups) -> Float[np.ndarray, "own"]:
@@ -124,15 +110,7 @@ class AttentionProcess:
 
 
 def draw_attention_process(n_items: int, *, dim: int, seed: int) -> AttentionProcess:
-    """Embeddings of `n_items` of length `dim`, normal, drawn with `seed`.
-
-    Raises ExfamError unless sizes are above 0.
-
-    >>> draw_attention_process(12, dim=3, seed=0).center.shape
-    (12, 3)
-    """
-    check_whole("n_items", n_items)
-    check_whole("dim", dim)
+    """Embeddings of `n_items` of length `dim`, normal, drawn with `seed`."""
     random = np.random.default_rng(seed)
     return AttentionProcess(
         value=_SPREAD * random.normal(size=(n_items, dim)),

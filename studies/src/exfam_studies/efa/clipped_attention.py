@@ -22,12 +22,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from exfam.attention import ReluMean
-from exfam.checks import ExfamError, check_positive
 from exfam.groups import Batch
 from exfam.layers import normal
 
 Tokens = Float[Tensor, "batch centers tokens embed"]
-Asking = Float[Tensor, "batch centers asking embed"]
+Queries = Float[Tensor, "batch centers queries embed"]
 _KERNEL = ReluMean()
 
 
@@ -35,14 +34,9 @@ _KERNEL = ReluMean()
 class ClippedFieldSizes:
     """Sizes of the class: the letters are the theorem's.
 
-    `n_dims`: tau, of a place's coordinates; `place_dim`: K, of g; `place_hidden_dim`: K'
+    `n_dims`: tau, of a site's coordinates; `place_dim`: K, of g; `place_hidden_dim`: K'
     `n_layers`: L; `n_heads`: M; `feed_forward_dim`: D', 0 for layers of attention alone
     `token_bound`: R; `value_bound`: B_y
-
-    Raises ExfamError for a number that is not above 0.
-
-    >>> ClippedFieldSizes(n_dims=2, place_dim=3).embed_dim
-    4
     """
 
     n_dims: int = 2
@@ -54,65 +48,48 @@ class ClippedFieldSizes:
     token_bound: float = 100.0
     value_bound: float = 10.0
 
-    def __post_init__(self) -> None:
-        for name in ("n_dims", "place_dim", "place_hidden_dim", "n_layers", "n_heads"):
-            check_positive(name, getattr(self, name))
-        check_positive("feed_forward_dim", self.feed_forward_dim, zero=True)
-        check_positive("token_bound", self.token_bound)
-        check_positive("value_bound", self.value_bound)
-
-    @property
-    def embed_dim(self) -> int:
-        """D = K + 1: the place's vector and the value."""
-        return self.place_dim + 1
-
 
 class PlaceMap(nn.Module):
     """g(tau) = G2 ReLU(G1 tau), without biases."""
 
-    def __init__(
-        self, n_dims: int, hidden_dim: int, dim: int, *, generator: torch.Generator
-    ) -> None:
+    def __init__(self, sizes: ClippedFieldSizes, *, generator: torch.Generator) -> None:
         super().__init__()
-        self.first = _matrix(hidden_dim, n_dims, generator=generator)
-        self.second = _matrix(dim, hidden_dim, generator=generator)
+        self.first = _matrix(sizes.place_hidden_dim, sizes.n_dims, generator=generator)
+        self.second = _matrix(sizes.place_dim, sizes.place_hidden_dim, generator=generator)
 
     def forward(self, tau: Float[Tensor, "*rows dims"]) -> Float[Tensor, "*rows place"]:
-        """The vectors of places."""
+        """The vectors of sites."""
         return (tau @ self.first.mT).relu() @ self.second.mT
 
 
 class ClippedLayer(nn.Module):
     """ReLU attention / n and a feed-forward part, each with a residual; no biases, no norms."""
 
-    def __init__(
-        self, embed_dim: int, *, n_heads: int, hidden_dim: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, sizes: ClippedFieldSizes, *, generator: torch.Generator) -> None:
         super().__init__()
-        maps = [_matrix(n_heads, embed_dim, embed_dim, generator=generator) for _ in range(3)]
+        dim, hidden = sizes.place_dim + 1, sizes.feed_forward_dim
+        maps = [_matrix(sizes.n_heads, dim, dim, generator=generator) for _ in range(3)]
         self.query, self.key, self.value = maps
-        self.first = _matrix(hidden_dim, embed_dim, generator=generator)
-        self.second = _matrix(embed_dim, hidden_dim, generator=generator)
+        self.first = _matrix(hidden, dim, generator=generator)
+        self.second = _matrix(dim, hidden, generator=generator)
 
     def forward(
-        self, asking: Asking, tokens: Tokens, seen: Bool[Tensor, "batch centers tokens"]
-    ) -> Asking:
-        """Tokens that ask, after they attended to those `tokens` that are `seen`."""
-        query = torch.einsum("bcqd,hed->bchqe", asking, self.query)
+        self, queries: Queries, tokens: Tokens, seen: Bool[Tensor, "batch centers tokens"]
+    ) -> Queries:
+        """The queries' tokens, after they attended to those `tokens` that are `seen`."""
+        query = torch.einsum("bcqd,hed->bchqe", queries, self.query)
         key = torch.einsum("bctd,hed->bchte", tokens, self.key)
         weights = _KERNEL.weights(query @ key.mT, seen[:, :, None, None])
         pooled = torch.einsum("bchqt,bctd->bchqd", weights, tokens)
-        attended = asking + torch.einsum("bchqd,hed->bcqe", pooled, self.value)
+        attended = queries + torch.einsum("bchqd,hed->bcqe", pooled, self.value)
         return attended + (attended @ self.first.mT).relu() @ self.second.mT
 
 
 class ClippedFieldNetwork(nn.Module):
-    """Mean of each value given all others of its map: places, layers and both bounds.
+    """Mean of each value given all others of its map: sites, layers and both bounds.
 
     eta is the mean, for `Gaussian(scale=...)`. Elements without a value are no context, and those
-    of earlier maps neither. The coordinates are used as they are: a place at the origin has g = 0.
-    Raises ExfamError for bounds that are not above 0, or without a layer.
-    Source: "Exponential Family Attention", section 5.2.1 and 5.2.2.
+    of earlier maps neither. The coordinates are used as they are: a site at the origin has g = 0.
     """
 
     direction = "bidirectional"
@@ -127,16 +104,11 @@ class ClippedFieldNetwork(nn.Module):
         value_bound: float,
     ) -> None:
         super().__init__()
-        check_positive("token_bound", token_bound)
-        check_positive("value_bound", value_bound)
-        if not layers:
-            raise ExfamError("`layers` must hold at least one layer, got none.")
         self.place, self.blocks, self.column = place, nn.ModuleList(layers), column
         self.token_bound, self.value_bound = token_bound, value_bound
 
     @property
     def layers(self) -> list[ClippedLayer]:
-        """The layers, first to last."""
         return [cast(ClippedLayer, layer) for layer in self.blocks]
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 1"]:
@@ -164,8 +136,8 @@ class ClippedFieldNetwork(nn.Module):
         value = torch.where(shown, batch.values[self.column].to(like.dtype), 0.0)
         center = torch.eye(value.shape[1], dtype=torch.bool, device=like.device)
         values = value[:, None].masked_fill(center, 0.0)
-        places = place[:, None].expand(-1, place.shape[1], -1, -1)
-        return self._projected(torch.cat([places, values[..., None]], -1)), shown[:, None] | center
+        copies = place[:, None].expand(-1, place.shape[1], -1, -1)
+        return self._projected(torch.cat([copies, values[..., None]], -1)), shown[:, None] | center
 
     def _projected(self, x: Float[Tensor, "*rows embed"]) -> Float[Tensor, "*rows embed"]:
         """clip_R: the nearest point of the ball of radius R."""
@@ -176,59 +148,30 @@ class ClippedFieldNetwork(nn.Module):
 def build_clipped_field(
     sizes: ClippedFieldSizes, *, column: str, generator: torch.Generator
 ) -> ClippedFieldNetwork:
-    """A network of the class with random weights.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> model = build_clipped_field(ClippedFieldSizes(), column="t", generator=generator)
-    >>> sum(parameter.numel() for parameter in model.parameters())
-    168
-    """
-    place = PlaceMap(sizes.n_dims, sizes.place_hidden_dim, sizes.place_dim, generator=generator)
-    layers = [
-        ClippedLayer(
-            sizes.embed_dim,
-            n_heads=sizes.n_heads,
-            hidden_dim=sizes.feed_forward_dim,
-            generator=generator,
-        )
-        for _ in range(sizes.n_layers)
-    ]
-    return ClippedFieldNetwork(
-        place,
-        layers,
-        column=column,
-        token_bound=sizes.token_bound,
-        value_bound=sizes.value_bound,
-    )
+    """A network of the class with random weights."""
+    place = PlaceMap(sizes, generator=generator)
+    layers = [ClippedLayer(sizes, generator=generator) for _ in range(sizes.n_layers)]
+    bounds = {"token_bound": sizes.token_bound, "value_bound": sizes.value_bound}
+    return ClippedFieldNetwork(place, layers, column=column, **bounds)
 
 
 def known_clipped_field(
     sizes: ClippedFieldSizes, *, attraction: float, repulsion: float, column: str
 ) -> ClippedFieldNetwork:
-    """A network of the class whose conditionals are those of one joint law, which can be drawn.
+    """A network of the class whose conditionals are those of one distribution, which can be drawn.
 
     E y_i = sum_j C_ij y_j, C_ij = (attraction ReLU(tau_i . tau_j) - repulsion ReLU(-tau_i . tau_j))
-    / N: places in like directions pull towards each other, those in opposite ones apart. C is
-    symmetric, and for places of length 1 its eigenvalues are below 1 while both numbers are below
+    / N: sites in like directions pull towards each other, those in opposite ones apart. C is
+    symmetric, and for sites of length 1 its eigenvalues are below 1 while both numbers are below
     N / (N - 1): then there is a Gaussian vector of these means and one variance. G1 = (1; -1) and
     G2 = (1, -1) make g(tau) = tau; all matrices that are not needed are 0. In double precision.
-    Raises ExfamError for sizes too small for it, or numbers below 0.
 
     >>> sizes = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4)
     >>> model = known_clipped_field(sizes, attraction=1.2, repulsion=0.6, column="t")
     >>> model.place(torch.tensor([[3.0, -2.0]], dtype=torch.float64))
     tensor([[ 3., -2.]], dtype=torch.float64, grad_fn=<MmBackward0>)
     """
-    check_positive("attraction", attraction, zero=True)
-    check_positive("repulsion", repulsion, zero=True)
     n = sizes.n_dims
-    least = {"place_dim": n, "place_hidden_dim": 2 * n, "n_heads": 2}
-    for name, number in least.items():
-        if getattr(sizes, name) < number:
-            raise ExfamError(
-                f"`sizes.{name}` must be at least {number} for places of {n} coordinates, got "
-                f"{getattr(sizes, name)}."
-            )
     model = build_clipped_field(sizes, column=column, generator=torch.Generator()).double()
     eye, first = torch.eye(n, dtype=torch.float64), model.layers[0]
     with torch.no_grad():
@@ -249,12 +192,12 @@ def pulls(model: ClippedFieldNetwork, batch: Batch) -> Float[Tensor, "batch cent
     Of a network that is linear in the values, as `known_clipped_field` is, the matrices C.
     """
     value = torch.zeros_like(batch.values[model.column])
-    answers = []
+    means = []
     for j in range(value.shape[1]):
         single = value.clone()
         single[:, j] = 1.0
-        answers.append(model.unclipped(replace(batch, values={model.column: single})))
-    return torch.stack(answers, -1)
+        means.append(model.unclipped(replace(batch, values={model.column: single})))
+    return torch.stack(means, -1)
 
 
 def _matrix(*shape: int, generator: torch.Generator) -> nn.Parameter:

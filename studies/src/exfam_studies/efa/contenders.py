@@ -19,24 +19,15 @@ def closed_form(model: str, kind: Any, parameters: Settings, *, where: Settings)
 
 
 def attention(
-    model: str,
-    parameters: Settings,
-    options: Options,
-    *,
-    where: Settings,
-    n_configurations: int = 1,
-    paper: Mapping[str, float] | None = None,
-    reference_seconds: float | None = None,
+    model: str, parameters: Settings, options: Options, *, where: Settings, **more: Any
 ) -> Contender:
     """EFA with these parameters; all but its defaults also as ensembles."""
     return Contender(
         model=model,
         settings=where,
         fit=fitter(EFA, training_of(parameters, options)),
-        n_configurations=n_configurations,
-        paper=paper or {},
-        reference_seconds=reference_seconds,
         ensemble=model != "efa-defaults",
+        **{"n_configurations": 1, **more},
     )
 
 
@@ -52,18 +43,18 @@ def latent_factors(
 ) -> list[Contender]:
     """Our form with the `own` parameters, chosen among `n_own`, and the paper's with `plain` ones.
 
-    `paper`: the figures of the notebook's form; None where the paper's forms have no place
+    `paper`: the figures of the notebook's form; None where the paper's forms are left out
     """
-    return [
-        Contender(
-            model=model,
-            settings=where,
-            fit=fitter(
-                LatentFactor, training_of({**(own if model == OWN else plain), **form}, options)
-            ),
-            n_configurations=n_own if model == OWN else 1,
-            paper=paper if model == NOTEBOOK and paper else {},
-        )
-        for model, form in forms.items()
-        if paper is not None or model == OWN
-    ]
+    contenders = []
+    for model, form in forms.items():
+        if paper is not None or model == OWN:
+            parameters = training_of({**(own if model == OWN else plain), **form}, options)
+            contender = Contender(
+                model=model,
+                settings=where,
+                fit=fitter(LatentFactor, parameters),
+                n_configurations=n_own if model == OWN else 1,
+                paper=paper if model == NOTEBOOK and paper else {},
+            )
+            contenders.append(contender)
+    return contenders

@@ -1,6 +1,6 @@
 """Theorem 2 of Exponential Family Attention, measured: excess loss by the number of groups F.
 
-Maps of four places are drawn from a known model of the theorem's class, so that the least loss of
+Maps of four sites are drawn from a known model of the theorem's class, so that the least loss of
 the class is known. To F of them models of the class are fitted by minimizing half the squared
 error: L-BFGS from the known model's neighborhood and from random weights, of which the one of least
 training loss is kept, since the theorem is about the minimizer and not about a search for it.
@@ -13,7 +13,6 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from exfam.groups import Batch, Groups
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
-from exfam_studies.common.pictures import rate_curve
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
@@ -46,6 +44,7 @@ from exfam_studies.efa.generalization import (
 )
 
 TASKS = ("clipped-field",)
+PLOTTED = {"excess-loss": "groups"}
 SEEDS = 5
 N_GROUPS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FAST_GROUPS = (8, 16, 32)
@@ -57,17 +56,20 @@ VALUE_BOUND, TOKEN_BOUND, NORM_BOUND = 8.0, 50.0, 15.0
 ATTRACTION, REPULSION = 1.29, 0.645
 N_RANDOM_STARTS, N_STEPS, FAST_STEPS = 2, 400, 30
 SIZES = ClippedFieldSizes(
-    n_dims=2,
-    place_dim=2,
-    place_hidden_dim=4,
-    n_heads=2,
-    feed_forward_dim=2,
-    token_bound=TOKEN_BOUND,
-    value_bound=VALUE_BOUND,
-)
+    n_dims=2, place_dim=2, place_hidden_dim=4, n_heads=2, feed_forward_dim=2,
+    token_bound=TOKEN_BOUND, value_bound=VALUE_BOUND,
+)  # fmt: skip
 _MODEL = "relu-attention"
 _HELD_OUT_SEED = 10**6
 _PENALTY = 0.1
+# Model and metric -> what the store calls the figure.
+_FIGURES = {
+    (_MODEL, "excess-loss"): "excess",
+    (_MODEL, "change-of-sampled-loss"): "sampled",
+    (_MODEL, "change-of-training-loss"): "training_gap",
+    ("mean-of-others", "excess-loss"): "others",
+    ("zero", "excess-loss"): "zero",
+}
 
 
 def run(options: Options) -> list[Row]:
@@ -78,7 +80,9 @@ def run(options: Options) -> list[Row]:
     def rows_of(n_groups: int) -> list[Row]:
         names = (TASKS[0], f"steps-{_n_steps(options)}", f"groups-{n_groups}")
         kept = kept_seeds(store, names, n_seeds, partial(_measure, n_groups, options))
-        fits.extend(_as_fit(fit.figures) for fit in kept)
+        for own in kept:
+            numbers: dict[str, Any] = {f.name: own.figures[f.name] for f in fields(MeasuredFit)}
+            fits.append(MeasuredFit(**{**numbers, "n_groups": n_groups}))
         return _rows(n_groups, kept)
 
     sizes = FAST_GROUPS if options.fast else N_GROUPS
@@ -105,24 +109,13 @@ def _measure(n_groups: int, options: Options, seed: int) -> Measured:
     return Measured({**figures, **_baselines(train, held_out)})
 
 
-# Model and metric -> what the store calls the figure.
-_FIGURES = {
-    (_MODEL, "excess-loss"): "excess",
-    (_MODEL, "change-of-sampled-loss"): "sampled",
-    (_MODEL, "change-of-training-loss"): "training_gap",
-    ("mean-of-others", "excess-loss"): "others",
-    ("zero", "excess-loss"): "zero",
-}
-
-
 def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
-    rows = []
+    rows, settings = [], {"groups": n_groups}
     for (model, metric), name in _FIGURES.items():
-        row = Row(task=TASKS[0], model=model, settings={"groups": n_groups}, metric=name)
+        row = Row(task=TASKS[0], model=model, settings=settings, metric=name)
         row = replace(metric_row(row, kept), metric=metric)
         rows.append(row if model == _MODEL else replace(row, cpu_seconds=None))
     rate = rate_term(_class(), n_groups)
-    settings = {"groups": n_groups}
     row = Row(task=TASKS[0], model="theorem-2", settings=settings, metric="rate-term", value=rate)
     return [*rows, row]
 
@@ -143,36 +136,14 @@ def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
     rows = [theory]
     for least in (0, LARGE):
         some = [fit for fit in fits if fit.n_groups >= least]
-        if len({fit.n_groups for fit in some}) < 2 or len(some) < 3:
-            continue
         sizes = np.array([fit.n_groups for fit in some])
+        if len(set(sizes.tolist())) < 2 or len(some) < 3:
+            continue
         slope = fit_slope(sizes, np.array([fit.excess for fit in some]))
         settings = {"groups-from": int(sizes.min()), **interval_settings(slope)}
         row = replace(theory, model=_MODEL, metric="slope-excess", value=slope.mean, note="")
         rows.append(replace(row, settings=settings))
     return rows
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Write excess losses by the number of groups as efa-generalization.png."""
-    shown = [row for row in rows if row.metric == "excess-loss"]
-    sizes = sorted({int(row.settings["groups"]) for row in shown})
-    of_model = {
-        model: sorted(
-            (row for row in shown if row.model == model), key=lambda row: row.settings["groups"]
-        )
-        for model in dict.fromkeys(row.model for row in shown)
-    }
-    figure = rate_curve(
-        np.array(sizes, dtype=float),
-        {m: np.array([row.value for row in own], dtype=float) for m, own in of_model.items()},
-        slope=-0.5,
-        slope_name="slope of the rate term",
-        metric="excess loss",
-        # A standard deviation of None, of a single fit, becomes NaN: no bar.
-        spread=np.array([row.sd for row in of_model[_MODEL]], dtype=float),
-    )
-    figure.savefig(folder / "efa-generalization.png", format="png", dpi=120, facecolor="white")
 
 
 def least_loss_fit(
@@ -181,12 +152,6 @@ def least_loss_fit(
     """Of models trained from each start by L-BFGS on all groups, the one of least training loss.
 
     A penalty keeps the norm at `norm_bound`, about; what is left above it is scaled away.
-
-    >>> maps = simulated_maps(8, seed=0)
-    >>> start = build_clipped_field(SIZES, column="value", generator=torch.Generator()).double()
-    >>> fitted = least_loss_fit([start], maps, n_steps=3, norm_bound=5.0)
-    >>> bool(parameter_norm(fitted) < 5.0 + 1e-9)
-    True
     """
     batch = train.pad(np.arange(len(train)))
     return min(
@@ -245,11 +210,7 @@ def _starts(known: ClippedFieldNetwork, seed: int) -> list[ClippedFieldNetwork]:
 
 
 def simulated_maps(n_maps: int, *, seed: int) -> Groups:
-    """Maps of the known model, values drawn from the distribution that its conditionals belong to.
-
-    >>> simulated_maps(3, seed=0)
-    Groups(3 groups, 12 elements, value, coordinates)
-    """
+    """Maps of the known model, values drawn from the distribution of its conditionals."""
     maps = random_maps(n_maps, N_SITES, n_dims=SIZES.n_dims, seed=seed)
     pull = pulls(_known(), maps.pad(np.arange(n_maps))).numpy()
     # Of another stream than the sites.
@@ -283,11 +244,6 @@ def _held_out(n_maps: int) -> Groups:
 
 def _class() -> ModelClass:
     return model_class(_known(), norm_bound=NORM_BOUND)
-
-
-def _as_fit(figures: Mapping[str, Any]) -> MeasuredFit:
-    numbers = {field.name: figures[field.name] for field in fields(MeasuredFit)}
-    return MeasuredFit(**{**numbers, "n_groups": int(numbers["n_groups"])})
 
 
 def _n_steps(options: Options) -> int:

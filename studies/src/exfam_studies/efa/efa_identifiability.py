@@ -9,35 +9,52 @@ several share a fit. "alike-" figures are 1 where the theorem's conclusion is ex
 the same conditionals, is measured by "divergence-nats" (0 where it is exact).
 
 The task "identifiability-values" is the other half of the theorem, which fails where embeddings
-have two dimensions or more: see `exfam_studies.efa.identifiability.values`.
+have two dimensions or more: see `exfam_studies.efa.identifiability_values`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from exfam.efa.efa import EFA
-from exfam.groups import Groups
-from exfam_studies.common.fits import Job, gather, smaller, training_of
+from exfam_studies.common.fits import Contender, Fit, Job, fitter, gather, smaller, training_of
 from exfam_studies.common.harness import Options
-from exfam_studies.common.pictures import agreement_curves
 from exfam_studies.common.provenance import changed_parameters
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
-from exfam_studies.efa.attention_process import AttentionProcess, draw_attention_process
-from exfam_studies.efa.identifiability import ItemEmbeddings
-from exfam_studies.efa.identifiability_rows import Case, comparison_rows
-from exfam_studies.efa.identifiability_values import PARAMETERS, value_rows
+from exfam_studies.efa.attention_process import draw_attention_process
+from exfam_studies.efa.diversity import (
+    context_diversity,
+    failed_diversity,
+    item_diversity,
+    shift_diversity,
+)
+from exfam_studies.efa.identifiability import (
+    Alignment,
+    ItemEmbeddings,
+    align,
+    item_embeddings,
+    mean_divergence,
+    shuffled_contexts,
+    shuffled_names,
+)
+from exfam_studies.efa.identifiability_values import (
+    NULL_SEED,
+    PARAMETERS,
+    fitted_with_nats,
+    value_rows,
+)
 from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 
 TASK = "identifiability-"
 TASKS = tuple(TASK + name for name in ("simulated", "movielens", "instacart", "values"))
+PLOTTED = {"alike-context": "groups", "alike-centers": "groups"}
 
 # The simulated truth: few enough dimensions for few items.
 N_ITEMS, DIM, LENGTH = 20, 4, 10
@@ -94,6 +111,22 @@ SEEDS = {"simulated": 5, "movielens": 5, "instacart": 3}
 FAST_SHARES = 2
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Fits of one model to data of one size, and what is known of the truth at the test contexts.
+
+    `size`: what rows say of it: groups, or share of the training groups
+    """
+
+    task: str
+    splits: Splits
+    parameters: Mapping[str, Any]
+    size: Mapping[str, str | int | float]
+    n_configurations: int
+    truth: ItemEmbeddings | None = None
+    bayes: Mapping[str, float] = field(default_factory=dict)
+
+
 def run(options: Options) -> list[Row]:
     """Fit, compare and check what the theorem assumes, for the wanted tasks."""
     jobs: list[Job] = []
@@ -102,7 +135,7 @@ def run(options: Options) -> list[Row]:
             n_seeds = max(2, options.n_seeds(SEEDS[task.removeprefix(TASK)]))
             for case in cases(options):
                 label = " ".join([task, *map(str, case.size.values())])
-                jobs.append(Job(label, partial(comparison_rows, case, options, n_seeds)))
+                jobs.append(Job(label, partial(_comparison_rows, case, options, n_seeds)))
     if options.wants(TASK + "values"):
         jobs.append(Job(TASK + "values", partial(value_rows, TASK + "values", options)))
     return gather(jobs)
@@ -112,49 +145,18 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of EFA that differ from its defaults."""
     if row.model != "efa":
         return {}
-    chosen: Mapping[str, Any]
-    if row.task == TASK + "values":
-        chosen = {**PARAMETERS, "embed_dim": row.settings["dims"]}
+    task, settings = row.task.removeprefix(TASK), dict(row.settings)
+    if task == "values":
+        chosen = {**PARAMETERS, "embed_dim": settings["dims"]}
+    elif task == "simulated":
+        chosen = _simulated_parameters(str(settings["model"]), int(settings["groups"]))
     else:
-        chosen = _chosen(row.task.removeprefix(TASK), dict(row.settings))
+        chosen = {"movielens": MOVIELENS, "instacart": INSTACART}[task][str(settings["model"])]
     return changed_parameters(EFA(**training_of(chosen, options)))
 
 
-def _chosen(task: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    name = str(settings["model"])
-    if task == "simulated":
-        return {**SIMULATED, **SIZES[int(settings["groups"])], **VARIANTS.get(name, {})}
-    return {"movielens": MOVIELENS, "instacart": INSTACART}[task][name]
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """How alike fits are by the size of their data, beside the nulls; one picture a task."""
-    for task in TASKS:
-        plain = [row for row in rows if row.task == task and row.settings.get("model") == "plain"]
-        curves = {
-            f"{name}, {against.replace('-', ' ')}": own
-            for against in ("truth", "seeds", "shuffled-items")
-            for metric, name in PLOTTED.items()
-            if (own := _curve(plain, against, metric))
-        }
-        if curves:
-            sizes = [float(row.settings["groups"]) for row in next(iter(curves.values()))]
-            figure = agreement_curves(
-                np.array(sizes),
-                {
-                    name: np.array([[row.value, row.sd or 0.0] for row in own], dtype=float)
-                    for name, own in curves.items()
-                },
-                size_name="training groups",
-            )
-            figure.savefig(folder / f"efa-{task}.png", format="png", dpi=120, facecolor="white")
-
-
-PLOTTED = {"alike-context": "contexts", "alike-centers": "centers"}
-
-
-def _curve(rows: Sequence[Row], against: str, metric: str) -> list[Row]:
-    return [row for row in rows if (row.settings.get("against"), row.metric) == (against, metric)]
+def _simulated_parameters(name: str, size: int) -> dict[str, Any]:
+    return {**SIMULATED, **SIZES[size], **VARIANTS.get(name, {})}
 
 
 def _simulated(options: Options) -> list[Case]:
@@ -172,24 +174,17 @@ def _simulated_case(name: str, size: int, *, seed: int) -> Case:
     process = draw_attention_process(N_ITEMS, dim=DIM, seed=seed)
     draw = partial(process.draw, length=LENGTH)
     test = draw(N_TEST, seed=seed + TEST_SEED)
-    train, validation = (
-        draw(size, seed=seed + TRAIN_SEED),
-        draw(N_VALIDATION, seed=seed + VALIDATION_SEED),
-    )
+    train = draw(size, seed=seed + TRAIN_SEED)
+    group = np.repeat(np.arange(len(test)), test.lengths)
     return Case(
         task=TASK + "simulated",
-        splits=Splits(train, validation, test),
-        parameters={**SIMULATED, **SIZES[size], **VARIANTS.get(name, {})},
+        splits=Splits(train, draw(N_VALIDATION, seed=seed + VALIDATION_SEED), test),
+        parameters=_simulated_parameters(name, size),
         size={"model": name, "groups": size},
         n_configurations=N_CONFIGURATIONS["simulated"],
-        truth=_truth(process, test),
+        truth=ItemEmbeddings(process.contexts(test), process.center, process.bias, group),
         bayes={"nats": -float(process.log_prob(test).mean())},
     )
-
-
-def _truth(process: AttentionProcess, groups: Groups) -> ItemEmbeddings:
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    return ItemEmbeddings(process.contexts(groups), process.center, process.bias, group)
 
 
 def _movielens(options: Options) -> list[Case]:
@@ -217,15 +212,9 @@ def _shares(
             n = round(share * len(order))
             # Fewer groups are fewer steps a pass: between as many passes and as many steps.
             epochs = round(parameters["max_epochs"] / share**0.5)
-            cases.append(
-                Case(
-                    task=TASK + task,
-                    splits=replace(splits, train=splits.train[order[:n]]),
-                    parameters={**parameters, "max_epochs": epochs},
-                    size={"model": name, "groups": n},
-                    n_configurations=N_CONFIGURATIONS[task],
-                )
-            )
+            own = replace(splits, train=splits.train[order[:n]])
+            settings, size = {**parameters, "max_epochs": epochs}, {"model": name, "groups": n}
+            cases.append(Case(TASK + task, own, settings, size, N_CONFIGURATIONS[task]))
     return cases
 
 
@@ -234,3 +223,104 @@ _CASES: dict[str, Callable[[Options], list[Case]]] = {
     TASK + "movielens": _movielens,
     TASK + "instacart": _instacart,
 }
+
+
+def _comparison_rows(case: Case, options: Options, n_seeds: int) -> list[Row]:
+    """Fit `n_seeds` models, compare all pairs."""
+    contender = Contender(
+        model="efa",
+        settings={**case.size, "dims": int(case.parameters.get("embed_dim", 32))},
+        fit=fitter(EFA, training_of(case.parameters, options)),
+        n_configurations=case.n_configurations,
+    )
+    fits, rows = fitted_with_nats(contender, case.splits, task=case.task, n_seeds=n_seeds)
+    embeddings = [_embeddings(fit, case) for fit in fits]
+    rows += [
+        Row(task=case.task, model="bayes", settings=case.size, metric=metric, value=value)
+        for metric, value in case.bayes.items()
+    ]
+    row = Row(task=case.task, model="efa", settings=contender.settings, metric="")
+    rows += _diversity_rows(row, embeddings)
+    others = {
+        "seeds": embeddings,
+        "shuffled-items": [_embeddings(fit, case, shuffled=True) for fit in fits],
+        "shuffled-contexts": [shuffled_contexts(fit, seed=NULL_SEED) for fit in embeddings],
+    }
+    pairs = {
+        against: [(embeddings[i], other[j]) for i, j in combinations(range(len(other)), 2)]
+        for against, other in others.items()
+    }
+    if case.truth is not None:
+        pairs["truth"] = [(case.truth, fit) for fit in embeddings]
+    for against, some in pairs.items():
+        settings = {**contender.settings, "against": against, "pairs": len(some)}
+        own = _pair_rows(replace(row, settings=settings), some, case.n_configurations)
+        rows += [replace(each, n_seeds=len(fits)) for each in own]
+    return rows
+
+
+def _embeddings(fit: Fit, case: Case, *, shuffled: bool = False) -> ItemEmbeddings:
+    model = fit.estimator.members_[0]
+    names = shuffled_names(model.item_part.n_items, seed=NULL_SEED) if shuffled else None
+    return item_embeddings(model, case.splits.test, names=names)
+
+
+def _pair_rows(
+    row: Row, pairs: Sequence[tuple[ItemEmbeddings, ItemEmbeddings]], n_configurations: int
+) -> list[Row]:
+    aligned = [align(*pair) for pair in pairs]
+    figures = [
+        {**_figures(own), "divergence-nats": mean_divergence(*pair)}
+        for own, pair in zip(aligned, pairs, strict=True)
+    ]
+    rows = [
+        row_over_seeds(
+            replace(row, metric=metric, n_configurations=n_configurations),
+            values=[of_pair[metric] for of_pair in figures],
+        )
+        for metric in figures[0]
+    ]
+    # Blown up by single pairs, so that a mean says nothing.
+    median = float(np.median([sum(own.center) / 2 for own in aligned]))
+    return [*rows, replace(row, metric="alike-centers-inverse-median", value=median)]
+
+
+def _figures(own: Alignment) -> dict[str, float]:
+    """Both ways, and their mean where neither has precedence."""
+    figures = {
+        "alike-context": sum(own.context) / 2,
+        "alike-context-forward": own.context.forward,
+        "alike-context-backward": own.context.backward,
+        "alike-context-cca": float(own.context_correlations.mean()),
+        "alike-context-rotation": sum(own.rotation_context) / 2,
+        "alike-centers": sum(own.center_effect) / 2,
+        "alike-centers-forward": own.center_effect.forward,
+        "alike-centers-backward": own.center_effect.backward,
+        "alike-centers-cca": float(own.center_correlations.mean()),
+        "alike-centers-rotation": sum(own.rotation_center) / 2,
+        "alike-centers-coordinates": sum(own.center_transposed) / 2,
+    }
+    return figures if own.bias is None else {**figures, "alike-bias": sum(own.bias) / 2}
+
+
+def _diversity_rows(row: Row, embeddings: Sequence[ItemEmbeddings]) -> list[Row]:
+    """Ranks and condition numbers of what assumptions 2 and 3 need, and which of them fail."""
+    failed = [failed_diversity(fit) for fit in embeddings]
+    names = dict.fromkeys(text.split(":")[0] for texts in failed for text in texts)
+    settings = {**row.settings, "failed": "; ".join(names) or "none"}
+    counted = replace(row, metric="count-assumptions-failed", settings=settings)
+    rows = [row_over_seeds(counted, values=[float(len(texts)) for texts in failed])]
+    matrices = {"items": item_diversity, "contexts": context_diversity, "shift": shift_diversity}
+    for name, measure in matrices.items():
+        measured = [measure(fit) for fit in embeddings]
+        figures = {
+            f"count-rank-{name}": [float(matrix.rank) for matrix in measured],
+            f"count-rank-needed-{name}": [float(matrix.needed) for matrix in measured],
+            f"condition-{name}": [matrix.condition for matrix in measured],
+        }
+        rows += [
+            row_over_seeds(replace(row, metric=metric), values=values)
+            for metric, values in figures.items()
+            if np.isfinite(values).all()
+        ]
+    return rows

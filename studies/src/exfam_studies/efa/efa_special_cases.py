@@ -7,7 +7,8 @@ double precision: nothing is fitted.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,19 +35,10 @@ DIM = 8
 N_ITEMS = 30
 N_GROUPS, FAST_GROUPS = 100, 10
 LONGEST = 20
-# Neighbors that proposition 2 sums over: all, and as many as the paper found best.
-NEIGHBORS: tuple[int | None, ...] = (None, 5)
 COLUMN = "value"
-
-
-Part = TypeVar("Part", bound=nn.Module)
-
-
-class _Pair(NamedTuple):
-    """A latent factor model and the attention that is to equal it."""
-
-    given: TwoPartModel
-    built: TwoPartModel
+_TwoPart = partial(TwoPartModel, direction="bidirectional")
+# A latent factor model and the attention that is to equal it.
+_Pair = tuple[TwoPartModel, TwoPartModel]
 
 
 class _Case(NamedTuple):
@@ -60,37 +52,28 @@ class _Case(NamedTuple):
 
 def run(options: Options) -> list[Row]:
     """Build and compare, for the wanted propositions."""
-    return [_row(case, options) for case in _cases() if options.wants(case.task)]
-
-
-def _cases() -> list[_Case]:
-    # Proposition 3 divides by the number of values, attention by that of elements: none is missing.
-    return [
-        _Case("proposition-1", {}, _items, missing=0.0),
-        *(_Case("proposition-2", {"k": k or "all"}, _field_of(k), missing=0.1) for k in NEIGHBORS),
-        _Case("proposition-3", {}, _values, missing=0.0),
-    ]
-
-
-def _row(case: _Case, options: Options) -> Row:
     n_seeds, n_groups = options.n_seeds(SEEDS), FAST_GROUPS if options.fast else N_GROUPS
-    return Row(
-        task=case.task,
-        model="efa",
-        settings={"dim": DIM, **case.settings},
-        metric="max-difference",
-        value=max(_difference(case, seed=seed, n_groups=n_groups) for seed in range(n_seeds)),
-        n_seeds=n_seeds,
-    )
+    return [
+        Row(
+            task=case.task,
+            model="efa",
+            settings={"dim": DIM, **case.settings},
+            metric="max-difference",
+            value=max(_difference(case, seed=seed, n_groups=n_groups) for seed in range(n_seeds)),
+            n_seeds=n_seeds,
+        )
+        for case in CASES
+        if options.wants(case.task)
+    ]
 
 
 def _difference(case: _Case, *, seed: int, n_groups: int) -> float:
     """Largest difference of the parameters and of the log-probabilities, over random groups."""
     groups = _groups(seed, n_groups=n_groups, missing=case.missing)
-    pair, batch = case.build(groups, seed), groups.pad(np.arange(len(groups)))
+    batch = groups.pad(np.arange(len(groups)))
     with torch.no_grad():
-        figures = zip(_figures(pair.given, batch), _figures(pair.built, batch), strict=True)
-        return max(float((one - two).abs().max()) for one, two in figures)
+        sides = (_figures(model, batch) for model in case.build(groups, seed))
+        return max(float((one - two).abs().max()) for one, two in zip(*sides, strict=True))
 
 
 def _figures(model: TwoPartModel, batch: Batch) -> list[torch.Tensor]:
@@ -99,17 +82,16 @@ def _figures(model: TwoPartModel, batch: Batch) -> list[torch.Tensor]:
 
 
 def _groups(seed: int, *, n_groups: int, missing: float) -> Groups:
-    """Groups of 2 to LONGEST elements: items, values 1 to 3 and places at random."""
+    """Groups of 2 to LONGEST elements: items, values 1 to 3 and coordinates at random."""
     random = np.random.default_rng(seed)
     length = random.integers(2, LONGEST + 1, n_groups)
     stop = np.cumsum(length)
     n = int(stop[-1])
+    item = np.concatenate([random.permutation(N_ITEMS)[:own] for own in length])
     return Groups(
         start=stop - length,
         stop=stop,
-        item=np.concatenate([random.permutation(N_ITEMS)[:each] for each in length]).astype(
-            np.int32
-        ),
+        item=item.astype(np.int32),
         values={COLUMN: random.integers(1, 4, n).astype(np.float64)},
         observed=random.random(n) >= missing,
         attributes={"coordinates": random.uniform([25.0, -120.0], [50.0, -70.0], (n, 2))},
@@ -120,44 +102,49 @@ def _groups(seed: int, *, n_groups: int, missing: float) -> Groups:
 def _items(groups: Groups, seed: int) -> _Pair:
     generator = torch.Generator().manual_seed(seed)
     settings = LatentFactorSettings(dim=DIM, intercept=False)
-    part = _random(build_latent_factor_items(N_ITEMS, settings, generator=generator), generator)
-    both = (part, items_from_latent_factor(part))
-    return _Pair(*(TwoPartModel(direction="bidirectional", item_part=each) for each in both))
+    part = build_latent_factor_items(N_ITEMS, settings, generator=generator)
+    _randomize(part, generator)
+    return _TwoPart(item_part=part), _TwoPart(item_part=items_from_latent_factor(part))
 
 
 def _values(groups: Groups, seed: int) -> _Pair:
     generator = torch.Generator().manual_seed(seed)
     settings, families = LatentFactorSettings(dim=DIM, intercept=False), {COLUMN: Poisson(shift=1)}
-    made = build_latent_factor_values(N_ITEMS, families, settings, generator=generator)
-    part = _random(made, generator)
+    part = build_latent_factor_values(N_ITEMS, families, settings, generator=generator)
+    _randomize(part, generator)
     return _pair(part, values_from_latent_factor(part), families[COLUMN])
 
 
-def _field_of(k: int | None) -> Callable[[Groups, int], _Pair]:
-    def build(groups: Groups, seed: int) -> _Pair:
-        generator = torch.Generator().manual_seed(seed)
-        settings = LatentFactorParameters(dim=DIM, hidden_dim=DIM, k=k)
-        plain = build_field_latent_factor(groups, settings, metric="haversine", generator=generator)
-        part = _random(plain, generator)
-        return _pair(part, field_from_latent_factor(part, column=COLUMN), Gaussian())
-
-    return build
+def _field(k: int | None, groups: Groups, seed: int) -> _Pair:
+    generator = torch.Generator().manual_seed(seed)
+    settings = LatentFactorParameters(dim=DIM, hidden_dim=DIM, k=k)
+    part = build_field_latent_factor(groups, settings, metric="haversine", generator=generator)
+    _randomize(part, generator)
+    return _pair(part, field_from_latent_factor(part, column=COLUMN), Gaussian())
 
 
 def _pair(part: nn.Module, network: nn.Module, family: Family) -> _Pair:
-    return _Pair(
-        *(
-            TwoPartModel(direction="bidirectional", value_part=each, families={COLUMN: family})
-            for each in (part, network)
-        )
-    )
+    families = {COLUMN: family}
+    one, other = (_TwoPart(value_part=own, families=families) for own in (part, network))
+    return one, other
 
 
-def _random(part: Part, generator: torch.Generator) -> Part:
-    """The part in double precision, all its weights drawn anew."""
-    part = part.double()
+def _randomize(part: nn.Module, generator: torch.Generator) -> None:
+    """Make the part one of double precision, all its weights drawn anew."""
+    part.double()
     with torch.no_grad():
         for parameter in part.parameters():
             drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.copy_(drawn / DIM**0.5)
-    return part
+
+
+# Proposition 2 sums over all neighbors, and over as many as the paper found best; proposition 3
+# divides by the number of values, attention by that of elements: none is missing.
+CASES = [
+    _Case("proposition-1", {}, _items, missing=0.0),
+    *(
+        _Case("proposition-2", {"k": k or "all"}, partial(_field, k), missing=0.1)
+        for k in (None, 5)
+    ),
+    _Case("proposition-3", {}, _values, missing=0.0),
+]

@@ -57,19 +57,6 @@ def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> Nei
     scores are h(tau_i) . h(tau_j), and W^V reads y. `column` names the value. Raises ExfamError for
     a model of anomalies, whose values are not those of its tokens.
     Source: proposition 2 and appendix F.
-
-    >>> import numpy as np
-    >>> from exfam.groups import Groups
-    >>> from exfam.fields.declarations import LatentFactorParameters
-    >>> from exfam.fields.networks.factor_network import build_field_latent_factor
-    >>> groups = Groups(start=[0], stop=[3], values={"t": [1.0, 2.0, 3.0]},
-    ...     attributes={"coordinates": np.array([[0.0], [1.0], [3.0]])})
-    >>> settings = LatentFactorParameters(k=2)
-    >>> part = build_field_latent_factor(
-    ...     groups, settings, metric="euclidean", generator=torch.Generator())
-    >>> efa, batch = field_from_latent_factor(part, column="t"), groups.pad([0])
-    >>> bool((efa.eta(batch) - part.eta(batch)).abs().max() < 1e-5)
-    True
     """
     if part.climate is not None:
         raise ExfamError("`part` must be a model of the values as they are, got one of anomalies.")

@@ -17,27 +17,17 @@ def instacart_baskets(split: str = "paper", *, seed: int = 0) -> Splits:
 
     `split`: "paper" for the parts of the paper's notebooks; "correct" for a random split of all
         baskets into parts of the same sizes, by `seed`. The authors' test baskets are those of
-        another part of Instacart's data, with an average length like the others' (default "paper")
+        another part of Instacart's data, with an average length like the others'
 
-    Raises DataError if the files cannot be had or are not the published ones.
     Source: section 6.3 and Appendix H.3 of the paper and its notebooks.
     """
     check_choice("split", split, SPLITS)
-    groups = _as_groups()
-    if split == "correct":
-        return Splits(*groups.split([size / sum(SIZES) for size in SIZES], seed=seed))
-    n_fit = len(groups) - SIZES[-1]
-    train, validation = notebook_parts(n_fit)
-    return Splits(train=groups[train], validation=groups[validation], test=groups[n_fit:])
-
-
-def _as_groups() -> Groups:
-    """All baskets, those to be tested on last; row r is row r of the table."""
+    # All baskets, those to be tested on last; row r is row r of the table.
     rows = pa.concat_tables([read_rows(TRAIN), read_rows(TEST)])
     order = rows["order_id"].to_numpy()
     start = np.flatnonzero(np.append(True, order[1:] != order[:-1]))
     names = product_names().sort_by("code")["product_name"]
-    return Groups(
+    groups = Groups(
         start=start,
         stop=np.append(start[1:], len(order)),
         item=rows["product_id"].to_numpy() - 1,
@@ -46,3 +36,8 @@ def _as_groups() -> Groups:
         group_names=order[start],
         ordered=True,
     )
+    if split == "correct":
+        return Splits(*groups.split([size / sum(SIZES) for size in SIZES], seed=seed))
+    n_fit = len(groups) - SIZES[-1]
+    train, validation = notebook_parts(n_fit)
+    return Splits(train=groups[train], validation=groups[validation], test=groups[n_fit:])

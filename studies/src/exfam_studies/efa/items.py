@@ -78,8 +78,7 @@ def item_rows(experiment: ItemExperiment, options: Options) -> list[Row]:
         for direction in DIRECTIONS:
             if options.wants(experiment.task + direction):
                 for support in SUPPORTS:
-                    table = _Table(experiment, options, splits, split, direction, support)
-                    jobs += _jobs(table)
+                    jobs += _jobs(_Table(experiment, options, splits, split, direction, support))
     return gather(jobs)
 
 
@@ -117,13 +116,12 @@ class _Table:
 
 def _jobs(table: _Table) -> list[Job]:
     marginal = closed_form("marginal", Marginal, table.common, where=table.where)
-    contenders = [marginal, *_latent_factors(table), *_attention(table)]
     jobs = [
         Job(
             f"{table.task} {contender.model} {table.support} {table.split}",
             partial(_fitted_rows, table, contender),
         )
-        for contender in contenders
+        for contender in (marginal, *_latent_factors(table), *_attention(table))
     ]
     if table.split == "paper":
         label = f"{table.task} recommenders {table.support}"
@@ -156,16 +154,14 @@ def _attention(table: _Table) -> list[Contender]:
 
 def _latent_factors(table: _Table) -> list[Contender]:
     experiment, causal = table.experiment, table.direction == "causal"
-    forms = {
-        model: {**form, "mask_vector": causal and model == NOTEBOOK}
-        for model, form in experiment.latent_factors.items()
-    }
-    chosen = experiment.latent_factor[table.direction, table.support]
     return latent_factors(
-        forms,
+        {
+            model: {**form, "mask_vector": causal and model == NOTEBOOK}
+            for model, form in experiment.latent_factors.items()
+        },
         table.options,
         where=table.where,
-        own={**table.common, **chosen},
+        own={**table.common, **experiment.latent_factor[table.direction, table.support]},
         n_own=experiment.n_latent_factor,
         plain={**table.common, **experiment.plain},
         paper=table.paper(experiment.paper_fm) if table.split == "paper" else None,
@@ -173,13 +169,13 @@ def _latent_factors(table: _Table) -> list[Contender]:
 
 
 def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
-    experiment, task, on_papers = table.experiment, table.task, table.split == "paper"
+    experiment, on_papers = table.experiment, table.split == "paper"
     usual = experiment.seeds if on_papers else experiment.correct_seeds
     fits = fit_seeds(contender, table.splits, seeds=table.options.n_seeds(usual))
     measure = _nats_and_ranking if on_papers else _nats
-    rows = rows_of(contender, fits, table.splits, task=task, measure=measure)
+    rows = rows_of(contender, fits, table.splits, task=table.task, measure=measure)
     if experiment.more is not None and on_papers:
-        rows += experiment.more(contender, fits, task)
+        rows += experiment.more(contender, fits, table.task)
     return rows
 
 
@@ -188,19 +184,14 @@ def _nats(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
 
 
 def _nats_and_ranking(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
-    return _nats(estimator, groups) | ranking(
-        ranks(estimator.predict_proba(groups), items_of(groups))
-    )
+    rank = ranks(estimator.predict_proba(groups), items_of(groups))
+    return _nats(estimator, groups) | ranking(rank)
 
 
 def ranking(rank: np.ndarray) -> dict[str, float]:
     """Figures of ranks in the full catalog."""
-    return {
-        "recall@10": recall_at(rank, k=10),
-        "recall@20": recall_at(rank, k=20),
-        "ndcg@10": ndcg_at(rank, k=10),
-        "mrr": mrr(rank),
-    }
+    recalls = {f"recall@{k}": recall_at(rank, k=k) for k in (10, 20)}
+    return {**recalls, "ndcg@10": ndcg_at(rank, k=10), "mrr": mrr(rank)}
 
 
 def _recommender_rows(table: _Table) -> list[Row]:
@@ -213,26 +204,26 @@ def _recommender_rows(table: _Table) -> list[Row]:
         },
         "ease": {f"ridge {r:g}": ease(train, ridge=r) for r in experiment.ridges},
     }
-    return [row for model, choices in tried.items() for row in _best_ranking(table, model, choices)]
 
-
-def _best_ranking(table: _Table, model: str, choices: Mapping[str, LinearRecommender]) -> list[Row]:
     def figures(recommender: LinearRecommender, groups: Groups) -> dict[str, float]:
         exclude = table.support == "exclusion"
         return ranking(recommender.ranks(groups, direction=table.direction, exclude=exclude))
 
-    validation = {name: figures(each, table.splits.validation) for name, each in choices.items()}
-    best = max(validation, key=lambda name: validation[name]["ndcg@10"])
-    return [
-        Row(
-            task=table.task,
-            model=model,
-            settings=table.where,
-            metric=metric,
-            value=value,
-            validation=validation[best][metric],
-            n_configurations=len(choices),
-            note=best,
-        )
-        for metric, value in figures(choices[best], table.splits.test).items()
-    ]
+    rows = []
+    for model, choices in tried.items():
+        validation = {name: figures(own, table.splits.validation) for name, own in choices.items()}
+        best = max(validation, key=lambda name, of=validation: of[name]["ndcg@10"])
+        rows += [
+            Row(
+                task=table.task,
+                model=model,
+                settings=table.where,
+                metric=metric,
+                value=value,
+                validation=validation[best][metric],
+                n_configurations=len(choices),
+                note=best,
+            )
+            for metric, value in figures(choices[best], table.splits.test).items()
+        ]
+    return rows

@@ -1,10 +1,8 @@
 """Which movie is rated next to which: Exponential Family Attention, Table 1 right."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
@@ -12,10 +10,11 @@ from exfam_studies.efa.movielens_splits import movielens_items
 
 TASK = "movielens-items-"
 TASKS = tuple(TASK + direction for direction in DIRECTIONS)
+PLOTTED = dict.fromkeys(("nats", "ndcg@10"))
 # Of the correct split: never used while choosing anything.
 SPLIT_SEED = 1001
 
-# Chosen on validation of the paper's split among N_EFA_CONFIGURATIONS. Positions are the places of
+# Chosen on validation of the paper's split among N_EFA_CONFIGURATIONS. Positions are those of
 # ratings in the order of their times; with "encoding": "none" the bidirectional model sees a set.
 EFA_COMMON: dict[str, Any] = {
     "encoding": "relative", "weight_decay": 0.1, "learning_rate": 5e-3, "batch_size": 16,
@@ -36,12 +35,7 @@ LATENT_FACTOR_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
 }
 # Of the paper's forms: as many factors as its EFA has, nothing chosen.
 PAPER_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2}
-N_EFA_CONFIGURATIONS = {
-    ("bidirectional", "all"): 10,
-    ("bidirectional", "exclusion"): 24,
-    ("causal", "all"): 7,
-    ("causal", "exclusion"): 8,
-}
+N_EFA_CONFIGURATIONS = dict(zip(EFA_SETTINGS, (10, 24, 7, 8), strict=True))
 # The notebooks' sums, in the causal one with a MASK vector that is always there; the paper's
 # formulas, which divide by the group's final length minus 1; ours.
 LATENT_FACTORS: dict[str, dict[str, Any]] = {
@@ -71,9 +65,3 @@ EXPERIMENT = ItemExperiment(
 def run(options: Options) -> list[Row]:
     """Fit and score all models of the wanted tasks."""
     return item_rows(EXPERIMENT, options)
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of all models beside the paper's figures, one picture a task."""
-    for metric in ("nats", "ndcg@10"):
-        draw_bars(rows, folder, experiment="efa", metric=metric)

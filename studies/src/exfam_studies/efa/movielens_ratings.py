@@ -6,9 +6,8 @@ log-likelihoods ("nats"), also of families that fit ratings 1, 2, 3, which need 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from exfam.efa.group_estimator import GroupEstimator
 from exfam.families import Binomial, Categorical, Family, Ordinal, Poisson
 from exfam.groups import Groups
 from exfam.scores.metrics import mean_given_true, paired_bootstrap
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import (
     Contender,
     Fit,
@@ -44,6 +42,7 @@ TASK = "movielens-ratings-"
 DIRECTIONS = ("bidirectional", "causal")
 VERSIONS = {"v1": Poisson(shift=1), "v2": Poisson(link="one-plus-exp")}
 TASKS = tuple(f"{TASK}{version}-{direction}" for version in VERSIONS for direction in DIRECTIONS)
+PLOTTED = dict.fromkeys(("paper-loss", "nats"))
 SEEDS = 5
 # The chosen EFA has the shrunk offset inside, the best of the cheap baselines, and no positions.
 WITH_OFFSET = "efa-offset"
@@ -57,17 +56,13 @@ FAMILIES: dict[str, Family] = {
     "categorical": Categorical(3, start=1),
     "ordinal": Ordinal(3, start=1),
 }
-SHRUNK_FAMILIES = ("binomial",)
 
 # Chosen on validation of the paper's split among N_CONFIGURATIONS["efa"] configurations.
 EFA_COMMON: dict[str, Any] = {
     "encoding": "none", "head_hidden_dim": 0, "group_offset": True, "dropout": 0.3,
     "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 40, "patience": 8,
 }  # fmt: skip
-EFA_SETTINGS: dict[str, dict[str, Any]] = {
-    "bidirectional": {"weight_decay": 0.1, **EFA_COMMON},
-    "causal": {"weight_decay": 0.1, **EFA_COMMON},
-}
+EFA_SETTINGS: dict[str, Any] = {"weight_decay": 0.1, **EFA_COMMON}
 # For FAMILIES, chosen in the same way among N_CONFIGURATIONS["efa-families"], by the categorical.
 EFA_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
     "bidirectional": {**EFA_COMMON, "weight_decay": 1.0, "dropout": 0.5},
@@ -122,25 +117,16 @@ def run(options: Options) -> list[Row]:
             tasks = {version: task for version, task in tasks.items() if options.wants(task)}
             for version, task in tasks.items():
                 for contender in _poisson_contenders(options, version, direction, split):
-                    work = partial(
-                        fitted_rows,
-                        contender,
-                        splits,
-                        task=task,
-                        measure=_measure(contender),
-                        seeds=options.n_seeds(SEEDS),
-                    )
-                    jobs.append(Job(f"{task} {contender.model} {split}", work))
+                    measure, seeds = _measure(contender), options.n_seeds(SEEDS)
+                    fit = partial(fitted_rows, contender, splits, task=task, measure=measure)
+                    label = f"{task} {contender.model} {split}"
+                    jobs.append(Job(label, partial(fit, seeds=seeds)))
             if tasks:
-                of_families = _Families(options, splits, list(tasks.values()), direction, split)
-                jobs.append(Job(f"{TASK}{direction} families {split}", of_families.rows))
+                of_families = partial(
+                    _family_rows, options, splits, list(tasks.values()), direction, split
+                )
+                jobs.append(Job(f"{TASK}{direction} families {split}", of_families))
     return gather(jobs)
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of all models beside the paper's figures, one picture a task and metric."""
-    for metric in ("paper-loss", "nats"):
-        draw_bars(rows, folder, experiment="efa", metric=metric)
 
 
 def _poisson_contenders(
@@ -167,11 +153,11 @@ def _poisson_contenders(
         ),
         attention(
             WITH_OFFSET,
-            {**common, **EFA_SETTINGS[direction]},
+            {**common, **EFA_SETTINGS},
             options,
             where=where,
             n_configurations=N_CONFIGURATIONS["efa"],
-            paper=paper_efa,
+            paper=paper_efa or {},
             reference_seconds=REFERENCE_SECONDS.get(name) if on_papers else None,
         ),
         attention("efa-defaults", common, options, where=where),
@@ -189,7 +175,7 @@ def _family_contenders(options: Options, direction: str, split: str) -> Iterator
         where = {"family": name, "split": split}
         if name == "categorical":
             yield closed_form("marginal", Marginal, common, where=where)
-        if name in SHRUNK_FAMILIES:
+        if name == "binomial":
             yield _shrunk_offset(family, direction, where)
         yield from latent_factors(
             {OWN: {}},
@@ -200,63 +186,42 @@ def _family_contenders(options: Options, direction: str, split: str) -> Iterator
             plain={},
             paper=None,
         )
-        yield attention(
-            WITH_OFFSET,
-            {**common, **EFA_FAMILY_SETTINGS[direction]},
-            options,
-            where=where,
-            n_configurations=N_CONFIGURATIONS["efa-families"],
-        )
+        own, tried = {**common, **EFA_FAMILY_SETTINGS[direction]}, N_CONFIGURATIONS["efa-families"]
+        yield attention(WITH_OFFSET, own, options, where=where, n_configurations=tried)
         yield attention("efa-defaults", common, options, where=where)
 
 
-@dataclass(frozen=True, eq=False)
-class _Families:
+def _family_rows(
+    options: Options, splits: Splits, tasks: Sequence[str], direction: str, split: str
+) -> list[Row]:
     """Families that fit ratings: the same for both versions, so fitted once."""
-
-    options: Options
-    splits: Splits
-    tasks: Sequence[str]
-    direction: str
-    split: str
-
-    def rows(self) -> list[Row]:
-        rows: list[Row] = []
-        fits: dict[str, dict[str, list[Fit]]] = {WITH_OFFSET: {}, "shrunk-offset": {}}
-        for contender in _family_contenders(self.options, self.direction, self.split):
-            family = str(contender.settings["family"])
-            data, start = _for_family(self.splits, family)
-            of_seeds = fit_seeds(contender, data, seeds=self.options.n_seeds(SEEDS))
-            fits.setdefault(contender.model, {})[family] = of_seeds
-            measure = _measure(contender, start=start)
-            rows += rows_of(contender, of_seeds, data, task=self.tasks[0], measure=measure)
-        rows += self._differences(fits[WITH_OFFSET], fits["shrunk-offset"])
-        return [replace(row, task=task) for task in self.tasks for row in rows]
-
-    def _differences(
-        self, efa: Mapping[str, Sequence[Fit]], shrunk: Mapping[str, Sequence[Fit]]
-    ) -> list[Row]:
-        """EFA's nats minus shrunk-offset's, each with the family that is best on validation.
-
-        The intervals say what other users would change, not other seeds.
-        """
-        best, rival = (_best_family(fits, self.splits.validation) for fits in (efa, shrunk))
-        together = ensemble_of(efa[best])
-        models = {WITH_OFFSET: efa[best]}
-        if together is not None:
-            models[f"{WITH_OFFSET}-ensemble"] = [together]
-        rows = []
-        for model, fits in models.items():
-            row = Row(
-                task=self.tasks[0],
-                model=model,
-                settings={"family": best, "split": self.split, "against": rival},
-                metric=DIFFERENCE,
-                n_seeds=len(fits),
-                parameters=changed_parameters(fits[0].estimator),
-            )
-            rows.append(_with_interval(row, fits, shrunk[rival], self.splits))
-        return rows
+    rows: list[Row] = []
+    fits: dict[str, dict[str, list[Fit]]] = {WITH_OFFSET: {}, "shrunk-offset": {}}
+    for contender in _family_contenders(options, direction, split):
+        family = str(contender.settings["family"])
+        data, start = _for_family(splits, family)
+        of_seeds = fit_seeds(contender, data, seeds=options.n_seeds(SEEDS))
+        fits.setdefault(contender.model, {})[family] = of_seeds
+        measure = _measure(contender, start=start)
+        rows += rows_of(contender, of_seeds, data, task=tasks[0], measure=measure)
+    efa, shrunk = fits[WITH_OFFSET], fits["shrunk-offset"]
+    # EFA's nats minus shrunk-offset's, each with the family that is best on validation.
+    best, rival = (_best_family(own, splits.validation) for own in (efa, shrunk))
+    together = ensemble_of(efa[best])
+    models = {WITH_OFFSET: efa[best]}
+    if together is not None:
+        models[f"{WITH_OFFSET}-ensemble"] = [together]
+    for model, own in models.items():
+        row = Row(
+            task=tasks[0],
+            model=model,
+            settings={"family": best, "split": split, "against": rival},
+            metric=DIFFERENCE,
+            n_seeds=len(own),
+            parameters=changed_parameters(own[0].estimator),
+        )
+        rows.append(_with_interval(row, own, shrunk[rival], splits))
+    return [replace(row, task=task) for task in tasks for row in rows]
 
 
 def _for_family(splits: Splits, family: str) -> tuple[Splits, float]:
@@ -291,7 +256,10 @@ def _figures(
 
 
 def _with_interval(row: Row, fits: Sequence[Fit], rivals: Sequence[Fit], splits: Splits) -> Row:
-    """The row with the mean difference in nats of two models and its interval over users."""
+    """The row with the mean difference in nats of two models and its interval over users.
+
+    The intervals say what other users would change, not other seeds.
+    """
     family, rival = str(row.settings["family"]), str(row.settings["against"])
     test, validation = (
         _nats(fits, groups, family) - _nats(rivals, groups, rival)

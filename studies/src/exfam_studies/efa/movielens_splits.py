@@ -17,7 +17,7 @@ def movielens_items(split: str = "paper", *, seed: int = 0) -> Splits:
 
     `split`: "paper" for the test users of the paper's notebooks, whose positions are taken
         for ids, so that 42 users are in no part; "correct" for a random split of all users
-        in the same proportions, by `seed`. Validation is by user in both (default "paper")
+        in the same proportions, by `seed`. Validation is by user in both
 
     Source: experiment 1 of Appendix H.2 of the paper and its notebooks.
     """
@@ -59,18 +59,18 @@ def _usual_users(data: MovieLens, rows: Int64[np.ndarray, "rows"]) -> Int64[np.n
 def _one_a_moment(data: MovieLens, rows: Int64[np.ndarray, "rows"]) -> Int64[np.ndarray, "kept"]:
     """One row for each user and moment, by user and time, as the notebooks draw it.
 
-    They draw with pandas' `sample(n=1, random_state=42)` anew for each moment, so the place drawn
-    depends on the number of candidates alone.
+    They draw with pandas' `sample(n=1, random_state=42)` anew for each moment, so the position
+    drawn depends on the number of candidates alone.
     """
     rows = rows[np.lexsort((rows, data.time[rows], data.user[rows]))]
     moment = np.stack([data.user[rows], data.time[rows]])
     is_first = np.append(True, (moment[:, 1:] != moment[:, :-1]).any(axis=0))
     first = np.flatnonzero(is_first)
     size = np.diff(np.append(first, len(rows)))
-    places = np.zeros(size.max() + 1, dtype=np.int64)
+    drawn = np.zeros(size.max() + 1, dtype=np.int64)
     for n in np.unique(size):
-        places[n] = np.random.RandomState(NOTEBOOK_SEED).permutation(n)[0]
-    return rows[first + places[size]]
+        drawn[n] = np.random.RandomState(NOTEBOOK_SEED).permutation(n)[0]
+    return rows[first + drawn[size]]
 
 
 def _as_groups(data: MovieLens, rows: Int64[np.ndarray, "rows"]) -> Groups:

@@ -30,13 +30,6 @@ def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "aut
     the same; for a sum, linear attention whose scores are all 1. Raises ExfamError for a causal
     part with "paper" pooling, which sees the group's final length.
     Source: proposition 1 and appendix E.
-
-    >>> from exfam.efa.networks.factor_network import LatentFactorSettings
-    >>> from exfam.efa.networks.factor_network import build_latent_factor_items
-    >>> g = torch.Generator().manual_seed(0)
-    >>> part = build_latent_factor_items(5, LatentFactorSettings(dim=3), generator=g)
-    >>> items_from_latent_factor(part).blocks[0].attention.query.weight.abs().max().item()
-    0.0
     """
     _check_pooling(part.pooling, part.direction)
     context, center = copy.deepcopy((part.context, part.center))  # at once, to keep them tied
@@ -69,15 +62,6 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
     by "mean" counts observed values, attention counts elements. Raises ExfamError for a causal part
     with "paper" pooling, which sees the group's final length.
     Source: proposition 3 and appendix G.
-
-    >>> from exfam.families import Poisson
-    >>> from exfam.efa.networks.factor_network import LatentFactorSettings
-    >>> from exfam.efa.networks.factor_network import build_latent_factor_values
-    >>> g, families = torch.Generator().manual_seed(0), {"rating": Poisson(shift=1)}
-    >>> settings = LatentFactorSettings(dim=3)
-    >>> part = build_latent_factor_values(5, families, settings, generator=g)
-    >>> values_from_latent_factor(part).embedding.dim
-    7
     """
     _check_pooling(part.pooling, part.direction)
     n_outputs, columns = part.dispersion.n_location, part.families
@@ -137,14 +121,8 @@ def zeroed_attention(
     embed_dim: int, *, head_dim: int, kernel: ScoreKernel, like: Tensor, n_heads: int = 1
 ) -> Attention:
     """Attention with all weights 0, to be filled in, in the precision of `like`."""
-    attention = Attention(
-        embed_dim,
-        n_heads=n_heads,
-        head_dim=head_dim,
-        generator=torch.Generator(),
-        scale=1.0,
-        kernel=kernel,
-    )
+    sizes = {"n_heads": n_heads, "head_dim": head_dim}
+    attention = Attention(embed_dim, **sizes, generator=torch.Generator(), scale=1.0, kernel=kernel)
     for parameter in attention.parameters():
         nn.init.zeros_(parameter)
     return attention.to(device=like.device, dtype=like.dtype)

@@ -7,7 +7,6 @@ a model adds to that predictor's error on the very same ratings.
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from exfam.families import Gaussian
 from exfam.groups import Groups
 from exfam.scores.metrics import mse
 from exfam.simulators import ratings_true_means, simulate_ratings
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Contender, Job, fitted_rows, gather, smaller
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
@@ -27,6 +25,7 @@ from exfam_studies.efa.contenders import attention, closed_form, latent_factors
 
 TASK = "synthetic-"
 TASKS = (f"{TASK}bidirectional", f"{TASK}causal")
+PLOTTED = dict.fromkeys(("mse", "excess-mse"))
 SEEDS = 5
 # The notebook's draw is development data; nothing was chosen while looking at the others.
 DRAWS = {"notebook": 42, "fresh-1": 1001, "fresh-2": 1002, "fresh-3": 1003}
@@ -34,11 +33,10 @@ DRAWS = {"notebook": 42, "fresh-1": 1001, "fresh-2": 1002, "fresh-3": 1003}
 N_TRAIN, N_FIT = 6000, 7500
 
 # Chosen on validation of the notebook's draw among N_CONFIGURATIONS["efa"] configurations.
-EFA_COMMON: dict[str, Any] = {
+EFA_SETTINGS: dict[str, Any] = {
     "encoding": "learned", "weight_decay": 1.0, "dropout": 0.0,
     "learning_rate": 1e-2, "batch_size": 128, "max_epochs": 15,
 }  # fmt: skip
-EFA_SETTINGS: dict[str, dict[str, Any]] = {"bidirectional": EFA_COMMON, "causal": EFA_COMMON}
 # Chosen on validation of the notebook's draw among N_CONFIGURATIONS["latent-factor"].
 LATENT_FACTOR_SETTINGS: dict[str, Any] = {
     "dim": 32, "learning_rate": 1e-2, "batch_size": 256, "max_epochs": 30, "patience": 5,
@@ -62,36 +60,21 @@ def run(options: Options) -> list[Row]:
     """Fit and score all models of the wanted tasks."""
     jobs: list[Job] = []
     for draw, seed in DRAWS.items():
-        splits = smaller(_splits(simulate_ratings(seed=seed)), options)
+        groups = simulate_ratings(seed=seed)
+        splits = Splits(groups[:N_TRAIN], groups[N_TRAIN:N_FIT], groups[N_FIT:])
+        splits = smaller(splits, options)
         for direction in ("bidirectional", "causal"):
             if options.wants(TASK + direction):
                 jobs += _jobs(splits, options, direction=direction, draw=draw)
     return gather(jobs)
 
 
-def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of all models' errors beside the paper's figures, one picture a task."""
-    of_notebook = [row for row in rows if row.settings.get("draw") == "notebook"]
-    draw_bars(of_notebook, folder, experiment="efa", metric="mse")
-    draw_bars(rows, folder, experiment="efa", metric="excess-mse")
-
-
-def _splits(groups: Groups) -> Splits:
-    return Splits(groups[:N_TRAIN], groups[N_TRAIN:N_FIT], groups[N_FIT:])
-
-
 def _jobs(splits: Splits, options: Options, *, direction: str, draw: str) -> list[Job]:
     task = f"{TASK}{direction}"
     jobs = [Job(f"{task} bayes {draw}", partial(_bayes_rows, splits, task=task, draw=draw))]
     for contender in _contenders(options, direction=direction, draw=draw):
-        work = partial(
-            fitted_rows,
-            contender,
-            splits,
-            task=task,
-            measure=_errors,
-            seeds=options.n_seeds(SEEDS),
-        )
+        fit, seeds = partial(fitted_rows, contender, splits, task=task), options.n_seeds(SEEDS)
+        work = partial(fit, measure=_errors, seeds=seeds)
         jobs.append(Job(f"{task} {contender.model} {draw}", work))
     return jobs
 
@@ -116,7 +99,7 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
         ),
         attention(
             "efa",
-            {**common, **EFA_SETTINGS[direction]},
+            {**common, **EFA_SETTINGS},
             options,
             where=where,
             n_configurations=N_CONFIGURATIONS["efa"],

@@ -18,13 +18,14 @@ with seeds that were never used while anything was chosen.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
+from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
-from exfam.simulators import FieldSettings
-from exfam_studies.common.bars import draw_bars
+from exfam.scores.prediction import Prediction
+from exfam.simulators import FieldProcess, FieldSettings
 from exfam_studies.common.fits import (
     Contender,
     Fit,
@@ -39,7 +40,8 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.common.splits import Splits
+from exfam_studies.common.splits import Splits, values_of
+from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
 from exfam_studies.efa.temperature_data import (
     NewSites,
     draw_sites,
@@ -48,16 +50,10 @@ from exfam_studies.efa.temperature_data import (
     read_temperatures,
     simulated_temperatures,
 )
-from exfam_studies.efa.temperature_figures import (
-    draw_figure_6,
-    field_figures,
-    new_site_figures,
-    truth_rows,
-    with_verdicts,
-)
 from exfam_studies.efa.temperature_models import (
     LAGGED,
     PAPER_FM,
+    RIDGES,
     baselines,
     defaults,
     latent_factors,
@@ -70,9 +66,11 @@ TASK = "temperature-"
 LAGS = {f"{TASK}same-day": 0, f"{TASK}one-lag": 1, f"{TASK}two-lags": 2}
 NEW_SITES, SIMULATED = f"{TASK}new-sites", f"{TASK}simulated"
 TASKS = (*LAGS, NEW_SITES, SIMULATED)
+PLOTTED = {"mse": "k", "nats": None, "rmse": None}
 SEEDS, SIMULATED_SEEDS = 5, 3
 N_MEMBERS = 3
 FAST_NEIGHBORS = (1, 5)
+LEVEL, COVERAGE = 0.9, "coverage-90"
 
 # Draws of 4 of the 44 cities.
 NEW_SITES_SEED, NEW_SITES_SIZE = 1001, 4
@@ -95,19 +93,6 @@ def run(options: Options) -> list[Row]:
         for draw in list(DRAWS)[: 1 if options.fast else None]:
             jobs += _simulated_jobs(options, draw=draw)
     return with_verdicts(gather(jobs))
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Figure 6, and bars of all models beside the paper's figures; of one simulated draw."""
-    draw_figure_6([row for row in rows if row.task == f"{TASK}same-day"], folder)
-    first = next(iter(DRAWS))
-    shown = [
-        row
-        for row in rows
-        if "days" not in row.settings and row.settings.get("draw", first) == first
-    ]
-    for metric in ("mse", "nats", "rmse"):
-        draw_bars(shown, folder, experiment="efa", metric=metric)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -159,8 +144,7 @@ def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
         others = baselines(lags=lags)
         if not lags:
             others = latent_factors(options, neighbors=SIMULATED_NEIGHBORS) + others
-        test, validation = table.splits.test, table.splits.validation
-        rows = partial(truth_rows, truth, test, validation, task=SIMULATED, where=table.where)
+        rows = partial(_truth_rows, truth, table)
         jobs += [Job(f"{SIMULATED} truth {draw}", rows), *_jobs(table, others)]
     return jobs
 
@@ -168,8 +152,7 @@ def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
 def _jobs(table: _Table, contenders: Sequence[Contender]) -> list[Job]:
     """The two modes of EFA, whose fits make the ensembles, then the contenders."""
     where = " ".join([table.task, *map(str, table.where.values())])
-    n_targets = table.splits.test.n_elements
-    of_efa = modes(table.options, lags=table.lags, n_targets=n_targets)
+    of_efa = modes(table.options, lags=table.lags, n_targets=table.splits.test.n_elements)
     jobs = [Job(f"{where} efa", partial(_efa_rows, table, of_efa))]
     return jobs + [
         Job(f"{where} {contender.model}", partial(_fitted_rows, table, contender))
@@ -197,9 +180,12 @@ def _rows(table: _Table, contender: Contender, fits: Sequence[Fit]) -> list[Row]
 
 def _efa_rows(table: _Table, contenders: Sequence[Contender]) -> list[Row]:
     """Rows of both modes, and of ensembles of the one with the smaller error on validation."""
-    fits = [fit_seeds(each, table.splits, seeds=table.n_seeds) for each in contenders]
-    rows = [_rows(table, *each) for each in zip(contenders, fits, strict=True)]
-    error = [_validation_error(of_mode) for of_mode in rows]
+    fits = [fit_seeds(own, table.splits, seeds=table.n_seeds) for own in contenders]
+    rows = [_rows(table, *own) for own in zip(contenders, fits, strict=True)]
+    error = [
+        next(row.validation for row in of_mode if row.metric == "mse" and row.validation)
+        for of_mode in rows
+    ]
     better = int(np.argmin(error))
     listed = [row for of_mode in rows for row in of_mode]
     together = _ensembles(fits[better])
@@ -217,18 +203,14 @@ def _efa_rows(table: _Table, contenders: Sequence[Contender]) -> list[Row]:
     return listed + _rows(table, ensemble, together)
 
 
-def _validation_error(rows: Sequence[Row]) -> float:
-    return next(row.validation for row in rows if row.metric == "mse" and row.validation)
-
-
 def _ensembles(fits: Sequence[Fit]) -> list[Fit]:
     """Each fit and those after it, the first following the last; each set of fits once."""
     size = min(N_MEMBERS, len(fits))
     if size < 2:
         return []
     chosen = [[(first + k) % len(fits) for k in range(size)] for first in range(len(fits))]
-    once = {frozenset(each): each for each in reversed(chosen)}
-    return [joined([fits[k] for k in each]) for each in reversed(once.values())]
+    once = {frozenset(own): own for own in reversed(chosen)}
+    return [joined([fits[k] for k in own]) for own in reversed(once.values())]
 
 
 def _new_sites_jobs(options: Options) -> list[Job]:
@@ -239,32 +221,94 @@ def _new_sites_jobs(options: Options) -> list[Job]:
         size=NEW_SITES_SIZE,
         seed=NEW_SITES_SEED,
     )
-    drawn = [_smaller_draw(new_sites(sites), options) for sites in draws]
-    known = [*modes(options, lags=0, n_targets=whole.n_elements), *baselines()]
+    drawn = []
+    for draw in map(new_sites, draws):
+        splits = smaller(draw.splits, options)
+        validation = draw.validation[: len(splits.validation)]
+        drawn.append(replace(draw, splits=splits, validation=validation))
+    contenders = [*modes(options, lags=0, n_targets=whole.n_elements), *baselines()]
     return [
         Job(f"{NEW_SITES} {contender.model}", partial(_new_sites_rows, contender, drawn))
-        for contender in known
+        for contender in contenders
         if contender.model in NEW_SITES_MODELS
     ]
 
 
-def _smaller_draw(draw: NewSites, options: Options) -> NewSites:
-    splits = smaller(draw.splits, options)
-    return replace(draw, splits=splits, validation=draw.validation[: len(splits.validation)])
-
-
 def _new_sites_rows(contender: Contender, draws: Sequence[NewSites]) -> list[Row]:
     """One fit a draw, scored at the cities that were left out of it."""
-
-    def figures(fit: Fit, groups: Groups) -> dict[str, float]:
-        return new_site_figures(fit.estimator, groups)
-
     fits = [fit_once(contender, draw.splits, seed=seed) for seed, draw in enumerate(draws)]
     pairs = list(zip(fits, draws, strict=True))
     return figure_rows(
         replace(contender, note=f"{len(draws)} draws of {NEW_SITES_SIZE} cities"),
         fits,
         task=NEW_SITES,
-        tests=[figures(fit, draw.splits.test) for fit, draw in pairs],
-        validations=[figures(fit, draw.validation) for fit, draw in pairs],
+        tests=[new_site_figures(fit.estimator, draw.splits.test) for fit, draw in pairs],
+        validations=[new_site_figures(fit.estimator, draw.validation) for fit, draw in pairs],
     )
+
+
+def prediction_figures(
+    predicted: Prediction | FieldConditional,
+    value: Float[np.ndarray, "rows"],
+    *,
+    among: np.ndarray | slice = slice(None),
+) -> dict[str, float]:
+    """Means over the rows `among` all: squared error, nats, CRPS, share in the 90% interval."""
+    columns = {
+        "mse": (predicted.mean - value) ** 2,
+        "nats": -predicted.log_prob(value),
+        "crps": predicted.crps(value),
+        COVERAGE: np.abs(predicted.cdf(value) - 0.5) <= LEVEL / 2,
+    }
+    return {metric: float(column[among].mean()) for metric, column in columns.items()}
+
+
+def field_figures(estimator: FieldEstimator, groups: Groups) -> dict[str, float]:
+    """The figures of all values of the maps, each given the others."""
+    return prediction_figures(estimator.predict_dist(groups), values_of(groups))
+
+
+def new_site_figures(estimator: FieldEstimator, groups: Groups) -> dict[str, float]:
+    """The figures of the values that are hidden, each given those that are not."""
+    assert groups.observed is not None
+    hidden = ~groups.observed[groups.elements()]
+    figures = prediction_figures(estimator.predict_dist(groups), values_of(groups), among=hidden)
+    kept = {metric: figures[metric] for metric in ("nats", COVERAGE)}
+    return {"rmse": float(np.sqrt(figures["mse"])), **kept}
+
+
+def _truth_rows(process: FieldProcess, table: _Table) -> list[Row]:
+    """What one who knows the process achieves: no model can be expected to have fewer nats."""
+    tests, validations = (
+        prediction_figures(true_conditional(process, groups), values_of(groups))
+        for groups in (table.splits.test, table.splits.validation)
+    )
+    row = Row(task=table.task, model="truth", settings=table.where, metric="")
+    return [
+        replace(row, metric=metric, value=value, validation=validations[metric])
+        for metric, value in tests.items()
+    ]
+
+
+def with_verdicts(rows: Sequence[Row]) -> list[Row]:
+    """The rows, those of EFA's squared errors with a note: whether it beats the better ridge."""
+    ridges: dict[tuple, Row] = {}
+    for row in rows:
+        if row.model in RIDGES and row.metric == "mse" and row.value is not None:
+            best = ridges.setdefault(_compared(row), row)
+            ridges[_compared(row)] = min(best, row, key=lambda row: row.value or 0.0)
+    return [_judged(row, ridges.get(_compared(row))) for row in rows]
+
+
+def _judged(row: Row, ridge: Row | None) -> Row:
+    ours = row.metric == "mse" and row.model.startswith("efa")
+    if not ours or ridge is None or row.value is None or ridge.value is None:
+        return row
+    verb = "beats" if row.value < ridge.value else "does not beat"
+    verdict = f"{verb} {ridge.model} {ridge.value:.2f}"
+    return replace(row, note="; ".join(part for part in (verdict, row.note) if part))
+
+
+def _compared(row: Row) -> tuple:
+    """Rows of a metric stand beside each other where these settings agree."""
+    return (row.task, *(row.settings.get(name) for name in ("days", "draw", "lags")))

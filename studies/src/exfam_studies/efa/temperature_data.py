@@ -37,11 +37,9 @@ def read_temperatures(table: pa.Table | None = None) -> Groups:
     )
 
 
-def simulated_temperatures(
-    *, settings: FieldSettings, seed: int, years: int = N_YEARS
-) -> tuple[Groups, FieldProcess]:
+def simulated_temperatures(*, settings: FieldSettings, seed: int) -> tuple[Groups, FieldProcess]:
     """October days of a simulated daily field, and the process that drew it."""
-    last = FIRST_SIMULATED.astype("datetime64[Y]") + years
+    last = FIRST_SIMULATED.astype("datetime64[Y]") + N_YEARS
     n_steps = int((last.astype("datetime64[D]") - FIRST_SIMULATED).astype(int))
     field = simulate_field(N_SITES, n_steps, settings=settings, seed=seed)
     _, month = _calendar(field.groups)
@@ -79,23 +77,17 @@ class NewSites:
     `validation`: the maps of the validation part, in the form of `test`
     """
 
-    sites: tuple[str, ...]
     splits: Splits
     validation: Groups
 
 
 def draw_sites(labels: Sequence[str], *, draws: int, size: int, seed: int) -> list[tuple[str, ...]]:
-    """Draws of `size` sites each; none is drawn again while enough others are left.
-
-    >>> first, second = draw_sites(["a", "b", "c", "d"], draws=2, size=2, seed=0)
-    >>> sorted(first + second)
-    ['a', 'b', 'c', 'd']
-    """
+    """Draws of `size` sites each; none is drawn again while enough others are left."""
     random = np.random.default_rng(seed)
     whole = len(labels) // size * size
     rounds = [random.permutation(len(labels))[:whole] for _ in range(-(-draws * size // whole))]
-    places = np.concatenate(rounds).reshape(-1, size)[:draws]
-    return [tuple(labels[place] for place in sorted(row)) for row in places.tolist()]
+    drawn = np.concatenate(rounds).reshape(-1, size)[:draws]
+    return [tuple(labels[index] for index in sorted(row)) for row in drawn.tolist()]
 
 
 def new_sites(sites: Sequence[str]) -> NewSites:
@@ -105,7 +97,6 @@ def new_sites(sites: Sequence[str]) -> NewSites:
     known = field_splits(read_temperatures(table.filter(pc.invert(left_out))))
     whole = field_splits(read_temperatures(table))
     return NewSites(
-        sites=tuple(sites),
         splits=Splits(known.train, known.validation, _hidden(whole.test, sites)),
         validation=_hidden(whole.validation, sites),
     )

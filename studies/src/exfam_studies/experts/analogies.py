@@ -19,12 +19,10 @@ vocabularies, its CBOW of 3 million words. "explanation" and "symmetry": see `an
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
 from exfam.vectors import WordVectors
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
@@ -50,6 +48,7 @@ from exfam_studies.experts.offsets import (
 )
 
 TASKS = ("words", "masked-lm", "explanation", "symmetry")
+PLOTTED = {"accuracy-overall": None, "cosine-overall": None}
 _COMPARING = TASKS[:2]
 TOTALS = ("semantic", "syntactic", "overall")
 PAPER = {
@@ -92,13 +91,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """How the vectors of a row were fitted; nothing of an encoder or a file that was given."""
     fit = FITTED.get(row.model.removesuffix("-c-alone"))
     return {} if fit is None else {"estimator": fit.estimator, **fit.settings(options)}
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of accuracies and cosines, one file a task."""
-    plain = [replace(row, settings={}) for row in rows]
-    for metric in ("accuracy-overall", "cosine-overall"):
-        draw_bars(plain, folder, experiment="analogies", metric=metric)
 
 
 def _fit_alone(sets: Callable[[str], VectorSet], model: str) -> list[Row]:

@@ -21,13 +21,11 @@ the others. Give `--folder` to keep each fit and to go on after a break.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
 
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key
@@ -184,6 +182,7 @@ _TASKS = {
     )
 }
 TASKS = tuple(_TASKS)
+PLOTTED = dict.fromkeys(("accuracy", "mse", "nats"))
 
 
 def run(options: Options) -> list[Row]:
@@ -199,17 +198,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 def kept(options: Options) -> list[Row]:
     """The rows of what `options.folder` keeps; nothing is fitted."""
     return kept_rows(_wanted(options), options)
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of all models on rows of which nothing is dropped."""
-    for metric, rule in {"accuracy": "argmax", "mse": "mean", "nats": None}.items():
-        shown = [
-            replace(row, settings={})
-            for row in rows
-            if row.settings.get("dropped") == 0 and row.settings.get("rule") == rule
-        ]
-        draw_bars(shown, folder, experiment="table", metric=metric)
 
 
 def _wanted(options: Options) -> list[ShiftTask]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.coded import BINS, CodedTask, draw_tables
+from exfam_studies.experts.tables.coded import BINS, CodedTask
 from exfam_studies.experts.tables.features import coded_table
 from exfam_studies.experts.tables.fits import kept_rows, run_tables
 from exfam_studies.experts.tables.models import model_parameters
@@ -26,7 +26,7 @@ from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.simulated import simulate_shifted_tables
 
 TASKS = tuple(task_name(*setting) for setting in SETTINGS)
-plot = draw_tables
+PLOTTED = dict.fromkeys(("accuracy", "mse"))
 DATA_SETS = 20
 ROWS, FAST_ROWS = 2000, 200
 

@@ -12,13 +12,11 @@ discrepancies with mass, unnormalized. Lines of other encoders are the paper's f
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exfam.encodings import ALiBi, Attenuated, Encoding, Rotary, Sinusoidal
-from exfam.plots import position_scatter
 from exfam.positions import (
     PositionScores,
     RepeatingEncoder,
@@ -38,6 +36,7 @@ from exfam_studies.positions.masked_lms import (
 )
 
 TASKS = ("encodings", "encoder", "masked-lms", "paper")
+PLOTTED = dict.fromkeys(("position-locality", "position-symmetry"))
 LENGTH, WORDS = 128, 100
 FAST_LENGTH, FAST_WORDS = 16, 3
 METRICS = {
@@ -74,44 +73,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
     own = row.task == "masked-lms"
     return masked_lm_parameters("small", encoding, options) if encoding and own else {}
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """All mean matrices, one point each."""
-    groups: dict[str, dict[str, tuple[float, float]]] = {}
-    for locality in rows:
-        symmetry = _partner(locality, rows)
-        if symmetry is not None and locality.settings.get("matrix", "mean") == "mean":
-            x, y = (_figure(row) for row in (locality, symmetry))
-            of_encoding = locality.task == "encodings"
-            group, label = (locality.model if of_encoding else locality.task), _label(locality)
-            groups.setdefault(group, {})[label] = (x, y)
-    figure = position_scatter(groups)
-    figure.savefig(folder / "positions-figure2.png", dpi=120, facecolor="white")
-
-
-def _partner(row: Row, rows: list[Row]) -> Row | None:
-    """The symmetry that belongs to a locality."""
-    if row.metric != METRICS["locality"]:
-        return None
-    of = (row.model, row.task, row.settings)
-    found = (
-        other
-        for other in rows
-        if other.metric == METRICS["symmetry"] and (other.model, other.task, other.settings) == of
-    )
-    return next(found, None)
-
-
-def _figure(row: Row) -> float:
-    figure = row.paper if row.value is None else row.value
-    assert figure is not None
-    return figure
-
-
-def _label(row: Row) -> str:
-    shown = [str(value) for name, value in row.settings.items() if name not in ("length", "matrix")]
-    return " ".join(shown if row.task == "encodings" else [row.model, *shown])
 
 
 def _fixed() -> Iterator[tuple[str, dict[str, Any], Encoding]]:

@@ -18,7 +18,6 @@ with symmetry above .65.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key, Measured, Store, metric_row
-from exfam_studies.common.pictures import score_points
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
@@ -42,6 +40,7 @@ from exfam_studies.positions.trends import Trend, gain_of_symmetry, trend_rows
 
 SETS = ("mr", "subj")
 TASKS = tuple(f"{name}-{swept}" for name in SETS for swept in ("locality", "symmetry"))
+PLOTTED = {"accuracy": "locality"}
 SEEDS = 5
 LENGTH = 128
 LOCALITIES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7)
@@ -102,20 +101,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
         return {}
     own = {name: row.settings[name] for name in ("w", "s", "padding") if name in row.settings}
     return {"estimator": "PositionalSentenceClassifier", **own, **_common(options)}
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Accuracy by what is swept, one file a task."""
-    for task in dict.fromkeys(row.task for row in rows):
-        own = [row for row in rows if row.task == task and row.metric == "accuracy"]
-        swept = task.partition("-")[2]
-        series = {
-            label: np.array([_point(row, swept) for row in some])
-            for label, some in _series(own, swept).items()
-        }
-        # Without the majority, far below all: differences between settings would not be seen.
-        figure = score_points(series, setting_name=swept, metric="accuracy")
-        figure.savefig(folder / f"positions-figure3-{task}.png", dpi=120, facecolor="white")
 
 
 def w_for(wanted: float, *, s: float) -> float:
@@ -288,19 +273,3 @@ def _numbers(settings: Sequence[_Setting], name: str) -> Float64[np.ndarray, "se
 
 def _figures(kept: Sequence[Sequence[Kept]], name: str) -> Float64[np.ndarray, "seeds settings"]:
     return np.array([[fit.figures[name] for fit in fits] for fits in kept])
-
-
-def _series(rows: Sequence[Row], swept: str) -> dict[str, list[Row]]:
-    """Rows with a setting, by padding, or by the locality that is held."""
-    series: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.settings:
-            held = f"locality {row.settings['locality']:.2f}"
-            label = str(row.settings["padding"]) if swept == "locality" else held
-            series.setdefault(label, []).append(row)
-    return series
-
-
-def _point(row: Row, swept: str) -> tuple[float, float, float]:
-    assert row.value is not None
-    return float(row.settings[swept]), row.value, np.nan if row.sd is None else row.sd

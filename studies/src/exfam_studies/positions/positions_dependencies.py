@@ -15,14 +15,12 @@ own models, sentences of more than 126 pieces of words are left out, for all enc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exfam.language.networks.masked_lm import ATTENTION_TERMS
 from exfam.language.text_encoders import TextEncoder
-from exfam.plots import accuracy_by_distance
 from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -41,6 +39,7 @@ from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_l
 from exfam_studies.positions.parses import DependencyParse
 
 TASKS = ("offset", "minilm", "masked-lm")
+PLOTTED: dict[str, None] = {"accuracy": None}
 # The encodings of our own models.
 PROBED = ("learned", "tupe", "relative", "attenuated-table")
 LEAST_EDGES = 20
@@ -74,23 +73,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
     own = row.model.endswith(tuple(ATTENTION_TERMS))
     return masked_lm_parameters("small", encoding, options) if encoding and own else {}
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Accuracy against the distance of the words, a line a model."""
-    found: dict[str, dict[int, float]] = {}
-    for row in rows:
-        if row.task.startswith("distance-") and row.value is not None:
-            found.setdefault(row.model, {})[int(row.task.removeprefix("distance-"))] = row.value
-    if not found:
-        return
-    distances = np.array(sorted({each for by_distance in found.values() for each in by_distance}))
-    lines = {
-        model: np.array([by_distance.get(int(each), np.nan) for each in distances])
-        for model, by_distance in found.items()
-    }
-    figure = accuracy_by_distance(distances, lines)
-    figure.savefig(folder / "positions-dependencies.png", dpi=120, facecolor="white")
 
 
 def _parses(options: Options, part: str) -> list[DependencyParse]:

@@ -12,15 +12,11 @@ redrawn. Source: Chen, Varoquaux & Suchanek (2023), A.6.1.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from exfam.language.networks.masked_lm import ATTENTION_TERMS
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.pictures import layer_curves
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.positions import linguistic_data
 from exfam_studies.positions.linguistic import (
@@ -34,6 +30,7 @@ from exfam_studies.positions.linguistic.scoring import PENALTIES, SentenceEncode
 from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
 
 TASKS = linguistic_data.TASKS
+PLOTTED = {"accuracy": "layer"}
 PROBED = ("learned", "tupe")
 # Examples of a class, where there are many more than intervals of two points need.
 PER_CLASS = {"SentLen": 700}
@@ -60,25 +57,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
     own = "layer" in row.settings
     return masked_lm_parameters("small", encoding, options) if encoding and own else {}
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Accuracy by layer, a panel a task; the majority class dashed."""
-    found = [row for row in rows if row.metric == "accuracy" and row.value is not None]
-    layered = [row for row in found if "layer" in row.settings]
-    lines: dict[str, dict[str, np.ndarray]] = {}
-    for row in layered:
-        own = [each for each in layered if (each.task, each.model) == (row.task, row.model)]
-        own.sort(key=lambda each: int(each.settings["layer"]))
-        lines.setdefault(row.task, {})[row.model] = np.array([each.value for each in own], float)
-    if lines:
-        chance = {
-            row.task: row.value
-            for row in found
-            if row.model == "majority" and row.value is not None
-        }
-        figure = layer_curves(lines, references=chance)
-        figure.savefig(folder / "positions-linguistic.png", dpi=120, facecolor="white")
 
 
 def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:

@@ -20,7 +20,6 @@ from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
-from exfam_studies.common.pictures import matrix_map
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
 from exfam_studies.common.word_fits import (
@@ -125,15 +124,13 @@ def _figures(report: InvolutionReport) -> dict[str, float | int]:
 
 
 def _draw(flat: np.ndarray, task: str, folder: Path) -> None:
-    """Q and Q Q as maps; entries of Q Q on and off the diagonal as histograms."""
+    """Entries of Q Q on and off the diagonal as histograms."""
     folder.mkdir(parents=True, exist_ok=True)
     dim = int(np.sqrt(len(flat)))
     q = flat.reshape(dim, dim)
     squared = q @ q
     off = squared[~np.eye(dim, dtype=bool)]
     figures = {
-        "q": matrix_map(q, label="Q"),
-        "squared": matrix_map(squared, label="Q Q"),
         "diagonal": histogram(np.diag(squared), label="diagonal of Q Q", of="entries"),
         "off-diagonal": histogram(off, label="Q Q off the diagonal", of="entries"),
     }

@@ -6,16 +6,12 @@ figures. Fits of 17 shares are many: there are 5 negatives, where Table 2 has 25
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Store, kept_seeds, metric_rows
-from exfam_studies.common.pictures import setting_curve
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, judged_fit, word_parameters
@@ -33,6 +29,7 @@ METRICS = (
     "accuracy-google-kept",
     "accuracy-msr-kept",
 )
+PLOTTED = dict.fromkeys(METRICS, "percent")
 
 
 def run(options: Options) -> list[Row]:
@@ -49,24 +46,6 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of skip-gram that differ from its defaults."""
     return word_parameters({**RECIPE.settings(options), **_reflected(row.settings["percent"])})
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """A curve of each test set that all shares have a score above 0 on, one file each."""
-    for metric in METRICS:
-        own = [row for row in rows if row.metric == metric]
-        values = np.array([row.value or 0.0 for row in own])
-        if not (values > 0).all():
-            continue
-        figure = setting_curve(
-            np.array([float(row.settings["percent"]) for row in own]),
-            values,
-            name="sgns-wt",
-            setting_name="dimensions with +1 (%)",
-            metric=metric,
-            spread=np.array([row.sd or 0.0 for row in own]),
-        )
-        figure.savefig(folder / f"words-figure4-{metric}.png", dpi=120, facecolor="white")
 
 
 def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:

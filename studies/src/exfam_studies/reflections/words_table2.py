@@ -10,11 +10,9 @@ but is not; those of MEN are left out: they are very likely of human scores rank
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from exfam.reading.text import PreparedText
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Store, kept_seeds, metric_row
@@ -49,6 +47,7 @@ METRICS = [
     for name in SETS
     for how in ("kept", "skipped")
 ]
+PLOTTED = dict.fromkeys(METRICS)
 
 
 def run(options: Options) -> list[Row]:
@@ -66,14 +65,6 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of skip-gram that differ from its defaults."""
     return word_parameters({"tie": MODELS[row.model], **WORD_TASKS[row.task].settings(options)})
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Bars of each test set, one file each."""
-    for metric in METRICS:
-        # A set on which no model scores has no bars.
-        own = [row for row in rows if row.metric == metric and row.value]
-        draw_bars(own, folder, experiment="words-table2", metric=metric)
 
 
 def _rows(

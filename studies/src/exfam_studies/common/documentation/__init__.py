@@ -6,37 +6,32 @@ from `exfam reproduce NAME --json docs/results/NAME.json`, and from the benchmar
 To add a table: put its two markers into a page, name it in BLOCKS, write what makes its lines.
 """
 
-from exfam_studies.common.documentation.baskets import baskets
+from exfam_studies.common.documentation import positions, tables
 from exfam_studies.common.documentation.overview import overview
-from exfam_studies.common.documentation.pages import DOCS, Block, Part
-from exfam_studies.common.documentation.positions import POSITIONS
+from exfam_studies.common.documentation.pages import DOCS, Block, part
 from exfam_studies.common.documentation.shifts import cars, dropped_cells, simulated, whole_rows
-from exfam_studies.common.documentation.temperatures import temperatures
-from exfam_studies.common.documentation.words import models, shares
-
-__all__ = ["BLOCKS", "write_tables"]
 
 _RESULTS = DOCS / "results.md"
 BLOCKS = (
     Block(_RESULTS, "results", overview),
-    Block(_RESULTS, "temperatures", Part({"efa-temperature": (temperatures,)})),
+    Block(_RESULTS, "temperatures", part({"efa-temperature": [tables.temperatures]})),
     Block(
         _RESULTS,
         "shifted-tables",
-        Part({"table-simulation": (simulated,)}),
-        Part({"table-autompg": (cars,)}),
+        part({"table-simulation": [simulated]}),
+        part({"table-autompg": [cars]}),
     ),
-    Block(_RESULTS, "natural-shifts", Part({"table-shifts": (whole_rows, dropped_cells)})),
-    Block(_RESULTS, "words", Part({"words-table2": (models,), "words-figure4": (shares,)})),
+    Block(_RESULTS, "natural-shifts", part({"table-shifts": [whole_rows, dropped_cells]})),
     Block(
-        DOCS / "guide" / "positions.md",
-        "positions",
-        *(
-            Part({name: (lines,)}, heading=f"{heading} (`{name}`)")
-            for name, (heading, lines) in POSITIONS.items()
-        ),
+        _RESULTS,
+        "words",
+        part({"words-table2": [tables.vectors], "words-figure4": [tables.reflected_shares]}),
     ),
-    Block(DOCS / "guide" / "baskets.md", "baskets", baskets),
+    *(
+        Block(DOCS / "guide" / "positions.md", name, part({name: [make]}))
+        for name, make in positions.TABLES.items()
+    ),
+    Block(DOCS / "guide" / "baskets.md", "baskets", tables.baskets),
 )
 
 

@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from exfam_studies.common.documentation.pages import find, markdown_table, number, runs_note
+from exfam_studies.common.documentation.pages import (
+    find,
+    least_validation,
+    markdown_table,
+    number,
+    papers,
+    runs_note,
+)
 from exfam_studies.common.printed import best_rows
 from exfam_studies.common.rows import Row, read_rows
 
@@ -26,7 +33,7 @@ HEAD = (
 def overview(folder: Path) -> str:
     """The table as Markdown, one line per task, settings and metric."""
     paths = {name: folder / f"{name}.json" for name in FILES}
-    read = {name: read_rows(path)[1] for name, path in paths.items() if path.exists()}
+    read = {name: read_rows(path) for name, path in paths.items() if path.exists()}
     if not read:
         return "No results are kept here yet: `exfam reproduce --list` names the experiments."
     lines = [line for rows in read.values() for line in _lines(rows)]
@@ -63,8 +70,7 @@ def _chosen_families(rows: Sequence[Row]) -> list[Row]:
     chosen: dict[tuple, Row] = {}
     for row in _without_versions(exact):
         key = (row.task, _settings(row), row.metric, row.model)
-        if key not in chosen or _validation(row) < _validation(chosen[key]):
-            chosen[key] = row
+        chosen[key] = min(chosen.get(key, row), row, key=least_validation)
     return [row for row in rows if row not in exact] + list(chosen.values())
 
 
@@ -88,10 +94,6 @@ def _unversioned(row: Row) -> tuple:
     return re.sub(r"-v\d+-", "-", row.task), row.model, row.metric, settings
 
 
-def _validation(row: Row) -> float:
-    return float("inf") if row.validation is None else row.validation
-
-
 def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
     shared = {
         name: value
@@ -101,7 +103,7 @@ def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
     columns: dict[str, list[Row]] = {"efa": [], "latent-factor": [], "": []}
     for row in rows:
         columns[next(prefix for prefix in columns if row.model.startswith(prefix))].append(row)
-    paper = [_first_paper(columns["efa"]), _first_paper(columns["latent-factor"])]
+    paper = [[*papers(columns[name]), ""][0] for name in ("efa", "latent-factor")]
     seconds = [row.cpu_seconds for row in columns["efa"] if row.cpu_seconds is not None]
     return [
         rows[0].task,
@@ -111,10 +113,6 @@ def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
         " / ".join(paper) if any(paper) else "",
         f"{min(seconds):.1f}" if seconds else "",
     ]
-
-
-def _first_paper(rows: Sequence[Row]) -> str:
-    return next((f"{row.paper:g}" for row in rows if row.paper is not None), "")
 
 
 def _cell(row: Row, prefix: str, shared: Mapping[str, object], best: set[int]) -> str:

@@ -1,7 +1,6 @@
 """Blocks of pages that are made from kept files, and what their tables are assembled from."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,6 @@ KEPT = DOCS / "results"
 
 # What the columns are headed, and the cells of each line.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
-
-
-@dataclass(frozen=True)
-class Part:
-    """Tables below one heading: kept file -> what makes each of its tables."""
-
-    tables: Mapping[str, Sequence[Callable[[Sequence[Row]], Table]]]
-    heading: str = ""
-
-    def __call__(self, folder: Path) -> str:
-        """The tables of the files that are there, and the runs that their figures come from."""
-        texts, rows = [self.heading], list[Row]()
-        for name, makers in self.tables.items():
-            path = folder / f"{name}.json"
-            if not path.exists():
-                texts.append(f"No figures are kept here yet: `exfam reproduce {name}` prints them.")
-                continue
-            read = read_rows(path)[1]
-            tables = [make(read) for make in makers]
-            texts += [markdown_table(head, lines) for head, lines in tables if lines]
-            rows += read
-        return "\n\n".join(filter(None, [*texts, runs_note(rows)]))
 
 
 class Block:
@@ -60,12 +37,27 @@ class Block:
         write_atomically(self.page, self.filled(self.page.read_text(encoding="utf-8")))
 
 
-def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table as Markdown.
+def part(tables: Mapping[str, Sequence[Callable[[Sequence[Row]], Table]]]) -> Callable[[Path], str]:
+    """What makes the tables of kept file -> makers, and names their runs."""
 
-    >>> markdown_table(["a", "b"], [["1", "2"]])
-    '| a | b |\\n| --- | --- |\\n| 1 | 2 |'
-    """
+    def render(folder: Path) -> str:
+        texts, rows = list[str](), list[Row]()
+        for name, makers in tables.items():
+            path = folder / f"{name}.json"
+            if not path.exists():
+                texts.append(f"No figures are kept here yet: `exfam reproduce {name}` prints them.")
+                continue
+            read = read_rows(path)
+            made = [make(read) for make in makers]
+            texts += [markdown_table(head, lines) for head, lines in made if lines]
+            rows += read
+        return "\n\n".join(filter(None, [*texts, runs_note(rows)]))
+
+    return render
+
+
+def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown."""
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
@@ -108,11 +100,14 @@ def find(rows: Iterable[Row], **wanted: Any) -> Row | None:
 
 def best_of(rows: Iterable[Row | None]) -> Row | None:
     """The row of the best figure, all being of metrics of one direction."""
-    scored = [(row.value, row) for row in rows if row is not None and row.value is not None]
-    if not scored:
-        return None
-    pick = max if higher_is_better(scored[0][1].metric) else min
-    return pick(scored, key=lambda pair: pair[0])[1]
+    scored = [row for row in rows if row is not None and row.value is not None]
+    pick = max if scored and higher_is_better(scored[0].metric) else min
+    return pick(scored, key=lambda row: row.value or 0.0, default=None)
+
+
+def least_validation(row: Row) -> float:
+    """What to take the minimum by: rows without a validation figure come last."""
+    return float("inf") if row.validation is None else row.validation
 
 
 def number(
@@ -126,9 +121,7 @@ def number(
     if row is None or row.value is None:
         return ""
     wide = row.sd if spread == "sd" else spread
-    text = f"{row.value:{form}}"
-    if wide is not None:
-        text += f" ± {wide:{form.lstrip('+')}}"
+    text = f"{row.value:{form}}" + ("" if wide is None else f" ± {wide:{form.lstrip('+')}}")
     return f"**{text}**" if bold else text
 
 
@@ -137,3 +130,14 @@ def percent(row: Row | None) -> str:
     if row is None or row.value is None:
         return ""
     return f"{100 * row.value:.1f}" + ("" if row.sd is None else f" ± {100 * row.sd:.1f}")
+
+
+def papers(rows: Iterable[Row], form: str = "g") -> list[str]:
+    """The paper's figures, where there are any."""
+    return [f"{row.paper:{form}}" for row in rows if row.paper is not None]
+
+
+def seconds(rows: Iterable[Row | None], form: str = ".1f") -> str:
+    """CPU seconds of the first row that has any."""
+    spent = (row.cpu_seconds for row in rows if row is not None)
+    return next((f"{own:{form}}" for own in spent if own is not None), "")

@@ -22,9 +22,10 @@ CHOICES = {
     "chosen-by-validation": "least validation nats",
     "chosen-by-attention": "nearest attention",
 }
+_TRAINING = ("before", "after")
 
 
-def _pretraining(rows: Sequence[Row]) -> Table:
+def pretraining(rows: Sequence[Row]) -> Table:
     """One line per encoding: nats, scores before and after, and accuracies on sentences."""
     lines = []
     for model in dict.fromkeys(row.model for row in rows if "training" in row.settings):
@@ -44,7 +45,7 @@ def _pretraining(rows: Sequence[Row]) -> Table:
     return head, [*lines, ["counts", counted, *[""] * (len(head) - 2)]]
 
 
-def _dependencies(rows: Sequence[Row]) -> Table:
+def dependencies(rows: Sequence[Row]) -> Table:
     """One line per model: all dependencies, short and long ones, and the mean over relations."""
     lines = []
     for model in dict.fromkeys(row.model for row in rows):
@@ -55,7 +56,7 @@ def _dependencies(rows: Sequence[Row]) -> Table:
     return ("attention", *DISTANCES.values(), "mean over relations"), lines
 
 
-def _linguistic(rows: Sequence[Row]) -> Table:
+def linguistic(rows: Sequence[Row]) -> Table:
     """One line per task: the layer of each model that validation chooses."""
     models = dict.fromkeys(row.model for row in rows if row.metric == "accuracy")
     lines = []
@@ -65,12 +66,12 @@ def _linguistic(rows: Sequence[Row]) -> Table:
             layers = _valued(rows, task=task, model=model, metric="accuracy")
             cells.append(percent(max(layers, key=lambda row: row.validation or 0.0, default=None)))
         size = find(rows, task=task, model="examples", metric="count-test")
-        lines.append([task, "" if size is None else f"{size.value:.0f}", *cells])
+        lines.append([task, number(size, ".0f", spread=None), *cells])
     heads = [model + seeds_note(_valued(rows, model=model, metric="accuracy")) for model in models]
     return ("task", "test sentences", *heads), lines
 
 
-def _swaps(rows: Sequence[Row]) -> Table:
+def swaps(rows: Sequence[Row]) -> Table:
     """One line per model: accuracy before and after each kind of swap."""
     counts = {row.task: row.value for row in rows if row.metric == "count-pairs"}
     lines = []
@@ -81,7 +82,7 @@ def _swaps(rows: Sequence[Row]) -> Table:
     return ("model", *(f"{task} ({count:.0f} pairs)" for task, count in counts.items())), lines
 
 
-def _fitted(rows: Sequence[Row]) -> Table:
+def fitted(rows: Sequence[Row]) -> Table:
     """One line per choice: which encoding it is, its nats, and what its attention is."""
     lines = []
     for task in dict.fromkeys(row.task for row in rows):
@@ -102,9 +103,6 @@ def _encoding_cells(row: Row, rows: Sequence[Row]) -> list[str]:
     return [str(encoding), number(row), sign + number(apart), *scores]
 
 
-_TRAINING = ("before", "after")
-
-
 def _valued(rows: Sequence[Row], **wanted: Any) -> list[Row]:
     return [row for row in all_of(rows, **wanted) if row.value is not None]
 
@@ -119,31 +117,11 @@ def _plain(row: Row | None) -> str:
     return number(row, spread=None)
 
 
-# Kept file -> what its table shows, and what makes its lines.
-POSITIONS: Mapping[str, tuple[str, Callable[[Sequence[Row]], Table]]] = {
-    "positions-pretraining": (
-        "Masked language models of equal size and steps: nats a masked token, scores of the mean "
-        "attention of words repeated before and after training, and per cent of sentences told "
-        "rightly, tuned / frozen",
-        _pretraining,
-    ),
-    "positions-dependencies": (
-        "Per cent of dependencies found by the best head of each relation",
-        _dependencies,
-    ),
-    "positions-linguistic": (
-        "Per cent of sentences whose property is told from the layer that validation chooses",
-        _linguistic,
-    ),
-    "positions-swaps": (
-        "Per cent of entailments told rightly, before and after words are swapped",
-        _swaps,
-    ),
-    "positions-fitted": (
-        "Encodings chosen by the attention that was fitted: test nats an element, and scores of "
-        "its attention. Differences are to the encoding fitted first: `relative`, which an `EFA` "
-        "takes where groups have an `order` (without one they are sets, and have none), or "
-        "`learned`, the default of tables",
-        _fitted,
-    ),
+# Kept file -> what makes its table.
+TABLES: Mapping[str, Callable[[Sequence[Row]], Table]] = {
+    "positions-pretraining": pretraining,
+    "positions-dependencies": dependencies,
+    "positions-linguistic": linguistic,
+    "positions-swaps": swaps,
+    "positions-fitted": fitted,
 }

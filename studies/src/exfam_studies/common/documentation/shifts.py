@@ -9,6 +9,8 @@ from exfam_studies.common.documentation.pages import (
     best_of,
     find,
     number,
+    papers,
+    seconds,
     seeds_note,
 )
 from exfam_studies.common.rows import Row
@@ -39,9 +41,8 @@ NATURAL = {
     "catboost-tuned": "tuned",
 }
 TUNED = {
-    "lightgbm-tuned": "masked table less tuned LightGBM",
-    "catboost-tuned": "less tuned CatBoost",
-}
+    "lightgbm-tuned": "masked table less tuned LightGBM", "catboost-tuned": "less tuned CatBoost",
+}  # fmt: skip
 FIGURES = {
     ("accuracy", "argmax"): "accuracy",
     ("accuracy", "rounded"): "accuracy, rounded mean",
@@ -71,7 +72,7 @@ def _setting(task: str, rows: Sequence[Row]) -> list[str]:
     ours = [row for model, row in figures.items() if row is not None and model != REFERENCE]
     best = best_of(row for row in ours if _n_fits(row) == max(map(_n_fits, ours)))
     paper = all_of(rows, model=REFERENCE, metric="mse", rule="argmax", against=None)
-    printed = [f"{row.paper:.3f}" for row in paper if row.paper is not None]
+    printed = papers(paper, ".3f")
     return [
         task.removeprefix("simulation-").replace("-", ", "),
         *(_with_error(row, bold=row is best) for row in figures.values()),
@@ -124,16 +125,12 @@ def cars(rows: Sequence[Row]) -> Table:
         cells = [next(iter(all_of(own, metric=m, rule=rule)), None) for m, rule in CARS]
         shown = [row for row in cells if row is not None]
         if shown:
-            lines.append([model + seeds_note(cells), *map(number, cells), *_cost(shown)])
+            paper = " / ".join(papers(shown, ".3f"))
+            fits = next((str(row.n_seeds) for row in shown if row.n_seeds is not None), "")
+            figures = map(number, cells)
+            lines.append([model + seeds_note(cells), *figures, paper, fits, seconds(shown)])
     head = ("accuracy", "MSE", "accuracy, mean", "MSE, mean")
     return ("model", *head, "paper: accuracy / MSE", "fits", "CPU s"), lines
-
-
-def _cost(rows: Sequence[Row]) -> list[str]:
-    paper = " / ".join(f"{row.paper:.3f}" for row in rows if row.paper is not None)
-    fits = next((str(row.n_seeds) for row in rows if row.n_seeds is not None), "")
-    seconds = next((f"{row.cpu_seconds:.1f}" for row in rows if row.cpu_seconds is not None), "")
-    return [paper, fits, seconds]
 
 
 def whole_rows(rows: Sequence[Row]) -> Table:

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from exfam_studies.common.bars import draw_bars
 from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key
@@ -133,17 +131,6 @@ class CodedTask(TableTask):
             if model not in self.models()
             for metric, figure in paper_figures(self.name, model).items()
         ]
-
-
-def draw_tables(rows: list[Row], folder: Path) -> None:
-    """Bars of all models beside the paper's figures: pooled bins, the most probable code."""
-    shown = [
-        row
-        for row in rows
-        if row.settings.get("bins") == "pooled" and row.settings.get("rule") == "argmax"
-    ]
-    for metric in ("accuracy", "mse"):
-        draw_bars(shown, folder, experiment="table", metric=metric)
 
 
 def _with_spread(row: Row, model: Contender, results: Sequence[Kept], name: str) -> Row:

@@ -1,0 +1,349 @@
+"""Theorem 2 of "Exponential Family Attention": what it says of a model, and what is measured.
+
+With probability 1 - xi over F groups drawn alike, the minimizer of the training loss over all
+models of the class with norm at most B has
+
+    L(fitted) <= inf L + O(rate),
+    rate = B_y^2 sqrt((43 L (L (3 M D^2 + 2 D D') + K' (K + tau)) iota + log(1 / xi)) / F),
+    iota = log(2 + max(B, R, 1 / (2 B_y))),
+
+where the loss of a group of I elements is 1/(2 I) sum_i (y_i - prediction)^2. The rate is a term
+and no bound: O() hides a constant. The theorem is about `ClippedFieldNetwork` alone.
+Source: section 5.2 and appendix D of the paper.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from exfam.attention import Attention, FeedForward, ReluMean
+from exfam.checks import DataError, ExfamError
+from exfam.groups import Groups
+from exfam.scores.metrics import Interval
+from exfam_studies.common.statements import ERRORS, Check, unmet
+from exfam_studies.efa.clipped_attention import ClippedFieldNetwork, ClippedLayer
+
+# Groups whose conditionals are computed at once.
+_AT_ONCE = 1 << 12
+# A minimizer found in finite time may miss the least loss by this share of the loss.
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class ModelClass:
+    """The set Theta of the theorem, as numbers; the letters are the paper's.
+
+    `n_layers`: L; `n_heads`: M, the most of a layer; `embed_dim`: D = K + 1
+    `feed_forward_dim`: D', the most of a layer; `place_hidden_dim`: K'; `n_dims`: tau
+    `norm_bound`: B; `token_bound`: R; `value_bound`: B_y
+    """
+
+    n_layers: int
+    n_heads: int
+    embed_dim: int
+    feed_forward_dim: int
+    place_hidden_dim: int
+    n_dims: int
+    norm_bound: float
+    token_bound: float
+    value_bound: float
+
+    @property
+    def n_numbers(self) -> int:
+        """L (3 M D^2 + 2 D D') + K' (K + tau): how many numbers a model of the class has."""
+        layer = 3 * self.n_heads * self.embed_dim**2 + 2 * self.embed_dim * self.feed_forward_dim
+        return self.n_layers * layer + self.place_hidden_dim * (self.embed_dim - 1 + self.n_dims)
+
+    @property
+    def iota(self) -> float:
+        """log(2 + max(B, R, 1 / (2 B_y)))."""
+        return math.log(2 + max(self.norm_bound, self.token_bound, 0.5 / self.value_bound))
+
+    @property
+    def log_covering(self) -> float:
+        """log(4 + 4 (L + 1) B_H^L B_Theta B / B_y), for which the theorem has 43 L iota.
+
+        B_H = (1 + B^2)(1 + B^2 R^3), B_Theta = B R (1 + B R^2 + B^3 R^2). Source: appendix D.
+        """
+        b, r, n = self.norm_bound, self.token_bound, self.n_layers
+        of_layer = math.log1p(b**2) + math.log1p(b**2 * r**3)
+        of_norm = math.log(b * r) + math.log1p(b * r**2 + b**3 * r**2)
+        rest = math.log(4 * (n + 1) * b / self.value_bound) + n * of_layer + of_norm
+        return float(np.logaddexp(math.log(4), rest))
+
+
+def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass:
+    """The class that a model is of, with its own norm as B unless a larger bound is given.
+
+    `model`: a `ClippedFieldNetwork`, or a model or estimator that has one as its part
+
+    Raises ExfamError for any other model, naming what sets it apart, and for a bound below the
+    model's norm.
+
+    >>> model_class(torch.nn.LayerNorm(3))
+    Traceback (most recent call last):
+    exfam.checks.ExfamError: `model` must be of the class of theorem 2, a ClippedFieldNetwork, ...
+    """
+    network = theorem_network(model)
+    norm = float(parameter_norm(network).detach())
+    bound = norm if norm_bound is None else float(norm_bound)
+    if bound < norm:
+        raise ExfamError(
+            f"`norm_bound` must be at least the model's own norm {norm:.4g}, got {bound:.4g}."
+        )
+    layers = network.layers
+    return ModelClass(
+        n_layers=len(layers),
+        n_heads=max(len(layer.query) for layer in layers),
+        embed_dim=layers[0].query.shape[-1],
+        feed_forward_dim=max(len(layer.first) for layer in layers),
+        place_hidden_dim=len(network.place.first),
+        n_dims=network.place.first.shape[1],
+        norm_bound=bound,
+        token_bound=network.token_bound,
+        value_bound=network.value_bound,
+    )
+
+
+def theorem_network(model: object) -> ClippedFieldNetwork:
+    """The network of theorem 2 in a model or estimator that has one.
+
+    Raises ExfamError for any other model, with the reasons.
+    """
+    network: Any = getattr(model, "model_", model)
+    network = next(iter(getattr(network, "members_", [network])))
+    network = getattr(network, "value_part", None) or network
+    if not isinstance(network, ClippedFieldNetwork):
+        raise ExfamError(
+            "`model` must be of the class of theorem 2, a ClippedFieldNetwork, got "
+            f"{type(network).__name__} with {'; '.join(_differences(network))}. The theorem says "
+            "nothing of it."
+        )
+    return network
+
+
+def _differences(network: object) -> Iterator[str]:
+    """What sets a model apart from the class, in words."""
+    parts = list(network.modules()) if isinstance(network, nn.Module) else []
+    kernels = {type(part.kernel) for part in parts if isinstance(part, Attention)} - {ReluMean}
+    yield from (f"{kernel.__name__.lower()} attention, not ReLU / n" for kernel in kernels)
+    if any(isinstance(part, nn.LayerNorm) for part in parts):
+        yield "layer norm"
+    if any(isinstance(part, FeedForward) for part in parts):
+        yield "feed-forward layers with GELU"
+    if any(isinstance(part, nn.Linear) and part.bias is not None for part in parts):
+        yield "biases"
+    yield "tokens and predictions that are not clipped"
+
+
+def parameter_norm(network: ClippedFieldNetwork) -> Float[Tensor, ""]:
+    """|||theta|||, a tensor with a gradient: the largest layer's norms plus those of G1 and G2.
+
+    max over layers of {max over heads of |Q|, |K| + sum over heads of |V| + |W1| + |W2|}
+    + |G1| + |G2|, all operator norms. Source: section 5.2.2.
+
+    >>> from exfam_studies.efa.clipped_attention import ClippedFieldSizes, known_clipped_field
+    >>> sizes = ClippedFieldSizes(place_dim=2)
+    >>> model = known_clipped_field(sizes, attraction=1.2, repulsion=0.5, column="t")
+    >>> parameter_norm(model).round(decimals=3).item()  # 1 + 1.7 + 2 sqrt(2)
+    5.528
+    """
+    place = _operator_norm(network.place.first) + _operator_norm(network.place.second)
+    return torch.stack([_layer_norm(layer) for layer in network.layers]).max() + place
+
+
+def _layer_norm(layer: ClippedLayer) -> Float[Tensor, ""]:
+    scores = torch.maximum(_operator_norm(layer.query).max(), _operator_norm(layer.key).max())
+    feed_forward = _operator_norm(layer.first) + _operator_norm(layer.second)
+    return scores + _operator_norm(layer.value).sum() + feed_forward
+
+
+def _operator_norm(matrix: Float[Tensor, "*heads rows columns"]) -> Float[Tensor, "*heads"]:
+    if not matrix.numel():
+        return matrix.new_zeros(matrix.shape[:-2])
+    return torch.linalg.matrix_norm(matrix, ord=2)
+
+
+def rate_term(of: ModelClass, n_groups: int, *, chance: float = 0.05) -> float:
+    """The theorem's rate at F groups, in squared units of the value, up to a constant unknown.
+
+    `chance`: xi in (0, 1], the probability with which the theorem may be wrong
+    """
+    inside = 43 * of.n_layers * of.n_numbers * of.iota + math.log(1 / chance)
+    return of.value_bound**2 * math.sqrt(inside / n_groups)
+
+
+@dataclass(frozen=True)
+class MeasuredFit:
+    """What one fit of F groups came to, against the model that is known to be best.
+
+    `excess`: half the mean squared difference of the two models' predictions on held-out groups,
+    which is the excess loss where the known model's predictions are the conditional means;
+    `sampled`: the mean difference of their losses there, and `sampled_error` the standard error of
+    what the two differ by; `training_gap`: the fit's training loss less the known model's, at most
+    0 of a minimizer; `training_loss`: of the known model; `norm`, `known_norm`: |||theta|||;
+    `largest`: the largest absolute value in both sets.
+    """
+
+    n_groups: int
+    excess: float
+    sampled: float
+    sampled_error: float
+    training_gap: float
+    training_loss: float
+    norm: float
+    known_norm: float
+    largest: float
+
+
+def measure_fit(
+    fitted: ClippedFieldNetwork, known: ClippedFieldNetwork, *, train: Groups, held_out: Groups
+) -> MeasuredFit:
+    """Excess loss of a fitted model on groups that it has not seen, and what the theorem assumes.
+
+    Raises DataError for values that are not observed.
+    """
+    value, mean = _values_and_means(fitted, held_out)
+    best_mean = _values_and_means(known, held_out)[1]
+    excess = _group_means(0.5 * (mean - best_mean) ** 2, held_out)
+    sampled = _group_means(0.5 * ((value - mean) ** 2 - (value - best_mean) ** 2), held_out)
+    training, of_best = group_losses(fitted, train).mean(), group_losses(known, train).mean()
+    values = [groups.values[known.column][groups.elements()] for groups in (train, held_out)]
+    return MeasuredFit(
+        n_groups=len(train),
+        excess=float(excess.mean()),
+        sampled=float(sampled.mean()),
+        sampled_error=float((sampled - excess).std() / math.sqrt(len(held_out))),
+        training_gap=float(training - of_best),
+        training_loss=float(of_best),
+        norm=float(parameter_norm(fitted).detach()),
+        known_norm=float(parameter_norm(known).detach()),
+        largest=max(float(np.abs(own).max(initial=0.0)) for own in values),
+    )
+
+
+def group_losses(model: ClippedFieldNetwork, groups: Groups) -> Float[np.ndarray, "groups"]:
+    """l(theta; Z) of each group: half the mean squared error of its elements."""
+    value, mean = _values_and_means(model, groups)
+    return _group_means(0.5 * (value - mean) ** 2, groups)
+
+
+@torch.no_grad()
+def _values_and_means(
+    model: ClippedFieldNetwork, groups: Groups
+) -> tuple[Float[np.ndarray, "elements"], Float[np.ndarray, "elements"]]:
+    own = groups.elements()
+    value = groups.values[model.column][own].astype(np.float64)
+    hidden = 0 if groups.observed is None else int((~groups.observed[own]).sum())
+    if hidden:
+        raise DataError(
+            "`groups` must have every value observed, as in the theorem, got "
+            f"{hidden} that are not."
+        )
+    means = []
+    for first in range(0, len(groups), _AT_ONCE):
+        some = groups[first : first + _AT_ONCE]
+        batch = some.pad(np.arange(len(some)))
+        means.append(model.eta(batch)[..., 0][batch.present].double().numpy())
+    return value, np.concatenate([*means, np.empty(0)])
+
+
+def _group_means(
+    values: Float[np.ndarray, "elements"], groups: Groups
+) -> Float[np.ndarray, "groups"]:
+    group = np.repeat(np.arange(len(groups)), groups.lengths)
+    return np.bincount(group, weights=values, minlength=len(groups)) / groups.lengths
+
+
+def fit_slope(
+    n_groups: Int[np.ndarray, "fits"], excess: Float[np.ndarray, "fits"], *, level: float = 0.95
+) -> Interval:
+    """Slope of log excess over log F by least squares, with Student's interval.
+
+    Raises DataError for fewer than three fits or two sizes, or an excess that is not above 0.
+
+    >>> n_groups = np.array([10, 100, 1000, 10_000])
+    >>> [round(end, 2) for end in fit_slope(n_groups, 3.0 / n_groups)]
+    [-1.0, -1.0, -1.0]
+    """
+    if len(n_groups) < 3 or len(set(n_groups.tolist())) < 2 or not (excess > 0).all():
+        raise DataError(
+            "`n_groups` must hold at least 3 fits of 2 sizes for a slope, with an excess > 0, got "
+            f"{len(n_groups)} of {len(set(n_groups.tolist()))}, the least excess {excess.min():g}."
+        )
+    fitted = scipy.stats.linregress(np.log(n_groups), np.log(excess))
+    wide = float(scipy.stats.t.ppf(0.5 + level / 2, len(n_groups) - 2)) * fitted.stderr
+    return Interval(float(fitted.slope), float(fitted.slope - wide), float(fitted.slope + wide))
+
+
+def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
+    """Theorem 2: the excess loss falls with F at least as the rate does, as F^(-1/2).
+
+    Assumes |y| <= B_y (assumption 5), fits and known model of norm at most B, fits that minimize
+    the training loss (whose loss is then at most the known model's), and, to measure the excess, a
+    known model that is the best of all. That groups are drawn alike and independently is assumed
+    unseen. Concludes that the slope of log excess over log F is at most -1/2, within its interval,
+    and that the logarithm in appendix D is at most 43 L iota. The constant in O() is unknown, so
+    that no single excess can contradict the theorem.
+    """
+    sizes = np.array([fit.n_groups for fit in fits])
+    slope = fit_slope(sizes, np.array([fit.excess for fit in fits]))
+    step = 43 * of.n_layers * of.iota
+    interval = f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+    return Check(
+        statement="Theorem 2",
+        measured={
+            "slope": slope.mean,
+            "slope from": slope.low,
+            "slope to": slope.high,
+            "log covering": of.log_covering,
+            "largest excess over rate": max(
+                fit.excess / rate_term(of, fit.n_groups) for fit in fits
+            ),
+        },
+        expected={"slope at most": -0.5, "log covering at most": step},
+        failed_assumptions=_failed_assumptions(fits, of),
+        failed_conclusions=unmet(
+            (slope.low <= -0.5, f"theorem 2: a slope of at most -1/2, got {interval}"),
+            (
+                of.log_covering <= step,
+                f"appendix D: a logarithm <= {step:.3g}, got {of.log_covering:.3g}",
+            ),
+        ),
+    )
+
+
+def _failed_assumptions(fits: Sequence[MeasuredFit], of: ModelClass) -> tuple[str, ...]:
+    largest = max(fit.largest for fit in fits)
+    norm = max(max(fit.norm, fit.known_norm) for fit in fits)
+    above = [fit for fit in fits if fit.training_gap > _SLACK * fit.training_loss]
+    worst = max(fits, key=lambda fit: fit.training_gap)
+    apart = [abs(fit.sampled - fit.excess) - ERRORS * fit.sampled_error for fit in fits]
+    off = fits[int(np.argmax(apart))]
+    return unmet(
+        (
+            largest <= of.value_bound,
+            f"assumption 5: |y| <= B_y = {of.value_bound:g}, got {largest:.3g}",
+        ),
+        (
+            norm <= of.norm_bound * (1 + _SLACK),
+            f"section 5.2.2: |||theta||| <= B = {of.norm_bound:g}, got {norm:.3g}",
+        ),
+        (
+            not above,
+            f"section 5.2.2: fits must minimize the training loss, got {len(above)} of {len(fits)} "
+            f"above the known model's, one of {worst.n_groups} groups by {worst.training_gap:.2g}",
+        ),
+        (
+            max(apart) <= 1e-12,
+            "the known model must be the best one, got losses that differ from its by "
+            f"{off.sampled:.3g} where predictions differ by {off.excess:.3g}",
+        ),
+    )

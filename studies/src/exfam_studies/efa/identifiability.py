@@ -1,0 +1,363 @@
+"""Theorem 1 for items: whether two fits of one model have the same embeddings up to an affine map.
+
+If both have the same conditionals, then H' = A H + a, and the same map carries the items:
+
+    delta' = inverse(A)' delta + d        b' = b - a . delta' + c
+
+for some vector d and number c that no conditional depends on. So A is found from contexts alone, on
+one half of them; the other half and the items judge it.
+Source: "Exponential Family Attention", section 5.1; Roeder et al. (2021), section 3.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+import torch
+from jaxtyping import Float, Int
+from torch import nn
+
+from exfam.checks import DataError, ExfamError
+from exfam.efa.networks.efa_network import EFANetwork
+from exfam.estimator.evaluate import evaluation_batches
+from exfam.groups import Groups
+from exfam.likelihoods.two_part import TwoPartModel
+
+# Singular values below this share of the largest count as 0: models compute in single precision.
+RELATIVE_RANK = 1e-5
+_ENTRIES_AT_ONCE = 4_000_000
+
+Vectors = Float[np.ndarray, "rows dim"]
+
+
+@dataclass(frozen=True, eq=False)
+class ItemEmbeddings:
+    """p(item x | context c) = softmax over x of H_c . delta_x + b_x, before items are excluded.
+
+    `context`: H, what the network gives to the item head, a row a context; `center`: delta; `bias`:
+    b, zeros for a head without one; `group`: which group each context belongs to
+    """
+
+    context: Float[np.ndarray, "contexts dim"]
+    center: Float[np.ndarray, "items dim"]
+    bias: Float[np.ndarray, "items"]
+    group: Int[np.ndarray, "contexts"]
+
+    @property
+    def dim(self) -> int:
+        return self.context.shape[1]
+
+    @property
+    def n_items(self) -> int:
+        return len(self.center)
+
+    def eta(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts items"]:
+        """H . delta + b of every item at the contexts of a slice."""
+        return self.context[contexts] @ self.center.T + self.bias
+
+    def log_probs(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts items"]:
+        """Log-probability of every item at the contexts of a slice, in nats."""
+        eta = self.eta(contexts)
+        return eta - scipy.special.logsumexp(eta, axis=1)[:, None]
+
+    def pieces(self) -> list[slice]:
+        """Slices of contexts whose log-probabilities of all items fit into memory."""
+        step = max(1, _ENTRIES_AT_ONCE // max(1, self.n_items))
+        return [slice(first, first + step) for first in range(0, len(self.context), step)]
+
+
+def item_embeddings(
+    model: TwoPartModel, groups: Groups, *, names: Int[np.ndarray, "items"] | None = None
+) -> ItemEmbeddings:
+    """H(x)_i = X'_ii of every target of `groups`, and delta and the bias of every item.
+
+    H is what the head multiplies with delta, after its layer norm, if it has one; it is not the
+    table of context vectors (beta). Contexts follow as their elements do in the columns. `model` is
+    a member of a fitted estimator: `estimator.members_[0]`.
+
+    `names`: the model's item that stands for each item of `groups`, a permutation
+
+    Raises ExfamError for a model whose items are not given by attention.
+
+    >>> from exfam.efa.efa import EFA
+    >>> groups = Groups(start=[0, 3], stop=[3, 5], item=[0, 1, 2, 2, 0])
+    >>> model = EFA(embed_dim=2, max_epochs=1, progress=False).fit(groups)
+    >>> fit = item_embeddings(model.members_[0], groups)
+    >>> fit.context.shape, fit.center.shape, fit.group
+    ((5, 2), (3, 2), array([0, 0, 0, 1, 1]))
+    """
+    part = model.item_part
+    if not isinstance(part, EFANetwork):
+        kind = "none" if part is None else type(part).__name__
+        raise ExfamError(
+            f"`model` must have an item part with attention for its context embeddings, got {kind}."
+            " Fit an EFA on groups with items."
+        )
+    head: Any = part.head  # nn.Module's attributes have no better type
+    if names is not None:
+        assert groups.item is not None
+        item = np.where(groups.item >= 0, names[np.maximum(groups.item, 0)], -1)
+        groups = groups.with_(item=item.astype(np.int32), vocabulary={})
+    context, element = hidden_contexts(model, part, groups)
+    with torch.inference_mode():
+        center = _array(head.centers.vectors())
+        bias = np.zeros(len(center)) if head.bias is None else _array(head.bias)
+    order = np.arange(len(center)) if names is None else names
+    group = np.full(groups.n_rows, -1)
+    group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    return ItemEmbeddings(context, center[order], bias[order], group[element])
+
+
+def hidden_contexts(
+    model: TwoPartModel, part: EFANetwork, groups: Groups
+) -> tuple[Float[np.ndarray, "contexts dim"], Int[np.ndarray, "contexts"]]:
+    """What a part's head multiplies with at the targets, and which elements, by increasing ones."""
+    model.eval()
+    norm: nn.Module = part.head.norm  # type: ignore[assignment]  # both kinds of heads have one
+    device = next(model.parameters()).device
+    states, element = [np.empty((0, part.embedding.dim))], [np.empty(0, dtype=np.int64)]
+    with torch.inference_mode():
+        for batch in evaluation_batches(groups, [model]):
+            state = norm(part.hidden(batch.to(device)).state).cpu()
+            states.append(_array(state[batch.target]))
+            element.append(batch.element[batch.target].numpy())
+    rows = np.concatenate(element)
+    order = np.argsort(rows, kind="stable")
+    return np.concatenate(states)[order], rows[order]
+
+
+def _array(tensor: torch.Tensor) -> Float[np.ndarray, "..."]:
+    return tensor.detach().double().cpu().numpy()
+
+
+def shuffled_names(n_items: int, *, seed: int) -> Int[np.ndarray, "items"]:
+    """A permutation of two items or more that leaves none in its place: the null.
+
+    >>> names = shuffled_names(5, seed=0)
+    >>> sorted(names.tolist()), bool((names == np.arange(5)).any())
+    ([0, 1, 2, 3, 4], False)
+    """
+    around = np.random.default_rng(seed).permutation(n_items)
+    # Each item takes the name of the next one on a random circle of all.
+    names = np.empty(n_items, dtype=np.int64)
+    names[around] = np.roll(around, -1)
+    return names
+
+
+def shuffled_contexts(embeddings: ItemEmbeddings, *, seed: int) -> ItemEmbeddings:
+    """The same embeddings with contexts in random order, as if each were another's: a null."""
+    order = np.random.default_rng(seed).permutation(len(embeddings.context))
+    return replace(embeddings, context=embeddings.context[order])
+
+
+def mean_divergence(first: ItemEmbeddings, second: ItemEmbeddings) -> float:
+    """Mean over contexts of KL(first || second), in nats: 0 for the same conditionals."""
+    total = 0.0
+    for piece in first.pieces():
+        ours, theirs = first.log_probs(piece), second.log_probs(piece)
+        total += float((np.exp(ours) * (ours - theirs)).sum())
+    return total / len(first.context)
+
+
+class BothWays(NamedTuple):
+    """A figure of the first fit taken to the second, and of the second taken to the first."""
+
+    forward: float
+    backward: float
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """x -> matrix x + shift."""
+
+    matrix: Float[np.ndarray, "to from"]
+    shift: Float[np.ndarray, "to"]
+
+    def __call__(self, vectors: Float[np.ndarray, "rows from"]) -> Float[np.ndarray, "rows to"]:
+        return vectors @ self.matrix.T + self.shift
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """How far two fits agree up to an affine map found from one half of the contexts.
+
+    Shares of variance explained (R^2, at most 1, below 0 if worse than the mean), both ways:
+    `context`: of H, by the affine map, on the other half of the contexts
+    `center`: of delta, by the inverse transposed of that map: what the theorem says. An error in a
+        direction in which H hardly varies is blown up by the inverse
+    `center_transposed`: of delta, by the transposed map of the other way, the same without noise,
+        which needs no inverse
+    `center_effect`: as `center_transposed`, directions weighed by how much contexts vary in them:
+        of the log-odds of items, not of coordinates
+    `bias`: of the bias, by the map's shift; None where a fit has none
+    `rotation_context`, `rotation_center`: `context` and `center_effect` by the best rotation with a
+        shift and one scale (orthogonal Procrustes): low where the map is no rotation
+
+    Correlations in canonical directions, which do not depend on either fit's coordinates:
+    `context_correlations`: of H in directions found on one half, measured on the other
+    `center_correlations`: of delta over items, in the dual directions
+    """
+
+    context: BothWays
+    center: BothWays
+    center_transposed: BothWays
+    center_effect: BothWays
+    bias: BothWays | None
+    rotation_context: BothWays
+    rotation_center: BothWays
+    context_correlations: Float[np.ndarray, "directions"]
+    center_correlations: Float[np.ndarray, "directions"]
+
+
+# Of a fit, another, the map from its contexts to the other's and the map back: a share of variance.
+_Share = Callable[[ItemEmbeddings, ItemEmbeddings, AffineMap, AffineMap], float]
+
+
+def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Alignment:
+    """Find the map from one fit's contexts to the other's, and judge it.
+
+    `seed`: of the halves of the groups, one to find the map, one to judge it
+
+    With dim > items - 1, or contexts in a plane, the figures are those of the directions that vary.
+    Raises DataError unless both have the same contexts and items, enough contexts, and vary.
+
+    >>> random = np.random.default_rng(0)
+    >>> context, center = random.normal(size=(200, 2)), random.normal(size=(9, 2))
+    >>> turn, group = np.array([[2.0, 1.0], [0.0, 1.0]]), np.arange(200)
+    >>> first = ItemEmbeddings(context, center, np.zeros(9), group)
+    >>> second = ItemEmbeddings(context @ turn.T, center @ np.linalg.inv(turn), np.zeros(9), group)
+    >>> aligned = align(first, second)
+    >>> [round(both.forward, 6) for both in (aligned.context, aligned.center)]
+    [1.0, 1.0]
+    """
+    if not np.array_equal(first.group, second.group) or first.n_items != second.n_items:
+        raise DataError(
+            "`second` must have the contexts and items of `first`, got "
+            f"{len(second.context)} contexts of {second.n_items} items for {len(first.context)} of "
+            f"{first.n_items}. Take both from the same groups."
+        )
+    # Contexts of a random half of the groups: those of one group are not independent.
+    _, which = np.unique(first.group, return_inverse=True)
+    n = int(which.max(initial=-1)) + 1
+    half = (np.random.default_rng(seed).permutation(n) < (n + 1) // 2)[which]
+    fewest, dim = int(min(half.sum(), (~half).sum())), max(first.dim, second.dim)
+    if fewest < dim + 2:
+        raise DataError(
+            f"`first` must have {dim + 2} contexts or more in each half of its groups for a map of "
+            f"{dim} dimensions, got {fewest}. Take more groups."
+        )
+    pair = first.context[half], second.context[half]
+    maps = affine_map(*pair), affine_map(*pair[::-1])
+    turns = rotation_map(*pair), rotation_map(*pair[::-1])
+
+    def both(share: _Share, ways: tuple[AffineMap, AffineMap] = maps) -> BothWays:
+        return BothWays(share(first, second, *ways), share(second, first, *ways[::-1]))
+
+    def context_share(
+        given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+    ) -> float:
+        return explained(wanted.context[~half], into(given.context[~half]))
+
+    whitened = [_whitened(vectors) for vectors in pair]
+    left, _, right = np.linalg.svd(whitened[0].scores.T @ whitened[1].scores, full_matrices=False)
+    ways = list(zip((first, second), whitened, (left, right.T), strict=True))
+    has_bias = bool(np.ptp(first.bias) and np.ptp(second.bias))
+    return Alignment(
+        context=both(context_share),
+        center=both(_center_share),
+        center_transposed=both(_center_share_transposed),
+        center_effect=both(_effect_share),
+        bias=both(_bias_share) if has_bias else None,
+        rotation_context=both(context_share, turns),
+        rotation_center=both(_effect_share, turns),
+        context_correlations=_columns_correlation(
+            *(fit.context[~half] @ white.into @ turn for fit, white, turn in ways)
+        ),
+        center_correlations=_columns_correlation(
+            *(fit.center @ white.back @ turn for fit, white, turn in ways)
+        ),
+    )
+
+
+def affine_map(
+    given: Float[np.ndarray, "rows from"], wanted: Float[np.ndarray, "rows to"]
+) -> AffineMap:
+    """The affine map of least squares; the shortest where directions of `given` do not vary."""
+    start, end = given.mean(axis=0), wanted.mean(axis=0)
+    matrix = np.linalg.lstsq(given - start, wanted - end, rcond=RELATIVE_RANK)[0].T
+    return AffineMap(matrix, end - matrix @ start)
+
+
+def rotation_map(
+    given: Float[np.ndarray, "rows from"], wanted: Float[np.ndarray, "rows to"]
+) -> AffineMap:
+    """The rotation or reflection of least squares, with a shift and one scale (Procrustes)."""
+    start, end = given.mean(axis=0), wanted.mean(axis=0)
+    left, values, right = np.linalg.svd((wanted - end).T @ (given - start), full_matrices=False)
+    scale = values.sum() / max(float(((given - start) ** 2).sum()), np.finfo(float).tiny)
+    matrix = scale * left @ right
+    return AffineMap(matrix, end - matrix @ start)
+
+
+def explained(wanted: Vectors, given: Vectors, *, shift: bool = False) -> float:
+    """R^2: 1 - |wanted - given|^2 / |wanted - its mean|^2, with `shift` up to a constant vector."""
+    left = wanted - given
+    if shift:
+        left = left - left.mean(axis=0)
+    total = float(((wanted - wanted.mean(axis=0)) ** 2).sum())
+    if total == 0:
+        raise DataError("`wanted` must vary for a share of its variance, got rows all alike.")
+    return 1 - float((left**2).sum()) / total
+
+
+def _center_share(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+) -> float:
+    """By the inverse transposed; of a map that is singular or not square, its pseudo-inverse."""
+    matrix = np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)
+    return explained(wanted.center, given.center @ matrix, shift=True)
+
+
+def _center_share_transposed(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+) -> float:
+    return explained(wanted.center, given.center @ back.matrix, shift=True)
+
+
+def _effect_share(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+) -> float:
+    """Of the variance of (H - mean) . delta: products with H's principal axes, scaled by it."""
+    axes = _whitened(wanted.context).back
+    return explained(wanted.center @ axes, given.center @ back.matrix @ axes, shift=True)
+
+
+def _bias_share(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
+) -> float:
+    """From H = B H' + s: H . delta + b = H' . B' delta + (s . delta + b)."""
+    carried = given.bias + given.center @ back.shift
+    return explained(wanted.bias[:, None], carried[:, None], shift=True)
+
+
+class _Whitened(NamedTuple):
+    """Coordinates of orthonormal columns: scores = (x - mean) into; x = mean + back scores."""
+
+    scores: Float[np.ndarray, "rows rank"]
+    into: Float[np.ndarray, "dim rank"]
+    back: Float[np.ndarray, "dim rank"]
+
+
+def _whitened(vectors: Vectors) -> _Whitened:
+    left, scale, right = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    kept = scale > RELATIVE_RANK * scale.max(initial=0.0)
+    return _Whitened(left[:, kept], right[kept].T / scale[kept], right[kept].T * scale[kept])
+
+
+def _columns_correlation(one: Vectors, other: Vectors) -> Float[np.ndarray, "dim"]:
+    one, other = one - one.mean(axis=0), other - other.mean(axis=0)
+    norms = np.linalg.norm(one, axis=0) * np.linalg.norm(other, axis=0)
+    # A direction that does not vary is alike in nothing.
+    return (one * other).sum(axis=0) / np.where(norms > 0, norms, np.inf)
