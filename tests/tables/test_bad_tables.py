@@ -96,6 +96,7 @@ class TestTables:
         ("weight", "message"),
         [
             ("ab", "`sample_weight` must be numbers, got str"),
+            (10**400, "`sample_weight` must be numbers, got int"),
             (np.ones((80, 2)), "`sample_weight` must be 1D"),
             (np.ones(3), "one number for each of 80 rows, got 3"),
             (-np.ones(80), "`sample_weight` must be numbers from 0 to 1e.30, got -1 at row 0"),

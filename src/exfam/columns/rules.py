@@ -41,7 +41,7 @@ _NO_INFINITY = Rule(LABELS, "", pc.is_inf, "isinf({x})")
 _NO_FLOAT = Rule(
     "be below 2**53 in size where it is a floating-point number",
     "Convert the column to integers or text.",
-    lambda x: pc.greater_equal(pc.abs(x), EXACT),
+    lambda x: pc.greater_equal(pc.abs(x.cast(pa.float64())), float(EXACT)),
     f"abs({{x}}) >= {EXACT}",
 )
 _NO_INTEGER = Rule(

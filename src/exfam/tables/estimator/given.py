@@ -229,7 +229,7 @@ def _weight_of_table(weight: Any, n_rows: int) -> Float64[np.ndarray, "rows"]:
         return np.ones(n_rows)
     try:
         array = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise DataError(
             f"`sample_weight` must be numbers, got {type(weight).__name__} of other things."
         ) from error
