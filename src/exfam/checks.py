@@ -81,7 +81,8 @@ def shown(value: Any) -> str:
     ("'a'", True)
     """
     try:
-        text = repr(value)
+        # NumPy's own numbers and texts as Python's: 1, not np.int64(1).
+        text = repr(value.item() if isinstance(value, np.number | np.str_) else value)
     except Exception:  # objects may raise anything; Python itself refuses very large integers
         return f"a value of type {type(value).__name__} that Python cannot show"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

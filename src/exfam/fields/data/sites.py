@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 
-from exfam.checks import DataError
+from exfam.checks import DataError, shown
 from exfam.columns.columns import Columns
 from exfam.columns.parts import Part
 from exfam.geometry import wrong_coordinate
@@ -93,7 +93,7 @@ def _check_still(
         site = sites.names[sites.codes[row]]
         here, there = (tuple(coordinates[index].tolist()) for index in (row, before))
         raise DataError(
-            f"`coordinates` must stay the same for a site, got {here} for {site!r} at "
+            f"`coordinates` must stay the same for a site, got {here} for {shown(site)} at "
             f"{columns.places.row(row)}, after {there} at {columns.places.row(before)} "
             f"({int(moved.sum())} of {columns.n_rows} rows). Mend them, or give what moved a site "
             "label of its own."
